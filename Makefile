@@ -1,0 +1,36 @@
+# Needs Python 3.11 or newer (PYTHON=/path/to/python3 to choose one); everything else goes into ./.venv.
+#   make run        the example: a broker, real clients, Spark, one table at the end   INPUT=file.jsonl KEEP=1
+#   make test       the whole test suite                                              ARGS="-k stomp"
+#   make check      format, lint, rules, types, the compiled form, the whole suite: what CI runs
+#   make compiled   a wheel compiled by mypyc, and all tests but Spark's against it    DELOSMQ_OPT=0 builds quickly
+#   make bench      the benchmarks                                                    ARGS="..."
+
+BOOTSTRAP = @sh tools/python tools/bootstrap.py
+IN_VENV   = @env -u PYTHONPATH .venv/bin/python
+
+.PHONY: run test check compiled bench
+
+run:
+	$(BOOTSTRAP) venv
+	$(IN_VENV) -m examples.orders.main
+
+test:
+	$(BOOTSTRAP) venv
+	$(IN_VENV) -m pytest $(ARGS)
+
+check:
+	$(BOOTSTRAP) venv
+	$(IN_VENV) tools/check.py
+
+compiled:
+	$(BOOTSTRAP) compiled
+	@env -u PYTHONPATH DELOSMQ_EXPECT_COMPILED=1 .venv-compiled/bin/python -m pytest -m "not spark" $(ARGS)
+
+bench:
+	$(BOOTSTRAP) compiled
+	$(IN_VENV) -m benchmarks $(ARGS)
+
+# one step of `check`: format-only, lint-only, rules-only, types-only, compiled-only, test-only
+%-only:
+	$(BOOTSTRAP) venv
+	$(IN_VENV) tools/check.py $*

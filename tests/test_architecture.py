@@ -1,0 +1,169 @@
+"""The rules that tools/architecture.py checks hold for the code base, and each of them can fail."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import architecture
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_the_code_base_keeps_the_rules() -> None:
+    assert [str(finding) for finding in architecture.check(ROOT)] == []
+
+
+def found(tmp_path: Path, files: dict[str, str]) -> list[tuple[str, str, int]]:
+    """Rule, path and line of each finding in a repository of ``files``."""
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    return [(finding.rule, finding.path, finding.line) for finding in architecture.check(tmp_path)]
+
+
+CAUGHT_TWICE = """
+def decode():
+    try:
+        read()
+    except KeyError as error:
+        refuse()
+    except ValueError as error:
+        refuse(error)
+"""
+LONG_FUNCTION = "def count():\n" + "    x = 1\n" * 70
+LONG_FILE = "x = 1\n" * 801
+MARKER = "# TO" + "DO later\n"
+
+BROKEN = [
+    ("known_layers", "src/delosmq/plumbing/pipe.py", "x = 1\n", 1),
+    ("layer_order", "src/delosmq/model/message.py", "import delosmq.engine.queue\n", 1),
+    ("layer_order", "src/delosmq/model/message.py", "from delosmq import engine\n", 1),
+    ("layer_order", "src/delosmq/model/message.py", "from ..engine import queue\n", 1),
+    ("layer_order", "src/delosmq/model/message.py", "def late():\n    from delosmq.engine.queue import Queue\n", 2),
+    ("layer_order", "src/delosmq/sessions/outbox.py", "from delosmq.storage.memory import MemoryStore\n", 1),
+    ("layer_order", "src/delosmq/engine/queue.py", "from delosmq.sessions import outbox\n", 1),
+    ("layer_order", "src/delosmq/client/calls.py", "from delosmq.engine import queue\n", 1),
+    ("layer_order", "src/delosmq/client/calls.py", "from delosmq.sessions.stomp.server import Session\n", 1),
+    ("layer_order", "src/delosmq/spark/source.py", "from delosmq.engine import leases\n", 1),
+    ("layer_order", "src/delosmq/spark/source.py", "from delosmq.server import http\n", 1),
+    ("layer_order", "src/delosmq/spark/source.py", "from delosmq.storage import journal\n", 1),
+    *(
+        ("pure_layers", f"src/delosmq/{layer}/part.py", f"import {module}\n", 1)
+        for layer in sorted(architecture.PURE)
+        for module in ("asyncio", "socket", "threading", "time", "random", "os")
+    ),
+    ("pure_layers", "src/delosmq/engine/queue.py", "from time import monotonic\n", 1),
+    ("pure_layers", "src/delosmq/engine/queue.py", "import os.path\n", 1),
+    ("pure_layers", "src/delosmq/engine/queue.py", "import lxml\n", 1),
+    ("separate_protocols", "src/delosmq/wire/stomp/frames.py", "import delosmq.wire.amqp.frames\n", 1),
+    ("separate_protocols", "src/delosmq/sessions/mqtt/server.py", "from delosmq.sessions.stomp import server\n", 1),
+    ("separate_protocols", "src/delosmq/sessions/mqtt/server.py", "from delosmq.wire.stomp import frames\n", 1),
+    ("client_machines", "src/delosmq/sessions/stomp/client.py", "from delosmq.engine.queue import Queue\n", 1),
+    ("one_native_base", "src/delosmq/engine/a.py", "class A: ...\nclass B: ...\nclass C(A, B): ...\n", 3),
+    ("one_native_base", "tests/fakes.py", "from delosmq.engine.log import A, B\nclass C(A, B): ...\n", 2),
+    ("one_native_base", "tests/fakes.py", "from delosmq.engine import log\nclass C(log.A, log.B): ...\n", 2),
+    ("one_native_base", "src/delosmq/engine/a.py", "from mypy_extensions import trait\n", 1),
+    ("one_type_per_caught_name", "src/delosmq/wire/a.py", CAUGHT_TWICE, 7),
+    ("light_package", "src/delosmq/__init__.py", "from delosmq.embedded import Broker\n", 1),
+    ("light_package", "src/delosmq/__init__.py", "import lxml\n", 1),
+    ("light_package", "src/pyspark_delosmq/__init__.py", "from delosmq.client import Client\n", 1),
+    ("file_size", "src/delosmq/model/message.py", LONG_FILE, 1),
+    ("function_size", "tools/build.py", LONG_FUNCTION, 1),
+    ("positional_parameters", "examples/orders.py", "def f(a, b, c, d, e, f): ...\n", 1),
+    ("positional_parameters", "src/delosmq/cli/run.py", "class A:\n    def f(self, a, b, c, d, e, f): ...\n", 2),
+    ("empty_names", "src/delosmq/model/message_utils.py", "x = 1\n", 1),
+    ("empty_names", "src/delosmq/model/data.py", "x = 1\n", 1),
+    ("empty_names", "src/delosmq/model/message.py", "class QueueManager: ...\n", 1),
+    ("empty_names", "src/delosmq/model/message.py", "def process_frame(): ...\n", 1),
+    ("empty_names", "src/delosmq/model/message.py", "def decode(data): ...\n", 1),
+    ("no_print", "src/delosmq/cli/run.py", "print('x')\n", 1),
+    ("no_bare_except", "src/delosmq/cli/run.py", "try:\n    x = 1\nexcept:\n    pass\n", 3),
+    ("no_markers", "src/delosmq/cli/run.py", MARKER, 1),
+    ("code_form", "src/delosmq/cli/run.py", "x = 'DMQ77 wrong'\n", 1),
+]
+
+
+@pytest.mark.parametrize("rule, path, text, line", BROKEN)
+def test_a_broken_rule_is_found(tmp_path: Path, rule: str, path: str, text: str, line: int) -> None:
+    assert (rule, path, line) in found(tmp_path, {path: text})
+
+
+def test_one_code_in_two_files_is_found_once(tmp_path: Path) -> None:
+    files = {
+        "src/delosmq/engine/a.py": "raise MisuseError('DMQ2001', 'no such queue')\n",
+        "src/delosmq/engine/b.py": "log.warning('DMQ2001 the disk is full')\n",
+    }
+    assert found(tmp_path, files) == [("one_meaning_per_code", "src/delosmq/engine/b.py", 1)]
+
+
+KEPT = {
+    "src/delosmq/__init__.py": "if TYPE_CHECKING:\n    from delosmq.embedded import Broker\n",
+    "src/delosmq/wire/stomp/frames.py": "from delosmq.wire.detect import detect\nfrom .encoder import encode\n",
+    "src/delosmq/engine/queue.py": "import enum\nfrom mypy_extensions import mypyc_attr\n",
+    "src/delosmq/selectors/parse.py": "import lark\n",
+    "src/delosmq/cli/decode.py": CAUGHT_TWICE,
+    "src/delosmq/wire/detect.py": CAUGHT_TWICE.replace("KeyError as error", "KeyError as missing"),
+    "src/delosmq/server/link.py": (
+        "import asyncio\nfrom delosmq.engine.log import A\nclass B: ...\nclass C(asyncio.BufferedProtocol, A, B): ...\n"
+    ),
+    "src/delosmq/client/calls.py": "from delosmq.sessions.stomp.client_machine import Machine\n",
+    "src/delosmq/spark/source.py": "import delosmq\nfrom delosmq.client.http import Calls\n",
+    "src/pyspark_delosmq/__init__.py": "from delosmq.spark.source import DefaultSource\n",
+    "src/delosmq/server/sync_process.py": (
+        "class Reader:\n"
+        "    def data_received(self, data): ...\n"
+        "    def configure(self, a, b, c, d, e, *, f, g): ...\n"
+        "def stop(process): ...\n"
+        "def open_data_directory(): ...\n"
+    ),
+    "src/delosmq/model/errors.py": (
+        '"""Raised with DMQ2001."""\nraise LimitError("DMQ2002", "full")\nif code == "DMQ2001": pass\n'
+    ),
+    "src/delosmq/model/ids.py": 'raise MisuseError("DMQ2001", "no such queue")\n',
+    "tools/build.py": "def f():\n    print('tools talk')\n" + "    x = 1\n" * 68,
+}
+
+
+def test_what_the_rules_allow_is_not_found(tmp_path: Path) -> None:
+    assert found(tmp_path, KEPT) == []
+
+
+BROKER_LAYERS = ("engine", "storage", "config", "routers", "cluster", "server", "manage", "composition", "embedded")
+
+LOADED = """
+import sys
+import {module}
+print("\\n".join(name for name in sys.modules if name.startswith("delosmq.")))
+"""
+
+
+def loaded_by(module: str) -> list[str]:
+    """The modules of DelosMQ that a fresh interpreter holds after importing ``module``."""
+    answer = subprocess.run(
+        [sys.executable, "-c", LOADED.format(module=module)], capture_output=True, text=True, check=True
+    )
+    return answer.stdout.split()
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    assert loaded_by("delosmq") == []
+
+
+# delosmq.client belongs here as soon as it exists.
+LIGHT = [name for name in ("delosmq.client", "delosmq.spark") if importlib.util.find_spec(name)]
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_importing_what_runs_outside_a_broker_loads_no_broker_code(module: str) -> None:
+    assert [name for name in loaded_by(module) if architecture.layer_of(name) in BROKER_LAYERS] == []
+
+
+@pytest.mark.spark
+def test_what_spark_looks_up_loads_no_broker_code() -> None:
+    """Spark imports every module called pyspark_*, on executors too."""
+    names = loaded_by("pyspark_delosmq")
+    assert [name for name in names if architecture.layer_of(name) in BROKER_LAYERS] == []

@@ -1,0 +1,56 @@
+"""The Python examples of README.md and docs/ do what their fences say (see tools/doc_examples.py)."""
+
+from pathlib import Path
+
+import pytest
+
+from tools.doc_examples import Example, documents, examples, failure
+
+ROOT = Path(__file__).resolve().parent.parent
+FOUND = [example for document in documents(ROOT) for example in examples(document, ROOT)]
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(example, id=example.place, marks=[pytest.mark.spark] if example.needs_spark else [])
+        for example in FOUND
+    ],
+)
+def test_an_example_of_the_documentation_works(example: Example) -> None:
+    assert failure(example) is None
+
+
+def blocks(tmp_path: Path, text: str) -> list[Example]:
+    page = tmp_path / "page.md"
+    page.write_text(text, "utf-8")
+    return list(examples(page, tmp_path))
+
+
+def test_blocks_are_found_with_their_line_and_words(tmp_path: Path) -> None:
+    text = "Text\n\n```python run\nx = 1\n```\n\n1. step\n   ```python\n   y = 2\n\n   z = 3\n   ```\n```sh\nls\n```\n"
+    assert blocks(tmp_path, text) == [
+        Example("page.md:4", "x = 1\n", frozenset({"run"})),
+        Example("page.md:9", "y = 2\n\nz = 3\n", frozenset()),
+    ]
+
+
+def test_a_misspelt_word_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"page\.md:2: 'runn'"):
+        blocks(tmp_path, "```python runn\nx = 1\n```\n")
+
+
+@pytest.mark.parametrize(
+    "words, code, said",
+    [
+        ("", "x = = 1\n", "p.md:1: does not compile"),
+        ("run", "assert False\n", "p.md:1: exit code 1"),
+        ("run", "import warnings\nwarnings.warn('old')\n", "UserWarning: old"),
+    ],
+)
+def test_a_failing_example_is_told(words: str, code: str, said: str) -> None:
+    assert said in (failure(Example("p.md:1", code, frozenset(words.split()))) or "")
+
+
+def test_a_block_that_is_not_to_run_only_has_to_compile() -> None:
+    assert failure(Example("p.md:1", "broker.send('x')\n", frozenset())) is None

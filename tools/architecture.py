@@ -1,0 +1,459 @@
+"""The rules of the code base that a program can check: layers, sizes, names, error codes.
+
+    python tools/architecture.py        one line per finding; exit code 1 when there is one
+
+A layer imports only from layers above it in ``LAYERS``; the reasons stand in docs/decisions. Imports inside functions
+and under TYPE_CHECKING count like any other.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LAYERS = (
+    "model",
+    "selectors",
+    "security",
+    "wire",
+    "engine",
+    "storage",
+    "sessions",
+    "config",
+    "routers",
+    "cluster",
+    "server",
+    "manage",
+    "composition",
+    "embedded",
+    "client",
+    "testing",
+    "spark",
+    "cli",
+)
+PURE = frozenset({"model", "selectors", "security", "wire", "engine", "sessions", "routers"})
+"""No IO, no clock, no chance of their own; these compile."""
+PROTOCOLS = frozenset({"openwire", "core", "amqp", "stomp", "mqtt", "lease"})
+"""Below wire/ and sessions/. They meet in the message model, never in each other."""
+NARROWER = {
+    # The client drives the same machines as the server does, but loads none of the broker.
+    "client": frozenset({"model", "selectors", "wire", "sessions", "client"}),
+    # Executors load this: the client at most.
+    "spark": frozenset({"model", "client", "spark"}),
+}
+"""Layers that may import less than everything above them."""
+
+NOT_IN_PURE = frozenset(
+    {
+        *("asyncio", "socket", "socketserver", "ssl", "select", "signal"),
+        *("threading", "_thread", "multiprocessing", "concurrent", "subprocess", "queue"),
+        *("time", "random", "secrets", "sched"),
+        *("os", "shutil", "tempfile", "pathlib", "mmap", "fcntl"),
+    }
+)
+THIRD_PARTY_IN_PURE = {
+    "mypy_extensions": PURE,
+    "lark": frozenset({"selectors"}),
+    "argon2": frozenset({"security"}),
+}
+
+MOST_FUNCTION_LINES = 70
+MOST_FILE_LINES = 800
+MOST_POSITIONAL_PARAMETERS = 5
+
+EMPTY_WORDS = frozenset({"manager", "managers", "helper", "helpers", "util", "utils", "misc"})
+"""Say nothing about what a thing does, in no part of a name."""
+EMPTY_NAMES = EMPTY_WORDS | {"data", "process"}
+"""As a whole name; as a part (``data_directory``, ``sync_process``) the last two are the field's own terms. A parameter
+may be called ``process``: it is one of the operating system."""
+FOREIGN_METHODS = frozenset({"data_received", "datagram_received"})
+"""Called by asyncio, which names their parameters."""
+
+CODE = re.compile(r"DMQ\d\w*")
+WELL_FORMED_CODE = re.compile(r"DMQ\d{4}")
+MARKER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One place where a rule is broken. ``rule`` is the name of the check that found it."""
+
+    path: str
+    line: int
+    rule: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.rule}: {self.sentence}"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A parsed file. ``path`` is relative to the root of the repository, with forward slashes."""
+
+    path: str
+    text: str
+    tree: ast.Module
+
+    @cached_property
+    def module(self) -> str:
+        """The dotted name: ``delosmq.wire.stomp`` for src/delosmq/wire/stomp/__init__.py."""
+        parts = self.path.removeprefix("src/").removesuffix(".py").split("/")
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def shipped(self) -> bool:
+        return self.path.startswith("src/")
+
+    @cached_property
+    def layer(self) -> str | None:
+        """The layer of a file below src/delosmq; None for the package's own ``__init__`` and for what is elsewhere."""
+        return layer_of(self.module) if self.shipped else None
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+
+    def imports(self) -> Iterator[tuple[int, str]]:
+        """Line and full name of everything imported: ``from a.b import c`` gives ``a.b.c``."""
+        package = self.module.split(".")
+        if not self.path.endswith("__init__.py"):
+            package = package[:-1]
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                base = package[: len(package) - node.level + 1] if node.level else []
+                start = ".".join([*base, node.module] if node.module else base)
+                yield from ((node.lineno, f"{start}.{alias.name}") for alias in node.names)
+
+    def finding(self, line: int, rule: str, sentence: str) -> Finding:
+        return Finding(self.path, line, rule, sentence)
+
+
+def layer_of(name: str) -> str | None:
+    """The layer that the dotted ``name`` belongs to; None when it is none of ours or the top package itself."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "delosmq" and len(parts) > 1 else None
+
+
+def protocol_of(name: str) -> str | None:
+    """The protocol whose folder or file below wire/ or sessions/ holds the dotted ``name``."""
+    parts = name.split(".")
+    if len(parts) > 2 and parts[0] == "delosmq" and parts[1] in {"wire", "sessions"} and parts[2] in PROTOCOLS:
+        return parts[2]
+    return None
+
+
+def is_client_machine(name: str) -> bool:
+    """Whether ``name`` lies in sessions/<protocol>/client.py, client_*.py or client/."""
+    parts = name.split(".")
+    return protocol_of(name) is not None and parts[1] == "sessions" and len(parts) > 3 and parts[3].startswith("client")
+
+
+# --- layers
+
+
+def known_layers(file: SourceFile) -> Iterator[Finding]:
+    """Every folder or file below src/delosmq has its place in LAYERS."""
+    if file.layer is not None and file.layer not in LAYERS:
+        yield file.finding(1, "known_layers", f"'{file.layer}' has no place in LAYERS of tools/architecture.py")
+
+
+def layer_order(file: SourceFile) -> Iterator[Finding]:
+    """A layer imports only from layers above it; pure layers only from pure ones."""
+    if file.layer not in LAYERS:
+        return
+    allowed = NARROWER.get(file.layer, frozenset(LAYERS[: LAYERS.index(file.layer) + 1]))
+    if file.layer in PURE:
+        allowed &= PURE
+    for line, name in file.imports():
+        target = layer_of(name)
+        if target in LAYERS and target not in allowed:
+            yield file.finding(line, "layer_order", f"{file.layer} may not import {target} ({name})")
+        elif file.layer == "client" and target == "sessions" and not is_client_machine(name):
+            yield file.finding(line, "layer_order", f"client imports of sessions only the client machines ({name})")
+
+
+def pure_layers(file: SourceFile) -> Iterator[Finding]:
+    """Time, chance and IO come into a pure layer through arguments or ports."""
+    if file.layer not in PURE:
+        return
+    for line, name in file.imports():
+        top = name.split(".")[0]
+        if top in NOT_IN_PURE:
+            yield file.finding(line, "pure_layers", f"{file.layer} is pure and may not import {top}")
+        elif (
+            top not in sys.stdlib_module_names
+            and top != "delosmq"
+            and file.layer not in THIRD_PARTY_IN_PURE.get(top, frozenset())
+        ):
+            yield file.finding(line, "pure_layers", f"{file.layer} is pure and may not depend on {top}")
+
+
+def separate_protocols(file: SourceFile) -> Iterator[Finding]:
+    """Protocols never import each other."""
+    own = protocol_of(file.module)
+    if own is None:
+        return
+    for line, name in file.imports():
+        other = protocol_of(name)
+        if other not in {None, own}:
+            yield file.finding(line, "separate_protocols", f"{own} may not import {other} ({name})")
+
+
+def client_machines(file: SourceFile) -> Iterator[Finding]:
+    """A client machine runs without a broker."""
+    if not is_client_machine(file.module):
+        return
+    for line, name in file.imports():
+        if layer_of(name) == "engine":
+            yield file.finding(line, "client_machines", f"a client machine may not import the engine ({name})")
+
+
+def one_native_base(file: SourceFile) -> Iterator[Finding]:
+    """A class has at most one base among the classes that compile.
+
+    mypyc refuses a second one, an interpreted class with two fails with "instance lay-out conflict", and with a
+    ``trait`` as base the interpreter crashes (mypy 2.4, CPython 3.11).
+    """
+    origins = {name.split(".")[-1]: name for _, name in file.imports()}
+    origins |= {node.name: file.module + "." for node in file.tree.body if isinstance(node, ast.ClassDef)}
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.ClassDef):
+            bases = [ast.unparse(base) for base in node.bases]
+            native = [base for base in bases if layer_of(origins.get(re.split(r"[.[]", base)[0], "")) in PURE]
+            if len(native) > 1:
+                sentence = f"{node.name} has several bases that compile ({', '.join(native)}): hold one, be the other"
+                yield file.finding(node.lineno, "one_native_base", sentence)
+    for line, name in file.imports():
+        if name == "mypy_extensions.trait":
+            yield file.finding(line, "one_native_base", "a trait as base of an interpreted class crashes")
+
+
+def one_type_per_caught_name(file: SourceFile) -> Iterator[Finding]:
+    """In a function that compiles, ``except A as error`` and ``except B as error`` need two names.
+
+    mypyc gives the name the first type for the whole function, and the second handler raises TypeError (mypy 2.4).
+    """
+    if file.layer not in PURE:
+        return
+    for function in file.functions:
+        types: dict[str, str] = {}
+        for node in ast.walk(function):
+            if isinstance(node, ast.ExceptHandler) and node.name and node.type:
+                caught = ast.unparse(node.type)
+                if types.setdefault(node.name, caught) != caught:
+                    sentence = f"'{node.name}' is {types[node.name]} already in {function.name}: use a second name"
+                    yield file.finding(node.lineno, "one_type_per_caught_name", sentence)
+
+
+def light_package(file: SourceFile) -> Iterator[Finding]:
+    """Importing delosmq itself loads nothing; Spark finds us through a module that imports delosmq.spark only."""
+    if file.module == "delosmq":
+        for node in file.tree.body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or "." * node.level]
+            for name in names:
+                if name.split(".")[0] not in sys.stdlib_module_names:
+                    yield file.finding(node.lineno, "light_package", f"delosmq imports {name} as soon as it is loaded")
+    elif file.module.split(".")[0] == "pyspark_delosmq":
+        for line, name in file.imports():
+            if layer_of(name) not in {None, "spark"}:
+                yield file.finding(line, "light_package", f"pyspark_delosmq may import delosmq.spark only ({name})")
+
+
+# --- sizes
+
+
+def file_size(file: SourceFile) -> Iterator[Finding]:
+    """Aim at 400 lines, stop at 800."""
+    lines = len(file.text.splitlines())
+    if lines > MOST_FILE_LINES:
+        yield file.finding(1, "file_size", f"{lines} lines, {MOST_FILE_LINES} at most")
+
+
+def function_size(file: SourceFile) -> Iterator[Finding]:
+    """Aim at 40 lines, stop at 70."""
+    for function in file.functions:
+        lines = (function.end_lineno or function.lineno) - function.lineno + 1
+        if lines > MOST_FUNCTION_LINES:
+            sentence = f"{function.name} has {lines} lines, {MOST_FUNCTION_LINES} at most"
+            yield file.finding(function.lineno, "function_size", sentence)
+
+
+def positional_parameters(file: SourceFile) -> Iterator[Finding]:
+    """Past five, a caller can't read what is what: keyword-only from there on."""
+    for function in file.functions:
+        names = [parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)]
+        count = len(names) - (names[:1] in (["self"], ["cls"]))
+        if count > MOST_POSITIONAL_PARAMETERS:
+            sentence = f"{function.name} has {count} positional parameters, {MOST_POSITIONAL_PARAMETERS} at most"
+            yield file.finding(function.lineno, "positional_parameters", sentence)
+
+
+# --- words
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a snake_case or CamelCase ``name``, in lower case."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
+
+
+def empty_names(file: SourceFile) -> Iterator[Finding]:
+    """Names say what a thing is or does."""
+    stem = file.module.split(".")[-1]
+    for line, name in [(1, stem)] * (not file.path.startswith("examples/data/")) + [*defined_names(file)]:
+        words = words_of(name)
+        if EMPTY_WORDS & set(words) or (len(words) == 1 and words[0] in EMPTY_NAMES):
+            yield file.finding(line, "empty_names", f"'{name}' says nothing: name what it is or does")
+        elif words[:1] == ["process"]:
+            yield file.finding(line, "empty_names", f"'{name}': decode, handle, record, replay or run instead")
+    for line, name in parameters(file):
+        if EMPTY_WORDS & set(words_of(name)) or name == "data":
+            yield file.finding(line, "empty_names", f"'{name}' says nothing: name what it holds")
+
+
+def defined_names(file: SourceFile) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.ClassDef | Function):
+            yield node.lineno, node.name
+
+
+def parameters(file: SourceFile) -> Iterator[tuple[int, str]]:
+    for function in file.functions:
+        if function.name not in FOREIGN_METHODS:
+            arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+            yield from ((argument.lineno, argument.arg) for argument in arguments)
+
+
+def no_print(file: SourceFile) -> Iterator[Finding]:
+    """Output of the shipped code is a log line or goes through the command line's console."""
+    if not file.shipped:
+        return
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            yield file.finding(node.lineno, "no_print", "log it, or use the console of delosmq.cli")
+
+
+def no_bare_except(file: SourceFile) -> Iterator[Finding]:
+    """A handler names what it handles."""
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.ExceptHandler) and node.type is None:
+            yield file.finding(node.lineno, "no_bare_except", "name the exceptions that are handled here")
+
+
+def no_markers(file: SourceFile) -> Iterator[Finding]:
+    """What is left to do is an issue, not a comment."""
+    for token in tokenize.generate_tokens(io.StringIO(file.text).readline):
+        in_words = token.type == tokenize.COMMENT or (
+            token.type == tokenize.STRING and token.line.lstrip()[:1] in "\"'"
+        )
+        if in_words and (found := MARKER.search(token.string)):
+            yield file.finding(token.start[0], "no_markers", f"{found[0]} does not stay in the code")
+
+
+# --- error codes
+
+
+def docstrings(tree: ast.Module) -> set[int]:
+    """The ids of the constant nodes that are statements of their own: docstrings, of attributes too."""
+    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+
+
+def codes_of(file: SourceFile) -> Iterator[tuple[int, str]]:
+    """Line and code of each DMQ code that the file raises or logs; docstrings and comparisons only mention one."""
+    mentions = docstrings(file.tree)
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Compare):
+            mentions |= {id(inner) for inner in ast.walk(node)}
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in mentions:
+            yield from ((node.lineno, found) for found in CODE.findall(node.value))
+
+
+def code_form(file: SourceFile) -> Iterator[Finding]:
+    """A code is DMQ and four digits."""
+    if not file.shipped:
+        return
+    for line, code in codes_of(file):
+        if not WELL_FORMED_CODE.fullmatch(code):
+            yield file.finding(line, "code_form", f"{code} is not DMQ and four digits")
+
+
+def one_meaning_per_code(files: Iterable[SourceFile]) -> Iterator[Finding]:
+    """A code stands for one thing that can happen, so it is used in one file at most."""
+    users: defaultdict[str, dict[str, tuple[SourceFile, int]]] = defaultdict(dict)
+    for file in files:
+        if file.shipped:
+            for line, code in codes_of(file):
+                users[code].setdefault(file.path, (file, line))
+    for code, places in users.items():
+        first, *others = sorted(places)
+        for path in others:
+            file, line = places[path]
+            yield file.finding(line, "one_meaning_per_code", f"{code} is taken by {first}")
+
+
+PER_FILE: tuple[Callable[[SourceFile], Iterator[Finding]], ...] = (
+    known_layers,
+    layer_order,
+    pure_layers,
+    separate_protocols,
+    client_machines,
+    one_native_base,
+    one_type_per_caught_name,
+    light_package,
+    file_size,
+    function_size,
+    positional_parameters,
+    empty_names,
+    no_print,
+    no_bare_except,
+    no_markers,
+    code_form,
+)
+FOLDERS = ("src", "tools", "examples")
+"""Where all rules hold. Of tests only that their doubles can stand beside compiled code."""
+
+
+def read_tree(root: Path, folders: Iterable[str]) -> list[SourceFile]:
+    """All Python files below ``folders``."""
+    paths = sorted(path for folder in folders for path in (root / folder).rglob("*.py"))
+    return [read_file(path, root) for path in paths]
+
+
+def read_file(path: Path, root: Path) -> SourceFile:
+    text = path.read_text("utf-8")
+    return SourceFile(path.relative_to(root).as_posix(), text, ast.parse(text, str(path)))
+
+
+def check(root: Path) -> list[Finding]:
+    """All findings below ``root``, in order of file and line."""
+    files = read_tree(root, FOLDERS)
+    found = [finding for file in files for rule in PER_FILE for finding in rule(file)]
+    doubles = [finding for file in read_tree(root, ["tests"]) for finding in one_native_base(file)]
+    return sorted([*found, *doubles, *one_meaning_per_code(files)])
+
+
+if __name__ == "__main__":
+    try:
+        findings = check(ROOT)
+    except SyntaxError as error:
+        sys.exit(f"{error.filename}:{error.lineno}: {error.msg}")
+    for finding in findings:
+        print(finding)
+    sys.exit(f"{len(findings)} findings" if findings else 0)
