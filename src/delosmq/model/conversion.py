@@ -1,0 +1,52 @@
+"""Between the encodings of protocols and the hub form: each protocol brings one conversion, only the hub is shared."""
+
+from abc import ABC, abstractmethod
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.model.errors import MisuseError
+from delosmq.model.message import HubMessage, Message
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Conversion(ABC):
+    """One protocol's way to the hub form and back. Pure."""
+
+    @abstractmethod
+    def to_hub(self, message: Message) -> HubMessage:
+        """The typed form of a message encoded by this protocol. Broker annotations become properties."""
+
+    @abstractmethod
+    def from_hub(self, hub: HubMessage, address: str) -> "Encoded":
+        """The encoding of a message that came from elsewhere and lies at ``address``."""
+
+
+class Encoded:
+    """Head, body and tag of a message, as `Message` takes them."""
+
+    def __init__(self, protocol: str, head: bytes, body: bytes, body_kind: int) -> None:
+        self.protocol = protocol
+        self.head = head
+        self.body = body
+        self.body_kind = body_kind
+
+
+class Conversions:
+    """The conversions of a broker, by the family of the protocol tag (what stands before its ``/``)."""
+
+    def __init__(self, by_family: dict[str, Conversion]) -> None:
+        self._by_family = by_family
+
+    def to_hub(self, message: Message) -> HubMessage:
+        """The typed form of any message.
+
+        Raises:
+            MisuseError: no conversion is registered for its protocol.
+        """
+        return self._of(message.protocol).to_hub(message)
+
+    def _of(self, protocol: str) -> Conversion:
+        found = self._by_family.get(protocol.partition("/")[0])
+        if found is None:
+            raise MisuseError("DMQ2150", f"messages of protocol '{protocol}' can't be read: register its conversion")
+        return found

@@ -1,0 +1,72 @@
+"""The errors of DelosMQ, told apart by who has to act on them.
+
+Every error carries a stable code (DMQnnnn) and a sentence that names the thing and the remedy.
+"""
+
+from enum import Enum
+
+
+class Scope(Enum):
+    """How much is closed because of a peer's mistake."""
+
+    LINK = "link"
+    SESSION = "session"
+    CONNECTION = "connection"
+
+
+class BrokerError(Exception):
+    """Base of all errors raised by DelosMQ.
+
+    Attributes:
+        code: stable id, ``DMQ`` and four digits.
+        message: one sentence for people, without the code.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+class MisuseError(BrokerError):
+    """The caller inside this process asked for something that makes no sense; nothing has changed."""
+
+
+class ConfigurationError(MisuseError):
+    """A configuration file or setting is wrong; the message names file and line where there is one."""
+
+
+class NotFoundError(MisuseError):
+    """The named address, queue, group or lease does not exist."""
+
+
+class PermissionDeniedError(BrokerError):
+    """The user is known but may not do this; nothing has changed."""
+
+
+class LimitError(BrokerError):
+    """A configured limit is reached; nothing has changed. Trying again later may succeed."""
+
+
+class StorageError(BrokerError):
+    """The store can't do its work: damaged, full or failing."""
+
+
+class InvariantError(BrokerError):
+    """DelosMQ broke a promise to itself. Never swallowed: the broker stops rather than guess."""
+
+
+class PeerError(BrokerError):
+    """What came over the wire is wrong; ``scope`` says how much is closed.
+
+    Attributes:
+        detail: optional longer explanation for the peer (the body of a STOMP ERROR frame).
+    """
+
+    def __init__(self, code: str, message: str, scope: Scope = Scope.CONNECTION, detail: str = "") -> None:
+        super().__init__(code, message)
+        self.scope = scope
+        self.detail = detail
