@@ -1,0 +1,151 @@
+"""Access control of one broker: logins that were verified, and what each role may do."""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Final
+
+from delosmq.model.errors import PermissionDeniedError
+from delosmq.model.settings import SecurityMatch
+from delosmq.model.wildcard import SecurityTable
+
+SEND: Final = "send"
+CONSUME: Final = "consume"
+BROWSE: Final = "browse"
+CREATE_ADDRESS: Final = "createAddress"
+DELETE_ADDRESS: Final = "deleteAddress"
+CREATE_DURABLE_QUEUE: Final = "createDurableQueue"
+DELETE_DURABLE_QUEUE: Final = "deleteDurableQueue"
+CREATE_NON_DURABLE_QUEUE: Final = "createNonDurableQueue"
+DELETE_NON_DURABLE_QUEUE: Final = "deleteNonDurableQueue"
+MANAGE: Final = "manage"
+VIEW: Final = "view"
+EDIT: Final = "edit"
+
+PERMISSIONS: Final = (
+    SEND,
+    CONSUME,
+    BROWSE,
+    CREATE_ADDRESS,
+    DELETE_ADDRESS,
+    CREATE_DURABLE_QUEUE,
+    DELETE_DURABLE_QUEUE,
+    CREATE_NON_DURABLE_QUEUE,
+    DELETE_NON_DURABLE_QUEUE,
+    MANAGE,
+    VIEW,
+    EDIT,
+)
+"""Every permission type, as written in broker.xml."""
+
+# Entries of each cache before it starts afresh; as Artemis's authentication- and authorization-cache-size.
+_CACHE_LIMIT: Final = 1_000
+
+
+@dataclass(frozen=True)
+class Login:
+    """Someone whose password was verified."""
+
+    user: str
+    roles: frozenset[str]
+
+
+@dataclass(frozen=True)
+class LoginAttempt:
+    """A login under way.
+
+    Attributes:
+        login: set when this user and password were verified before: nothing is left to do.
+        stored: what to verify the password against with `passwords.verify_login`; "" for an unknown user.
+        cache_key: stands for user, password and stored form.
+    """
+
+    user: str
+    login: Login | None
+    stored: str
+    cache_key: bytes
+
+
+class AccessControl:
+    """Users, roles and permissions of one broker.
+
+    Args:
+        users: user -> stored form of the password.
+        roles: user -> roles.
+        cache_key: 32 random bytes of this run, so that what the cache holds is worthless elsewhere.
+    """
+
+    def __init__(
+        self,
+        users: dict[str, str],
+        roles: dict[str, frozenset[str]],
+        security_settings: tuple[SecurityMatch, ...],
+        *,
+        cache_key: bytes,
+    ) -> None:
+        self._cache_key = cache_key
+        self._users: dict[str, str] = users
+        self._roles: dict[str, frozenset[str]] = roles
+        self._table = SecurityTable(security_settings)
+        self._verified: dict[bytes, Login] = {}
+        self._holders: dict[str, dict[str, frozenset[str]]] = {}
+
+    def reload(
+        self, users: dict[str, str], roles: dict[str, frozenset[str]], security_settings: tuple[SecurityMatch, ...]
+    ) -> None:
+        """Replaces everything and forgets every verified login; open connections keep the roles they came with."""
+        self._users = users
+        self._roles = roles
+        self._table = SecurityTable(security_settings)
+        self._verified.clear()
+        self._holders.clear()
+
+    def attempt(self, user: str, password: str) -> LoginAttempt:
+        """Starts a login. When ``login`` is not set, verify the password in a worker and call `finish`."""
+        stored = self._users.get(user, "")
+        key = self._key(user, password, stored)
+        return LoginAttempt(user, self._verified.get(key), stored, key)
+
+    def finish(self, attempt: LoginAttempt, verified: bool) -> Login | None:
+        """The login, or None when the password is wrong or the user was changed meanwhile."""
+        if not verified or not attempt.stored or self._users.get(attempt.user, "") != attempt.stored:
+            return None
+        login = Login(attempt.user, self._roles.get(attempt.user, frozenset()))
+        if len(self._verified) >= _CACHE_LIMIT:
+            self._verified.clear()
+        self._verified[attempt.cache_key] = login
+        return login
+
+    def check(self, roles: frozenset[str], address: str, permission: str) -> bool:
+        """Whether one of ``roles`` holds ``permission`` on ``address``."""
+        return not self._holders_of(address, permission).isdisjoint(roles)
+
+    def require(self, login: Login, address: str, permission: str) -> None:
+        """Raises PermissionDeniedError unless ``login`` holds ``permission`` on ``address``."""
+        if not self.check(login.roles, address, permission):
+            raise PermissionDeniedError(
+                "DMQ1001",
+                f"user {login.user!r} lacks the permission {permission!r} on {address!r}; "
+                f"grant it to one of the user's roles in security-settings",
+            )
+
+    def _holders_of(self, address: str, permission: str) -> frozenset[str]:
+        by_permission = self._holders.get(address)
+        if by_permission is None:
+            if len(self._holders) >= _CACHE_LIMIT:
+                self._holders.clear()
+            by_permission = {}
+            self._holders[address] = by_permission
+        found = by_permission.get(permission)
+        if found is None:
+            found = self._table.roles(address, permission)
+            by_permission[permission] = found
+        return found
+
+    def _key(self, user: str, password: str, stored: str) -> bytes:
+        mac = hmac.new(self._cache_key, None, hashlib.sha256)
+        for part in (user, password, stored):
+            encoded = part.encode("utf-8", "surrogatepass")
+            mac.update(len(encoded).to_bytes(8, "big"))
+            mac.update(encoded)
+        return mac.digest()
