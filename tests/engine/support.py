@@ -1,0 +1,173 @@
+"""A broker engine on a recording store, with clock, chance and consumers in the test's hand."""
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.consumer import Consumer, ConsumerPort
+from delosmq.engine.credit import Credit, OpenCredit
+from delosmq.engine.events import EngineEvents
+from delosmq.engine.log import Batch, Replay, Store
+from delosmq.engine.slots import Slot
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import MonotonicNs, Position, WallMs
+from delosmq.model.message import ANY_ROUTING, ANYCAST, Home, Message
+from delosmq.model.ports import Clock, Random
+from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
+
+
+class ManualClock(Clock):
+    def __init__(self) -> None:
+        self.now_ms = 1_700_000_000_000
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.now_ms)
+
+    def monotonic_ns(self) -> MonotonicNs:
+        return MonotonicNs(self.now_ms * 1_000_000)
+
+
+class CountingRandom(Random):
+    def __init__(self) -> None:
+        self.count = 0
+
+    def token(self, size_bytes: int) -> str:
+        self.count += 1
+        return f"token{self.count}"
+
+
+class RecordingStore(Store):
+    """Keeps every batch; a second engine can replay it."""
+
+    def __init__(self, batches: list[tuple[int, list[bytes], list[bytes]]] | None = None) -> None:
+        self.batches = batches if batches is not None else []
+        self.bodies: dict[int, bytes] = {}
+        self.released = 0
+
+    def recover(self, replay: Replay) -> Position:
+        newest = 0
+        for position, metas, bodies in self.batches:
+            for meta, body in zip(metas, bodies, strict=True):
+                replay.replay_record(Position(position), meta, self._home(body))
+            newest = position
+        return Position(newest)
+
+    def _home(self, body: bytes) -> Home:
+        home = Home()
+        home.segment = 1
+        home.offset = len(self.bodies) + 1
+        home.size_bytes = len(body)
+        self.bodies[home.offset] = body
+        return home
+
+    def append(self, batch: Batch) -> None:
+        self.batches.append((batch.position, batch.metas, batch.bodies))
+        for index, home in batch.stored:
+            stored = self._home(batch.bodies[index])
+            home.segment, home.offset, home.size_bytes = 1, stored.offset, stored.size_bytes
+        self.released += len(batch.released)
+
+    def flush(self) -> None: ...
+
+    def read(self, home: Home) -> bytes:
+        return self.bodies[home.offset]
+
+
+class Collector(ConsumerPort):
+    """A consumer that remembers what it got; ``room`` bounds its outbox."""
+
+    def __init__(self) -> None:
+        self.slots: list[Slot] = []
+        self.room = True
+        self.closed: BrokerError | None = None
+
+    def deliver(self, slot: Slot) -> None:
+        self.slots.append(slot)
+
+    def has_room(self) -> bool:
+        return self.room
+
+    def closed_by_broker(self, reason: BrokerError) -> None:
+        self.closed = reason
+
+    @property
+    def bodies(self) -> str:
+        return " ".join(slot.message.body.decode() for slot in self.slots)
+
+
+class Bench:
+    """One engine and short words to drive it."""
+
+    def __init__(
+        self,
+        *,
+        queues: tuple[QueueSettings, ...] = (),
+        settings: dict[str, dict[str, object]] | None = None,
+        global_max: int = -1,
+        store: RecordingStore | None = None,
+        events: EngineEvents | None = None,
+    ) -> None:
+        self.clock = ManualClock()
+        self.store = store if store is not None else RecordingStore()
+        matches = tuple(AddressMatch(match, fields) for match, fields in (settings or {}).items())
+        self.settings = BrokerSettings(queues=queues, address_settings=matches, global_max_size_bytes=global_max)
+        self.broker = Broker(
+            self.settings,
+            self.store,
+            clock=self.clock,
+            random=CountingRandom(),
+            events=events if events is not None else EngineEvents(),
+        )
+        self.broker.start()
+
+    def message(self, address: str, body: str, *, durable: bool = True, priority: int = 4) -> Message:
+        return Message(
+            address,
+            "stomp/12",
+            b"",
+            body.encode(),
+            durable=durable,
+            priority=priority,
+            timestamp_ms=self.clock.wall_ms(),
+        )
+
+    def send(
+        self, address: str, bodies: str, *, durable: bool = True, priority: int = 4, routing: int = ANY_ROUTING
+    ) -> list[int]:
+        """Sends each word of ``bodies`` as a message; gives the outcomes."""
+        return [
+            self.broker.send(self.message(address, body, durable=durable, priority=priority), routing=routing)
+            for body in bodies.split()
+        ]
+
+    def consume(
+        self, queue: str, credit: Credit | None = None, *, routing: int = ANYCAST
+    ) -> tuple[Consumer, Collector]:
+        port = Collector()
+        consumer = self.broker.subscribe(queue, port, credit if credit is not None else OpenCredit(), routing=routing)
+        return consumer, port
+
+    def run(self) -> None:
+        """Ticks until nothing is left to do."""
+        for _ in range(10_000):
+            if not self.broker.tick():
+                return
+        raise AssertionError("the engine never comes to rest")
+
+    def pending(self, queue: str) -> str:
+        return " ".join(s.message.body.decode() for s in self.broker.queues[queue].pending.in_order())
+
+    def restart(self) -> "Bench":
+        """A new engine on what the store holds."""
+        again = Bench.__new__(Bench)
+        again.clock = self.clock
+        again.store = RecordingStore(list(self.store.batches))
+        again.settings = self.settings
+        again.broker = Broker(
+            self.settings, again.store, clock=self.clock, random=CountingRandom(), events=EngineEvents()
+        )
+        again.broker.start()
+        return again
+
+
+def anycast(
+    name: str, *, ring_size: int | None = None, durable: bool = True, max_consumers: int | None = None
+) -> QueueSettings:
+    return QueueSettings(name, name, ANYCAST, durable, ring_size, max_consumers=max_consumers)

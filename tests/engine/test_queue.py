@@ -1,0 +1,321 @@
+"""Order, credit, acknowledgement, redelivery, dead letters, limits."""
+
+import pytest
+
+from delosmq.engine.address import SpaceWaiter
+from delosmq.engine.credit import ByteCredit, MessageCredit
+from delosmq.engine.outcome import BLOCKED, DROPPED, NO_ROUTE, ROUTED
+from delosmq.model.errors import LimitError, MisuseError, NotFoundError
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.settings import AddressFullPolicy, QueueSettings
+from tests.engine.support import Bench, Collector, anycast
+
+
+class Waiter(SpaceWaiter):
+    def __init__(self) -> None:
+        self.called = 0
+
+    def on_space(self) -> None:
+        self.called += 1
+
+
+def test_higher_priorities_leave_first_and_equal_ones_in_order():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "a b", priority=4)
+    bench.send("q", "c d", priority=9)
+    bench.send("q", "e", priority=0)
+    _, port = bench.consume("q")
+    bench.run()
+    assert port.bodies == "c d a b e"
+
+
+def test_consumers_take_turns():
+    bench = Bench(queues=(anycast("q"),))
+    ports = [bench.consume("q")[1] for _ in range(3)]
+    bench.send("q", "1 2 3 4 5 6")
+    bench.run()
+    assert [port.bodies for port in ports] == ["1 4", "2 5", "3 6"]
+
+
+def test_a_consumer_without_credit_holds_up_nobody():
+    bench = Bench(queues=(anycast("q"),))
+    slow, slow_port = bench.consume("q", MessageCredit(1))
+    _, quick_port = bench.consume("q")
+    bench.send("q", "1 2 3 4")
+    bench.run()
+    assert (slow_port.bodies, quick_port.bodies) == ("1", "2 3 4")
+    assert bench.broker.acknowledge(slow, slow_port.slots[0].sequence)
+    bench.send("q", "5 6")
+    bench.run()
+    assert len(slow_port.slots) == 2
+
+
+def test_a_window_lets_one_message_through_that_is_larger_than_itself():
+    bench = Bench(queues=(anycast("q"),))
+    consumer, port = bench.consume("q", ByteCredit(1))
+    bench.send("q", "A B")
+    bench.run()
+    assert port.bodies == "A"
+    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.run()
+    assert port.bodies == "A B"
+
+
+def test_a_full_outbox_stops_dispatch_until_the_session_says_so():
+    bench = Bench(queues=(anycast("q"),))
+    consumer, port = bench.consume("q")
+    port.room = False
+    bench.send("q", "A")
+    bench.run()
+    assert port.bodies == ""
+    port.room = True
+    bench.broker.credit_changed(consumer)
+    bench.run()
+    assert port.bodies == "A"
+
+
+def test_cumulative_acknowledgement_ends_everything_delivered_before():
+    bench = Bench(queues=(anycast("q"),))
+    consumer, port = bench.consume("q")
+    bench.send("q", "A B C")
+    bench.run()
+    assert bench.broker.acknowledge_through(consumer, port.slots[1].sequence)
+    assert consumer.held_count == 1
+    assert bench.broker.queues["q"].messages_acknowledged == 2
+    assert bench.store.released == 2
+
+
+def test_acknowledging_what_is_not_held_changes_nothing():
+    bench = Bench(queues=(anycast("q"),))
+    consumer, port = bench.consume("q")
+    bench.send("q", "A")
+    bench.run()
+    sequence = port.slots[0].sequence
+    assert not bench.broker.acknowledge(consumer, sequence + 999)
+    assert bench.broker.acknowledge(consumer, sequence)
+    assert not bench.broker.acknowledge(consumer, sequence)
+    assert not bench.broker.acknowledge_through(consumer, sequence)
+    assert not bench.broker.reject(consumer, sequence)
+
+
+def test_what_the_peer_never_saw_does_not_count_as_delivered():
+    bench = Bench(queues=(anycast("q"),))
+    consumer, port = bench.consume("q")
+    bench.send("q", "A B")
+    bench.run()
+    bench.broker.close_consumer(consumer, {port.slots[1].sequence})
+    _, again = bench.consume("q")
+    bench.run()
+    assert [(slot.message.body, slot.delivery_count) for slot in again.slots] == [(b"A", 2), (b"B", 1)]
+
+
+def test_rejected_messages_go_to_the_dead_letter_address_when_attempts_are_used_up():
+    bench = Bench(
+        queues=(anycast("q"), anycast("DLQ")),
+        settings={"#": {"dead_letter_address": "DLQ", "max_delivery_attempts": 3}},
+    )
+    consumer, port = bench.consume("q")
+    bench.send("q", "A")
+    for _ in range(3):
+        bench.run()
+        assert bench.broker.reject(consumer, port.slots[-1].sequence)
+    bench.run()
+    assert [slot.delivery_count for slot in port.slots[:1]] == [3]
+    assert len(port.slots) == 3
+    dead = bench.broker.queues["DLQ"].pending.head()
+    assert dead is not None
+    assert dead.message.annotations == {
+        "_AMQ_ORIG_ADDRESS": "q",
+        "_AMQ_ORIG_QUEUE": "q",
+        "_AMQ_ORIG_MESSAGE_ID": str(port.slots[0].message.message_id),
+    }
+    assert bench.broker.queues["q"].messages_killed == 1
+    again = bench.restart()
+    assert (again.pending("q"), again.pending("DLQ")) == ("", "A")
+
+
+def test_without_a_dead_letter_queue_exhausted_messages_are_dropped():
+    bench = Bench(queues=(anycast("q"),), settings={"#": {"max_delivery_attempts": 1}})
+    consumer, port = bench.consume("q")
+    bench.send("q", "A")
+    bench.run()
+    bench.broker.reject(consumer, port.slots[0].sequence)
+    assert bench.broker.queues["q"].message_count == 0
+    assert bench.broker.used_bytes == 0
+
+
+def test_delivery_counts_survive_a_restart_once_the_message_is_back():
+    bench = Bench(queues=(anycast("q"),))
+    consumer, _ = bench.consume("q")
+    bench.send("q", "A")
+    bench.run()
+    bench.broker.close_consumer(consumer)
+    again = bench.restart()
+    _, port = again.consume("q")
+    again.run()
+    assert port.slots[0].delivery_count == 2
+
+
+def test_each_multicast_queue_gets_a_copy_and_anycast_queues_share():
+    queues = (
+        QueueSettings("m1", "a", MULTICAST),
+        QueueSettings("m2", "a", MULTICAST),
+        QueueSettings("c1", "a", ANYCAST),
+        QueueSettings("c2", "a", ANYCAST),
+    )
+    bench = Bench(queues=queues)
+    bench.send("a", "1 2")
+    assert [bench.broker.queues[name].message_count for name in ("m1", "m2", "c1", "c2")] == [2, 2, 1, 1]
+    bench.send("a", "3", routing=ANYCAST)
+    assert bench.broker.queues["m1"].message_count == 2
+    bench.send("a", "4", routing=MULTICAST)
+    assert bench.broker.queues["m1"].message_count == 3
+
+
+def test_one_queue_of_an_address_can_be_sent_to_directly():
+    queues = (QueueSettings("m1", "a", MULTICAST), QueueSettings("m2", "a", MULTICAST))
+    bench = Bench(queues=queues)
+    bench.broker.send(bench.message("a", "A"), queue_name="m2")
+    assert (bench.pending("m1"), bench.pending("m2")) == ("", "A")
+    with pytest.raises(NotFoundError, match="no queue 'm3'"):
+        bench.broker.send(bench.message("a", "A"), queue_name="m3")
+
+
+def test_memory_counts_a_message_once_whatever_the_number_of_its_queues():
+    queues = (QueueSettings("m1", "a", MULTICAST), QueueSettings("m2", "a", MULTICAST))
+    bench = Bench(queues=queues)
+    bench.send("a", "A")
+    charge = bench.broker.used_bytes
+    assert charge == bench.message("a", "A").charge_bytes
+    for name in ("m1", "m2"):
+        assert bench.broker.used_bytes == charge
+        port = Collector()
+        from delosmq.engine.credit import OpenCredit
+
+        consumer = bench.broker.subscribe("a", port, OpenCredit(), queue_name=name)
+        bench.run()
+        bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    assert bench.broker.used_bytes == 0
+
+
+def test_multicast_without_subscribers_is_no_error():
+    bench = Bench()
+    assert bench.send("news", "A") == [NO_ROUTE]
+    assert bench.broker.addresses["news"].unrouted_messages == 1
+
+
+def test_anycast_sends_create_their_queue():
+    bench = Bench()
+    assert bench.send("jobs", "A", routing=ANYCAST) == [ROUTED]
+    assert bench.pending("jobs") == "A"
+    assert bench.restart().pending("jobs") == "A"
+
+
+def test_without_auto_creation_an_unknown_address_is_an_error():
+    bench = Bench(settings={"#": {"auto_create_addresses": False, "auto_create_queues": False}})
+    with pytest.raises(NotFoundError, match="no address 'jobs'"):
+        bench.send("jobs", "A", routing=ANYCAST)
+    with pytest.raises(NotFoundError, match="no address 'jobs'"):
+        bench.consume("jobs")
+
+
+def test_an_address_refuses_a_routing_type_it_was_not_made_for():
+    bench = Bench(queues=(QueueSettings("m1", "a", MULTICAST),))
+    with pytest.raises(MisuseError, match="takes MULTICAST, not ANYCAST"):
+        bench.send("a", "A", routing=ANYCAST)
+
+
+def test_a_topic_subscription_lives_as_long_as_its_consumer():
+    bench = Bench()
+    consumer, port = bench.consume("news", routing=MULTICAST)
+    bench.send("news", "A")
+    bench.run()
+    assert port.bodies == "A"
+    bench.send("news", "B")
+    bench.broker.close_consumer(consumer)
+    bench.run()
+    assert bench.broker.queues == {}
+    assert bench.broker.used_bytes == 0
+
+
+def test_max_consumers_is_a_limit():
+    bench = Bench(queues=(anycast("q", max_consumers=1),))
+    consumer, _ = bench.consume("q")
+    with pytest.raises(LimitError, match="max-consumers"):
+        bench.consume("q")
+    bench.broker.close_consumer(consumer)
+    bench.consume("q")
+
+
+def test_block_changes_nothing_and_calls_back_when_there_is_room():
+    bench = Bench(
+        queues=(anycast("q"),), settings={"q": {"max_size_messages": 2, "address_full_policy": AddressFullPolicy.BLOCK}}
+    )
+    assert bench.send("q", "A B C") == [ROUTED, ROUTED, BLOCKED]
+    waiter = Waiter()
+    bench.broker.wait_for_space("q", waiter)
+    consumer, port = bench.consume("q")
+    bench.run()
+    assert waiter.called == 0
+    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.run()
+    assert waiter.called == 1
+    assert bench.send("q", "C") == [ROUTED]
+
+
+def test_fail_and_drop():
+    bench = Bench(
+        queues=(anycast("f"), anycast("d")),
+        settings={
+            "f": {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.FAIL},
+            "d": {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.DROP},
+        },
+    )
+    bench.send("f", "A")
+    with pytest.raises(LimitError, match="'f' refuses"):
+        bench.send("f", "B")
+    assert bench.send("d", "A B") == [ROUTED, DROPPED]
+    assert bench.pending("d") == "A"
+
+
+def test_the_global_limit_blocks_every_address():
+    bench = Bench(queues=(anycast("p"), anycast("q")), global_max=600)
+    assert bench.send("p", "A B") == [ROUTED, ROUTED]
+    assert bench.send("q", "C") == [BLOCKED]
+
+
+def test_a_store_without_room_blocks_durable_messages_only_and_recovers():
+    bench = Bench(queues=(anycast("q"),), settings={"#": {"address_full_policy": AddressFullPolicy.DROP}})
+    bench.broker.set_storage_low(True)
+    assert bench.send("q", "A") == [BLOCKED]
+    assert bench.send("q", "B", durable=False) == [ROUTED]
+    waiter = Waiter()
+    bench.broker.wait_for_space("q", waiter)
+    bench.broker.set_storage_low(False)
+    bench.run()
+    assert waiter.called == 1
+
+
+def test_a_deleted_queue_closes_its_consumers_and_gives_back_its_memory():
+    bench = Bench(queues=(anycast("q"),))
+    _, port = bench.consume("q", MessageCredit(1))
+    bench.send("q", " ".join(str(i) for i in range(1200)))
+    bench.run()
+    bench.broker.delete_queue("q")
+    bench.run()
+    assert port.closed is not None
+    assert bench.broker.used_bytes == 0
+    assert bench.store.released == 1200
+    assert "q" not in bench.restart().broker.queues or bench.restart().pending("q") == ""
+
+
+def test_ids_are_never_given_out_twice():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "A", durable=False)
+    _, port = bench.consume("q")
+    bench.run()
+    again = bench.restart()
+    again.send("q", "B", durable=False)
+    _, later = again.consume("q")
+    again.run()
+    assert later.slots[0].sequence > port.slots[0].sequence
