@@ -1,0 +1,1 @@
+"""Stores: what implements the engine's log port."""

@@ -1,0 +1,44 @@
+"""What every store offers to the server besides the engine's port: start, waiting, the loop's hooks and the end."""
+
+from abc import abstractmethod
+
+from delosmq.engine.log import StateSource, Store, StoreEvents
+from delosmq.model.ids import MonotonicNs, Position
+
+NO_DESCRIPTOR = -1
+
+
+class ServedStore(Store):
+    """A store as the server runs it. Every call happens on the engine's thread."""
+
+    @abstractmethod
+    def attach(self, events: StoreEvents, state: StateSource) -> None:
+        """Names who hears of synced positions and who knows the state. Called once, before `recover`."""
+
+    @abstractmethod
+    def fileno(self) -> int:
+        """The descriptor to watch for reading, or `NO_DESCRIPTOR` when the store works at once."""
+
+    @abstractmethod
+    def on_readable(self) -> None:
+        """Takes in what the background has done; reports it through `StoreEvents`. Never blocks."""
+
+    @abstractmethod
+    def tick(self, now: MonotonicNs) -> None:
+        """Retries what failed for want of space. To be called about once a second."""
+
+    @abstractmethod
+    def wait_synced(self, position: Position, timeout_s: float) -> None:
+        """Flushes and blocks until everything up to ``position`` survives a crash.
+
+        Raises:
+            StorageError: it did not come about in time, or the store has failed.
+        """
+
+    @abstractmethod
+    def close(self, timeout_s: float) -> None:
+        """Flushes, syncs what is outstanding for at most ``timeout_s`` and lets go of everything. May be repeated.
+
+        Raises:
+            StorageError: not everything was synced. The store is closed all the same.
+        """

@@ -1,0 +1,76 @@
+"""Journals that break one promise each: the simulation must catch every one of them, or it proves nothing."""
+
+from delosmq.storage.journal.recovery import Recovery
+from delosmq.storage.journal.segments import Ledger, Segment
+from delosmq.storage.journal.store import JournalStore
+
+
+class OpensTheGateEarly(JournalStore):
+    """Reports what is written as synced."""
+
+    def _ask(self) -> None:
+        super()._ask()
+        if self._written > self._synced:
+            self._synced = self._written
+            assert self._events is not None
+            self._events.on_synced(self._written)
+
+
+class RecyclesEarly(JournalStore):
+    """Reuses freed files before the list without them is on the disk."""
+
+    def _let_go(self, freed: list[Segment]) -> None:
+        super()._let_go(freed)
+        freed, self._freed = self._freed, []
+        self._recycle(freed)
+
+
+class LeavesTheStateBlockUnsynced(JournalStore):
+    """Syncs the sealed segment but not the one whose state block frees files."""
+
+    def _ask(self) -> None:
+        if self._freed and len(self._dirty) > 1:
+            del self._dirty[self._open.handle]
+        super()._ask()
+
+
+class _ForgetfulLedger(Ledger):
+    def pinned(self, segment: Segment) -> bool:
+        return False
+
+
+class ForgetsRemovals(JournalStore):
+    """Frees segments whose removals are still needed."""
+
+    def _build(self, recovery: Recovery) -> None:
+        self._ledger = _ForgetfulLedger()
+        super()._build(recovery)
+
+
+class TrustsStaleBytes(JournalStore):
+    """Neither seed nor mark tells the former life of a recycled file apart."""
+
+    def __init__(self, *positional: object, **named: object) -> None:
+        named["entropy"] = bytes
+        super().__init__(*positional, **named)  # type: ignore[arg-type]
+
+    @staticmethod
+    def _seed_of(number: int) -> int:
+        return 0
+
+
+class TrustsThePageCache(JournalStore):
+    """Builds on what a crashed process wrote without syncing it."""
+
+    def _settle(self, recovery: Recovery) -> None:
+        pass
+
+
+MUTANTS = [
+    OpensTheGateEarly,
+    RecyclesEarly,
+    LeavesTheStateBlockUnsynced,
+    ForgetsRemovals,
+    TrustsStaleBytes,
+    TrustsThePageCache,
+]

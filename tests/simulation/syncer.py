@@ -1,0 +1,75 @@
+"""A syncer whose work happens when the simulation says so."""
+
+import contextlib
+from collections.abc import Sequence
+
+from delosmq.storage.journal.files import Order
+from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer, run_order
+from tests.simulation.disk import SimDisk, SimFile
+
+
+class StepSyncer(Syncer):
+    """Keeps requests until `step_sync` and `step_order`; answers wait for `collect`."""
+
+    def __init__(self, disk: SimDisk) -> None:
+        self.disk = disk
+        self.syncs: list[tuple[int, list[SimFile], int]] = []
+        self.orders: list[Order | str] = []
+        self.reports: list[Report] = []
+        self.closed = False
+
+    def fileno(self) -> int:
+        return -1
+
+    def sync(self, ticket: int, handles: Sequence[int]) -> None:
+        assert not self.syncs, "at most one sync is outstanding"
+        self.syncs.append((ticket, [self.disk.handles[handle] for handle in handles], self.disk.clock))
+
+    def prepare(self, order: Order) -> None:
+        self.orders.append(order)
+
+    def remove(self, name: str) -> None:
+        self.orders.append(name)
+
+    def collect(self) -> list[Report]:
+        reports, self.reports = self.reports, []
+        return reports
+
+    def wait(self, timeout_s: float) -> list[Report]:
+        self.step_sync()
+        self.step_order()
+        return self.collect()
+
+    def close(self) -> None:
+        self.closed = True
+
+    def step_sync(self, stop_after: int = 1_000_000) -> None:
+        """Runs the outstanding sync, or only its first ``stop_after`` files as if power went then."""
+        if not self.syncs:
+            return
+        ticket, files, upto = self.syncs.pop()
+        error: OSError | None = None
+        for file in files[:stop_after]:
+            try:
+                self.disk.sync_file(file, upto)
+            except OSError as failure:
+                error = failure
+                break
+        if stop_after >= len(files):
+            self.reports.append(Synced(ticket, error))
+
+    def step_order(self) -> None:
+        """Runs the oldest order."""
+        if not self.orders:
+            return
+        order = self.orders.pop(0)
+        if isinstance(order, str):
+            with contextlib.suppress(OSError):
+                self.disk.remove(order)
+        else:
+            self.reports.append(Prepared(order.name, run_order(self.disk, order)))
+
+    def run_all(self) -> None:
+        while self.syncs or self.orders:
+            self.step_sync()
+            self.step_order()

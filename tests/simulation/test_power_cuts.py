@@ -1,0 +1,35 @@
+"""A journal on a disk that keeps any subset of the unsynced sectors: nothing confirmed is lost, nothing comes back.
+
+``DELOSMQ_POWER_CUTS=1000`` runs more seeds than the suite does; every seed cuts power several times.
+"""
+
+import os
+
+import pytest
+
+from delosmq.model.errors import BrokerError
+from delosmq.storage.journal.store import JournalStore
+from tests.simulation.mutants import MUTANTS
+from tests.simulation.power import power_cuts
+
+SEEDS = max(1, int(os.environ.get("DELOSMQ_POWER_CUTS", "100")) // 4)
+CANARY_SEEDS = 300
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_nothing_confirmed_is_lost_and_nothing_removed_comes_back(seed: int) -> None:
+    power_cuts(seed, cuts=4)
+
+
+def test_the_simulation_rolls_and_recycles() -> None:
+    assert max(power_cuts(seed) for seed in range(5)) > 8
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_a_broken_journal_is_caught(mutant: type[JournalStore]) -> None:
+    for seed in range(CANARY_SEEDS):
+        try:
+            power_cuts(seed, mutant)
+        except (AssertionError, BrokerError):
+            return
+    pytest.fail(f"{mutant.__name__} went unnoticed in {CANARY_SEEDS} runs")

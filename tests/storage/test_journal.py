@@ -1,0 +1,317 @@
+"""The segment journal: rolling, freeing, space, failures."""
+
+from random import Random
+
+import pytest
+
+from delosmq.model.errors import InvariantError, MisuseError, StorageError
+from delosmq.model.ids import MonotonicNs, Position
+from delosmq.model.settings import JournalSettings
+from delosmq.storage.journal.store import JournalStore
+from tests.simulation.disk import SimDisk
+from tests.simulation.syncer import StepSyncer
+from tests.storage.bench import Bench
+from tests.storage.support import NODE, Kept, Listener, State, note, store_message
+
+FULL = 64 * 1024
+
+
+def test_a_restart_gives_state_and_records(bench: Bench) -> None:
+    bench.note(b"one")
+    bench.put(b"body")
+    bench.sync()
+    bench.listener.source.now = b"newer"
+    bench.start()
+    assert bench.kept.records == [(1, b"one"), (2, b"stored")]
+    assert bench.kept.states == [(2, b"state")]
+    assert bench.store.read(bench.kept.homes[1]) == b"body"
+
+
+def test_the_first_flush_after_a_restart_renews_the_state(bench: Bench) -> None:
+    bench.note(b"one")
+    bench.sync()
+    bench.start()
+    bench.listener.source.now = b"engine stands"
+    bench.sync()
+    bench.note(b"two")
+    bench.sync()
+    bench.start()
+    assert bench.kept.states == [(1, b"engine stands")]
+    assert bench.kept.records == [(2, b"two")]
+
+
+def test_a_crash_before_that_flush_keeps_the_old_state_and_what_follows_it(bench: Bench) -> None:
+    bench.sync()
+    bench.note(b"one")
+    bench.sync()
+    bench.listener.source.now = b"newer"
+    for _ in range(3):
+        bench.start()
+    assert bench.kept.states == [(0, b"state")]
+    assert bench.kept.records == [(1, b"one")]
+
+
+def test_a_roll_takes_the_state_of_the_last_batch(bench: Bench) -> None:
+    bench.listener.source.now = b"rolled"
+    homes = bench.fill_segment()
+    bench.start()
+    assert bench.kept.states == [(len(homes), b"rolled")]
+
+
+def test_released_segments_are_recycled_in_any_order(bench: Bench) -> None:
+    first, second, third = bench.fill_segment(), bench.fill_segment(), bench.fill_segment()
+    for home in second:
+        bench.release(home)
+    fourth = bench.fill_segment()
+    assert bench.store._ledger.find(second[0].segment) is None
+    assert bench.store._ledger.find(first[0].segment) is not None
+    bench.start()
+    kept = {home.segment for home in bench.kept.homes}
+    assert second[0].segment not in kept
+    assert {first[0].segment, third[0].segment, fourth[0].segment} <= kept
+
+
+def test_a_steady_flow_makes_no_more_files(bench: Bench) -> None:
+    for _ in range(12):
+        bench.release(*bench.fill_segment())
+    assert bench.store._open.number > 12
+    assert len(bench.disk.files) <= 6
+
+
+def test_a_removal_stays_while_its_target_does(bench: Bench) -> None:
+    first = bench.fill_segment()
+    second = bench.fill_segment()
+    bench.release(first[0])  # lies in the third segment
+    third = bench.fill_segment()
+    for home in third:
+        bench.release(home)
+    pinned = third[0].segment
+    bench.fill_segment()
+    assert bench.store._ledger.find(pinned) is not None
+    for home in first[1:]:
+        bench.release(home)
+    bench.fill_segment()
+    assert bench.store._ledger.find(first[0].segment) is None
+    assert bench.store._ledger.find(pinned) is None
+    assert bench.store._ledger.find(second[0].segment) is not None
+
+
+def test_files_are_not_reused_before_the_list_without_them_is_synced(bench: Bench) -> None:
+    first = bench.fill_segment()
+    name = bench.name_of(first[0].segment)
+    bench.release(*first)
+    number = bench.store._open.number
+    while bench.store._open.number == number:
+        bench.note(bytes(3000))
+    bench.store.flush()
+    bench.syncer.orders.clear()
+    assert bench.store._ledger.find(first[0].segment) is None
+    bench.store.on_readable()
+    assert bench.syncer.orders == []
+    bench.syncer.step_sync()
+    bench.store.on_readable()
+    ordered = [order if isinstance(order, str) else order.name for order in bench.syncer.orders]
+    assert name in ordered
+
+
+def test_footers_say_what_the_blocks_say(bench: Bench) -> None:
+    homes = [home for _ in range(3) for home in bench.fill_segment()]
+    bench.release(*homes[:4])
+    bench.sync()
+    bench.start()
+    by_footers = bench.kept
+    accounts = [(s.number, s.live, s.accounts, s.end) for s in bench.store._ledger.all()]
+    for file in bench.disk.files.values():
+        file.seen[-1] ^= 0xFF
+    bench.start()
+    assert bench.kept.records == by_footers.records
+    assert [(h.segment, h.offset, h.size_bytes) for h in bench.kept.homes] == [
+        (h.segment, h.offset, h.size_bytes) for h in by_footers.homes
+    ]
+    assert [(s.number, s.live, s.accounts, s.end) for s in bench.store._ledger.all()][: len(accounts) - 1] == accounts[
+        :-1
+    ]
+
+
+def test_a_restart_reads_footers_not_bodies(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(4):
+        bench.fill_segment()
+    bench.note()
+    bench.sync()
+    bench.note()
+    bench.sync()
+    read: dict[int, int] = {}
+    pread = bench.disk.pread
+
+    def counted(handle: int, size_bytes: int, offset: int) -> bytes:
+        content = pread(handle, size_bytes, offset)
+        read[id(bench.disk.handles[handle])] = read.get(id(bench.disk.handles[handle]), 0) + len(content)
+        return content
+
+    monkeypatch.setattr(bench.disk, "pread", counted)
+    first = bench.disk.files[bench.name_of(1)]
+    bench.start()
+    assert 0 < read[id(first)] < 3000
+
+
+def test_syncs_are_grouped(bench: Bench) -> None:
+    bench.sync()
+    bench.note()
+    bench.store.flush()
+    for _ in range(5):
+        bench.note()
+        bench.store.flush()
+    assert len(bench.syncer.syncs) == 1
+    bench.syncer.step_sync()
+    bench.store.on_readable()
+    assert bench.listener.synced == [1]
+    bench.syncer.step_sync()
+    bench.store.on_readable()
+    assert bench.listener.synced == [1, 6]
+
+
+def test_short_writes_are_completed(bench: Bench) -> None:
+    bench.disk.short_writes = True
+    homes = bench.fill_segment()
+    bench.start()
+    assert [bench.store.read(home) for home in bench.kept.homes] == [bytes(3000)] * len(homes)
+
+
+def test_a_failing_sync_ends_all_confirmation(bench: Bench) -> None:
+    bench.sync()
+    bench.note()
+    bench.disk.failing_syncs = 1
+    bench.sync()
+    assert bench.listener.synced == []
+    (failure,) = bench.listener.failures
+    assert str(failure).startswith("DMQ3019: /sim/journal-000001.dmq: writing or syncing failed")
+    with pytest.raises(StorageError, match="DMQ3019"):
+        bench.note()
+    with pytest.raises(StorageError, match="DMQ3019"):
+        bench.wait()
+    with pytest.raises(StorageError, match="DMQ3019"):
+        bench.store.close(1)
+    assert (bench.listener.synced, len(bench.listener.failures)) == ([], 1)
+
+
+def test_a_failing_write_ends_all_confirmation(bench: Bench) -> None:
+    bench.note()
+    bench.disk.failing_writes = 1
+    bench.store.flush()
+    bench.syncer.run_all()
+    bench.store.on_readable()
+    assert (bench.listener.synced, len(bench.listener.failures)) == ([], 1)
+
+
+def test_a_full_disk_stops_messages_but_not_removals_and_recovers(bench: Bench) -> None:
+    homes = bench.fill_segment()
+    bench.disk.free_bytes = 0
+    while not bench.listener.space:
+        homes.append(bench.put(bytes(3000)))
+        bench.sync()
+    assert bench.listener.space == [True]
+    while bench.store._open.room > bench.store._due + 4000:
+        bench.note(bytes(1000))
+        bench.sync()
+    with pytest.raises(StorageError, match=r"DMQ3004.*no room for messages"):
+        bench.store.append(store_message(bench.position + 1, bytes(8000))[0])
+    for home in homes:
+        bench.release(home)
+        bench.sync()
+    assert bench.listener.space[:2] == [True, False], "the freed segments are the room"
+    assert bench.listener.space[-1] is False
+    assert bench.put(b"again").segment
+    bench.sync()
+    assert bench.listener.failures == []
+
+
+def test_space_that_comes_back_is_noticed_at_a_tick(bench: Bench) -> None:
+    bench.sync()
+    bench.disk.free_bytes = 0
+    while not bench.listener.space:
+        bench.put(bytes(3000))
+        bench.sync()
+    bench.store.tick(MonotonicNs(0))
+    bench.sync()
+    assert bench.listener.space == [True]
+    bench.disk.free_bytes = 10 * FULL
+    bench.store.tick(MonotonicNs(10**9))
+    bench.sync()
+    assert bench.listener.space == [True, False]
+
+
+def test_an_exhausted_reserve_is_said(bench: Bench) -> None:
+    bench.disk.free_bytes = 0
+
+    def use_up() -> None:
+        while True:
+            bench.note(bytes(2000))
+            bench.sync()
+
+    with pytest.raises(StorageError, match=r"DMQ3023.*reserve for acknowledgements is used up"):
+        use_up()
+    assert bench.listener.failures == []
+
+
+def test_no_file_can_be_made_at_start() -> None:
+    disk = SimDisk(Random(1))
+    disk.free_bytes = 0
+    store = JournalStore(disk, JournalSettings(file_size_bytes=FULL), node_id=NODE, syncer=StepSyncer(disk))
+    store.attach(Listener(), State())
+    with pytest.raises(StorageError, match=r"DMQ3005.*journal-000001.dmq: no journal file of 65536 bytes can be made"):
+        store.recover(Kept())
+
+
+def test_a_batch_too_large_changes_nothing(bench: Bench) -> None:
+    batch, home = store_message(1, bytes(FULL // 2))
+    with pytest.raises(StorageError, match=r"DMQ3003.*half of journal-file-size"):
+        bench.store.append(batch)
+    assert home.segment == 0
+    bench.note()
+    bench.wait()
+    bench.start()
+    assert bench.kept.records == [(1, b"note")]
+
+
+def test_a_large_batch_is_preceded_by_a_roll_that_repeats_the_state(bench: Bench) -> None:
+    bench.sync()
+    bench.listener.source.now = b"state of the batch in hand"
+    homes = [bench.put(bytes(size)) for size in (25_000, 18_000, 25_000)]
+    assert [home.segment for home in homes] == [1, 1, 2]
+    bench.store._write()
+    bench.start()
+    assert bench.kept.states == [(0, b"state")]
+    assert [position for position, _ in bench.kept.records] == [1, 2, 3]
+    assert [len(bench.store.read(home)) for home in bench.kept.homes] == [25_000, 18_000, 25_000]
+
+
+def test_a_message_may_be_released_by_the_batch_that_stores_it(bench: Bench) -> None:
+    batch, home = store_message(1, b"gone at once")
+    batch.targets = batch.released = [home]
+    bench.store.append(batch)
+    assert bench.store._open.live == 0
+
+
+def test_a_message_without_body_has_a_home(bench: Bench) -> None:
+    home = bench.put(b"")
+    assert (home.segment, bench.store.read(home)) == (1, b"")
+    bench.release(home)
+    with pytest.raises(InvariantError, match="DMQ3020"):
+        bench.release(home)
+
+
+def test_what_was_just_appended_can_be_read(bench: Bench) -> None:
+    home = bench.put(b"body")
+    assert bench.store.read(home) == b"body"
+
+
+def test_misuse_is_named(bench: Bench) -> None:
+    with pytest.raises(MisuseError, match="DMQ3014"):
+        bench.store.recover(Kept())
+    with pytest.raises(StorageError, match=r"DMQ3013.*journal-file-size is 1000"):
+        JournalStore(bench.disk, JournalSettings(file_size_bytes=1000), node_id=NODE, syncer=bench.syncer)
+    bench.store.close(1)
+    with pytest.raises(StorageError, match="DMQ3024"):
+        bench.store.append(note(1))
+    with pytest.raises(StorageError, match="DMQ3024"):
+        bench.store.wait_synced(Position(1), 1)

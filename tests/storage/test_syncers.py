@@ -1,0 +1,158 @@
+"""Both syncers do the same: sync, prepare, remove, and tell of errors. The process ends with its parent."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from delosmq.model.errors import StorageError
+from delosmq.storage.journal.files import Files, Order, OsFiles
+from delosmq.storage.journal.records import FileHeader, encode_file_header
+from delosmq.storage.journal.store import JournalStore
+from delosmq.storage.journal.sync_process import SyncProcess
+from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer, SyncerDied, SyncThread
+from tests.storage.support import NODE, SMALL, Kept, Listener, note
+
+HEADER = encode_file_header(FileHeader(1, NODE, 5, 70_000))
+
+
+class BrokenFiles(OsFiles):
+    """Fails every sync."""
+
+    def fdatasync(self, handle: int) -> None:
+        raise OSError(errno.EIO, "broken")
+
+
+class FullFiles(OsFiles):
+    """Has no room."""
+
+    def fill(self, handle: int, start: int, size_bytes: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+
+def open_syncer(kind: type[Syncer], files: Files) -> Syncer:
+    return kind(files)  # type: ignore[call-arg]
+
+
+def reports(syncer: Syncer, count: int) -> list[Report]:
+    found: list[Report] = []
+    while len(found) < count:
+        got = syncer.wait(10)
+        assert got, "no answer"
+        found += got
+    return found
+
+
+KINDS = pytest.mark.parametrize("kind", [SyncThread, SyncProcess], ids=["thread", "process"])
+
+
+@KINDS
+def test_files_are_prepared_recycled_and_removed(kind: type[Syncer], tmp_path: Path) -> None:
+    syncer = open_syncer(kind, OsFiles(tmp_path))
+    (tmp_path / "short").write_bytes(b"stale" * 100)
+    (tmp_path / "gone").write_bytes(b"")
+    syncer.remove("gone")
+    syncer.prepare(Order("new", HEADER, 70_000))
+    syncer.prepare(Order("short", HEADER, 70_000))
+    assert reports(syncer, 2) == [Prepared("new", None), Prepared("short", None)]
+    syncer.close()
+    syncer.close()
+    assert (tmp_path / "new").read_bytes() == HEADER + bytes(70_000 - len(HEADER))
+    assert (tmp_path / "short").read_bytes() == HEADER + (b"stale" * 100)[len(HEADER) :] + bytes(69_500)
+    assert sorted(os.listdir(tmp_path)) == ["new", "short"]
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
+
+
+@KINDS
+def test_a_sync_of_many_files_is_one_answer(kind: type[Syncer], tmp_path: Path) -> None:
+    files = OsFiles(tmp_path)
+    syncer = open_syncer(kind, files)
+    handles = [files.open(f"file{number}", create=True) for number in range(150)]
+    syncer.sync(7, handles)
+    assert reports(syncer, 1) == [Synced(7, None)]
+    syncer.close()
+    for handle in handles:
+        files.close(handle)
+
+
+@KINDS
+def test_errors_come_back(kind: type[Syncer], tmp_path: Path) -> None:
+    files = BrokenFiles(tmp_path)
+    syncer = open_syncer(kind, files)
+    handle = files.open("file", create=True)
+    syncer.sync(1, [handle])
+    (report,) = reports(syncer, 1)
+    assert isinstance(report, Synced)
+    assert report.error is not None
+    assert report.error.errno == errno.EIO
+    syncer.close()
+    files.close(handle)
+
+
+@KINDS
+def test_a_file_that_has_no_room_is_removed_again(kind: type[Syncer], tmp_path: Path) -> None:
+    syncer = open_syncer(kind, FullFiles(tmp_path))
+    syncer.prepare(Order("new", HEADER, 70_000))
+    (report,) = reports(syncer, 1)
+    assert isinstance(report, Prepared)
+    assert report.error is not None
+    assert (report.name, report.error.errno) == ("new", errno.ENOSPC)
+    assert os.listdir(tmp_path) == []
+    syncer.close()
+
+
+def test_a_dead_sync_process_fails_the_journal(tmp_path: Path) -> None:
+    syncer = SyncProcess(OsFiles(tmp_path))
+    listener = Listener()
+    store = JournalStore(OsFiles(tmp_path), SMALL, node_id=NODE, syncer=syncer, events=listener, state=listener.source)
+    store.recover(Kept())
+    os.kill(syncer.pid, signal.SIGKILL)
+    store.append(note(1))
+    with pytest.raises(StorageError, match="DMQ3019"):
+        store.wait_synced(store._last, 10)
+    assert len(listener.failures) == 1
+    assert listener.synced == []
+    with pytest.raises(StorageError, match="DMQ3019"):
+        store.close(1)
+
+
+def test_the_sync_process_ignores_the_signals_that_end_its_parent(tmp_path: Path) -> None:
+    syncer = SyncProcess(OsFiles(tmp_path))
+    syncer.prepare(Order("first", HEADER, 70_000))
+    reports(syncer, 1)
+    os.kill(syncer.pid, signal.SIGINT)
+    os.kill(syncer.pid, signal.SIGTERM)
+    syncer.prepare(Order("second", HEADER, 70_000))
+    assert reports(syncer, 1) == [Prepared("second", None)]
+    syncer.close()
+
+
+PARENT = """
+import os, signal, sys
+from pathlib import Path
+from delosmq.storage.journal.files import OsFiles
+from delosmq.storage.journal.sync_process import SyncProcess
+syncer = SyncProcess(OsFiles(Path(sys.argv[1])))
+sys.stdout.write("x")
+sys.stdout.flush()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_sync_process_ends_with_its_parent(tmp_path: Path) -> None:
+    # The child holds the pipe as well: reading to its end is waiting for both to be gone.
+    parent = subprocess.run([sys.executable, "-c", PARENT, str(tmp_path)], capture_output=True, timeout=60, check=False)
+    assert parent.returncode == -signal.SIGKILL
+    assert parent.stdout == b"x"
+
+
+def test_what_the_syncer_says_after_death_is_death(tmp_path: Path) -> None:
+    syncer = SyncProcess(OsFiles(tmp_path))
+    os.kill(syncer.pid, signal.SIGKILL)
+    (report,) = reports(syncer, 1)
+    assert isinstance(report, SyncerDied)
+    syncer.close()
