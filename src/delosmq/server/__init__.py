@@ -1,0 +1,1 @@
+"""Sockets, timers and threads around the sessions: the only part of a broker that waits."""

@@ -1,0 +1,367 @@
+"""One connection: moves bytes between a socket and its session, and re-arms one timer.
+
+opened -> detecting -> serving -> finishing (replies leave) -> lingering (peer reads them) -> closed
+"""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from typing import Final, cast
+
+from delosmq.model.errors import BrokerError, PeerError
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.settings import AcceptorSettings
+from delosmq.security.access import LoginAttempt
+from delosmq.server.passwords import PasswordChecks
+from delosmq.server.ticker import Ticker, TickParticipant
+from delosmq.sessions.protocol import NO_TIMER, Peer, Protocol, Session, SessionHost, SessionServices
+from delosmq.wire.detect import FOREIGN, MINE, describe
+
+READ_BYTES: Final = 256 * 1024
+
+# How long replies may take to leave once the session is over. A receipt waits for a sync, an ERROR for a peer that
+# reads; both come in milliseconds or never.
+_FINISH_S: Final = 5.0
+# How long we read on after the last byte was sent: closing a socket with unread bytes resets it, and a reset can
+# overtake the ERROR that explains it.
+_LINGER_S: Final = 1.0
+_NS_PER_S: Final = 1_000_000_000
+
+# States of a connection.
+_DETECTING: Final = 0
+_SERVING: Final = 1
+_FINISHING: Final = 2
+_LINGERING: Final = 3
+_CLOSED: Final = 4
+
+
+class ConnectionOwner(ABC):
+    """The listener a connection came in by."""
+
+    @abstractmethod
+    def connection_opened(self, connection: "Connection") -> bool:
+        """False when there are too many: the connection is closed at once."""
+
+    @abstractmethod
+    def connection_closed(self, connection: "Connection") -> None:
+        """Its socket is closed."""
+
+
+class ServerParts:
+    """What all connections of a broker share.
+
+    Attributes:
+        buffer: where every socket is read into; what was read is copied before the next read.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        services: SessionServices,
+        ticker: Ticker,
+        *,
+        protocols: tuple[Protocol, ...],
+        log: logging.Logger,
+    ) -> None:
+        self.loop = loop
+        self.services = services
+        self.ticker = ticker
+        self.protocols = protocols
+        self.log = log
+        self.passwords = PasswordChecks(loop)
+        self.buffer = memoryview(bytearray(READ_BYTES))
+
+
+class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
+    """A socket, its session, and nothing between them but bytes."""
+
+    def __init__(self, owner: ConnectionOwner, acceptor: AcceptorSettings, parts: ServerParts, number: int) -> None:
+        self._owner = owner
+        self._acceptor = acceptor
+        self._parts = parts
+        self._number = number
+        self._state = _DETECTING
+        self._transport: asyncio.Transport | None = None
+        self._session: Session | None = None
+        self._peer = Peer("unknown", f"{number}")
+        self._start = b""
+        self._writable = True
+        self._reading = True
+        self._peer_finished = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = NO_TIMER
+        self._deadline: asyncio.TimerHandle | None = None
+        self._protocols = tuple(p for p in parts.protocols if p.name in acceptor.protocols)
+
+    # -- called by asyncio -----------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast(asyncio.Transport, transport)
+        # Every byte that the socket doesn't take at once pauses us, and "resumed" means that all of it is written:
+        # what is written and what is not is known exactly.
+        transport.set_write_buffer_limits(high=0, low=0)
+        self._peer = Peer(_name(transport.get_extra_info("peername")), f"{self._acceptor.name}-{self._number}")
+        if not self._owner.connection_opened(self):
+            self._parts.log.warning(
+                "DMQ6701: %s was turned away: acceptor '%s' serves its %d connections already (connectionsAllowed)",
+                self._peer.name,
+                self._acceptor.name,
+                self._acceptor.connections_allowed,
+            )
+            self._close()
+            return
+        self._deadline = self._parts.loop.call_later(self._acceptor.handshake_timeout_s, self._handshake_is_late)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._parts.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        session = self._session
+        if self._state != _SERVING or session is None:
+            if self._state == _DETECTING:
+                self._detect(bytes(self._parts.buffer[:nbytes]))
+            return
+        self._feed(session, bytes(self._parts.buffer[:nbytes]))
+
+    def eof_received(self) -> bool:
+        # A peer that has sent everything may still read its receipts: they leave before the socket is closed.
+        self._peer_finished = True
+        session = self._session
+        if session is None or self._state not in (_SERVING, _FINISHING) or not self._parts.ticker.running:
+            return False
+        if self._state == _SERVING:
+            try:
+                session.handle_eof()
+            except Exception as error:
+                self._parts.ticker.fatal(error)
+            self._parts.ticker.schedule()
+        return True
+
+    def pause_writing(self) -> None:
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        session = self._session
+        if session is not None and self._state in (_SERVING, _FINISHING):
+            session.outbox.confirm_written()
+            self._parts.ticker.write_soon(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._state = _CLOSED
+        self._transport = None
+        for timer in (self._timer, self._deadline):
+            if timer is not None:
+                timer.cancel()
+        session = self._session
+        self._session = None
+        if session is not None:
+            try:
+                session.connection_lost()
+            except Exception as error:
+                self._parts.ticker.fatal(error)
+            self._parts.ticker.schedule()
+        self._owner.connection_closed(self)
+
+    # -- called by the session -------------------------------------------------------------------------------------
+
+    def write_wanted(self) -> None:
+        self._parts.ticker.write_soon(self)
+
+    def verify(self, attempt: LoginAttempt, password: str) -> None:
+        self._parts.passwords.check(attempt, password, self._on_verified)
+
+    def wake_soon(self) -> None:
+        self._parts.loop.call_soon(self._on_timer)
+
+    def finish(self, reason: BrokerError | None) -> None:
+        if self._state >= _FINISHING:
+            return
+        if reason is not None:
+            self._parts.log.warning("%s [peer %s, acceptor '%s']", reason, self._peer.name, self._acceptor.name)
+        self._state = _FINISHING
+        self._set_deadline(_FINISH_S)
+        self._parts.ticker.write_soon(self)
+
+    # -- called by the ticker and the listener ---------------------------------------------------------------------
+
+    def write_outbox(self) -> bool:
+        session = self._session
+        transport = self._transport
+        if session is None or transport is None or self._state not in (_SERVING, _FINISHING):
+            return False
+        outbox = session.outbox
+        # One write at a time is under way; `resume_writing` brings us back.
+        if self._writable and not outbox.in_flight_bytes:
+            while chunk := outbox.take():
+                transport.write(chunk)
+                if self._is_stuck():
+                    break
+                outbox.confirm_written()
+        touched = session.handle_written(self._now())
+        if self._state == _FINISHING:
+            if not outbox.reply_bytes:
+                self._linger()
+        else:
+            self._adjust(session)
+        return touched
+
+    def stop(self, reason: BrokerError) -> None:
+        """Ends the session from our side: the peer is told, and what was promised still leaves."""
+        if not self._parts.ticker.running:
+            # After a fatal error nothing may be confirmed, so there is nothing to wait for.
+            self.abort()
+        elif self._session is not None and self._state == _SERVING:
+            self._session.fail(reason)
+            self._parts.ticker.schedule()
+        elif self._state == _DETECTING:
+            self._close()
+
+    def abort(self) -> None:
+        """Closes the socket now, whatever it still holds."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _is_stuck(self) -> bool:
+        # `transport.write` calls `pause_writing` when the socket does not take everything.
+        return not self._writable
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _detect(self, chunk: bytes) -> None:
+        self._start += chunk
+        undecided = False
+        for protocol in self._protocols:
+            verdict = protocol.detect(self._start)
+            if verdict == MINE:
+                start = self._start
+                self._start = b""
+                self._serve(protocol, start)
+                return
+            undecided = undecided or verdict != FOREIGN
+        if not undecided:
+            self._parts.log.warning(
+                "DMQ6702: %s speaks no protocol of acceptor '%s' (%s): its first bytes look like %s; closed."
+                " Check the port and the client's protocol",
+                self._peer.name,
+                self._acceptor.name,
+                ", ".join(self._acceptor.protocols),
+                describe(self._start),
+            )
+            self._close()
+
+    def _serve(self, protocol: Protocol, start: bytes) -> None:
+        parts = self._parts
+        session = protocol.open(self, self._peer, self._acceptor, parts.services, self._now())
+        self._session = session
+        self._state = _SERVING
+        self._feed(session, start)
+
+    def _feed(self, session: Session, chunk: bytes) -> None:
+        try:
+            session.receive(chunk, self._now())
+        except Exception as error:
+            # Not a PeerError: those are the session's to answer. The engine's state can't be trusted any more.
+            self._parts.ticker.fatal(error)
+            return
+        self._adjust(session)
+        self._parts.ticker.schedule()
+
+    def _on_verified(self, verified: bool) -> None:
+        session = self._session
+        if session is None or self._state != _SERVING:
+            return
+        try:
+            session.resume(verified, self._now())
+        except Exception as error:
+            self._parts.ticker.fatal(error)
+            return
+        self._adjust(session)
+        self._parts.ticker.schedule()
+
+    def _on_timer(self) -> None:
+        self._timer_due = NO_TIMER
+        session = self._session
+        if session is None or self._state != _SERVING:
+            return
+        try:
+            session.handle_timer(self._now())
+        except Exception as error:
+            self._parts.ticker.fatal(error)
+            return
+        self._adjust(session)
+        self._parts.ticker.schedule()
+
+    def _adjust(self, session: Session) -> None:
+        """Follows the session: reading or not, its timer, the end of its handshake."""
+        if self._state != _SERVING:
+            return
+        if session.reading != self._reading and self._transport is not None:
+            self._reading = session.reading
+            if self._reading:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+        if session.established and self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        due = session.next_timer()
+        if due != self._timer_due:
+            self._arm(due)
+
+    def _arm(self, due: MonotonicNs) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._timer_due = due
+        if due != NO_TIMER:
+            after_s = max(0, due - self._now()) / _NS_PER_S
+            self._timer = self._parts.loop.call_later(after_s, self._on_timer)
+
+    def _handshake_is_late(self) -> None:
+        self._deadline = None
+        reason = PeerError(
+            "DMQ6703",
+            f"{self._peer.name} did not finish its handshake within {self._acceptor.handshake_timeout_s} s:"
+            " send CONNECT right after connecting.",
+        )
+        if self._session is not None:
+            self._session.fail(reason)
+            self._parts.ticker.schedule()
+        else:
+            self._parts.log.warning("%s [acceptor '%s']", reason, self._acceptor.name)
+            self._close()
+
+    def _linger(self) -> None:
+        transport = self._transport
+        assert transport is not None  # checked by the caller
+        if self._peer_finished:
+            self._close()
+            return
+        self._state = _LINGERING
+        self._set_deadline(_LINGER_S)
+        if not self._reading:
+            self._reading = True
+            transport.resume_reading()
+        transport.write_eof()
+
+    def _set_deadline(self, after_s: float) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self._parts.loop.call_later(after_s, self.abort)
+
+    def _close(self) -> None:
+        self._state = _CLOSED
+        if self._transport is not None:
+            self._transport.close()
+
+    def _now(self) -> MonotonicNs:
+        return self._parts.services.clock.monotonic_ns()
+
+
+def _name(peername: object) -> str:
+    """``address:port`` for people."""
+    if isinstance(peername, tuple) and len(peername) >= 2:
+        host = f"[{peername[0]}]" if ":" in str(peername[0]) else str(peername[0])
+        return f"{host}:{peername[1]}"
+    return "unknown"

@@ -1,0 +1,148 @@
+"""Acceptors: the sockets we listen on, and the connections that came in by them."""
+
+import asyncio
+import errno
+import itertools
+import socket
+from typing import Final
+
+from delosmq.model.errors import BrokerError, LimitError
+from delosmq.model.settings import AcceptorSettings
+from delosmq.server.connection import Connection, ConnectionOwner, ServerParts
+
+_BACKLOG: Final = 512
+ANY_PORT: Final = 0
+
+
+def bind(host: str, port: int, what: str) -> socket.socket:
+    """A listening socket.
+
+    Args:
+        what: names the setting in the error, such as ``acceptor 'stomp'``.
+
+    Raises:
+        LimitError: the address can't be used; the message says why and what to do.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise LimitError(
+            "DMQ6710", f"{what}: host '{host}' is unknown ({error.strerror}); write an address of this machine"
+        ) from error
+    # A name such as localhost may mean both; clients that know one form only know IPv4.
+    family, kind, protocol, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        bound.bind(address)
+        bound.listen(_BACKLOG)
+        bound.setblocking(False)
+    except OSError as error:
+        bound.close()
+        raise LimitError("DMQ6711", f"{what} can't listen on {host}:{port}: {_remedy(error)}") from error
+    return bound
+
+
+def _remedy(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "the port is in use; stop whoever has it, or choose another port"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine does not have that address; use one of its own, or 0.0.0.0"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "it is not allowed to this user; choose a port from 1024 on"
+    return f"{error.strerror}; choose another address or port"
+
+
+class Listener(ConnectionOwner):
+    """One acceptor while it runs."""
+
+    def __init__(self, acceptor: AcceptorSettings, parts: ServerParts, bound: socket.socket) -> None:
+        self.acceptor = acceptor
+        self.port: int = bound.getsockname()[1]
+        self.connections: dict[Connection, None] = {}
+        self._parts = parts
+        self._socket = bound
+        self._server: asyncio.Server | None = None
+        self._numbers = itertools.count(1)
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    async def start(self) -> None:
+        """Begins to accept."""
+        self._server = await self._parts.loop.create_server(self._new_connection, sock=self._socket, backlog=_BACKLOG)
+
+    def _new_connection(self) -> Connection:
+        return Connection(self, self.acceptor, self._parts, next(self._numbers))
+
+    def connection_opened(self, connection: Connection) -> bool:
+        if 0 <= self.acceptor.connections_allowed <= len(self.connections):
+            return False
+        self.connections[connection] = None
+        self._empty.clear()
+        return True
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.connections.pop(connection, None)
+        if not self.connections:
+            self._empty.set()
+
+    def refuse_new(self) -> None:
+        """Stops accepting; connections go on."""
+        if self._server is not None:
+            self._server.close()
+        else:
+            self._socket.close()
+
+    async def drain(self, reason: BrokerError, timeout_s: float) -> None:
+        """Ends all connections: each peer is told, and gets what was promised, for at most ``timeout_s``."""
+        self.refuse_new()
+        for connection in list(self.connections):
+            connection.stop(reason)
+        try:
+            await asyncio.wait_for(self._empty.wait(), timeout_s)
+        except TimeoutError:
+            for connection in list(self.connections):
+                connection.abort()
+            await self._empty.wait()
+
+
+class Server:
+    """All acceptors of a broker."""
+
+    def __init__(self, parts: ServerParts) -> None:
+        self._parts = parts
+        self.listeners: list[Listener] = []
+
+    def bind(self, acceptors: tuple[AcceptorSettings, ...]) -> None:
+        """Takes the ports.
+
+        Raises:
+            LimitError: one of them can't be had; none is kept then.
+        """
+        try:
+            for acceptor in acceptors:
+                bound = bind(acceptor.host, acceptor.port, f"acceptor '{acceptor.name}'")
+                self.listeners.append(Listener(acceptor, self._parts, bound))
+        except LimitError:
+            self.close()
+            raise
+
+    async def start(self) -> None:
+        """Begins to serve."""
+        for listener in self.listeners:
+            await listener.start()
+
+    def close(self) -> None:
+        """Gives the ports back."""
+        for listener in self.listeners:
+            listener.refuse_new()
+        self.listeners = []
+
+    async def drain(self, reason: BrokerError, timeout_s: float) -> None:
+        """Stops accepting and ends all connections, all within ``timeout_s``."""
+        for listener in self.listeners:
+            listener.refuse_new()
+        await asyncio.gather(*(listener.drain(reason, timeout_s) for listener in self.listeners))
+        self._parts.passwords.close()

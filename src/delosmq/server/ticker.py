@@ -1,0 +1,155 @@
+"""The broker's pulse: after a turn of the loop in which frames were handled, one tick does all that follows from them.
+
+frames handled -> tick: dispatch and jobs -> flush the store -> write the outboxes -> (again if work is left)
+store synced   -> gate opens -> write the outboxes
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.log import StoreEvents
+from delosmq.model.ids import Position
+from delosmq.model.ports import Clock
+from delosmq.sessions.outbox import Gate
+from delosmq.storage.port import NO_DESCRIPTOR, ServedStore
+
+# How often a store may retry what failed for want of space. Source: `ServedStore.tick`.
+_STORE_TICK_S: Final = 1.0
+
+
+class TickParticipant:
+    """Something that writes at the end of a tick."""
+
+    def write_outbox(self) -> bool:
+        """Writes what is ready. True when the engine has new work from it."""
+        raise NotImplementedError
+
+
+class Ticker:
+    """Runs the ticks of one broker.
+
+    Args:
+        on_fatal: called once with what can't be survived: a failing store, a broken invariant.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        broker: Broker,
+        store: ServedStore,
+        *,
+        clock: Clock,
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self._loop = loop
+        self._broker = broker
+        self._store = store
+        self._clock = clock
+        self._on_fatal = on_fatal
+        self._scheduled = False
+        self._stopped = False
+        self._writers: list[TickParticipant] = []
+        self._store_timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begins to listen to the store."""
+        descriptor = self._store.fileno()
+        if descriptor != NO_DESCRIPTOR:
+            self._loop.add_reader(descriptor, self._on_store_readable)
+        self._store_timer = self._loop.call_later(_STORE_TICK_S, self._on_store_timer)
+        self.schedule()
+
+    def stop(self) -> None:
+        """Ends everything this ticker scheduled; the store stays open."""
+        self._stopped = True
+        if self._store_timer is not None:
+            self._store_timer.cancel()
+        descriptor = self._store.fileno()
+        if descriptor != NO_DESCRIPTOR:
+            self._loop.remove_reader(descriptor)
+
+    @property
+    def running(self) -> bool:
+        """False after `stop` or a fatal error: nothing will be written any more."""
+        return not self._stopped
+
+    def schedule(self) -> None:
+        """Asks for a tick in this turn of the loop; one is enough for all who ask."""
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._run)
+
+    def write_soon(self, writer: TickParticipant) -> None:
+        """Has ``writer`` write at the end of the next tick."""
+        self._writers.append(writer)
+        self.schedule()
+
+    def fatal(self, error: BaseException) -> None:
+        """Reports what the broker can't survive; nothing is confirmed any more."""
+        if not self._stopped:
+            self._stopped = True
+            self._on_fatal(error)
+
+    def _run(self) -> None:
+        # Still counts as scheduled: who asks while a tick runs is served by it, or by the one `again` brings.
+        if self._stopped:
+            return
+        try:
+            again = self._broker.tick()
+            self._store.flush()
+            while self._writers:
+                writers = self._writers
+                self._writers = []
+                for writer in writers:
+                    again = writer.write_outbox() or again
+        except Exception as error:
+            self.fatal(error)
+            return
+        self._scheduled = False
+        if again:
+            self.schedule()
+
+    def _on_store_readable(self) -> None:
+        try:
+            self._store.on_readable()
+        except Exception as error:
+            self.fatal(error)
+
+    def _on_store_timer(self) -> None:
+        try:
+            self._store.tick(self._clock.monotonic_ns())
+        except Exception as error:
+            self.fatal(error)
+            return
+        self._store_timer = self._loop.call_later(_STORE_TICK_S, self._on_store_timer)
+        # Jobs whose time has come (leases, waiting requests) need a tick even when nobody sends anything.
+        self.schedule()
+
+
+class GateEvents(StoreEvents):
+    """Passes on what the store reports: to the log, the gate and the engine."""
+
+    def __init__(self, broker: Broker, gate: Gate) -> None:
+        self._broker = broker
+        self._gate = gate
+        self._ticker: Ticker | None = None
+
+    def attach(self, ticker: Ticker) -> None:
+        """From now on a failure reaches the server, and space wakes it."""
+        self._ticker = ticker
+
+    def on_synced(self, position: Position) -> None:
+        self._broker.log.synced = position
+        self._gate.on_synced(position)
+
+    def on_space(self, low: bool) -> None:
+        self._broker.set_storage_low(low)
+        if self._ticker is not None:
+            self._ticker.schedule()
+
+    def on_failure(self, error: Exception) -> None:
+        if self._ticker is None:
+            raise error
+        self._ticker.fatal(error)

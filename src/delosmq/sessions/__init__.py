@@ -1,0 +1,1 @@
+"""Sessions: machines between frames and the engine, without sockets and clocks. `outbox` is the output gate."""

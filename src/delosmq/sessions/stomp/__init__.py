@@ -1,0 +1,1 @@
+"""STOMP sessions: the server's side of one connection."""

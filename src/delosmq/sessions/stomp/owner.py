@@ -1,0 +1,28 @@
+"""What the parts of a STOMP session may tell it. None of these may call the engine: it may be the one who called."""
+
+from abc import ABC, abstractmethod
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.model.errors import BrokerError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SessionOwner(ABC):
+    """The session, as its producer and its subscriptions see it."""
+
+    @abstractmethod
+    def send_failed(self, error: BrokerError, receipt: str) -> None:
+        """A parked SEND was refused in the end."""
+
+    @abstractmethod
+    def parked_changed(self) -> None:
+        """Fewer bytes are parked than before."""
+
+    @abstractmethod
+    def all_answered(self) -> None:
+        """The frame marked as last has its reply."""
+
+    @abstractmethod
+    def subscription_ended(self, reason: BrokerError) -> None:
+        """The broker closed a subscription."""

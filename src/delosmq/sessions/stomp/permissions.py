@@ -1,0 +1,51 @@
+"""What the user of one connection may do. Decisions are cached, so a change of roles counts for new connections."""
+
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.security.access import (
+    CREATE_ADDRESS,
+    CREATE_DURABLE_QUEUE,
+    AccessControl,
+    Login,
+)
+
+
+class Permissions:
+    """The rights of one login, as the session asks for them.
+
+    Attributes:
+        user: for messages and logs.
+    """
+
+    def __init__(self, login: Login, access: AccessControl, broker: Broker) -> None:
+        self.user: str = login.user
+        self._login = login
+        self._access = access
+        self._broker = broker
+        self._granted: set[tuple[str, str]] = set()
+
+    def require(self, address: str, permission: str) -> None:
+        """Raises PermissionDeniedError unless the user holds ``permission`` on ``address``."""
+        key = (address, permission)
+        if key not in self._granted:
+            self._access.require(self._login, address, permission)
+            if len(self._granted) >= _GRANTED_LIMIT:
+                self._granted.clear()
+            self._granted.add(key)
+
+    def may_create(self, address: str) -> bool:
+        """Whether a send may create whatever it needs, so that nobody has to look each time."""
+        roles = self._login.roles
+        access = self._access
+        return access.check(roles, address, CREATE_ADDRESS) and access.check(roles, address, CREATE_DURABLE_QUEUE)
+
+    def require_creation(self, address: str, queue_name: str, routing: int, *, for_subscription: bool) -> None:
+        """Raises PermissionDeniedError when the command would create something that the user may not create."""
+        for permission, name in self._broker.needs_creation(
+            address, queue_name, routing, for_subscription=for_subscription
+        ):
+            self.require(name, permission)
+
+
+_GRANTED_LIMIT: Final = 1_000

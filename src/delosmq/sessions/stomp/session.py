@@ -1,0 +1,549 @@
+"""The server's side of a STOMP connection: frames to engine commands, replies to the outbox.
+
+The table at the end of this file is the protocol: which command is allowed in which state, and who handles it.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from delosmq.engine.consumer import Consumer
+from delosmq.model.errors import (
+    BrokerError,
+    LimitError,
+    MisuseError,
+    PeerError,
+    PermissionDeniedError,
+    StorageError,
+)
+from delosmq.model.ids import MonotonicNs, WallMs
+from delosmq.model.settings import AcceptorSettings
+from delosmq.security.access import CONSUME, Login, LoginAttempt
+from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
+from delosmq.sessions.stomp import heartbeat, refusals
+from delosmq.sessions.stomp.destinations import Destinations, Target
+from delosmq.sessions.stomp.headers import (
+    UNSUPPORTED_IN_ACK,
+    UNSUPPORTED_IN_SUBSCRIBE,
+    UNSUPPORTED_IN_UNSUBSCRIBE,
+    parse_count,
+    read_routing,
+    refuse_unsupported,
+)
+from delosmq.sessions.stomp.heartbeat import HeartBeat
+from delosmq.sessions.stomp.owner import SessionOwner
+from delosmq.sessions.stomp.permissions import Permissions
+from delosmq.sessions.stomp.producing import Producer
+from delosmq.sessions.stomp.subscription import (
+    ACK_MODES,
+    AUTO,
+    CLIENT,
+    Subscription,
+    read_credit,
+    split_ack_id,
+)
+from delosmq.sessions.ttl import NS_PER_MS, ConnectionTtl
+from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
+from delosmq.wire.stomp.encoder import encode_frame
+from delosmq.wire.stomp.frames import V10, V11, V12, Frame
+
+# States of a session.
+NEW: Final = 0
+VERIFYING: Final = 1
+CONNECTED: Final = 2
+DISCONNECTING: Final = 3
+CLOSED: Final = 4
+
+_VERSIONS: Final = {"1.0": V10, "1.1": V11, "1.2": V12}
+_NAMES: Final = {V10: "1.0", V11: "1.1", V12: "1.2"}
+_SUPPORTED: Final = "1.0,1.1,1.2"
+# A little earlier than promised, so that a busy moment is not a broken promise.
+_BEAT_SHARE_PERCENT: Final = 90
+
+
+def limits_of(acceptor: AcceptorSettings) -> StompLimits:
+    """The decoder's limits for connections of ``acceptor``."""
+    return StompLimits(
+        max_head_bytes=acceptor.max_head_bytes,
+        max_headers=acceptor.max_headers,
+        max_body_bytes=acceptor.max_frame_bytes,
+        max_header_line_bytes=acceptor.max_head_bytes,
+    )
+
+
+def choose_version(accept_version: str | None) -> int:
+    """The newest version both sides speak.
+
+    Raises:
+        PeerError: DMQ5103, there is none.
+    """
+    if accept_version is None:
+        return V10
+    common = [_VERSIONS[name.strip()] for name in accept_version.split(",") if name.strip() in _VERSIONS]
+    if not common:
+        raise refusals.no_common_version(accept_version)
+    return max(common)
+
+
+class StompSession(Session):
+    """One connection, from its first frame to its last.
+
+    Attributes:
+        state: one of the constants of this module.
+        version: 10, 11 or 12; 10 until CONNECT.
+    """
+
+    def __init__(
+        self, host: SessionHost, peer: Peer, acceptor: AcceptorSettings, services: SessionServices, now: MonotonicNs
+    ) -> None:
+        broker = services.broker
+        self.outbox: Outbox = Outbox(host, services.gate, acceptor.outbox_limit_bytes)
+        self.reading: bool = True
+        self.established: bool = False
+        self.state: int = NEW
+        self.version: int = V10
+        self._host = host
+        self._peer = peer
+        self._acceptor = acceptor
+        self._services = services
+        self._broker = broker
+        self._decoder: StompDecoder = StompDecoder(limits_of(acceptor))
+        self._destinations: Destinations = Destinations(acceptor)
+        self._limits = heartbeat.limits_of(acceptor, broker.settings.connection_ttl_override_ms)
+        self._ttl: ConnectionTtl = ConnectionTtl(
+            heartbeat.first_ttl_ms(self._limits), broker.settings.connection_ttl_check_interval_ms, now
+        )
+        self._heard: bool = False
+        self._beat_every_ns: int = 0
+        self._beat_at: MonotonicNs = NO_TIMER
+        self._wall: WallMs = WallMs(0)
+        self._attempt: LoginAttempt | None = None
+        self._beats: HeartBeat | None = None
+        self._permissions: Permissions | None = None
+        self._pending: BrokerError | None = None
+        self._pending_receipt: str = ""
+        self._owner: _Owner = _Owner(self)
+        self._producer: Producer = self._new_producer(V10)
+        self._subscriptions: dict[str, Subscription] = {}
+        self._by_consumer: dict[int, Subscription] = {}
+
+    # -- input -----------------------------------------------------------------------------------------------------
+
+    def receive(self, chunk: bytes, now: MonotonicNs) -> None:
+        self._heard = True
+        if self.state >= DISCONNECTING:
+            return
+        self._decoder.feed(chunk)
+        self._handle_frames(now)
+
+    def _handle_frames(self, now: MonotonicNs) -> None:
+        self._wall = self._services.clock.wall_ms()
+        decoder = self._decoder
+        while self.reading and self.state < DISCONNECTING:
+            try:
+                frame = decoder.next_frame()
+            except PeerError as malformed:
+                self.fail(malformed)
+                return
+            if frame is None:
+                break
+            try:
+                handler = COMMANDS[self.state].get(frame.command)
+                if handler is None:
+                    raise self._refuse_command(frame.command)
+                handler(self, frame, now)
+            # What is wrong with one frame concerns its sender alone. An InvariantError concerns all and goes on up.
+            except (PeerError, PermissionDeniedError, LimitError, MisuseError, StorageError) as error:
+                self._refuse(error, frame.headers.get("receipt", ""))
+                return
+            self._update_reading()
+
+    def _refuse_command(self, command: str) -> PeerError:
+        if command not in COMMANDS[CONNECTED] and command not in ("CONNECT", "STOMP"):
+            return refusals.unknown_command(command)
+        if self.state == NEW:
+            return refusals.not_connected(command)
+        return refusals.connected_already(command)
+
+    # -- connecting ------------------------------------------------------------------------------------------------
+
+    def _connect(self, frame: Frame, now: MonotonicNs) -> None:
+        headers = frame.headers
+        self.version = choose_version(headers.get("accept-version"))
+        self._decoder.version = self.version
+        if self.version != V10:
+            sends, wants = heartbeat.parse(headers.get("heart-beat", "0,0"))
+            self._beats = heartbeat.negotiate(sends, wants, self._limits)
+        for name in ("login", "passcode"):
+            if name not in headers:
+                raise refusals.login_required(name)
+        access = self._services.access
+        attempt = access.attempt(headers["login"], headers["passcode"])
+        if attempt.login is not None:
+            self._logged_in(attempt.login, now)
+            return
+        self._attempt = attempt
+        self.state = VERIFYING
+        self.reading = False
+        self._host.verify(attempt, headers["passcode"])
+
+    def resume(self, verified: bool, now: MonotonicNs) -> None:
+        attempt = self._attempt
+        if self.state != VERIFYING or attempt is None:
+            return
+        self._attempt = None
+        login = self._services.access.finish(attempt, verified)
+        if login is None:
+            self.fail(refusals.login_refused())
+            return
+        self.reading = True
+        self._logged_in(login, now)
+        self._handle_frames(now)
+
+    def _logged_in(self, login: Login, now: MonotonicNs) -> None:
+        self.state = CONNECTED
+        self.established = True
+        self._permissions = Permissions(login, self._services.access, self._broker)
+        self._producer = self._new_producer(self.version)
+        self._producer.permit(self._permissions)
+        pairs = [
+            ("version", _NAMES[self.version]),
+            ("session", self._peer.connection_id),
+            ("server", self._services.server_name),
+        ]
+        beats = self._beats
+        if beats is not None:
+            pairs.append(("heart-beat", f"{beats.send_every_ms},{beats.expect_every_ms}"))
+            self._ttl.ttl_ms = beats.ttl_ms
+            if beats.send_every_ms:
+                self._beat_every_ns = beats.send_every_ms * NS_PER_MS * _BEAT_SHARE_PERCENT // 100
+                self._beat_at = MonotonicNs(now + self._beat_every_ns)
+        frame = encode_frame("CONNECTED", pairs, b"", self.version, content_length=False)
+        self.outbox.reply(self._producer.position, frame)
+
+    def _new_producer(self, version: int) -> Producer:
+        return Producer(self._owner, self._broker, self.outbox, destinations=self._destinations, version=version)
+
+    # -- sending ---------------------------------------------------------------------------------------------------
+
+    def _send(self, frame: Frame, now: MonotonicNs) -> None:
+        self._producer.send(frame, self._wall)
+
+    # -- subscribing -----------------------------------------------------------------------------------------------
+
+    def _subscribe(self, frame: Frame, now: MonotonicNs) -> None:
+        headers = frame.headers
+        refuse_unsupported(headers, UNSUPPORTED_IN_SUBSCRIBE, "SUBSCRIBE")
+        destination = _required(headers, "destination", "SUBSCRIBE")
+        header_id = headers.get("id")
+        if header_id is None and self.version != V10:
+            raise refusals.header_missing("id", "SUBSCRIBE")
+        key = destination if header_id is None else header_id
+        if key in self._subscriptions:
+            raise refusals.subscription_taken("destination" if header_id is None else "id", key)
+        if len(self._subscriptions) >= self._acceptor.max_subscriptions:
+            raise refusals.too_many_subscriptions(self._acceptor.max_subscriptions)
+        mode = self._read_mode(headers)
+        credit = read_credit(headers, mode, self._acceptor.stomp_consumer_window_bytes)
+        routing = read_routing(headers, "subscription-type", "SUBSCRIBE")
+        routing = routing or read_routing(headers, "destination-type", "SUBSCRIBE")
+        target = self._destinations.decode(destination, routing, "SUBSCRIBE")
+        self._check_consume(target)
+        subscription = Subscription(
+            key, header_id, mode, destination=destination, version=self.version, outbox=self.outbox
+        )
+        consumer = self._broker.subscribe(
+            target.address, subscription, credit, queue_name=target.queue_name, routing=target.routing
+        )
+        subscription.attach(consumer, self._owner, self._services.conversions)
+        self._subscriptions[key] = subscription
+        self._by_consumer[consumer.id] = subscription
+        self._answer(headers)
+
+    def _read_mode(self, headers: dict[str, str]) -> int:
+        value = headers.get("ack", "auto")
+        mode = ACK_MODES.get(value)
+        # client-individual came with 1.1, but clients of 1.0 use it and no meaning is lost.
+        if mode is None:
+            raise refusals.header_wrong("ack", "SUBSCRIBE", value, "auto, client or client-individual")
+        return mode
+
+    def _check_consume(self, target: Target) -> None:
+        permissions = self._permissions
+        assert permissions is not None  # connected
+        address = self._broker.address_of(target.address, target.queue_name, target.routing)
+        permissions.require(address, CONSUME)
+        permissions.require_creation(target.address, target.queue_name, target.routing, for_subscription=True)
+
+    def _unsubscribe(self, frame: Frame, now: MonotonicNs) -> None:
+        headers = frame.headers
+        refuse_unsupported(headers, UNSUPPORTED_IN_UNSUBSCRIBE, "UNSUBSCRIBE")
+        name = "id" if "id" in headers or self.version != V10 else "destination"
+        key = _required(headers, name, "UNSUBSCRIBE")
+        subscription = self._subscriptions.pop(key, None)
+        if subscription is None:
+            raise refusals.unknown_subscription(name, key, "UNSUBSCRIBE")
+        self._close_subscription(subscription)
+        self._return_room()
+        self._answer(headers)
+
+    def _close_subscription(self, subscription: Subscription) -> None:
+        if not subscription.stream.closed:
+            self.outbox.close_stream(subscription.stream)
+        consumer = subscription.consumer
+        assert consumer is not None  # attached when it was put into the dict
+        self._by_consumer.pop(consumer.id, None)
+        self._broker.close_consumer(consumer, subscription.stream.unseen)
+
+    def _close_subscriptions(self) -> None:
+        subscriptions = list(self._subscriptions.values())
+        self._subscriptions.clear()
+        self.outbox.close_streams([subscription.stream for subscription in subscriptions])
+        for subscription in subscriptions:
+            self._acknowledge_written(subscription)
+            self._close_subscription(subscription)
+
+    # -- acknowledging ---------------------------------------------------------------------------------------------
+
+    def _ack(self, frame: Frame, now: MonotonicNs) -> None:
+        self._settle(frame, True)
+
+    def _nack(self, frame: Frame, now: MonotonicNs) -> None:
+        self._settle(frame, False)
+
+    def _settle(self, frame: Frame, accepted: bool) -> None:
+        headers = frame.headers
+        command = frame.command
+        refuse_unsupported(headers, UNSUPPORTED_IN_ACK, command)
+        if self.version == V12:
+            name = "id"
+            ack_id = _required(headers, name, command)
+            consumer_id, sequence = split_ack_id(ack_id)
+            subscription = self._by_consumer.get(consumer_id)
+        else:
+            name = "message-id"
+            ack_id = _required(headers, name, command)
+            subscription, sequence = self._find_delivery(headers, ack_id, command)
+        if subscription is None or subscription.mode == AUTO:
+            raise refusals.unknown_delivery(name, ack_id, command)
+        consumer = subscription.consumer
+        assert consumer is not None  # attached when it was put into the dict
+        if not self._settle_through(consumer, sequence, subscription.mode == CLIENT, accepted):
+            raise refusals.unknown_delivery(name, ack_id, command)
+        self._answer(headers)
+
+    def _settle_through(self, consumer: Consumer, sequence: int, cumulative: bool, accepted: bool) -> bool:
+        broker = self._broker
+        if accepted:
+            if cumulative:
+                return broker.acknowledge_through(consumer, sequence)
+            return broker.acknowledge(consumer, sequence)
+        if cumulative:
+            return broker.reject_through(consumer, sequence)
+        return broker.reject(consumer, sequence)
+
+    def _find_delivery(self, headers: dict[str, str], ack_id: str, command: str) -> tuple[Subscription | None, int]:
+        """How 1.0 and 1.1 name a delivery."""
+        if self.version == V10:
+            consumer_id, sequence = split_ack_id(ack_id)
+            return self._by_consumer.get(consumer_id), sequence
+        key = _required(headers, "subscription", command)
+        subscription = self._subscriptions.get(key)
+        if subscription is None:
+            raise refusals.unknown_subscription("subscription", key, command)
+        return subscription, parse_count(ack_id)
+
+    def _acknowledge_written(self, subscription: Subscription) -> None:
+        """``auto``: what is in the peer's socket is acknowledged."""
+        stream = subscription.stream
+        consumer = subscription.consumer
+        if subscription.mode == AUTO and stream.written and consumer is not None:
+            self._broker.acknowledge_through(consumer, stream.written)
+            stream.written = 0
+
+    # -- replies and leaving ---------------------------------------------------------------------------------------
+
+    def _answer(self, headers: dict[str, str]) -> None:
+        """The receipt of a frame that touched what is durable."""
+        self._producer.changed_state()
+        receipt = headers.get("receipt")
+        if receipt:
+            self._producer.receipt(receipt)
+
+    def _refuse_transaction(self, frame: Frame, now: MonotonicNs) -> None:
+        raise refusals.command_not_supported(frame.command)
+
+    def _disconnect(self, frame: Frame, now: MonotonicNs) -> None:
+        self._close_subscriptions()
+        self.state = DISCONNECTING
+        self._producer.changed_state()
+        self._producer.finish(frame.headers.get("receipt", ""))
+
+    def finish(self) -> None:
+        """Every frame has its reply; the peer may go."""
+        self.state = CLOSED
+        self._host.finish(None)
+
+    def fail(self, error: BrokerError) -> None:
+        self._refuse(error, "")
+
+    def _refuse(self, error: BrokerError, receipt: str) -> None:
+        """ERROR, and nothing after it."""
+        if self.state == CLOSED:
+            return
+        self.state = CLOSED
+        self._close_subscriptions()
+        self._producer.close()
+        text = str(error)
+        pairs = [("message", text.replace("\n", " ")), ("content-type", "text/plain")]
+        if receipt:
+            pairs.insert(0, ("receipt-id", receipt))
+        if isinstance(error, PeerError) and error.code == "DMQ5103":
+            pairs.insert(0, ("version", _SUPPORTED))
+        detail = error.detail if isinstance(error, PeerError) else ""
+        body = f"{text}\n{detail}\n" if detail else f"{text}\n"
+        self.outbox.reply(self._producer.position, encode_frame("ERROR", pairs, body.encode(), self.version))
+        self._host.finish(error)
+
+    def handle_eof(self) -> None:
+        if self.state == CLOSED:
+            return
+        self.state = CLOSED
+        self._close_subscriptions()
+        # Nobody can say any more that parked SENDs should stay, and nobody was told that they arrived.
+        self._producer.close()
+        self._host.finish(None)
+
+    def connection_lost(self) -> None:
+        self.state = CLOSED
+        self._close_subscriptions()
+        self._producer.close()
+        self.outbox.close()
+        # Ends the cycle session -> parts -> owner -> session: nothing waits for the garbage collector.
+        self._owner.session = None
+
+    # -- time and room ---------------------------------------------------------------------------------------------
+
+    def next_timer(self) -> MonotonicNs:
+        due = self._ttl.next_check_at
+        if self._beat_at != NO_TIMER and self._beat_at < due:
+            return self._beat_at
+        return due
+
+    def handle_timer(self, now: MonotonicNs) -> None:
+        if self.state == CLOSED:
+            return
+        pending = self._pending
+        if pending is not None:
+            self._refuse(pending, self._pending_receipt)
+            return
+        if self._beat_at != NO_TIMER and now >= self._beat_at:
+            self._beat_at = MonotonicNs(now + self._beat_every_ns)
+            self.outbox.beat()
+        if now >= self._ttl.next_check_at:
+            heard = self._heard or not self.reading
+            self._heard = False
+            if self._ttl.check(now, heard):
+                self.fail(refusals.silent(self._peer.name, self._ttl.ttl_ms))
+                return
+        self._go_on_reading(now)
+
+    def handle_written(self, now: MonotonicNs) -> bool:
+        touched = False
+        for stream in self.outbox.take_written():
+            subscription = self._by_consumer.get(stream.owner_id)
+            if subscription is not None:
+                self._acknowledge_written(subscription)
+                touched = True
+        touched = self._return_room() or touched
+        return self._go_on_reading(now) or touched
+
+    def _return_room(self) -> bool:
+        if not self.outbox.room_returned():
+            return False
+        for subscription in self._subscriptions.values():
+            consumer = subscription.consumer
+            if consumer is not None:
+                self._broker.credit_changed(consumer)
+        return True
+
+    def _go_on_reading(self, now: MonotonicNs) -> bool:
+        """Back-pressure may be over: the frames that were left undecoded come first."""
+        if self.reading or self.state != CONNECTED or not self._update_reading():
+            return False
+        self._handle_frames(now)
+        return True
+
+    def _update_reading(self) -> bool:
+        if self.state != CONNECTED:
+            return self.reading
+        limit = self._acceptor.parked_limit_bytes
+        parked = self._producer.parked_bytes
+        replies = self.outbox.reply_bytes
+        if self.reading:
+            self.reading = parked < limit and replies < self._acceptor.outbox_limit_bytes
+        else:
+            self.reading = parked * 2 <= limit and replies * 2 <= self._acceptor.outbox_limit_bytes
+        return self.reading
+
+    def fail_soon(self, error: BrokerError, receipt: str) -> None:
+        """As `fail`, from where the engine must not be called."""
+        if self._pending is None:
+            self._pending = error
+            self._pending_receipt = receipt
+            self._host.wake_soon()
+
+    def wake_soon(self) -> None:
+        """Have `handle_timer` look whether reading may go on."""
+        if not self.reading:
+            self._host.wake_soon()
+
+
+class _Owner(SessionOwner):
+    """Lets the parts of a session talk to it."""
+
+    def __init__(self, session: StompSession) -> None:
+        self.session: StompSession | None = session
+
+    def send_failed(self, error: BrokerError, receipt: str) -> None:
+        if self.session is not None:
+            self.session.fail_soon(error, receipt)
+
+    def parked_changed(self) -> None:
+        if self.session is not None:
+            self.session.wake_soon()
+
+    def all_answered(self) -> None:
+        if self.session is not None:
+            self.session.finish()
+
+    def subscription_ended(self, reason: BrokerError) -> None:
+        if self.session is not None:
+            self.session.fail_soon(reason, "")
+
+
+def _required(headers: dict[str, str], name: str, command: str) -> str:
+    value = headers.get(name)
+    if value is None:
+        raise refusals.header_missing(name, command)
+    return value
+
+
+Handler = Callable[[StompSession, Frame, MonotonicNs], None]
+
+# (state, command) -> handler; what is missing is refused. In VERIFYING nothing is decoded, and after that nothing is
+# read.
+COMMANDS: Final[dict[int, dict[str, Handler]]] = {
+    NEW: {"CONNECT": StompSession._connect, "STOMP": StompSession._connect},
+    CONNECTED: {
+        "SEND": StompSession._send,
+        "SUBSCRIBE": StompSession._subscribe,
+        "UNSUBSCRIBE": StompSession._unsubscribe,
+        "ACK": StompSession._ack,
+        "NACK": StompSession._nack,
+        "BEGIN": StompSession._refuse_transaction,
+        "COMMIT": StompSession._refuse_transaction,
+        "ABORT": StompSession._refuse_transaction,
+        "DISCONNECT": StompSession._disconnect,
+    },
+}

@@ -1,0 +1,169 @@
+"""One subscription: deliveries as MESSAGE frames, and the ids under which they are acknowledged."""
+
+from typing import Final
+
+from delosmq.engine.consumer import Consumer, ConsumerPort
+from delosmq.engine.credit import ByteCredit, Credit, MessageCredit, OpenCredit
+from delosmq.engine.slots import Slot
+from delosmq.model.conversion import Conversions
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import NOTHING_DURABLE
+from delosmq.model.message import BYTES_BODY, HIGHEST_PRIORITY, Message
+from delosmq.sessions.outbox import Outbox, Stream
+from delosmq.sessions.stomp.headers import parse_count
+from delosmq.sessions.stomp.owner import SessionOwner
+from delosmq.sessions.stomp.refusals import header_wrong
+from delosmq.wire.stomp.conversion import (
+    DESTINATION,
+    PROTOCOL_TAGS,
+    VERSION_OF_TAG,
+    StompConversion,
+    decode_head,
+    encode_lines,
+)
+from delosmq.wire.stomp.encoder import transcode_head
+from delosmq.wire.stomp.frames import V10, V12
+
+AUTO: Final = 0
+CLIENT: Final = 1
+INDIVIDUAL: Final = 2
+ACK_MODES: Final = {"auto": AUTO, "client": CLIENT, "client-individual": INDIVIDUAL}
+
+WINDOW: Final = "consumer-window-size"
+PREFETCH: Final = "activemq.prefetchSize"
+
+# Deliveries one subscription may leave unanswered, whatever it asked for. Each costs the broker a slot it can't give
+# to anybody else; 65,536 is twice the largest prefetch of any client we know.
+MAX_UNACKNOWLEDGED: Final = 65_536
+
+_CONVERSION: Final = StompConversion()
+_ORIGINAL_ADDRESS: Final = "_AMQ_ORIG_ADDRESS"
+_ID_MARK: Final = "-"
+
+# Everything between the relayed headers and the timestamp, by persistence and priority.
+_PRIORITIES: Final = range(HIGHEST_PRIORITY + 1)
+_PERSISTENT: Final = [b"persistent:true\npriority:%d\ntimestamp:" % priority for priority in _PRIORITIES]
+_VOLATILE: Final = [b"persistent:false\npriority:%d\ntimestamp:" % priority for priority in _PRIORITIES]
+
+
+class Subscription(ConsumerPort):
+    """Encodes what the engine delivers.
+
+    Attributes:
+        key: the ``id`` of SUBSCRIBE, or the destination in STOMP 1.0 without one.
+        consumer: set right after subscribing, before anything is delivered.
+    """
+
+    def __init__(
+        self, key: str, header_id: str | None, mode: int, *, destination: str, version: int, outbox: Outbox
+    ) -> None:
+        self.key = key
+        self.mode = mode
+        self.consumer: Consumer | None = None
+        self.stream: Stream = Stream(reports=mode == AUTO)
+        self._destination = destination
+        self._version = version
+        self._tag: str = PROTOCOL_TAGS[version]
+        self._outbox = outbox
+        self._conversions: Conversions | None = None
+        self._owner: SessionOwner | None = None
+        before = b"MESSAGE\n"
+        if header_id is not None:
+            before += encode_lines([("subscription", header_id)], version)
+        self._before: bytes = before + b"message-id:"
+        self._ack: bytes = b""
+
+    def attach(self, consumer: Consumer, owner: SessionOwner, conversions: Conversions) -> None:
+        """Completes the subscription once the engine knows it."""
+        self.consumer = consumer
+        self.stream.owner_id = consumer.id
+        self._owner = owner
+        self._conversions = conversions
+        if self._version == V10:
+            # ACK of 1.0 names the message and nothing else, and two subscriptions may hold the same one.
+            self._before += b"%d-" % consumer.id
+        elif self._version == V12 and self.mode != AUTO:
+            self._ack = b"\nack:%d-" % consumer.id
+
+    def deliver(self, slot: Slot) -> None:
+        message = slot.message
+        number = b"%d" % slot.sequence
+        if message.protocol == self._tag and message.annotations is None:
+            head = message.head
+        else:
+            head = self._converted(message)
+        body = message.body
+        if message.body_kind == BYTES_BODY or b"\0" in body:
+            end = b"\ncontent-length:%d\n\n" % len(body)
+        else:
+            end = b"\n\n"
+        frame = b"".join(
+            (
+                self._before,
+                number,
+                self._ack + number if self._ack else b"",
+                b"\nredelivered:false\n" if slot.delivery_count == 1 else b"\nredelivered:true\n",
+                head,
+                _PERSISTENT[message.priority] if message.durable else _VOLATILE[message.priority],
+                b"%d" % message.timestamp_ms,
+                end,
+                body,
+                b"\0",
+            )
+        )
+        self._outbox.put(self.stream, message.position if slot.recorded else NOTHING_DURABLE, frame, slot.sequence)
+
+    def has_room(self) -> bool:
+        return self._outbox.has_room()
+
+    def closed_by_broker(self, reason: BrokerError) -> None:
+        self._outbox.close_stream(self.stream)
+        if self._owner is not None:
+            self._owner.subscription_ended(reason)
+
+    def _converted(self, message: Message) -> bytes:
+        """The head in this connection's version, with what the broker added."""
+        version = VERSION_OF_TAG.get(message.protocol, 0)
+        if version and message.annotations is None:
+            return transcode_head(message.head, version, self._version)
+        if version:
+            headers = decode_head(message.head, version)
+        else:
+            assert self._conversions is not None  # attached before the first delivery
+            encoded = _CONVERSION.from_hub(self._conversions.to_hub(message), self._destination)
+            headers = decode_head(encoded.head, V12)
+        if message.annotations is not None:
+            if _ORIGINAL_ADDRESS in message.annotations:
+                # A copy lies elsewhere than its sender said: it is told where it was found.
+                headers[DESTINATION] = self._destination
+            headers.update(message.annotations)
+        return encode_lines(list(headers.items()), self._version)
+
+
+def read_credit(headers: dict[str, str], mode: int, default_window_bytes: int) -> Credit:
+    """The credit a SUBSCRIBE asks for. With ``auto`` the outbox is the bound: what is written is acknowledged."""
+    window = headers.get(WINDOW)
+    prefetch = headers.get(PREFETCH)
+    credit: Credit = OpenCredit()
+    if window is not None:
+        size = -1 if window == "-1" else parse_count(window)
+        if size < 0 and window != "-1":
+            raise header_wrong(WINDOW, "SUBSCRIBE", window, "a number of bytes, or -1 for no window")
+        # A window of 0 is one message at a time.
+        credit = MessageCredit(MAX_UNACKNOWLEDGED) if size < 0 else ByteCredit(max(1, size))
+    elif prefetch is not None:
+        count = parse_count(prefetch)
+        if count < 1:
+            raise header_wrong(PREFETCH, "SUBSCRIBE", prefetch, "a number of messages, 1 or more")
+        credit = MessageCredit(min(count, MAX_UNACKNOWLEDGED))
+    elif default_window_bytes < 0:
+        credit = MessageCredit(MAX_UNACKNOWLEDGED)
+    else:
+        credit = ByteCredit(max(1, default_window_bytes))
+    return OpenCredit() if mode == AUTO else credit
+
+
+def split_ack_id(ack_id: str) -> tuple[int, int]:
+    """Consumer and sequence of an ``ack`` header (1.2) or ``message-id`` (1.0); -1 for what can't be one of ours."""
+    consumer, _, sequence = ack_id.partition(_ID_MARK)
+    return parse_count(consumer), parse_count(sequence)

@@ -1,0 +1,183 @@
+"""A broker on free ports of this machine, in the test's own loop, and raw peers for it."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.events import EngineEvents
+from delosmq.model.conversion import Conversions
+from delosmq.model.ids import MonotonicNs, WallMs
+from delosmq.model.ports import Clock, Random
+from delosmq.model.settings import AcceptorSettings, AddressMatch, BrokerSettings
+from delosmq.security.access import AccessControl
+from delosmq.security.passwords import hash_password
+from delosmq.server.connection import ServerParts
+from delosmq.server.listener import Listener, Server
+from delosmq.server.ticker import GateEvents, Ticker
+from delosmq.sessions.outbox import Gate
+from delosmq.sessions.protocol import SessionServices
+from delosmq.sessions.stomp.protocol import StompProtocol
+from delosmq.sessions.stomp.refusals import stopping
+from delosmq.storage.memory import MemoryStore
+from delosmq.storage.port import ServedStore
+from delosmq.wire.stomp.conversion import StompConversion
+from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
+from delosmq.wire.stomp.frames import V12, Frame
+from tests.sessions.support import ACCEPTOR, EVERYTHING, PASSWORD, USER
+
+STORED_PASSWORD = hash_password(PASSWORD, b"0123456789abcdef")
+TCP = replace(ACCEPTOR, host="127.0.0.1")
+
+
+class SystemClock(Clock):
+    def wall_ms(self) -> WallMs:
+        return WallMs(time.time_ns() // 1_000_000)
+
+    def monotonic_ns(self) -> MonotonicNs:
+        return MonotonicNs(time.monotonic_ns())
+
+
+class SystemRandom(Random):
+    def token(self, size_bytes: int) -> str:
+        return secrets.token_urlsafe(size_bytes)
+
+
+class Logged(logging.Handler):
+    """Keeps what was logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+class RunningServer:
+    """All parts of a server, wired."""
+
+    def __init__(self, settings: BrokerSettings, store: ServedStore) -> None:
+        loop = asyncio.get_running_loop()
+        clock = SystemClock()
+        self.store = store
+        self.gate = Gate()
+        self.broker = Broker(settings, store, clock=clock, random=SystemRandom(), events=EngineEvents())
+        self.events = GateEvents(self.broker, self.gate)
+        store.attach(self.events, self.broker.state)
+        self.fatal: list[BaseException] = []
+        self.ticker = Ticker(loop, self.broker, store, clock=clock, on_fatal=self.fatal.append)
+        self.events.attach(self.ticker)
+        access = AccessControl(
+            {USER: STORED_PASSWORD}, {USER: frozenset({"all"})}, (EVERYTHING,), cache_key=secrets.token_bytes(32)
+        )
+        services = SessionServices(
+            self.broker,
+            self.gate,
+            clock=clock,
+            access=access,
+            conversions=Conversions({"stomp": StompConversion()}),
+            server_name="DelosMQ/test",
+        )
+        log = logging.Logger("delosmq.test")
+        self.logged = Logged()
+        log.addHandler(self.logged)
+        self.server = Server(ServerParts(loop, services, self.ticker, protocols=(StompProtocol(),), log=log))
+
+    @property
+    def listener(self) -> Listener:
+        return self.server.listeners[0]
+
+    async def stop(self) -> None:
+        """Drains, and lets go of everything."""
+        await self.server.drain(stopping(), 5.0)
+        self.ticker.stop()
+        self.store.close(5.0)
+
+    async def connect(self, version: str = "1.2", headers: str = "") -> "RawPeer":
+        """A peer that has read its CONNECTED."""
+        peer = await self.open()
+        peer.send(f"CONNECT\naccept-version:{version}\nhost:h\nlogin:{USER}\npasscode:{PASSWORD}\n{headers}\n\0")
+        connected = await peer.frame()
+        assert connected.command == "CONNECTED"
+        return peer
+
+    async def open(self) -> "RawPeer":
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.listener.port)
+        return RawPeer(reader, writer)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Waits for what happens in this loop."""
+        async with asyncio.timeout(10):
+            while not condition():  # noqa: ASYNC110 - what is waited for happens in this loop
+                await asyncio.sleep(0)
+
+
+class RawPeer:
+    """A socket that speaks in frames."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self.decoder = StompDecoder(StompLimits())
+        self.decoder.version = V12
+
+    def send(self, chunk: str | bytes) -> None:
+        self.writer.write(chunk.encode() if isinstance(chunk, str) else chunk)
+
+    def send_frame(self, command: str, *headers: str, body: str = "") -> None:
+        self.send("\n".join((command, *headers)) + f"\n\n{body}\0")
+
+    async def frame(self) -> Frame:
+        async with asyncio.timeout(10):
+            while (frame := self.decoder.next_frame()) is None:
+                chunk = await self.reader.read(65536)
+                assert chunk, "the broker closed the connection"
+                self.decoder.feed(chunk)
+        return frame
+
+    async def closed(self) -> list[Frame]:
+        """What came until the broker closed."""
+        frames = []
+        async with asyncio.timeout(10):
+            while chunk := await self.reader.read(65536):
+                self.decoder.feed(chunk)
+                while (frame := self.decoder.next_frame()) is not None:
+                    frames.append(frame)
+        await self.close()
+        return frames
+
+    async def close(self) -> None:
+        self.writer.close()
+        try:
+            await self.writer.wait_closed()
+        except ConnectionError:
+            return
+
+
+@asynccontextmanager
+async def running(
+    acceptor: AcceptorSettings = TCP,
+    *,
+    store: ServedStore | None = None,
+    address_settings: dict[str, dict[str, object]] | None = None,
+    ttl_check_interval_ms: int = 2_000,
+) -> AsyncIterator[RunningServer]:
+    """A server that is drained at the end; a fatal error fails the test."""
+    matches = tuple(AddressMatch(match, fields) for match, fields in (address_settings or {}).items())
+    settings = BrokerSettings(address_settings=matches, connection_ttl_check_interval_ms=ttl_check_interval_ms)
+    server = RunningServer(settings, store if store is not None else MemoryStore())
+    position = server.broker.start()
+    server.store.wait_synced(position, 5.0)
+    server.server.bind((acceptor,))
+    await server.server.start()
+    server.ticker.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+    assert not server.fatal, server.fatal

@@ -1,0 +1,229 @@
+"""STOMP sessions on a real engine without sockets: time, syncs and the peer's reading are in the test's hand."""
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.events import EngineEvents
+from delosmq.engine.queue import Queue
+from delosmq.model.conversion import Conversions
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import MonotonicNs, Position
+from delosmq.model.settings import (
+    AcceptorSettings,
+    AddressMatch,
+    BrokerSettings,
+    QueueSettings,
+    SecurityMatch,
+)
+from delosmq.security.access import PERMISSIONS, AccessControl, LoginAttempt
+from delosmq.sessions.outbox import Gate
+from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
+from delosmq.sessions.stomp.session import StompSession
+from delosmq.storage.memory import MemoryStore
+from delosmq.wire.stomp.conversion import StompConversion
+from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
+from delosmq.wire.stomp.frames import V12, Frame
+from tests.engine.support import CountingRandom, ManualClock
+
+USER = "anna"
+PASSWORD = "correct horse"
+
+EVERYTHING = SecurityMatch("#", {permission: frozenset({"all"}) for permission in PERMISSIONS})
+ACCEPTOR = AcceptorSettings(
+    "stomp", "localhost", 0, ("STOMP",), anycast_prefixes=("/queue/",), multicast_prefixes=("/topic/",)
+)
+
+
+class Host(SessionHost):
+    """What a session asked for."""
+
+    def __init__(self) -> None:
+        self.wanted = 0
+        self.attempts: list[tuple[LoginAttempt, str]] = []
+        self.wakes = 0
+        self.reasons: list[BrokerError | None] = []
+
+    def write_wanted(self) -> None:
+        self.wanted += 1
+
+    def verify(self, attempt: LoginAttempt, password: str) -> None:
+        self.attempts.append((attempt, password))
+
+    def wake_soon(self) -> None:
+        self.wakes += 1
+
+    def finish(self, reason: BrokerError | None) -> None:
+        self.reasons.append(reason)
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.reasons)
+
+    @property
+    def reason(self) -> BrokerError | None:
+        (reason,) = self.reasons
+        return reason
+
+
+class StompBench:
+    """One engine, its gate, and any number of clients.
+
+    With ``hold`` nothing is synced until `sync` is called.
+    """
+
+    def __init__(
+        self,
+        *,
+        queues: tuple[QueueSettings, ...] = (),
+        address_settings: dict[str, dict[str, object]] | None = None,
+        security: tuple[SecurityMatch, ...] = (EVERYTHING,),
+        acceptor: AcceptorSettings = ACCEPTOR,
+        hold: bool = False,
+        ttl_override_ms: int = -1,
+    ) -> None:
+        self.clock = ManualClock()
+        self.store = MemoryStore()
+        self.gate = Gate()
+        self.acceptor = acceptor
+        self.hold = hold
+        matches = tuple(AddressMatch(match, fields) for match, fields in (address_settings or {}).items())
+        self.broker = Broker(
+            BrokerSettings(queues=queues, address_settings=matches, connection_ttl_override_ms=ttl_override_ms),
+            self.store,
+            clock=self.clock,
+            random=CountingRandom(),
+            events=EngineEvents(),
+        )
+        self.gate.on_synced(self.broker.start())
+        access = AccessControl({USER: "stored"}, {USER: frozenset({"all"})}, security, cache_key=b"k" * 32)
+        # Verified once, so that later logins need no hash.
+        access.finish(access.attempt(USER, PASSWORD), True)
+        self.services = SessionServices(
+            self.broker,
+            self.gate,
+            clock=self.clock,
+            access=access,
+            conversions=Conversions({"stomp": StompConversion()}),
+            server_name="DelosMQ/test",
+        )
+        self.clients: list[Client] = []
+
+    @property
+    def now(self) -> MonotonicNs:
+        return self.clock.monotonic_ns()
+
+    def queue(self, name: str) -> Queue:
+        return self.broker.queues[name]
+
+    def sync(self, position: int | None = None) -> None:
+        """The store reports that it is synced."""
+        self.gate.on_synced(self.broker.log.position if position is None else Position(position))
+
+    def tick(self) -> None:
+        """As the server's ticker does it, until nothing is left to do."""
+        for _ in range(1_000):
+            again = self.broker.tick()
+            if not self.hold:
+                self.sync()
+            for client in self.clients:
+                again = client.write() or again
+            if not again:
+                return
+        raise AssertionError("the broker never comes to rest")
+
+    def connect(self, version: str = "1.2", headers: str = "") -> "Client":
+        """A client that is connected and has read its CONNECTED."""
+        client = Client(self)
+        client.send(
+            f"CONNECT\naccept-version:{version}\nhost:h\nlogin:{USER}\npasscode:{PASSWORD}\n{headers}\n\0".encode()
+        )
+        client.version = {"1.0": 10, "1.1": 11, "1.2": 12}[version]
+        (connected,) = client.take()
+        assert connected.command == "CONNECTED"
+        return client
+
+    def pass_time(self, ms: int) -> None:
+        """Lets time go by, with every timer at its moment."""
+        until = self.clock.now_ms + ms
+        while True:
+            due = min((c.session.next_timer() for c in self.clients if not c.host.finished), default=0)
+            due_ms = -(-due // 1_000_000)
+            if not due or due_ms > until:
+                break
+            self.clock.now_ms = max(self.clock.now_ms, due_ms)
+            for client in self.clients:
+                client.session.handle_timer(self.now)
+            self.tick()
+        self.clock.now_ms = until
+
+
+class Client:
+    """The peer of one session."""
+
+    def __init__(self, bench: StompBench, acceptor: AcceptorSettings | None = None) -> None:
+        self.bench = bench
+        self.host = Host()
+        self.session = StompSession(
+            self.host, Peer("10.0.0.1:5000", "c1"), acceptor or bench.acceptor, bench.services, bench.now
+        )
+        self.raw = b""
+        self.version = V12
+        self.reads = True
+        bench.clients.append(self)
+
+    def is_read(self) -> bool:
+        """Whether the session wants bytes."""
+        return self.session.reading
+
+    def send(self, chunk: bytes | str) -> None:
+        """Bytes from the peer, and the tick that follows."""
+        self.feed(chunk)
+        self.bench.tick()
+
+    def feed(self, chunk: bytes | str) -> None:
+        """Bytes from the peer, and nothing else."""
+        self.session.receive(chunk.encode() if isinstance(chunk, str) else chunk, self.bench.now)
+
+    def frame(self, command: str, *headers: str, body: str = "") -> None:
+        """One frame from the peer."""
+        self.send("\n".join((command, *headers)) + f"\n\n{body}\0")
+
+    def write(self) -> bool:
+        """What the server does at the end of a tick, when the peer reads."""
+        if not self.reads:
+            return False
+        outbox = self.session.outbox
+        while chunk := outbox.take():
+            self.raw += chunk
+            outbox.confirm_written()
+        touched = self.session.handle_written(self.bench.now)
+        if self.host.wakes:
+            self.host.wakes = 0
+            self.session.handle_timer(self.bench.now)
+            touched = True
+        return touched
+
+    def take(self) -> list[Frame]:
+        """The frames received since the last call."""
+        decoder = StompDecoder(StompLimits())
+        decoder.version = self.version
+        decoder.feed(self.take_raw())
+        frames = []
+        while (frame := decoder.next_frame()) is not None:
+            frames.append(frame)
+        return frames
+
+    def take_raw(self) -> bytes:
+        """The bytes received since the last call."""
+        raw = self.raw
+        self.raw = b""
+        return raw
+
+    def take_bodies(self) -> str:
+        """The bodies of the MESSAGEs received since the last call."""
+        return " ".join(frame.body.decode() for frame in self.take() if frame.command == "MESSAGE")
+
+    def error(self) -> Frame:
+        """The ERROR that was the last thing received."""
+        frame = self.take()[-1]
+        assert frame.command == "ERROR", frame
+        assert self.host.finished
+        return frame

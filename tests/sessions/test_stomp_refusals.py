@@ -1,0 +1,270 @@
+"""Everything a peer can do wrong gets one ERROR that names it, ends that connection, and nobody else notices."""
+
+from dataclasses import replace
+
+import pytest
+
+from delosmq.model.settings import QueueSettings, SecurityMatch
+from delosmq.security.access import PERMISSIONS
+from tests.sessions.support import ACCEPTOR, EVERYTHING, StompBench
+
+SEND = ("SEND", "destination:/queue/a")
+SUBSCRIBE = ("SUBSCRIBE", "id:9", "destination:/queue/a")
+
+NOT_YET = [
+    *((*SEND, f"{name}:1") for name in (
+        "transaction", "expires", "AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME", "JMSXGroupID", "_AMQ_DUPL_ID"
+    )),
+    *((*SUBSCRIBE, f"{name}:1") for name in (
+        "selector", "durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName", "no-local",
+        "activemq.priority", "activemq.exclusive", "browser",
+    )),
+    ("UNSUBSCRIBE", "id:s", "durable-subscription-name:1"),
+    ("ACK", "id:1-1", "transaction:1"),
+    ("NACK", "id:1-1", "transaction:1"),
+]  # fmt: skip
+
+
+def bystander_still_works(bench: StompBench) -> None:
+    client = bench.clients[0]
+    client.frame("SEND", "destination:/queue/quiet", "receipt:fine", body="x")
+    assert [f.headers["receipt-id"] for f in client.take() if f.command == "RECEIPT"] == ["fine"]
+    assert not client.host.finished
+
+
+@pytest.mark.parametrize("frame", NOT_YET, ids=lambda frame: f"{frame[0]}-{frame[-1]}")
+def test_what_does_not_exist_yet_is_refused_by_the_name_of_its_header(frame: tuple[str, ...]) -> None:
+    bench = StompBench()
+    bench.connect()
+    client = bench.connect()
+    client.frame("SUBSCRIBE", "id:s", "destination:/queue/s")
+    client.frame(*frame, "receipt:7")
+    error = client.error()
+    name = frame[-1].partition(":")[0]
+    assert f"the header {name} of {frame[0]} is not supported yet" in error.headers["message"]
+    assert error.headers["receipt-id"] == "7"
+    assert name.encode() in error.body
+    assert "a" not in bench.broker.queues
+    bystander_still_works(bench)
+
+
+@pytest.mark.parametrize("command", ["BEGIN", "COMMIT", "ABORT"])
+def test_transactions_are_refused_by_their_command(command: str) -> None:
+    client = StompBench().connect()
+    client.frame(command, "transaction:t")
+    assert f"{command} is not supported yet" in client.error().headers["message"]
+
+
+@pytest.mark.parametrize(
+    "frame, named",
+    [
+        (("SEND", "destination:/temp-queue/a"), "destination"),
+        (("SEND", "destination:/queue/a", "reply-to:/temp-queue/r"), "reply-to"),
+        (("SEND", "destination:/queue/a", "reply-to:/temp-topic/r"), "reply-to"),
+        (("SUBSCRIBE", "id:9", "destination:/temp-topic/a"), "destination"),
+        (("SEND",), "destination"),
+        (("SEND", "destination:"), "destination"),
+        (("SEND", "destination:/queue/"), "destination"),
+        (("SEND", "destination:a::"), "destination"),
+        (("SEND", "destination:::q"), "destination"),
+        (("SEND", "destination:" + "x" * 2_000), "destination"),
+        (("SEND", "destination:a", "destination-type:BOTH"), "destination-type"),
+        (("SEND", "destination:/queue/a", "priority:10"), "priority"),
+        (("SEND", "destination:/queue/a", "priority:high"), "priority"),
+        (("SEND", "destination:/queue/a", "persistent:yes"), "persistent"),
+        (("SUBSCRIBE", "id:9"), "destination"),
+        (("SUBSCRIBE", "destination:/queue/a"), "id"),
+        (("SUBSCRIBE", "id:s", "destination:/queue/a"), "id"),
+        (("SUBSCRIBE", "id:9", "destination:/queue/a", "ack:never"), "ack"),
+        (("SUBSCRIBE", "id:9", "destination:/queue/a", "consumer-window-size:-2"), "consumer-window-size"),
+        (("SUBSCRIBE", "id:9", "destination:/queue/a", "consumer-window-size:"), "consumer-window-size"),
+        (("SUBSCRIBE", "id:9", "destination:/queue/a", "activemq.prefetchSize:0"), "activemq.prefetchSize"),
+        (("SUBSCRIBE", "id:9", "destination:/queue/a", "subscription-type:SOME"), "subscription-type"),
+        (("UNSUBSCRIBE",), "id"),
+        (("UNSUBSCRIBE", "id:unknown"), "id"),
+        (("ACK",), "id"),
+        (("ACK", "id:"), "id"),
+        (("ACK", "id:1-999"), "id"),
+        (("ACK", "id:99-1"), "id"),
+        (("NACK", "id:" + "9" * 5_000), "id"),
+    ],
+    ids=lambda value: "-".join(value)[:60] if isinstance(value, tuple) else None,
+)
+def test_a_wrong_header_is_named(frame: tuple[str, ...], named: str) -> None:
+    bench = StompBench()
+    bench.connect()
+    client = bench.connect()
+    client.frame("SUBSCRIBE", "id:s", "destination:/queue/s")
+    client.frame(*frame, "receipt:7")
+    error = client.error()
+    assert f"header {named}" in error.headers["message"]
+    assert error.headers["receipt-id"] == "7"
+    assert len(error.headers["message"]) < 500
+    bystander_still_works(bench)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"FLY\n\n\0",
+        b"MESSAGE\n\n\0",
+        b"send\n\n\0",
+        b"\x16\x03\x01\x02\n\n\0",
+        b"SEND\nno colon here\n\n\0",
+        b"SEND\nx:\\t\n\n\0",
+        b"SEND\ncontent-length:no\n\n\0",
+        b"SEND\ndestination:/queue/a\ncontent-length:2\n\nabc\0",
+        b"SEND\ncontent-length:99999999999\n\n",
+        b"SEND\nx:" + b"y" * 70_000 + b"\n\n\0",
+        b"SEND\n" + b"".join(b"h%d:v\n" % i for i in range(1_001)) + b"\n\0",
+        b"SEND\nx:\xff\xfe\n\n\0",
+        b"SUBSCRIBE\nid:1\ndestination:/queue/a\n\nbody\0",
+    ],
+)
+def test_malformed_and_oversized_frames_end_their_connection_and_no_other(sent: bytes) -> None:
+    bench = StompBench()
+    bench.connect()
+    client = bench.connect()
+    client.feed(b"SEND\ndestination:/queue/a\nreceipt:before\n\nx\0" + sent + b"SEND\ndestination:/queue/a\n\nx\0")
+    bench.tick()
+    before, error = client.take()
+    assert before.headers["receipt-id"] == "before"
+    assert error.command == "ERROR"
+    assert error.headers["message"].startswith("DMQ50") or error.headers["message"].startswith("DMQ5107")
+    assert len(error.body) > 40
+    assert client.host.finished
+    assert bench.queue("a").message_count == 1
+    bystander_still_works(bench)
+
+
+def test_an_acknowledgement_counts_once() -> None:
+    client = StompBench().connect()
+    client.frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:client")
+    client.frame("SEND", "destination:/queue/a", body="x")
+    (message,) = client.take()
+    client.frame("ACK", f"id:{message.headers['ack']}")
+    assert client.take() == []
+    client.frame("ACK", f"id:{message.headers['ack']}")
+    assert "id" in client.error().headers["message"]
+
+
+def test_auto_has_nothing_to_acknowledge() -> None:
+    client = StompBench().connect("1.1")
+    client.frame("SUBSCRIBE", "id:s", "destination:/queue/a")
+    client.frame("SEND", "destination:/queue/a", body="x")
+    (message,) = client.take()
+    client.frame("ACK", f"message-id:{message.headers['message-id']}", "subscription:s")
+    assert "message-id" in client.error().headers["message"]
+
+
+def test_another_connections_delivery_can_not_be_acknowledged() -> None:
+    bench = StompBench()
+    owner = bench.connect()
+    owner.frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:client")
+    owner.frame("SEND", "destination:/queue/a", body="x")
+    (message,) = owner.take()
+    thief = bench.connect()
+    thief.frame("ACK", f"id:{message.headers['ack']}")
+    thief.error()
+    assert bench.queue("a").message_count == 1
+
+
+def test_what_an_ended_connection_held_comes_back() -> None:
+    bench = StompBench()
+    client = bench.connect()
+    client.frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:client")
+    client.frame("SEND", "destination:/queue/a", body="x")
+    client.take()
+    client.frame("FLY")
+    client.error()
+    assert bench.queue("a").pending_count == 1
+
+
+def test_subscriptions_are_limited() -> None:
+    client = StompBench(acceptor=replace(ACCEPTOR, max_subscriptions=2)).connect()
+    for number in range(3):
+        client.frame("SUBSCRIBE", f"id:{number}", "destination:/queue/a")
+    assert "2 subscriptions" in client.error().headers["message"]
+
+
+def test_a_queue_takes_no_more_consumers_than_it_may() -> None:
+    bench = StompBench(queues=(QueueSettings("a", "a", max_consumers=1),))
+    bench.connect().frame("SUBSCRIBE", "id:1", "destination:/queue/a")
+    client = bench.connect()
+    client.frame("SUBSCRIBE", "id:1", "destination:/queue/a", "receipt:s")
+    assert client.error().headers["receipt-id"] == "s"
+
+
+def test_when_a_queue_is_deleted_its_consumers_are_told() -> None:
+    bench = StompBench()
+    client = bench.connect()
+    client.frame("SUBSCRIBE", "id:1", "destination:/queue/a")
+    client.frame("SUBSCRIBE", "id:2", "destination:/queue/a")
+    bench.broker.delete_queue("a")
+    bench.tick()
+    assert "'a' was deleted" in client.error().headers["message"]
+
+
+def test_a_frame_that_is_refused_ends_the_conversation() -> None:
+    bench = StompBench()
+    client = bench.connect()
+    client.send("FLY\n\n\0SEND\ndestination:/queue/a\n\nx\0")
+    client.send("SEND\ndestination:/queue/a\n\nx\0")
+    assert [frame.command for frame in client.take()] == ["ERROR"]
+    assert "a" not in bench.broker.queues
+
+
+# -- permissions -------------------------------------------------------------------------------------------------------
+
+
+def allowed(*permissions: str) -> SecurityMatch:
+    return SecurityMatch("#", {permission: frozenset({"all"}) for permission in permissions})
+
+
+CREATING_SEND = ("send", "createAddress", "createDurableQueue")
+CREATING_CONSUME = ("consume", "createAddress", "createDurableQueue", "createNonDurableQueue")
+
+
+@pytest.mark.parametrize(
+    "frame, needed",
+    [
+        (("SEND", "destination:/queue/a"), CREATING_SEND),
+        (("SEND", "destination:/topic/a"), ("send", "createAddress")),
+        (("SUBSCRIBE", "id:1", "destination:/queue/a"), ("consume", "createAddress", "createDurableQueue")),
+        (("SUBSCRIBE", "id:1", "destination:/topic/a"), ("consume", "createAddress", "createNonDurableQueue")),
+    ],
+)
+def test_each_permission_is_needed_and_together_they_suffice(frame: tuple[str, ...], needed: tuple[str, ...]) -> None:
+    for missing in needed:
+        client = StompBench(security=(allowed(*(p for p in PERMISSIONS if p != missing)),)).connect()
+        client.frame(*frame)
+        message = client.error().headers["message"]
+        assert f"'{missing}'" in message
+        assert "'a'" in message
+    client = StompBench(security=(allowed(*needed),)).connect()
+    client.frame(*frame, "receipt:fine")
+    assert client.take()[0].headers["receipt-id"] == "fine"
+
+
+def test_nothing_is_created_for_who_may_send_only() -> None:
+    bench = StompBench(security=(allowed("send", "consume"),), queues=(QueueSettings("a", "a"),))
+    client = bench.connect()
+    client.frame("SEND", "destination:/queue/a", "receipt:fine", body="x")
+    assert client.take()[0].headers["receipt-id"] == "fine"
+    client.frame("SUBSCRIBE", "id:1", "destination:/queue/a", "receipt:sub")
+    assert client.take_bodies() == "x"
+    bench.broker.delete_queue("a")
+    bench.tick()
+    client = bench.connect()
+    client.frame("SEND", "destination:/queue/b", body="x")
+    assert "createAddress" in client.error().headers["message"]
+    assert "b" not in bench.broker.addresses
+
+
+def test_the_most_specific_match_decides() -> None:
+    bench = StompBench(security=(EVERYTHING, SecurityMatch("secret.#", {})))
+    client = bench.connect()
+    client.frame("SEND", "destination:/queue/open", "receipt:1", body="x")
+    assert client.take()[0].command == "RECEIPT"
+    client.frame("SEND", "destination:/queue/secret.x", body="x")
+    assert "'send'" in client.error().headers["message"]
