@@ -1,0 +1,72 @@
+"""The catalogue as tables for people: what each name of broker.xml does today."""
+
+from typing import Final
+
+from delosmq.config.broker_xml.acceptor_catalog import ACCEPTOR, ACCEPTOR_OPTIONS, ACCEPTORS
+from delosmq.config.broker_xml.address_catalog import (
+    ADDRESS,
+    ADDRESS_SETTING,
+    ADDRESS_SETTINGS,
+    ADDRESSES,
+    PERMISSION,
+    QUEUE,
+    QUEUES,
+    SECURITY_SETTING,
+    SECURITY_SETTINGS,
+)
+from delosmq.config.broker_xml.catalog import Item, Policy, Table
+from delosmq.config.broker_xml.core_catalog import CORE, WILDCARD_ADDRESSES
+
+_SECTIONS: Final[list[tuple[str, Table]]] = [
+    ("`<core>`", CORE),
+    ("`<acceptors>`", ACCEPTORS),
+    ("`<acceptor>`", ACCEPTOR),
+    ("Options of an acceptor's URL", ACCEPTOR_OPTIONS),
+    ("`<addresses>`", ADDRESSES),
+    ("`<address>`", ADDRESS),
+    ("`<anycast>` and `<multicast>`", QUEUES),
+    ("`<queue>`", QUEUE),
+    ("`<address-settings>`", ADDRESS_SETTINGS),
+    ("`<address-setting>`", ADDRESS_SETTING),
+    ("`<security-settings>`", SECURITY_SETTINGS),
+    ("`<security-setting>`", SECURITY_SETTING),
+    ("`<permission>`", PERMISSION),
+    ("`<wildcard-addresses>`", WILDCARD_ADDRESSES),
+]
+
+
+def tables(policy: Policy) -> str:
+    """Every name with ``policy``, as Markdown: one heading and one table for each place in the file."""
+    parts: list[str] = []
+    for title, known in _SECTIONS:
+        items = [item for item in known.values() if item.policy is policy]
+        if items:
+            parts.append("\n".join([f"### {title}", "", *_rows(policy, items)]))
+    return "\n\n".join(parts)
+
+
+def _rows(policy: Policy, items: list[Item]) -> list[str]:
+    if policy is Policy.IN_EFFECT:
+        rows = [f"| {_name(item)} | {item.about} | {_code(item.default)} | {item.unit} |" for item in items]
+        return ["| name | what it sets | default | unit |", "|---|---|---|---|", *rows]
+    if policy is Policy.REFUSED:
+        rows = [f"| {_name(item)} | {item.about} | {_allowed(item)} |" for item in items]
+        return ["| name | why | accepted values |", "|---|---|---|", *rows]
+    # Many names, few reasons: one row for each reason.
+    by_reason: dict[str, list[str]] = {}
+    for item in items:
+        by_reason.setdefault(item.about, []).append(_name(item))
+    rows = [f"| {', '.join(names)} | {reason} |" for reason, names in by_reason.items()]
+    return ["| names | what holds instead |", "|---|---|", *rows]
+
+
+def _name(item: Item) -> str:
+    return f"`{item.name}`"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _allowed(item: Item) -> str:
+    return ", ".join(f"`{value}`" if value else "empty" for value in item.allowed) or "none"

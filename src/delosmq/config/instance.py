@@ -1,0 +1,251 @@
+"""Instance directories: etc/ with what to be, data/ with what to keep."""
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv6Address
+from pathlib import Path
+from string import ascii_letters, digits
+from typing import Final
+
+from delosmq.config.bootstrap import WebBind, load_bootstrap_xml
+from delosmq.config.broker_xml import load_broker_xml
+from delosmq.config.findings import WRONG_INSTANCE_VALUE
+from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT, bootstrap_xml, broker_xml
+from delosmq.config.lock import DirectoryLock
+from delosmq.config.properties import Entry, load_roles, load_users, replace_file, write_properties
+from delosmq.model.errors import ConfigurationError
+from delosmq.model.settings import BrokerSettings
+from delosmq.security.passwords import SALT_BYTES, hash_password
+
+# 24 of these 62 letters: 142 bits, out of reach of guessing, and nothing a shell or a URL would stumble over.
+_PASSWORD_LETTERS: Final = ascii_letters + digits
+_PASSWORD_LENGTH: Final = 24
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_LARGEST_PORT: Final = 65_535
+
+
+@dataclass(frozen=True)
+class InstancePaths:
+    """Where an instance keeps what."""
+
+    root: Path
+
+    @property
+    def etc(self) -> Path:
+        """Configuration."""
+        return self.root / "etc"
+
+    @property
+    def broker_xml(self) -> Path:
+        """Acceptors, addresses, settings, permissions."""
+        return self.etc / "broker.xml"
+
+    @property
+    def bootstrap_xml(self) -> Path:
+        """Where the HTTP interface listens."""
+        return self.etc / "bootstrap.xml"
+
+    @property
+    def users(self) -> Path:
+        """Users and the stored forms of their passwords."""
+        return self.etc / "artemis-users.properties"
+
+    @property
+    def roles(self) -> Path:
+        """Roles and who holds them."""
+        return self.etc / "artemis-roles.properties"
+
+    @property
+    def data_directory(self) -> Path:
+        """Everything the broker writes, and its lock."""
+        return self.root / "data"
+
+
+@dataclass(frozen=True)
+class CreatedInstance:
+    """A new instance.
+
+    Attributes:
+        password: in plain text, to be shown once and kept nowhere.
+        password_is_random: whether nobody has seen it yet.
+    """
+
+    paths: InstancePaths
+    user: str
+    password: str
+    password_is_random: bool
+    stomp_host: str
+    stomp_port: int
+    web: WebBind
+
+
+@dataclass(frozen=True)
+class Instance:
+    """What an instance directory says.
+
+    Attributes:
+        users: user -> stored form of the password.
+        roles: user -> roles.
+        web: None when there is no HTTP interface.
+        notices: sentences with their codes, to be logged once at start.
+    """
+
+    paths: InstancePaths
+    settings: BrokerSettings
+    users: dict[str, str]
+    roles: dict[str, frozenset[str]]
+    web: WebBind | None
+    notices: list[str]
+
+    def lock(self) -> DirectoryLock:
+        """Takes data/ for this process; raises ConfigurationError that names who has it."""
+        return DirectoryLock(self.paths.data_directory)
+
+
+def create_instance(
+    directory: Path,
+    *,
+    user: str = "admin",
+    password: str | None = None,
+    role: str = "amq",
+    name: str = "delosmq",
+    host: str = "127.0.0.1",
+    stomp_port: int = 61613,
+    web: WebBind | None = None,
+) -> CreatedInstance:
+    """Makes an instance directory with one administrator.
+
+    Args:
+        password: None makes a random one.
+        web: by default 127.0.0.1:8161.
+
+    Raises:
+        ConfigurationError: the directory exists and is not empty, can't be written, or a value makes no sense; it
+            is left as it was.
+    """
+    web = WebBind() if web is None else web
+    _check_names(user, role, name)
+    _check_endpoints(host, stomp_port, web)
+    if password == "":
+        raise ConfigurationError(
+            WRONG_INSTANCE_VALUE, "an empty password lets anybody in; give one, or none to have one made"
+        )
+    plain = _random_password() if password is None else password
+    paths = InstancePaths(directory.absolute())
+    existed = _claim(paths.root)
+    try:
+        paths.etc.mkdir(mode=0o700)
+        paths.data_directory.mkdir(mode=0o700)
+        replace_file(paths.broker_xml, broker_xml(name, role, host, stomp_port).encode())
+        replace_file(paths.bootstrap_xml, bootstrap_xml(web).encode())
+        stored = hash_password(plain, secrets.token_bytes(SALT_BYTES))
+        write_properties(paths.users, [Entry(user, stored)], USERS_COMMENT)
+        write_properties(paths.roles, [Entry(role, user)], ROLES_COMMENT)
+        load_instance(paths.root, properties={})
+    except BaseException as failure:
+        _clear(paths, existed)
+        if isinstance(failure, OSError):
+            message = f"{directory} can't be written: {failure.strerror}; choose another directory or make room"
+            raise ConfigurationError("DMQ4033", message) from failure
+        raise
+    return CreatedInstance(paths, user, plain, password is None, host, stomp_port, web)
+
+
+def load_instance(directory: Path, *, properties: Mapping[str, str] | None = None) -> Instance:
+    """Reads the instance directory at ``directory``; changes nothing.
+
+    Args:
+        properties: what ``${name}`` stands for in its files, beside ``artemis.instance``; by default the environment.
+
+    Raises:
+        ConfigurationError: it is no instance directory, or one of its files has mistakes.
+    """
+    paths = InstancePaths(directory.absolute())
+    if not paths.broker_xml.exists():
+        message = (
+            f"{directory} is no instance directory: it lacks etc/broker.xml; make one with `delosmq create {directory}`"
+        )
+        raise ConfigurationError("DMQ4030", message)
+    known = {
+        **(os.environ if properties is None else properties),
+        "artemis.instance": str(paths.root),
+        "artemis.instance.etc": str(paths.etc),
+        "artemis.instance.etc.uri": paths.etc.as_uri(),
+        "delosmq.instance": str(paths.root),
+    }
+    loaded = load_broker_xml(paths.broker_xml, instance=paths.root, properties=known)
+    notices = list(loaded.notices)
+    web: WebBind | None = WebBind()
+    if paths.bootstrap_xml.exists():
+        bootstrap = load_bootstrap_xml(paths.bootstrap_xml, known)
+        web = bootstrap.web
+        notices += bootstrap.notices
+    users, roles = load_users(paths.users), load_roles(paths.roles)
+    notices += _account_notices(paths, users, roles)
+    return Instance(paths, loaded.settings, users, roles, web, notices)
+
+
+def _account_notices(paths: InstancePaths, users: dict[str, str], roles: dict[str, frozenset[str]]) -> list[str]:
+    notices: list[str] = []
+    if not users:
+        notices.append(f"DMQ4021: {paths.users}: no users, so nobody can log in; add one with `delosmq mask`")
+    if strangers := sorted(roles.keys() - users.keys()):
+        notices.append(f"DMQ4022: {paths.roles}: not in {paths.users.name}, hence of no use: {', '.join(strangers)}")
+    return notices
+
+
+def _random_password() -> str:
+    return "".join(secrets.choice(_PASSWORD_LETTERS) for _ in range(_PASSWORD_LENGTH))
+
+
+def _check_names(user: str, role: str, name: str) -> None:
+    for what, value in (("user", user), ("role", role), ("name", name)):
+        if not value.strip() or value != value.strip() or "," in value or not value.isprintable() or "${" in value:
+            message = f"the {what} {value!r} can't be used; give letters, digits and the like, without commas"
+            raise ConfigurationError(WRONG_INSTANCE_VALUE, message)
+
+
+def _check_endpoints(host: str, stomp_port: int, web: WebBind) -> None:
+    for what in (host, web.host):
+        if not _HOST_NAME.fullmatch(what) and not _is_ipv6(what):
+            raise ConfigurationError(
+                WRONG_INSTANCE_VALUE, f"the host {what!r} is none; give a name or an address such as 127.0.0.1"
+            )
+    for port in (stomp_port, web.port):
+        if not 0 <= port <= _LARGEST_PORT:
+            raise ConfigurationError(
+                WRONG_INSTANCE_VALUE, f"the port {port} is none; give one from 0 to {_LARGEST_PORT}"
+            )
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        # A zone (fe80::1%eth0) has no place in a URL.
+        return not IPv6Address(host).scope_id
+    except ValueError:
+        return False
+
+
+def _claim(root: Path) -> bool:
+    """Makes the directory ``root``; True when it was there already, and empty."""
+    try:
+        existed = root.exists()
+        root.mkdir(mode=0o755, parents=True, exist_ok=True)
+        is_empty = not any(root.iterdir())
+    except OSError as failure:
+        message = f"{root} can't be made: {failure.strerror}; choose another directory"
+        raise ConfigurationError("DMQ4033", message) from failure
+    if not is_empty:
+        raise ConfigurationError("DMQ4035", f"{root} exists and is not empty; choose a new or an empty directory")
+    return existed
+
+
+def _clear(paths: InstancePaths, existed: bool) -> None:
+    for directory in (paths.etc, paths.data_directory):
+        shutil.rmtree(directory, ignore_errors=True)
+    if not existed:
+        shutil.rmtree(paths.root, ignore_errors=True)

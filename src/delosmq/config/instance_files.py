@@ -1,0 +1,101 @@
+"""The text of the files that a new instance directory starts with."""
+
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+from delosmq.config.bootstrap import BOOTSTRAP_NAMESPACE, WebBind
+from delosmq.security.access import PERMISSIONS
+
+USERS_COMMENT: Final = """Who may log in: user = password, as `delosmq mask` prints it.
+Roles are in artemis-roles.properties. Changes take effect at the next start."""
+
+ROLES_COMMENT: Final = """Who holds which role: role = user,user
+What a role may do stands in broker.xml, below <security-settings>."""
+
+_BROKER_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
+<configuration xmlns="urn:activemq">
+   <core xmlns="urn:activemq:core">
+
+      <name>{name}</name>
+
+      <!-- false keeps all messages in memory: nothing survives a stop -->
+      <persistence-enabled>true</persistence-enabled>
+      <journal-directory>data/journal</journal-directory>
+      <journal-file-size>64M</journal-file-size>
+
+      <!-- Memory of all messages together. Without this: half of the machine's or the control group's.
+      <global-max-size>1G</global-max-size>
+      -->
+
+      <acceptors>
+         <!-- Destinations /queue/a and /topic/a are the address a, anycast and multicast.
+              0.0.0.0 instead of the host listens on every interface: there is no TLS yet. -->
+         <acceptor name="stomp">{stomp_url}</acceptor>
+      </acceptors>
+
+      <!-- Only the setting with the most specific match counts for an address. -->
+      <security-settings>
+         <security-setting match="#">
+{permissions}
+         </security-setting>
+      </security-settings>
+
+      <!-- What a more specific match leaves unset, a less specific one fills. -->
+      <address-settings>
+         <address-setting match="#">
+            <dead-letter-address>DLQ</dead-letter-address>
+            <max-delivery-attempts>10</max-delivery-attempts>
+            <!-- when memory is full: BLOCK producers, FAIL their sends or DROP messages -->
+            <address-full-policy>BLOCK</address-full-policy>
+            <auto-create-addresses>true</auto-create-addresses>
+            <auto-create-queues>true</auto-create-queues>
+         </address-setting>
+      </address-settings>
+
+      <addresses>
+         <address name="DLQ">
+            <anycast>
+               <queue name="DLQ"/>
+            </anycast>
+         </address>
+         <address name="ExpiryQueue">
+            <anycast>
+               <queue name="ExpiryQueue"/>
+            </anycast>
+         </address>
+         <!-- A ring keeps the newest messages only:
+         <address name="prices">
+            <multicast>
+               <queue name="prices.last" ring-size="3"/>
+            </multicast>
+         </address>
+         -->
+      </addresses>
+
+   </core>
+</configuration>
+"""
+
+_BOOTSTRAP_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
+<broker xmlns="{namespace}">
+   <!-- Health, metrics and the management API. -->
+   <web>
+      <binding name="http" uri={uri}/>
+   </web>
+</broker>
+"""
+
+
+def broker_xml(name: str, role: str, host: str, stomp_port: int) -> str:
+    """etc/broker.xml of a new instance: one STOMP acceptor, every permission for ``role``."""
+    bracketed = f"[{host}]" if ":" in host else host
+    url = f"tcp://{bracketed}:{stomp_port}?protocols=STOMP;anycastPrefix=/queue/;multicastPrefix=/topic/"
+    permissions = "\n".join(
+        f'            <permission type="{permission}" roles={quoteattr(role)}/>' for permission in PERMISSIONS
+    )
+    return _BROKER_XML.format(name=escape(name), stomp_url=escape(url), permissions=permissions)
+
+
+def bootstrap_xml(web: WebBind) -> str:
+    """etc/bootstrap.xml of a new instance."""
+    return _BOOTSTRAP_XML.format(namespace=BOOTSTRAP_NAMESPACE, uri=quoteattr(web.url))

@@ -1,0 +1,133 @@
+"""Reads an XML configuration file without entities, document types, includes or network, keeping line numbers."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from lxml import etree
+
+from delosmq.config.findings import UNKNOWN_NAME, UNREADABLE, UNSAFE_XML, Findings
+from delosmq.model.errors import ConfigurationError
+
+_MOST_BYTES: Final = 10 * 1024 * 1024
+
+_SCHEMA_INSTANCE: Final = "http://www.w3.org/2001/XMLSchema-instance"
+_XINCLUDE: Final = "http://www.w3.org/2001/XInclude"
+
+# ${name} and ${name:default}, as in Artemis.
+_PLACEHOLDER: Final = re.compile(r"\$\{([^}]*)\}")
+
+
+@dataclass(frozen=True)
+class XmlElement:
+    """One element, its placeholders replaced and its text stripped.
+
+    Attributes:
+        attributes: those without a namespace, in the order of the file.
+        text: all of its own text; "" when there is none.
+    """
+
+    name: str
+    namespace: str
+    line: int
+    attributes: dict[str, str]
+    text: str
+    children: tuple["XmlElement", ...]
+
+
+def read_xml(path: Path, properties: Mapping[str, str]) -> tuple[XmlElement, Findings]:
+    """The root element of the file at ``path`` and an empty collection for further findings.
+
+    Args:
+        properties: what ``${name}`` stands for.
+
+    Raises:
+        ConfigurationError: not readable, too large, not well formed, with a document type, or with an include or a
+            placeholder that stands for nothing.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ConfigurationError(UNSAFE_XML, f"{path} is larger than {_MOST_BYTES} bytes; split what it configures")
+        content = path.read_bytes()
+    except OSError as failure:
+        raise ConfigurationError(UNREADABLE, f"{path} can't be read: {failure.strerror}") from failure
+    return parse_xml(content, str(path), properties)
+
+
+def parse_xml(content: bytes, file: str, properties: Mapping[str, str]) -> tuple[XmlElement, Findings]:
+    """As `read_xml`, for a ``content`` already at hand; ``file`` is what messages call it."""
+    parser = etree.XMLParser(
+        resolve_entities=False,
+        load_dtd=False,
+        dtd_validation=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    if b"<!DOCTYPE" in content:
+        raise _doctype_refused(file, content[: content.index(b"<!DOCTYPE")].count(b"\n") + 1)
+    try:
+        root = etree.fromstring(content, parser)
+    except etree.XMLSyntaxError as failure:
+        line = failure.lineno or 1
+        reason = (failure.msg or "unreadable").rsplit(", line ", 1)[0]
+        sentence = f"{file}:{line}: not well-formed XML ({reason}); correct the markup in or before this line"
+        raise ConfigurationError("DMQ4002", sentence) from failure
+    # In an encoding where the search above sees nothing, such as UTF-16.
+    if cast(Any, root.getroottree().docinfo).doctype:
+        raise _doctype_refused(file, 1)
+    findings = Findings(file)
+    element = _convert(root, properties, findings)
+    findings.raise_if_any()
+    return element, findings
+
+
+def _doctype_refused(file: str, line: int) -> ConfigurationError:
+    return ConfigurationError(
+        UNSAFE_XML,
+        f"{file}:{line}: a document type (<!DOCTYPE ...>) and the entities it declares are never read; "
+        f"remove it and write the values themselves, or use ${{name:default}}",
+    )
+
+
+def _convert(node: etree._Element, properties: Mapping[str, str], findings: Findings) -> XmlElement:
+    qualified = etree.QName(node)
+    line = cast(int, node.sourceline)
+    if qualified.namespace == _XINCLUDE:
+        findings.add(UNSAFE_XML, line, "XInclude is not in effect; put the included text here")
+    attributes: dict[str, str] = {}
+    for key, value in node.attrib.items():
+        attribute = etree.QName(key)
+        if not attribute.namespace:
+            attributes[attribute.localname] = _substitute(str(value), line, properties, findings)
+        elif attribute.namespace != _SCHEMA_INSTANCE:
+            findings.add(UNKNOWN_NAME, line, f"attribute {attribute.localname!r} of another namespace; remove it")
+    text = (node.text or "") + "".join(child.tail or "" for child in node)
+    children = tuple(_convert(child, properties, findings) for child in node)
+    return XmlElement(
+        name=qualified.localname,
+        namespace=qualified.namespace or "",
+        line=line,
+        attributes=attributes,
+        text=_substitute(text, line, properties, findings).strip(),
+        children=children,
+    )
+
+
+def _substitute(text: str, line: int, properties: Mapping[str, str], findings: Findings) -> str:
+    # After parsing, so that a value can never become markup.
+    def replace(found: re.Match[str]) -> str:
+        name, colon, default = found.group(1).partition(":")
+        value = properties.get(name.strip(), default.strip() if colon else None)
+        if value is None:
+            sentence = (
+                f"${{{name.strip()}}} stands for nothing; set the environment variable or write ${{name:default}}"
+            )
+            findings.add("DMQ4009", line, sentence)
+            return ""
+        return value
+
+    return _PLACEHOLDER.sub(replace, text)

@@ -1,0 +1,97 @@
+"""broker.xml: what is known but does not take effect is said once."""
+
+import pytest
+
+from tests.config.conftest import Load
+
+SETTING = '<address-settings><address-setting match="#">{}</address-setting></address-settings>'
+BLOCK = SETTING.format("<address-full-policy>BLOCK</address-full-policy>")
+OPEN = "tcp://127.0.0.1:0?protocols=STOMP"
+
+
+def codes(notices: list[str]) -> set[str]:
+    return {notice.split(":")[0] for notice in notices}
+
+
+def acceptor(url: str) -> str:
+    return f'<acceptors><acceptor name="a">{url}</acceptor></acceptors>'
+
+
+def test_names_that_are_not_in_effect_yet_are_listed_once_in_one_notice(load: Load) -> None:
+    notices = load(
+        "<journal-type>NIO</journal-type><max-disk-usage>90</max-disk-usage>"
+        + SETTING.format("<redelivery-delay>0</redelivery-delay>")
+        + acceptor(OPEN + ";tcpNoDelay=true;useEpoll=true")
+        + '<addresses><address name="q"><anycast><queue name="q" group-buckets="2"><user>u</user></queue></anycast>'
+        "</address></addresses>"
+    ).notices
+    (listed,) = [notice for notice in notices if notice.startswith("DMQ4101")]
+    names = "journal-type, max-disk-usage, redelivery-delay, tcpNoDelay, useEpoll, group-buckets, user"
+    assert set(listed.split("ignored: ")[1].split(", ")) == set(names.split(", "))
+
+
+def test_the_value_of_what_is_ignored_is_not_shown(load: Load) -> None:
+    assert "hunter2" not in " ".join(load("<cluster-password>hunter2</cluster-password>").notices)
+
+
+@pytest.mark.parametrize(
+    "core",
+    [
+        "<security-enabled>true</security-enabled>",
+        "<global-max-messages>-1</global-max-messages>",
+        SETTING.format(
+            "<page-limit-bytes>-1</page-limit-bytes><default-exclusive-queue>false</default-exclusive-queue>"
+        ),
+        "<wildcard-addresses><delimiter>.</delimiter><any-words>#</any-words></wildcard-addresses>",
+    ],
+)
+def test_a_refused_name_that_asks_for_nothing_is_accepted_silently(load: Load, core: str) -> None:
+    assert "DMQ4101" not in codes(load(core).notices)
+
+
+def test_an_acceptor_of_protocols_to_come_is_named_and_stays_closed(load: Load) -> None:
+    loaded = load(acceptor("tcp://127.0.0.1:5672?protocols=AMQP,MQTT"))
+    assert loaded.settings.acceptors == ()
+    assert "DMQ4102: acceptor 'a' stays closed: AMQP, MQTT not in effect yet" in loaded.notices
+
+
+def test_an_acceptor_of_several_protocols_says_what_it_speaks(load: Load) -> None:
+    loaded = load(acceptor("tcp://127.0.0.1:61616?protocols=CORE,STOMP"))
+    assert loaded.settings.acceptors[0].protocols == ("STOMP",)
+    assert "DMQ4103: acceptor 'a' speaks STOMP only: CORE not in effect yet" in loaded.notices
+
+
+@pytest.mark.parametrize("url", ["vm://0", OPEN + ";autoStart=false"])
+def test_other_acceptors_that_stay_closed_are_named(load: Load, url: str) -> None:
+    loaded = load(acceptor(url))
+    assert loaded.settings.acceptors == ()
+    assert {"DMQ4102", "DMQ4108"} <= codes(loaded.notices)
+
+
+@pytest.mark.parametrize(
+    ("host", "warns"), [("0.0.0.0", True), ("broker.example", True), ("127.0.0.2", False), ("[::1]", False)]
+)
+def test_listening_to_other_machines_in_the_clear_is_said(load: Load, host: str, warns: bool) -> None:
+    assert ("DMQ4107" in codes(load(acceptor(f"tcp://{host}:0?protocols=STOMP")).notices)) is warns
+
+
+def test_page_acts_as_block_and_says_so(load: Load) -> None:
+    assert "DMQ4104" in codes(load("").notices)
+    assert "DMQ4104" in codes(load(SETTING.format("<address-full-policy>PAGE</address-full-policy>")).notices)
+    assert "DMQ4104" not in codes(load(BLOCK).notices)
+
+
+def test_a_ring_on_an_address_that_pages_is_flagged(load: Load) -> None:
+    ring = (
+        '<addresses><address name="p"><anycast><queue name="last" ring-size="3"/><queue name="all"/></anycast>'
+        "</address></addresses>"
+    )
+    (flagged,) = [notice for notice in load(ring).notices if notice.startswith("DMQ4106")]
+    assert ": last;" in flagged
+    assert "DMQ4106" not in codes(load(BLOCK + ring).notices)
+
+
+def test_no_security_settings_and_no_acceptor_are_said(load: Load) -> None:
+    assert {"DMQ4105", "DMQ4108"} <= codes(load("").notices)
+    allowed = '<security-settings><security-setting match="#"/></security-settings>'
+    assert load(allowed + BLOCK + acceptor(OPEN)).notices == []

@@ -1,0 +1,96 @@
+"""The catalogue of broker.xml: documented as it is, and true to the settings."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from delosmq.config.broker_xml.acceptor_catalog import ACCEPTOR_OPTIONS
+from delosmq.config.broker_xml.address_catalog import ADDRESS_SETTING, QUEUE
+from delosmq.config.broker_xml.catalog import Policy
+from delosmq.config.broker_xml.core_catalog import CORE
+from delosmq.config.broker_xml.explain import tables
+from delosmq.config.values import parse_bytes
+from delosmq.model.message import ROUTING_NAMES
+from delosmq.model.settings import AcceptorSettings, AddressFullPolicy, AddressSettings
+from tests.config.conftest import Load
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/configuration.md"
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_the_documentation_holds_the_tables_of_the_catalogue(policy: Policy) -> None:
+    assert tables(policy) in DOCUMENT.read_text("utf-8"), "put what broker_xml.explain.tables returns into the document"
+
+
+def test_no_name_is_refused_without_a_reason() -> None:
+    refused = [item for table in (CORE, QUEUE, ADDRESS_SETTING, ACCEPTOR_OPTIONS) for item in table.values()]
+    assert all(item.about for item in refused if item.policy is not Policy.NOT_YET)
+
+
+def test_every_address_setting_has_the_documented_default() -> None:
+    standard = AddressSettings()
+    for field in fields(AddressSettings):
+        value = getattr(standard, field.name)
+        if isinstance(value, AddressFullPolicy):
+            value = value.value
+        elif field.name.endswith("routing_type"):
+            value = ROUTING_NAMES[value]
+        item = ADDRESS_SETTING[field.name.replace("_", "-")]
+        assert item.policy is Policy.IN_EFFECT
+        assert item.default == str(value).lower().replace("page", "PAGE").replace("multicast", "MULTICAST"), field.name
+
+
+@pytest.mark.parametrize(
+    ("option", "field"),
+    [
+        ("connectionsAllowed", "connections_allowed"),
+        ("handshake-timeout", "handshake_timeout_s"),
+        ("heartBeatToConnectionTtlModifier", "heart_beat_to_ttl_modifier"),
+        ("connectionTtl", "connection_ttl_ms"),
+        ("connectionTtlMin", "connection_ttl_min_ms"),
+        ("connectionTtlMax", "connection_ttl_max_ms"),
+        ("stompConsumerWindowSize", "stomp_consumer_window_bytes"),
+    ],
+)
+def test_every_acceptor_option_has_the_documented_default(option: str, field: str) -> None:
+    standard = AcceptorSettings("a", "h", 1, ("STOMP",))
+    assert ACCEPTOR_OPTIONS[option].default == str(getattr(standard, field))
+
+
+def test_the_largest_frame_is_as_documented() -> None:
+    documented = ACCEPTOR_OPTIONS["stompMaxFramePayloadLength"].default
+    assert parse_bytes(documented) == AcceptorSettings("a", "h", 1, ("STOMP",)).max_frame_bytes
+
+
+def test_the_names_that_a_new_artemis_instance_writes_do_not_stop_the_start(load: Load) -> None:
+    # Those of `artemis create` 2.44, with the values it writes.
+    core = """
+        <persistence-enabled>true</persistence-enabled><max-redelivery-records>1</max-redelivery-records>
+        <journal-type>ASYNCIO</journal-type><paging-directory>data/paging</paging-directory>
+        <bindings-directory>data/bindings</bindings-directory><journal-directory>data/journal</journal-directory>
+        <large-messages-directory>data/large-messages</large-messages-directory>
+        <journal-datasync>true</journal-datasync><journal-min-files>2</journal-min-files>
+        <journal-pool-files>10</journal-pool-files><journal-device-block-size>4096</journal-device-block-size>
+        <journal-file-size>10M</journal-file-size><journal-buffer-timeout>1</journal-buffer-timeout>
+        <journal-max-io>4096</journal-max-io><disk-scan-period>5000</disk-scan-period>
+        <max-disk-usage>90</max-disk-usage><critical-analyzer>true</critical-analyzer>
+        <critical-analyzer-timeout>120000</critical-analyzer-timeout>
+        <critical-analyzer-check-period>60000</critical-analyzer-check-period>
+        <critical-analyzer-policy>HALT</critical-analyzer-policy><page-sync-timeout>1</page-sync-timeout>
+        <purge-page-folders>true</purge-page-folders><global-max-messages>-1</global-max-messages>
+        <address-settings><address-setting match="#"><dead-letter-address>DLQ</dead-letter-address>
+        <expiry-address>ExpiryQueue</expiry-address><redelivery-delay>0</redelivery-delay>
+        <message-counter-history-day-limit>10</message-counter-history-day-limit>
+        <address-full-policy>PAGE</address-full-policy><auto-create-queues>true</auto-create-queues>
+        <auto-create-addresses>true</auto-create-addresses><auto-delete-queues>false</auto-delete-queues>
+        <auto-delete-addresses>false</auto-delete-addresses><page-size-bytes>10M</page-size-bytes>
+        <max-size-bytes>-1</max-size-bytes><max-size-messages>-1</max-size-messages>
+        <max-read-page-messages>-1</max-read-page-messages><max-read-page-bytes>20M</max-read-page-bytes>
+        <page-limit-bytes>-1</page-limit-bytes><page-limit-messages>-1</page-limit-messages>
+        </address-setting></address-settings>
+        <acceptors><acceptor name="artemis">tcp://127.0.0.1:61616?tcpSendBufferSize=1048576;protocols=CORE,AMQP,STOMP,
+        HORNETQ,MQTT,OPENWIRE;useEpoll=true;amqpCredits=1000;amqpLowCredits=300;amqpDuplicateDetection=true;
+        amqpMinLargeMessageSize=102400;supportAdvisory=false;suppressInternalManagementObjects=false</acceptor></acceptors>
+    """
+    assert [acceptor.name for acceptor in load(core).settings.acceptors] == ["artemis"]

@@ -1,0 +1,206 @@
+"""Instance directories: made, read, locked."""
+
+import errno
+import io
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from delosmq.cli.create import create_command, mask_command
+from delosmq.config.bootstrap import WebBind
+from delosmq.config.instance import create_instance, load_instance
+from delosmq.config.lock import DirectoryLock
+from delosmq.model.errors import ConfigurationError
+from delosmq.security.access import PERMISSIONS, AccessControl
+from delosmq.security.passwords import verify_password
+
+
+def test_a_new_instance_loads_without_a_notice(tmp_path: Path) -> None:
+    created = create_instance(tmp_path / "broker", password="secret")
+    instance = load_instance(tmp_path / "broker", properties={})
+    assert instance.notices == []
+    assert instance.web == created.web == WebBind("127.0.0.1", 8161)
+    assert verify_password(instance.users["admin"], "secret")
+    assert instance.roles == {"admin": {"amq"}}
+    assert instance.settings.journal.directory == str(tmp_path / "broker/data/journal")
+    (acceptor,) = instance.settings.acceptors
+    assert (acceptor.host, acceptor.port, acceptor.protocols) == ("127.0.0.1", 61613, ("STOMP",))
+    assert (acceptor.anycast_prefixes, acceptor.multicast_prefixes) == (("/queue/",), ("/topic/",))
+    assert {queue.name for queue in instance.settings.queues} == {"DLQ", "ExpiryQueue"}
+
+
+def test_its_administrator_may_do_everything(tmp_path: Path) -> None:
+    create_instance(tmp_path / "broker")
+    instance = load_instance(tmp_path / "broker", properties={})
+    access = AccessControl(instance.users, instance.roles, instance.settings.security_settings, cache_key=b"k")
+    assert all(access.check(instance.roles["admin"], "any.address", permission) for permission in PERMISSIONS)
+
+
+def test_a_random_password_is_long_and_another_each_time(tmp_path: Path) -> None:
+    one, other = create_instance(tmp_path / "1"), create_instance(tmp_path / "2")
+    assert one.password_is_random
+    assert len(one.password) == 24
+    assert one.password != other.password
+
+
+def test_the_password_is_kept_nowhere_and_the_files_are_the_owners_alone(tmp_path: Path) -> None:
+    created = create_instance(tmp_path / "broker")
+    files = [path for path in (tmp_path / "broker").rglob("*") if path.is_file()]
+    assert len(files) == 4
+    for path in files:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert created.password not in path.read_text()
+
+
+def test_names_and_endpoints_arrive(tmp_path: Path) -> None:
+    create_instance(
+        tmp_path / "b", user="jörg =x", role='a"<&', name="n & m", host="::1", stomp_port=0, web=WebBind("::1", 0)
+    )
+    instance = load_instance(tmp_path / "b", properties={})
+    assert (instance.settings.acceptors[0].host, instance.settings.acceptors[0].port) == ("::1", 0)
+    assert instance.web == WebBind("::1", 0)
+    assert instance.settings.name == "n & m"
+    assert instance.roles == {"jörg =x": {'a"<&'}}
+    assert instance.users.keys() == {"jörg =x"}
+
+
+def test_an_empty_directory_is_taken(tmp_path: Path) -> None:
+    create_instance(tmp_path)
+    assert (tmp_path / "etc/broker.xml").exists()
+
+
+def test_a_directory_with_something_in_it_is_refused_and_untouched(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(
+        ConfigurationError, match=r"DMQ4035: .* exists and is not empty; choose a new or an empty directory"
+    ):
+        create_instance(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "broker").write_text("x")
+    with pytest.raises(ConfigurationError, match=r"DMQ4033: .* can't be made: File exists"):
+        create_instance(tmp_path / "broker")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"user": ""},
+        {"user": "a,b"},
+        {"role": "a\nb"},
+        {"name": "${x}"},
+        {"password": ""},
+        {"host": "a;b=c"},
+        {"host": ""},
+        {"host": "a:b"},
+        {"host": "fe80::1%eth0"},
+        {"stomp_port": 70_000},
+        {"web": WebBind(port=-1)},
+    ],
+    ids=str,
+)
+def test_values_that_make_no_sense_leave_nothing_behind(tmp_path: Path, wrong: dict[str, object]) -> None:
+    with pytest.raises(ConfigurationError, match="DMQ4034"):
+        create_instance(tmp_path / "broker", **wrong)  # type: ignore[arg-type]
+    assert not (tmp_path / "broker").exists()
+
+
+@pytest.mark.parametrize("existed", [False, True])
+def test_a_full_disk_leaves_the_directory_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existed: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    directory = tmp_path / "broker"
+    if existed:
+        directory.mkdir()
+    monkeypatch.setattr("delosmq.config.instance.write_properties", fail)
+    with pytest.raises(ConfigurationError, match=r"DMQ4033: .* No space left on device; choose another directory"):
+        create_instance(directory)
+    assert directory.exists() is existed
+    assert not list(tmp_path.rglob("etc"))
+
+
+def test_a_directory_that_is_no_instance_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=f"DMQ4030: .* make one with `delosmq create {tmp_path}`"):
+        load_instance(tmp_path)
+
+
+def test_without_bootstrap_xml_the_default_bind_holds(tmp_path: Path) -> None:
+    create_instance(tmp_path)
+    (tmp_path / "etc/bootstrap.xml").unlink()
+    assert load_instance(tmp_path, properties={}).web == WebBind()
+
+
+def test_placeholders_know_the_instance(tmp_path: Path) -> None:
+    create_instance(tmp_path)
+    path = tmp_path / "etc/broker.xml"
+    path.write_text(path.read_text().replace(">data/journal<", ">${artemis.instance}/j-${x}<"))
+    settings = load_instance(tmp_path, properties={"x": "1"}).settings
+    assert settings.journal.directory == str(tmp_path / "j-1")
+
+
+def test_roles_of_nobody_and_no_users_are_said(tmp_path: Path) -> None:
+    create_instance(tmp_path)
+    (tmp_path / "etc/artemis-users.properties").write_text("")
+    codes = [notice.split(":")[0] for notice in load_instance(tmp_path, properties={}).notices]
+    assert codes == ["DMQ4021", "DMQ4022"]
+
+
+def test_a_second_broker_is_told_who_has_the_directory(tmp_path: Path) -> None:
+    create_instance(tmp_path)
+    instance = load_instance(tmp_path, properties={})
+    with (
+        instance.lock(),
+        pytest.raises(ConfigurationError, match=f"DMQ4031: .*/data is in use by .* process id {os.getpid()}; stop"),
+    ):
+        instance.lock()
+
+
+def test_a_released_lock_can_be_taken_again(tmp_path: Path) -> None:
+    lock = DirectoryLock(tmp_path / "data")
+    lock.release()
+    lock.release()
+    DirectoryLock(tmp_path / "data").release()
+
+
+def test_a_lock_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    with pytest.raises(ConfigurationError, match=r"DMQ4032: .*/data/lock can't be opened"):
+        DirectoryLock(tmp_path / "data")
+
+
+def printed(out: io.StringIO) -> str:
+    return out.getvalue()
+
+
+def test_create_says_what_it_made_and_the_password_once(tmp_path: Path) -> None:
+    out = io.StringIO()
+    create_command(tmp_path / "[b]roker", stomp_port=0, console=Console(file=out, width=40))
+    password = next(line for line in printed(out).splitlines() if "password" in line).split()[1]
+    assert verify_password(load_instance(tmp_path / "[b]roker").users["admin"], password)
+    assert printed(out).count(password) == 1
+    assert f"Next: delosmq run {tmp_path}/[b]roker" in printed(out)
+
+
+def test_create_does_not_repeat_a_password_it_was_given(tmp_path: Path) -> None:
+    out = io.StringIO()
+    create_command(tmp_path / "b", password="hunter2", console=Console(file=out))
+    assert "hunter2" not in printed(out)
+
+
+def test_mask_prints_what_users_properties_takes() -> None:
+    out = io.StringIO()
+    mask_command("secret", console=Console(file=out, width=40))
+    assert verify_password(printed(out).strip(), "secret")
+
+
+def test_mask_refuses_an_empty_password() -> None:
+    with pytest.raises(ConfigurationError, match="DMQ4034"):
+        mask_command("")
