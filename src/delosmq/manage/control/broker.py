@@ -1,0 +1,75 @@
+"""The broker as a whole: how it stands and whether it is ready."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.manage.control.host import Host, Reason
+from delosmq.model.ports import Clock
+
+_NS_PER_MS: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class BrokerInfo:
+    """A broker as it stands.
+
+    Attributes:
+        memory_used_bytes: what all messages count together; memory_limit_bytes: -1 for none.
+        journal_position: number of the newest decision recorded; journal_synced: of the newest that survives a crash.
+        storage_low: no durable message is accepted for now.
+        uptime_ms: since the broker serves management.
+    """
+
+    name: str
+    version: str
+    queues: int
+    addresses: int
+    lease_groups: int
+    memory_used_bytes: int
+    memory_limit_bytes: int
+    journal_position: int
+    journal_synced: int
+    storage_low: bool
+    uptime_ms: int
+
+
+class BrokerControl:
+    """The broker itself; any login may look."""
+
+    def __init__(self, broker: Broker, host: Host, *, clock: Clock, version: str) -> None:
+        self._broker = broker
+        self._host = host
+        self._clock = clock
+        self._version = version
+        self._started_ns = clock.monotonic_ns()
+
+    def get(self) -> BrokerInfo:
+        """How the broker stands."""
+        broker = self._broker
+        return BrokerInfo(
+            name=broker.settings.name,
+            version=self._version,
+            queues=len(broker.queues),
+            addresses=len(broker.addresses),
+            lease_groups=len(broker.leases.groups),
+            memory_used_bytes=broker.used_bytes,
+            memory_limit_bytes=broker.settings.global_max_size_bytes,
+            journal_position=broker.log.position,
+            journal_synced=broker.log.synced,
+            storage_low=broker.storage_low,
+            uptime_ms=(self._clock.monotonic_ns() - self._started_ns) // _NS_PER_MS,
+        )
+
+    def not_ready(self) -> list[Reason]:
+        """Why the broker should be sent no work; [] when it is ready."""
+        reasons = list(self._host.troubles())
+        if self._broker.storage_low:
+            reasons.append(
+                Reason(
+                    "DMQ6101",
+                    "the store has no room for durable messages, so their senders wait; free disk space or let"
+                    " consumers catch up",
+                )
+            )
+        return reasons

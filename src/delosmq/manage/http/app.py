@@ -1,0 +1,244 @@
+"""The whole API: its rows, and the ASGI application that serves them."""
+
+import logging
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from delosmq.engine.broker import Broker
+from delosmq.manage.control.addresses import AddressControl, AddressInfo
+from delosmq.manage.control.broker import BrokerControl, BrokerInfo
+from delosmq.manage.control.host import Host
+from delosmq.manage.control.leases import LeaseControl
+from delosmq.manage.control.queues import QueueControl, QueueInfo
+from delosmq.manage.http import openapi, requests
+from delosmq.manage.http.answers import Acked, AddressList, GroupList, Health, LeaseList, QueueList, Released
+from delosmq.manage.http.arrow import ARROW_TYPE
+from delosmq.manage.http.gating import Drain
+from delosmq.manage.http.health import HealthCalls
+from delosmq.manage.http.lease_calls import LeaseCalls
+from delosmq.manage.http.logins import BasicLogins
+from delosmq.manage.http.operations import Call, Endpoints, Operation
+from delosmq.manage.http.problems import ProblemError
+from delosmq.manage.http.queue_calls import BrokerCalls, QueueCalls
+from delosmq.model.conversion import Conversions
+from delosmq.model.ports import Clock
+from delosmq.security.access import AccessControl
+from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
+from delosmq.sessions.outbox import Gate
+
+BASE: Final = "/api/v1"
+_VIEW: Final = "view on the address"
+_EDIT: Final = "edit on the address"
+_CONSUME: Final = "consume on the address of the queue"
+_LOGIN: Final = "a login"
+_NOTHING: Final = "nothing"
+
+
+class HttpApi:
+    """The HTTP API of one broker, as an ASGI application.
+
+    Attributes:
+        drain: start it before the server stops, so that long polls end.
+        operations: every call, in the order of the documentation.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        host: Host,
+        gate: Gate,
+        *,
+        access: AccessControl,
+        conversions: Conversions,
+        clock: Clock,
+        logger: logging.Logger,
+        version: str,
+    ) -> None:
+        self.drain = Drain()
+        queues = QueueControl(broker, access)
+        leases = LeaseControl(broker, access)
+        control = BrokerControl(broker, host, clock=clock, version=version)
+        queue_calls = QueueCalls(broker, queues, host, gate=gate, conversions=conversions, logger=logger)
+        lease_calls = LeaseCalls(
+            broker, leases, host, gate=gate, drain=self.drain, conversions=conversions, logger=logger
+        )
+        self.operations: list[Operation] = [
+            *_queue_operations(queue_calls),
+            *_lease_operations(lease_calls),
+            *_broker_operations(BrokerCalls(broker, control, AddressControl(broker, access), host)),
+            *_health_operations(HealthCalls(control, queues, leases)),
+            Operation("GET", "/openapi.json", "openapi", "This document", _LOGIN, self._openapi, None),
+        ]
+        self._document = openapi.document(self.operations, version)
+        endpoints = Endpoints(BasicLogins(access), gate, host, logger)
+        self._app = Starlette(
+            routes=[endpoints.route(operation) for operation in self.operations],
+            exception_handlers={HTTPException: _on_http_exception},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request (ASGI 3)."""
+        raw = scope.get("raw_path")
+        if scope["type"] == "http" and raw:
+            # Routes match the path as it was sent: a decoded "/" inside a name would look like a separator.
+            scope = dict(scope)
+            scope["path"] = raw.partition(b"?")[0].decode("latin-1")
+        await self._app(scope, receive, send)
+
+    async def _openapi(self, call: Call) -> Response:
+        return JSONResponse(self._document)
+
+
+def build_app(
+    broker: Broker,
+    gate: Gate,
+    access: AccessControl,
+    *,
+    conversions: Conversions,
+    host: Host,
+    version: str,
+    logger: logging.Logger,
+    clock: Clock | None = None,
+) -> HttpApi:
+    """The HTTP API of a running broker."""
+    return HttpApi(
+        broker,
+        host,
+        gate,
+        access=access,
+        conversions=conversions,
+        clock=clock if clock is not None else broker.clock,
+        logger=logger,
+        version=version,
+    )
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    path = request.scope["path"][:200]
+    if status == 405:
+        return ProblemError(405, "DMQ6422", "INVALID", f"{request.method} is not a method of {path}").response()
+    return ProblemError(
+        status, "DMQ6421", "NOT_FOUND", f"there is no {path}; /openapi.json lists what there is"
+    ).response()
+
+
+def _queue_operations(calls: QueueCalls) -> list[Operation]:
+    base = f"{BASE}/queues"
+    one = base + "/{name}"
+    return [
+        Operation("GET", base, "listQueues", "All queues", _VIEW, calls.list, QueueList),
+        Operation("GET", one, "getQueue", "One queue", _VIEW, calls.get, QueueInfo),
+        Operation(
+            "POST",
+            base,
+            "createQueue",
+            "Create a queue",
+            _EDIT,
+            calls.create,
+            QueueInfo,
+            requests.CreateQueue,
+            status=201,
+        ),
+        Operation("PATCH", one, "updateQueue", "Change a queue", _EDIT, calls.update, QueueInfo, requests.UpdateQueue),
+        Operation(
+            "GET",
+            f"{one}/rows",
+            "browseQueue",
+            "Messages of a queue in order of their sequence, without taking them",
+            "consume or browse on the address",
+            calls.rows,
+            None,
+            query=requests.BrowseRows,
+            media_type=ARROW_TYPE,
+        ),
+    ]
+
+
+def _lease_operations(calls: LeaseCalls) -> list[Operation]:
+    base = f"{BASE}/leases"
+    one = base + "/{group}"
+    return [
+        Operation("GET", base, "listGroups", "All lease groups", _CONSUME, calls.list, GroupList),
+        Operation(
+            "POST",
+            f"{one}/open",
+            "openGroup",
+            "Open a group under a new epoch, which fences all earlier ones",
+            f"{_CONSUME}; createDurableQueue for a new subscription to a topic",
+            calls.open,
+            OpenedGroup,
+            requests.OpenLeases,
+        ),
+        Operation(
+            "POST",
+            f"{one}/lease",
+            "nextLease",
+            "Acknowledge leases and get the next one; waits for messages",
+            _CONSUME,
+            calls.next,
+            LeaseExtent,
+            requests.NextLease,
+        ),
+        Operation("GET", f"{one}/stat", "statGroup", "Where a group stands", _CONSUME, calls.stat, GroupStat),
+        Operation(
+            "GET",
+            f"{one}/describe",
+            "describeLeases",
+            "Rows and bytes of leases",
+            _CONSUME,
+            calls.describe,
+            LeaseList,
+            query=requests.DescribeLeases,
+        ),
+        Operation(
+            "GET",
+            one + "/{lease}/rows",
+            "fetchRows",
+            "Rows of a lease; changes nothing",
+            _CONSUME,
+            calls.rows,
+            None,
+            query=requests.LeaseRows,
+            media_type=ARROW_TYPE,
+        ),
+        Operation(
+            "POST", f"{one}/ack", "ackLeases", "Acknowledge leases", _CONSUME, calls.ack, Acked, requests.AckLeases
+        ),
+        Operation(
+            "POST",
+            f"{one}/release",
+            "releaseGroup",
+            "End a group; what it did not acknowledge goes back in order",
+            _CONSUME,
+            calls.release,
+            Released,
+            requests.ReleaseGroup,
+        ),
+    ]
+
+
+def _broker_operations(calls: BrokerCalls) -> list[Operation]:
+    base = f"{BASE}/addresses"
+    return [
+        Operation("GET", f"{BASE}/broker", "getBroker", "The broker as it stands", _LOGIN, calls.get, BrokerInfo),
+        Operation("GET", base, "listAddresses", "All addresses", _VIEW, calls.list_addresses, AddressList),
+        Operation("GET", base + "/{name}", "getAddress", "One address", _VIEW, calls.get_address, AddressInfo),
+    ]
+
+
+def _health_operations(calls: HealthCalls) -> list[Operation]:
+    return [
+        Operation("GET", "/health/live", "live", "The broker runs", _NOTHING, calls.live, Health, needs_login=False),
+        Operation(
+            "GET", "/health/ready", "ready", "The broker takes work", _NOTHING, calls.ready, Health, needs_login=False
+        ),
+        Operation(
+            "GET", "/metrics", "metrics", "Metrics for Prometheus", _LOGIN, calls.metrics, None, media_type="text/plain"
+        ),
+    ]

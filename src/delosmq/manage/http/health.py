@@ -1,0 +1,133 @@
+"""Health and metrics.
+
+Both show the moment and confirm nothing, so neither waits for the disk: a slow disk is when they matter.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+from starlette.responses import JSONResponse, Response
+
+from delosmq.manage.control.broker import BrokerControl, BrokerInfo
+from delosmq.manage.control.leases import LeaseControl
+from delosmq.manage.control.queues import QueueControl, QueueInfo
+from delosmq.manage.http.answers import Health
+from delosmq.manage.http.operations import Call
+from delosmq.sessions.lease.answers import GroupStat
+
+ITEMS_PER_TURN: Final = 100
+_MS_PER_S: Final = 1000
+
+_QUEUE_GAUGES: Final = (
+    ("messages", "message_count", "Messages in the queue: pending, scheduled and in delivery"),
+    ("messages_delivering", "delivering_count", "Messages held by consumers and leases"),
+    ("consumers", "consumer_count", "Consumers and lease groups"),
+)
+_QUEUE_COUNTERS: Final = (
+    ("messages_added", "messages_added", "Messages routed to the queue since the broker started"),
+    ("messages_acknowledged", "messages_acknowledged", "Messages acknowledged since the broker started"),
+    ("messages_replaced", "messages_replaced", "Messages pushed out by the ring since the broker started"),
+    ("messages_killed", "messages_killed", "Messages that used up their attempts since the broker started"),
+    ("messages_expired", "messages_expired", "Messages that expired since the broker started"),
+)
+_BROKER_GAUGES: Final = (
+    ("memory_used_bytes", "memory_used_bytes", "What all messages count against the memory limit"),
+    ("memory_limit_bytes", "memory_limit_bytes", "The memory limit, -1 for none"),
+    ("journal_position", "journal_position", "Number of the newest decision recorded"),
+    ("journal_synced_position", "journal_synced", "Number of the newest decision that survives a crash"),
+    ("storage_low", "storage_low", "1 while the store has no room for durable messages"),
+)
+_GROUP_GAUGES: Final = (
+    ("leased_messages", "leased", 1, "Messages in leases that are not acknowledged"),
+    ("oldest_age_seconds", "oldest_age_ms", _MS_PER_S, "Age of the oldest message that waits or is leased"),
+    ("contact_age_seconds", "contact_age_ms", _MS_PER_S, "Since the reader was last heard of"),
+)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one scrape shows."""
+
+    broker: BrokerInfo
+    queues: list[QueueInfo]
+    groups: list[GroupStat]
+
+
+class FiguresCollector(Collector):
+    """Metrics of one broker at one moment. Made for each scrape: several brokers may share a process."""
+
+    def __init__(self, figures: Figures) -> None:
+        self._figures = figures
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: the registry lives as long as the scrape."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics."""
+        figures = self._figures
+        for name, field, text in _BROKER_GAUGES:
+            yield GaugeMetricFamily(f"delosmq_{name}", text, value=float(getattr(figures.broker, field)))
+        for name, field, text in _QUEUE_GAUGES:
+            yield self._of_queues(GaugeMetricFamily(f"delosmq_queue_{name}", text, labels=["queue", "address"]), field)
+        for name, field, text in _QUEUE_COUNTERS:
+            yield self._of_queues(
+                CounterMetricFamily(f"delosmq_queue_{name}", text, labels=["queue", "address"]), field
+            )
+        for name, field, scale, text in _GROUP_GAUGES:
+            gauge = GaugeMetricFamily(f"delosmq_lease_group_{name}", text, labels=["group", "queue"])
+            for group in figures.groups:
+                gauge.add_metric([group.group, group.queue], getattr(group, field) / scale)
+            yield gauge
+
+    def _of_queues(self, family: GaugeMetricFamily | CounterMetricFamily, field: str) -> Metric:
+        for queue in self._figures.queues:
+            family.add_metric([queue.name, queue.address], float(getattr(queue, field)))
+        return family
+
+
+class HealthCalls:
+    """``/health`` and ``/metrics``."""
+
+    def __init__(self, broker: BrokerControl, queues: QueueControl, leases: LeaseControl) -> None:
+        self._broker = broker
+        self._queues = queues
+        self._leases = leases
+
+    async def live(self, call: Call) -> Response:
+        """GET /health/live: the loop answers."""
+        return JSONResponse(asdict(Health("UP", "", [])))
+
+    async def ready(self, call: Call) -> Response:
+        """GET /health/ready: whether to send work, and if not, why."""
+        reasons = self._broker.not_ready()
+        if not reasons:
+            return JSONResponse(asdict(Health("UP", "", [])))
+        why = "; ".join(f"{reason.code}: {reason.detail}" for reason in reasons)
+        return JSONResponse(asdict(Health("DOWN", why, reasons)), 503)
+
+    async def metrics(self, call: Call) -> Response:
+        """GET /metrics: of the broker, and of the queues and groups this login may see."""
+        queues: list[QueueInfo] = []
+        for i, name in enumerate(self._queues.names(call.login)):
+            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            info = self._queues.peek(call.login, name)
+            if info is not None:
+                queues.append(info)
+        figures = Figures(self._broker.get(), queues, self._leases.session(call.login).stats())
+        encode, media_type = choose_encoder(call.request.headers.get("accept", ""))
+        rendered = await asyncio.to_thread(_render, figures, encode)
+        return Response(rendered, media_type=media_type)
+
+
+def _render(figures: Figures, encode: Callable[[CollectorRegistry], bytes]) -> bytes:
+    registry = CollectorRegistry()
+    registry.register(FiguresCollector(figures))
+    return encode(registry)

@@ -1,0 +1,230 @@
+"""One row per call of the API: what it takes, what it answers, who serves it. Routes and OpenAPI come from the rows."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+from urllib.parse import unquote
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from delosmq.manage.control.host import Host
+from delosmq.manage.http.gating import wait_synced
+from delosmq.manage.http.logins import NO_LOGIN, BasicLogins
+from delosmq.manage.http.problems import FieldFault, ProblemError, problem_of
+from delosmq.model.errors import BrokerError, InvariantError
+from delosmq.model.ids import Position
+from delosmq.security.access import Login
+from delosmq.sessions.outbox import Gate
+
+BODY_LIMIT_BYTES: Final = 1024 * 1024
+BODY_TIMEOUT_S: Final = 30.0
+JSON_TYPE: Final = "application/json"
+
+_COMMON_HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One checked request.
+
+    Attributes:
+        path: decoded path parameters.
+        body, query: instances of the operation's models, None where it has none.
+    """
+
+    request: Request
+    login: Login
+    path: dict[str, str]
+    body: Any
+    query: Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A success.
+
+    Attributes:
+        content: a dataclass.
+        position: what has to be synced before it may leave.
+        entries: how many it lists.
+    """
+
+    content: Any
+    position: Position
+    status: int = 200
+    entries: int = 1
+
+
+Handler = Callable[[Call], Awaitable[Answer | Response]]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One call of the API.
+
+    Attributes:
+        permission: what it needs, as the documentation says it; the operation itself checks.
+        answer: type of the answer, for the documentation; None for what is not JSON.
+        media_type: of a success.
+    """
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    permission: str
+    handler: Handler
+    answer: Any
+    body: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    status: int = 200
+    media_type: str = JSON_TYPE
+    needs_login: bool = True
+
+
+NOBODY: Final = Login("", frozenset())
+"""Who calls what needs no login."""
+
+LARGE_ANSWER: Final = 100
+"""Entries from which on an answer is encoded outside the loop."""
+
+
+class Endpoints:
+    """Turns operations into routes: login, checked input, gate, problems."""
+
+    def __init__(self, logins: BasicLogins, gate: Gate, host: Host, logger: logging.Logger) -> None:
+        self._logins = logins
+        self._gate = gate
+        self._host = host
+        self._logger = logger
+
+    def route(self, operation: Operation) -> Route:
+        """The route that serves an operation."""
+
+        async def endpoint(request: Request) -> Response:
+            return await self._serve(operation, request)
+
+        return Route(operation.path, endpoint, methods=[operation.method], name=operation.name)
+
+    async def _serve(self, operation: Operation, request: Request) -> Response:
+        try:
+            response = await self._answer(operation, request)
+        except ProblemError as problem:
+            if problem.status == 401 and problem.code != NO_LOGIN:
+                self._logger.warning("%s: refused a login from %s: %s", problem.code, _peer(request), problem.detail)
+            response = problem.response()
+        except BrokerError as error:
+            if isinstance(error, InvariantError):
+                self._logger.critical("%s; the broker stops", error, exc_info=error)
+                self._host.broken(error)
+            response = problem_of(error).response()
+        except ClientDisconnect:
+            response = Response(status_code=400)  # nobody is there to read it
+        except Exception as error:
+            self._logger.exception("DMQ6409: %s %s failed; please report this", operation.method, operation.path)
+            response = ProblemError(
+                500, "DMQ6409", "BROKEN", f"the broker failed to answer ({type(error).__name__}); its log says more"
+            ).response()
+        response.headers.update(_COMMON_HEADERS)
+        return response
+
+    async def _answer(self, operation: Operation, request: Request) -> Response:
+        login = NOBODY
+        if operation.needs_login:
+            login = await self._logins.login(request.headers.get("authorization"))
+        call = Call(
+            request,
+            login,
+            decode_path(request),
+            None if operation.body is None else await _read_body(request, operation.body),
+            None if operation.query is None else _read_query(request, operation.query),
+        )
+        answer = await operation.handler(call)
+        if isinstance(answer, Response):
+            return answer
+        await wait_synced(self._gate, answer.position)
+        if answer.entries >= LARGE_ANSWER:
+            encoded = await asyncio.to_thread(_encode, answer.content)
+        else:
+            encoded = _encode(answer.content)
+        return Response(encoded, answer.status, media_type=JSON_TYPE)
+
+
+def _encode(content: Any) -> bytes:
+    return json.dumps(asdict(content), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _peer(request: Request) -> str:
+    return request.client.host if request.client is not None else "unknown"
+
+
+def decode_path(request: Request) -> dict[str, str]:
+    """Path parameters as names; segments travel percent-encoded, so that a name may hold any character."""
+    try:
+        return {key: unquote(str(value), errors="strict") for key, value in request.path_params.items()}
+    except UnicodeDecodeError:
+        raise ProblemError(400, "DMQ6401", "INVALID", "a name in the path is not percent-encoded UTF-8") from None
+
+
+async def _read_body(request: Request, model: type[BaseModel]) -> BaseModel:
+    # Also keeps other sites' forms from acting with a browser's remembered login: they can't send this type.
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
+        raise ProblemError(415, "DMQ6402", "NOT_JSON", f"send the request's body as {JSON_TYPE}")
+    encoded = await _collect(request)
+    try:
+        # Parsed here first: pydantic's own words for bad JSON name no line.
+        json.loads(encoded)
+        return model.model_validate_json(encoded)
+    except ValidationError as error:
+        raise _invalid(error) from None
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(400, "DMQ6403", "NOT_JSON", f"the request's body is not JSON: {error}") from None
+
+
+async def _collect(request: Request) -> bytes:
+    announced = request.headers.get("content-length", "")
+    if announced.isascii() and announced.isdigit() and int(announced[:20]) > BODY_LIMIT_BYTES:
+        raise _too_large()
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for part in request.stream():
+                size += len(part)
+                if size > BODY_LIMIT_BYTES:
+                    raise _too_large()
+                parts.append(part)
+    except TimeoutError:
+        raise ProblemError(
+            400, "DMQ6404", "TOO_SLOW", f"the request's body did not arrive within {BODY_TIMEOUT_S:.0f} s"
+        ) from None
+    return b"".join(parts)
+
+
+def _too_large() -> ProblemError:
+    return ProblemError(413, "DMQ6405", "TOO_LARGE", f"a request's body may have {BODY_LIMIT_BYTES} bytes at most")
+
+
+def _read_query(request: Request, model: type[BaseModel]) -> BaseModel:
+    fields = request.query_params.multi_items()
+    if len({name for name, _ in fields}) != len(fields):
+        raise ProblemError(400, "DMQ6406", "INVALID", "a query parameter is given twice; give each once")
+    try:
+        return model.model_validate(dict(fields))
+    except ValidationError as error:
+        raise _invalid(error) from None
+
+
+def _invalid(error: ValidationError) -> ProblemError:
+    faults = tuple(
+        FieldFault(".".join(str(part) for part in fault["loc"]) or "body", str(fault["msg"]))
+        for fault in error.errors(include_url=False, include_input=False, include_context=False)
+    )
+    detail = "; ".join(f"{fault.field}: {fault.message}" for fault in faults)
+    return ProblemError(400, "DMQ6407", "INVALID", detail, faults=faults)

@@ -1,0 +1,119 @@
+"""The HTTP server: uvicorn inside the broker's loop, on a socket that the broker bound."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from delosmq.manage.http.app import HttpApi
+from delosmq.model.errors import LimitError
+
+CONNECTION_LIMIT: Final = 256
+HEAD_TIMEOUT_S: Final = 10.0
+"""From connecting to the end of the first request's head, as for every protocol (handshake)."""
+KEEP_ALIVE_S: Final = 75
+"""Longer than readers pause between polls, so that they keep their connection."""
+HEAD_LIMIT_BYTES: Final = 64 * 1024
+STOP_TIMEOUT_S: Final = 5.0
+
+
+class _Protocol(H11Protocol):
+    """Closes connections that don't say what they want."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._head_timer = asyncio.get_running_loop().call_later(HEAD_TIMEOUT_S, self._close_if_silent)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_timer.cancel()
+        super().connection_lost(exc)
+
+    def _close_if_silent(self) -> None:
+        # uvicorn's cycle is the request it serves; it declares it as never None.
+        cycle: object = self.cycle
+        if cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the broker and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+class HttpServer:
+    """Serves the API on a socket that is bound and listening; the server's from now on."""
+
+    def __init__(self, api: HttpApi, bound: socket.socket) -> None:
+        self.port: int = bound.getsockname()[1]
+        self._api = api
+        self._bound = bound
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begins to accept.
+
+        Raises:
+            LimitError: the loop can't serve the socket.
+        """
+        server = _Server(_config(self._api))
+        self._server = server
+        self._task = asyncio.create_task(server.serve(sockets=[self._bound]), name="delosmq http")
+        listening = asyncio.create_task(server.listening.wait())
+        await asyncio.wait({self._task, listening}, return_when=asyncio.FIRST_COMPLETED)
+        if not listening.done():
+            listening.cancel()
+            self._bound.close()
+            await asyncio.gather(self._task, return_exceptions=True)
+            raise LimitError(
+                "DMQ6502", f"the HTTP interface did not start on port {self.port}; the log says why, then start again"
+            )
+
+    async def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Ends long polls, lets running requests finish for at most ``timeout_s``, closes. May be repeated."""
+        server, task = self._server, self._task
+        if server is None or task is None:
+            return
+        self._server = None
+        self._task = None
+        self._api.drain.start()
+        server.should_exit = True
+        done, _ = await asyncio.wait({task}, timeout=timeout_s)
+        if not done:
+            server.force_exit = True
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _config(api: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        api,
+        http=_Protocol,
+        ws="none",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        log_level=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTION_LIMIT,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=int(STOP_TIMEOUT_S),
+        h11_max_incomplete_event_size=HEAD_LIMIT_BYTES,
+    )

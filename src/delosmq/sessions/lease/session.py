@@ -1,0 +1,193 @@
+"""The calls of a lease reader: permission first, then the engine. Long polls are stepped, never waited for."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.leases import FOREIGN_INCARNATION, Lease, LeaseError, LeaseGroup, LeaseWaiter
+from delosmq.engine.slots import Slot
+from delosmq.model.errors import MisuseError
+from delosmq.security.access import CONSUME, CREATE_DURABLE_QUEUE, AccessControl, Login
+from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
+
+GROUP_LIMIT_BYTES: Final = 1024
+"""As for queues: a subscription has the name of its group."""
+
+
+@dataclass(frozen=True)
+class LeaseRequest:
+    """What a reader asks for.
+
+    Attributes:
+        after: it has safely stored all leases up to this one; they are acknowledged.
+        max_rows, max_bytes: of the next lease, if it has to be made; it has one row at least.
+        until: take nothing above this sequence, and don't wait.
+    """
+
+    after: int
+    max_rows: int
+    max_bytes: int
+    epoch: int
+    until: int | None = None
+
+
+@dataclass(frozen=True)
+class LeaseStep:
+    """Where a request stands.
+
+    Attributes:
+        lease: the answer; None while there is none.
+        collecting: a large lease is under way: step again when told, whatever the time.
+        may_wait: without an answer the reader wants to wait for messages.
+    """
+
+    lease: LeaseExtent | None
+    collecting: bool
+    may_wait: bool
+
+
+def extent(lease: Lease) -> LeaseExtent:
+    """A lease as readers see it."""
+    return LeaseExtent(lease.number, len(lease.slots), lease.size_bytes, lease.first_sequence, lease.last_sequence)
+
+
+def nothing_new(after: int) -> LeaseExtent:
+    """The answer when no message came in time."""
+    return LeaseExtent(after, 0, 0, 0, 0)
+
+
+class LeaseSession:
+    """The lease calls of one login. Answers must wait for the log's position after the call.
+
+    All calls raise PermissionDeniedError without ``consume`` on the address of the group's queue, and LeaseError as the
+    engine's calls of the same name do.
+    """
+
+    def __init__(self, broker: Broker, access: AccessControl, login: Login) -> None:
+        self._broker = broker
+        self._access = access
+        self._login = login
+
+    def open(self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None) -> OpenedGroup:
+        """Gives ``run`` the group on a queue, or on a topic as a durable subscription named like the group.
+
+        Raises:
+            MisuseError: not exactly one of queue and topic, or no name for a group.
+            NotFoundError: there is no such queue or address.
+        """
+        if not 0 < len(group.encode()) <= GROUP_LIMIT_BYTES:
+            raise MisuseError("DMQ5403", f"the name of a group has 1 to {GROUP_LIMIT_BYTES} bytes; choose another")
+        if bool(queue) == bool(topic):
+            raise MisuseError(
+                "DMQ5401", f"group '{group}' needs either a queue or a topic to read, not both or neither"
+            )
+        if topic:
+            self._check_topic(group, topic, incarnation)
+        else:
+            target = self._broker.queues.get(queue)
+            self._access.require(self._login, target.address.name if target is not None else queue, CONSUME)
+        opened = self._broker.open_lease(group, queue=queue, topic=topic, run=run, incarnation=incarnation)
+        return OpenedGroup(
+            opened.name, opened.queue.name, opened.incarnation, opened.epoch, opened.acked, opened.newest
+        )
+
+    def _check_topic(self, group: str, topic: str, incarnation: str | None) -> None:
+        # Before the engine makes a subscription that would then stay behind and fill up.
+        self._access.require(self._login, topic, CONSUME)
+        known = self._broker.leases.groups.get(group)
+        if known is None and incarnation is not None:
+            self._broker.leases.find(group)
+        queue = known.queue if known is not None else self._broker.queues.get(group)
+        if queue is None:
+            self._access.require(self._login, topic, CREATE_DURABLE_QUEUE)
+        elif queue.address.name != topic:
+            raise LeaseError(
+                "DMQ5402",
+                FOREIGN_INCARNATION,
+                f"'{group}' is taken: queue '{queue.name}' gets the messages of '{queue.address.name}', not of"
+                f" '{topic}'; use another group.id",
+            )
+
+    def request(self, group: str, wanted: LeaseRequest) -> LeaseStep:
+        """One step towards the next lease; see `Leases.request`."""
+        found = self._find(group)
+        lease = self._broker.leases.request(
+            group,
+            after=wanted.after,
+            max_rows=wanted.max_rows,
+            max_bytes=wanted.max_bytes,
+            epoch=wanted.epoch,
+            until=wanted.until,
+        )
+        if lease is not None:
+            return LeaseStep(extent(lease), False, False)
+        return LeaseStep(None, len(found.building) > 0, wanted.until is None)
+
+    def wait(self, group: str, waiter: LeaseWaiter) -> None:
+        """Registers for one `LeaseWaiter.on_messages`."""
+        self._broker.leases.wait(group, waiter)
+
+    def cancel_wait(self, group: str, waiter: LeaseWaiter) -> None:
+        """Takes a registration back; harmless when it is gone."""
+        self._broker.leases.cancel_wait(group, waiter)
+
+    def describe(self, group: str, after: int, upto: int) -> list[LeaseExtent]:
+        """Leases ``after`` (exclusive) to ``upto`` (inclusive) that can still be read, in order."""
+        self._find(group)
+        return [extent(lease) for lease in self._broker.leases.describe(group, after, upto)]
+
+    def rows(self, group: str, number: int, start: int, stop: int) -> list[Slot]:
+        """A copy of rows ``start`` to ``stop`` (exclusive) of a lease, fewer when it is shorter. Changes nothing."""
+        self._find(group)
+        return list(self._broker.leases.rows(group, number, start, stop))
+
+    def acknowledge(self, group: str, number: int, epoch: int) -> int:
+        """Acknowledges all leases up to ``number``; gives the newest acknowledged."""
+        self._find(group)
+        return self._broker.leases.acknowledge(group, number, epoch)
+
+    def release(self, group: str) -> int:
+        """Ends the group: what is not acknowledged goes back in order. Gives how many messages."""
+        self._find(group)
+        return self._broker.leases.release(group)
+
+    def stat(self, group: str) -> GroupStat:
+        """Where the group stands."""
+        return group_stat(self._broker, self._find(group))
+
+    def stats(self) -> list[GroupStat]:
+        """All groups that this login may read, by name."""
+        groups = self._broker.leases.groups
+        return [group_stat(self._broker, groups[name]) for name in sorted(groups) if self._may_read(groups[name])]
+
+    def _find(self, name: str) -> LeaseGroup:
+        group = self._broker.leases.find(name)
+        self._access.require(self._login, group.queue.address.name, CONSUME)
+        return group
+
+    def _may_read(self, group: LeaseGroup) -> bool:
+        return self._access.check(self._login.roles, group.queue.address.name, CONSUME)
+
+
+def group_stat(broker: Broker, group: LeaseGroup) -> GroupStat:
+    """Where a group stands."""
+    now = broker.clock.wall_ms()
+    oldest_ms = int(now)
+    head = group.queue.pending.head()
+    if head is not None:
+        oldest_ms = min(oldest_ms, head.message.timestamp_ms)
+    for lease in group.leases.values():
+        oldest_ms = min(oldest_ms, lease.oldest_ms)
+    return GroupStat(
+        group=group.name,
+        queue=group.queue.name,
+        incarnation=group.incarnation,
+        newest_sequence=group.queue.newest_sequence,
+        ready=group.queue.pending.count,
+        leased=group.leased_count,
+        oldest_age_ms=now - oldest_ms,
+        acked=group.acked,
+        lease=group.newest,
+        epoch=group.epoch,
+        contact_age_ms=max(0, now - group.contact_ms),
+    )

@@ -1,0 +1,161 @@
+"""Who may call what: logins and permissions."""
+
+import base64
+import logging
+import threading
+
+import pytest
+
+from delosmq.manage.http.logins import WAITING_LIMIT, BasicLogins
+from delosmq.manage.http.problems import ProblemError
+from delosmq.security.access import AccessControl
+from tests.manage.support import PASSWORD, STORED, Api, problem
+
+OPEN = {"queue": "q", "run": "r"}
+CALLS = [
+    ("GET", "/api/v1/queues", None),
+    ("GET", "/api/v1/queues/q", None),
+    ("POST", "/api/v1/queues", {"name": "new"}),
+    ("PATCH", "/api/v1/queues/q", {"ring_size": 1}),
+    ("GET", "/api/v1/queues/q/rows", None),
+    ("GET", "/api/v1/leases", None),
+    ("POST", "/api/v1/leases/g/open", OPEN),
+    ("POST", "/api/v1/leases/g/lease", {"after": 0, "max_rows": 1, "max_bytes": 1, "wait_ms": 0, "epoch": 1}),
+    ("GET", "/api/v1/leases/g/stat", None),
+    ("GET", "/api/v1/leases/g/describe", None),
+    ("GET", "/api/v1/leases/g/1/rows", None),
+    ("POST", "/api/v1/leases/g/ack", {"lease": 0, "epoch": 1}),
+    ("POST", "/api/v1/leases/g/release", {}),
+    ("GET", "/api/v1/broker", None),
+    ("GET", "/api/v1/addresses", None),
+    ("GET", "/api/v1/addresses/q", None),
+    ("GET", "/metrics", None),
+    ("GET", "/openapi.json", None),
+]
+LISTS_WHAT_MAY_BE_SEEN = {"/api/v1/queues", "/api/v1/leases", "/api/v1/addresses"}
+FOR_ANY_LOGIN = {"/api/v1/broker", "/metrics", "/openapi.json"}
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CALLS)
+async def test_every_call_needs_a_login(api: Api, method: str, path: str, body: object):
+    response = await api.anonymous.request(method, path, json=body)
+    assert problem(response) == (401, "DMQ6301", "LOGIN_REQUIRED")
+    assert response.headers["www-authenticate"] == 'Basic realm="DelosMQ", charset="UTF-8"'
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        call
+        for call in CALLS
+        if call[1] not in FOR_ANY_LOGIN and (call[0] == "POST" or call[1] not in LISTS_WHAT_MAY_BE_SEEN)
+    ],
+)
+async def test_every_call_on_a_resource_needs_its_permission(api: Api, method: str, path: str, body: object):
+    await api.open("g")
+    api.access.reload({"admin": STORED}, {"admin": frozenset({"nothing"})}, ())
+    api.access.finish(api.access.attempt("admin", PASSWORD), True)
+    response = await api.clients["admin"].request(method, path, json=body)
+    assert problem(response) == (403, "DMQ1001", "NOT_PERMITTED")
+    assert "new" not in api.broker.queues
+    assert api.broker.queues["q"].ring_size == -1
+
+
+@pytest.mark.parametrize(
+    ("user", "method", "path", "status"),
+    [
+        ("viewer", "GET", "/api/v1/queues/q", 200),
+        ("viewer", "PATCH", "/api/v1/queues/q", 403),
+        ("viewer", "GET", "/api/v1/queues/q/rows", 403),
+        ("viewer", "GET", "/api/v1/leases/g/stat", 403),
+        ("viewer", "GET", "/api/v1/queues/secret.q", 403),
+        ("reader", "GET", "/api/v1/queues/q", 403),
+        ("reader", "GET", "/api/v1/queues/q/rows", 200),
+        ("reader", "GET", "/api/v1/leases/g/stat", 200),
+        ("reader", "GET", "/api/v1/queues/secret.q/rows", 403),
+        ("browser", "GET", "/api/v1/queues/q/rows", 200),
+        ("browser", "GET", "/api/v1/leases/g/stat", 403),
+    ],
+)
+async def test_view_edit_consume_and_browse_are_told_apart(api: Api, user: str, method: str, path: str, status: int):
+    await api.open("g")
+    response = await api.clients[user].request(method, path, json={} if method == "PATCH" else None)
+    assert response.status_code == status
+
+
+async def test_a_new_subscription_to_a_topic_needs_the_right_to_create_it(api: Api):
+    wanted = {"topic": "orders", "run": "r"}
+    response = await api.post("/api/v1/leases/new/open", wanted, user="reader")
+    assert problem(response) == (403, "DMQ1001", "NOT_PERMITTED")
+    assert "createDurableQueue" in response.json()["detail"]
+    assert "new" not in api.broker.queues
+
+
+@pytest.mark.parametrize(("user", "password"), [("admin", "tr0ub4dor"), ("nobody", PASSWORD), ("admin", ""), ("", "")])
+async def test_a_wrong_password_and_an_unknown_user_look_alike(
+    api: Api, caplog: pytest.LogCaptureFixture, user: str, password: str
+):
+    async with api.client(user, password) as client:
+        with caplog.at_level(logging.WARNING):
+            response = await client.get("/api/v1/queues")
+    assert problem(response) == (401, "DMQ6302", "LOGIN_REQUIRED")
+    assert response.json()["detail"] == "wrong user or password; check both"
+    assert "DMQ6302" in caplog.text
+    assert not password or password not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "Bearer abc",
+        "Basic",
+        "Basic ***",
+        "Basic " + base64.b64encode(b"nocolon").decode(),
+        "Basic " + base64.b64encode(b"\xff\xfe:x").decode(),
+    ],
+)
+async def test_a_login_that_can_not_be_read_is_refused(api: Api, authorization: str):
+    response = await api.anonymous.get("/api/v1/queues", headers={"Authorization": authorization})
+    assert problem(response)[0] == 401
+
+
+def basic(password: str) -> str:
+    return "Basic " + base64.b64encode(f"admin:{password}".encode()).decode()
+
+
+async def test_a_password_is_hashed_once_and_not_on_the_loop():
+    hashed: list[threading.Thread] = []
+
+    def verify(stored: str, password: str) -> bool:
+        hashed.append(threading.current_thread())
+        return password == PASSWORD
+
+    access = AccessControl({"admin": STORED}, {"admin": frozenset({"amq"})}, (), cache_key=b"k" * 32)
+    logins = BasicLogins(access, verify=verify)
+    for _ in range(3):
+        assert (await logins.login(basic(PASSWORD))).roles == {"amq"}
+    assert len(hashed) == 1
+    assert hashed[0] is not threading.current_thread()
+    with pytest.raises(ProblemError):
+        await logins.login(basic("wrong"))
+    assert len(hashed) == 2
+
+
+async def test_a_flood_of_logins_is_turned_away_beyond_a_bound():
+    import asyncio
+
+    release = threading.Event()
+
+    def verify(stored: str, password: str) -> bool:
+        release.wait()
+        return True
+
+    access = AccessControl({"admin": STORED}, {}, (), cache_key=b"k" * 32)
+    logins = BasicLogins(access, verify=verify)
+    waiting = [asyncio.create_task(logins.login(basic(f"p{i}"))) for i in range(WAITING_LIMIT)]
+    await asyncio.sleep(0)
+    with pytest.raises(ProblemError) as refused:
+        await logins.login(basic("one too many"))
+    assert (refused.value.status, refused.value.code) == (503, "DMQ6303")
+    release.set()
+    assert len(await asyncio.gather(*waiting)) == WAITING_LIMIT

@@ -1,0 +1,176 @@
+"""``/api/v1/queues``, addresses and the broker."""
+
+import pytest
+
+from tests.manage.support import Api, bodies, problem, succeeded, table
+
+QUEUES = "/api/v1/queues"
+
+
+async def test_list_shows_all_queues_by_name(api: Api):
+    found = succeeded(await api.get(QUEUES))
+    assert [queue["name"] for queue in found["queues"]] == ["orders.archive", "q", "secret.q"]
+
+
+async def test_list_leaves_out_what_the_user_may_not_view(api: Api):
+    found = succeeded(await api.get(QUEUES, user="viewer"))
+    assert [queue["name"] for queue in found["queues"]] == ["orders.archive", "q"]
+
+
+async def test_a_queue_shows_its_settings_and_counts(api: Api):
+    api.send("q", "a b c")
+    epoch = (await api.open())["epoch"]
+    await api.lease(0, epoch, max_rows=2)
+    queue = succeeded(await api.get(f"{QUEUES}/q"))
+    newest = api.broker.queues["q"].newest_sequence
+    assert queue == {
+        "name": "q",
+        "address": "q",
+        "routing_type": "ANYCAST",
+        "durable": True,
+        "temporary": False,
+        "auto_created": False,
+        "ring_size": -1,
+        "max_consumers": -1,
+        "message_count": 3,
+        "delivering_count": 2,
+        "scheduled_count": 0,
+        "consumer_count": 1,
+        "messages_added": 3,
+        "messages_acknowledged": 0,
+        "messages_replaced": 0,
+        "messages_killed": 0,
+        "messages_expired": 0,
+        "newest_sequence": newest,
+        "oldest_sequence": newest - 2,
+        "paused": False,
+    }
+
+
+async def test_the_oldest_sequence_is_found_below_higher_priorities(api: Api):
+    api.send("q", "a")
+    oldest = api.broker.queues["q"].newest_sequence
+    api.send("q", "b", priority=9)
+    api.send("q", "c", priority=2)
+    assert succeeded(await api.get(f"{QUEUES}/q"))["oldest_sequence"] == oldest
+
+
+async def test_an_empty_queue_has_no_oldest_sequence(api: Api):
+    assert succeeded(await api.get(f"{QUEUES}/q"))["oldest_sequence"] == 0
+
+
+async def test_a_queue_that_is_not_there(api: Api):
+    assert problem(await api.get(f"{QUEUES}/nothing")) == (404, "DMQ6201", "NOT_FOUND")
+
+
+async def test_create_answers_with_the_queue(api: Api):
+    wanted = {"name": "prices.last", "address": "prices", "routing_type": "MULTICAST", "ring_size": 3}
+    response = await api.post(QUEUES, wanted)
+    assert response.status_code == 201
+    made = succeeded(response)
+    assert (made["name"], made["address"], made["routing_type"]) == ("prices.last", "prices", "MULTICAST")
+    assert (made["ring_size"], made["durable"], made["max_consumers"]) == (3, True, -1)
+    assert "prices.last" in api.broker.queues
+
+
+async def test_a_name_may_hold_any_character(api: Api):
+    succeeded(await api.post(QUEUES, {"name": "a/b c?ü%2F"}))
+    made = succeeded(await api.get(f"{QUEUES}/a%2Fb%20c%3F%C3%BC%252F"))
+    assert (made["name"], made["address"]) == ("a/b c?ü%2F", "a/b c?ü%2F")
+
+
+async def test_a_path_that_is_not_utf8(api: Api):
+    assert problem(await api.get(f"{QUEUES}/%ff")) == (400, "DMQ6401", "INVALID")
+
+
+async def test_create_refuses_a_name_that_is_taken(api: Api):
+    assert problem(await api.post(QUEUES, {"name": "q"})) == (409, "DMQ6204", "EXISTS")
+
+
+async def test_ring_size_minus_five_is_refused_at_creation_and_at_update(api: Api):
+    assert problem(await api.post(QUEUES, {"name": "r", "ring_size": -5})) == (400, "DMQ2101", "INVALID")
+    response = await api.patch(f"{QUEUES}/q", {"ring_size": -5})
+    assert problem(response) == (400, "DMQ2101", "INVALID")
+    assert "ring-size -5 of queue 'q' makes no sense; use -1" in response.json()["detail"]
+    assert "r" not in api.broker.queues
+    assert api.broker.queues["q"].ring_size == -1
+
+
+async def test_max_consumers_minus_two_is_refused(api: Api):
+    assert problem(await api.post(QUEUES, {"name": "r", "max_consumers": -2})) == (400, "DMQ6202", "INVALID")
+    assert problem(await api.patch(f"{QUEUES}/q", {"max_consumers": -2})) == (400, "DMQ6202", "INVALID")
+
+
+async def test_update_changes_what_is_named_and_nothing_else(api: Api):
+    assert succeeded(await api.patch(f"{QUEUES}/q", {"ring_size": 5, "max_consumers": 2}))["ring_size"] == 5
+    changed = succeeded(await api.patch(f"{QUEUES}/q", {"max_consumers": 3}))
+    assert (changed["ring_size"], changed["max_consumers"]) == (5, 3)
+    back = succeeded(await api.patch(f"{QUEUES}/q", {"ring_size": None}))
+    assert (back["ring_size"], back["max_consumers"]) == (-1, 3)
+
+
+async def test_a_ring_set_by_update_holds_for_what_is_sent_next(api: Api):
+    await api.patch(f"{QUEUES}/q", {"ring_size": 2})
+    api.send("q", "a b c")
+    queue = succeeded(await api.get(f"{QUEUES}/q"))
+    assert (queue["message_count"], queue["messages_replaced"]) == (2, 1)
+
+
+async def test_update_of_a_queue_that_is_not_there(api: Api):
+    assert problem(await api.patch(f"{QUEUES}/nothing", {})) == (404, "DMQ6201", "NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": 5}, "name"),
+        ({"name": "r", "ring_size": "7"}, "ring_size"),
+        ({"name": "r", "ring_size": 7.5}, "ring_size"),
+        ({"name": "r", "ring_size": True}, "ring_size"),
+        ({"name": "r", "ring_size": 1 << 70}, "ring_size"),
+        ({"name": "r", "routing_type": "BOTH"}, "routing_type"),
+        ({"name": "r", "ringsize": 7}, "ringsize"),
+    ],
+)
+async def test_a_wrong_field_is_named(api: Api, body: dict[str, object], field: str):
+    response = await api.post(QUEUES, body)
+    assert problem(response) == (400, "DMQ6407", "INVALID")
+    assert [fault["field"] for fault in response.json()["faults"]] == [field]
+    assert field in response.json()["detail"]
+
+
+async def test_browsing_takes_nothing_and_goes_by_sequence(api: Api):
+    api.send("q", "a b")
+    api.send("q", "c", priority=9)
+    epoch = (await api.open())["epoch"]
+    await api.lease(0, epoch, max_rows=1)  # holds c
+    first = api.broker.queues["q"].newest_sequence - 2
+    assert bodies(await api.get(f"{QUEUES}/q/rows")) == "a b c"
+    assert bodies(await api.get(f"{QUEUES}/q/rows?after={first}&until={first + 1}")) == "b"
+    assert bodies(await api.get(f"{QUEUES}/q/rows?after={first - 1}&max_rows=2")) == "a b"
+    assert api.broker.queues["q"].pending_count == 2
+
+
+async def test_browsing_an_empty_queue_gives_an_empty_table(api: Api):
+    found = table(await api.get(f"{QUEUES}/q/rows?columns=sequence"))
+    assert (found.num_rows, found.column_names) == (0, ["sequence"])
+
+
+async def test_addresses_are_listed_and_shown(api: Api):
+    api.send("orders", "a b")
+    found = succeeded(await api.get("/api/v1/addresses"))
+    assert [address["name"] for address in found["addresses"]] == ["orders", "q", "secret.q"]
+    one = succeeded(await api.get("/api/v1/addresses/orders", user="viewer"))
+    assert (one["routing_types"], one["queues"], one["routed_messages"]) == (["MULTICAST"], ["orders.archive"], 2)
+    assert one["used_messages"] == 2
+    assert problem(await api.get("/api/v1/addresses/none")) == (404, "DMQ6203", "NOT_FOUND")
+
+
+async def test_the_broker_shows_itself(api: Api):
+    api.host.clock.now_ms += 1500
+    found = succeeded(await api.get("/api/v1/broker"))
+    assert (found["name"], found["version"], found["queues"]) == ("delosmq", "9.9", 3)
+    assert found["journal_synced"] == found["journal_position"] > 0
+    assert found["uptime_ms"] == 1500

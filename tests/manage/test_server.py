@@ -1,0 +1,94 @@
+"""The HTTP server on a real socket."""
+
+import asyncio
+import signal
+
+import httpx
+import pytest
+
+from delosmq.manage.http import server as http_server
+from delosmq.manage.http.server import HttpServer
+from delosmq.server.listener import bind
+from tests.manage.support import PASSWORD, Api, eventually, problem, succeeded
+
+
+async def started(api: Api) -> tuple[HttpServer, str]:
+    server = HttpServer(api.app, bind("127.0.0.1", 0, "the HTTP interface"))
+    await server.start()
+    return server, f"http://127.0.0.1:{server.port}"
+
+
+async def test_it_serves_and_stops(api: Api):
+    server, url = await started(api)
+    async with httpx.AsyncClient(auth=("admin", PASSWORD)) as client:
+        assert succeeded(await client.get(f"{url}/api/v1/queues/q"))["name"] == "q"
+        assert "server" not in (await client.get(f"{url}/health/live")).headers
+        await server.stop()
+        with pytest.raises(httpx.TransportError):
+            await client.get(f"{url}/health/live")
+    await server.stop()
+
+
+async def test_an_encoded_slash_stays_within_its_name(api: Api):
+    server, url = await started(api)
+    async with httpx.AsyncClient(auth=("admin", PASSWORD)) as client:
+        response = await client.get(f"{url}/api/v1/queues/no%2Fsuch?x=1")
+    assert problem(response)[:2] == (404, "DMQ6201")
+    assert "'no/such'" in response.json()["detail"]
+    await server.stop()
+
+
+async def test_it_leaves_signals_alone(api: Api):
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    server, _ = await started(api)
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+    await server.stop()
+
+
+async def test_stopping_ends_a_long_poll_with_an_answer(api: Api):
+    server, url = await started(api)
+    await api.open("g")
+    async with httpx.AsyncClient(auth=("admin", PASSWORD), timeout=60) as client:
+        wanted = {"after": 0, "max_rows": 1, "max_bytes": 1, "wait_ms": 30_000, "epoch": 1}
+        asked = asyncio.create_task(client.post(f"{url}/api/v1/leases/g/lease", json=wanted))
+        await eventually(lambda: len(api.broker.leases.find("g").waiters) == 1)
+        await server.stop()
+        assert succeeded(await asked)["lease"] == 0
+
+
+async def test_a_client_that_hangs_up_is_not_waited_for(api: Api):
+    server, url = await started(api)
+    await api.open("g")
+    group = api.broker.leases.find("g")
+    async with httpx.AsyncClient(auth=("admin", PASSWORD), timeout=60) as client:
+        wanted = {"after": 0, "max_rows": 1, "max_bytes": 1, "wait_ms": 30_000, "epoch": 1}
+        asked = asyncio.create_task(client.post(f"{url}/api/v1/leases/g/lease", json=wanted))
+        await eventually(lambda: len(group.waiters) == 1)
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+    await eventually(lambda: group.waiters == [])
+    await server.stop()
+
+
+@pytest.mark.parametrize("start", [b"", b"GET /health/live HTTP/1.1\r\nHost: x\r\n"])
+async def test_a_connection_that_never_says_what_it_wants_is_closed(
+    api: Api, monkeypatch: pytest.MonkeyPatch, start: bytes
+):
+    monkeypatch.setattr(http_server, "HEAD_TIMEOUT_S", 0.01)
+    server, _ = await started(api)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(start)
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+    await server.stop()
+
+
+async def test_a_head_beyond_the_limit_is_refused(api: Api):
+    server, _ = await started(api)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (http_server.HEAD_LIMIT_BYTES + 1024))
+    assert (await reader.readline()).startswith(b"HTTP/1.1 4")
+    writer.close()
+    await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+    await server.stop()
