@@ -1,0 +1,1 @@
+"""The command ``delosmq``. Each command loads only what it needs."""

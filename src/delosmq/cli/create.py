@@ -1,0 +1,65 @@
+"""``delosmq create`` and ``delosmq mask``."""
+
+import secrets
+from pathlib import Path
+
+from rich.console import Console
+
+from delosmq.config.bootstrap import WebBind
+from delosmq.config.findings import WRONG_INSTANCE_VALUE
+from delosmq.config.instance import create_instance
+from delosmq.model.errors import ConfigurationError
+from delosmq.security.passwords import SALT_BYTES, hash_password
+
+
+def create_command(
+    directory: Path,
+    *,
+    user: str = "admin",
+    password: str | None = None,
+    host: str = "127.0.0.1",
+    stomp_port: int = 61613,
+    http_port: int = 8161,
+    console: Console | None = None,
+) -> None:
+    """Makes an instance directory and says what was made, the password of its administrator once, and what to do next.
+
+    Args:
+        password: as read from standard input; None makes a random one. Never take it from the command line, where
+            everybody on the machine can read it.
+
+    Raises:
+        ConfigurationError: the directory can't be used or a value makes no sense; nothing is left behind.
+    """
+    out = console or Console()
+    web = WebBind(port=http_port)
+    created = create_instance(directory, user=user, password=password, host=host, stomp_port=stomp_port, web=web)
+    lines = [
+        f"Created {created.paths.root}",
+        "",
+        f"  configuration  {created.paths.etc}",
+        f"  messages       {created.paths.data_directory}",
+        f"  STOMP          {created.stomp_host}:{created.stomp_port}",
+        f"  HTTP           {web.url}",
+        f"  user           {created.user}",
+    ]
+    if created.password_is_random:
+        lines.append(f"  password       {created.password}   (shown this once; keep it)")
+    lines += ["", f"Next: delosmq run {directory}"]
+    for line in lines:
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def mask_command(password: str, *, console: Console | None = None) -> None:
+    """Prints the stored form of ``password``, for artemis-users.properties.
+
+    Args:
+        password: as read from standard input or a prompt that shows nothing.
+
+    Raises:
+        ConfigurationError: the password is empty.
+    """
+    if not password:
+        raise ConfigurationError(WRONG_INSTANCE_VALUE, "the password is empty; give one on standard input")
+    stored = hash_password(password, secrets.token_bytes(SALT_BYTES))
+    (console or Console()).print(stored, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,106 @@
+"""``delosmq run``: the broker process of an instance directory."""
+
+import argparse
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Final
+
+from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sentence, open_store
+from delosmq.config.instance import Instance, load_instance
+from delosmq.config.lock import DirectoryLock
+from delosmq.model.errors import BrokerError
+from delosmq.storage.port import ServedStore
+
+FAILED: Final = 1
+# A full collection at a million messages paused 800 ms; the message path makes no cycles (docs/decisions/0017).
+GC_THRESHOLDS: Final = (700, 10, 1_000_000)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of ``delosmq run``."""
+    made = argparse.ArgumentParser(prog="delosmq run", description="Run the broker of an instance directory.")
+    made.add_argument("directory", type=Path, help="instance directory made by `delosmq create`")
+    made.add_argument(
+        "--define",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="what ${NAME} stands for in the configuration; may be repeated",
+    )
+    made.add_argument("--drain", metavar="SECONDS", type=float, default=10.0, help="time to finish in at SIGTERM")
+    return made
+
+
+def run_main(arguments: Sequence[str]) -> int:
+    """Runs until SIGTERM or SIGINT; gives the exit code."""
+    parsed = parser().parse_args(arguments)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logger = logging.getLogger("delosmq")
+    try:
+        defined = dict(_definition(text) for text in parsed.define)
+        instance = load_instance(parsed.directory, properties={**os.environ, **defined})
+        for notice in instance.notices:
+            logger.warning(notice)
+        # Forks the sync process: before any thread is started, and before the lock is taken, which it would inherit.
+        store = open_store(instance.settings, sync_process=True, logger=logger)
+        with instance.lock(), _journal_lock(instance):
+            return asyncio.run(_serve(instance, store, logger, parsed.drain))
+    except BrokerError as error:
+        sys.stderr.write(f"{error}\n")
+        return FAILED
+
+
+def _journal_lock(instance: Instance) -> AbstractContextManager[object]:
+    """The lock of a journal that lies elsewhere than in data/, where two instances might share it."""
+    directory = Path(instance.settings.journal.directory)
+    if not instance.settings.journal.directory or directory.is_relative_to(instance.paths.data_directory):
+        return nullcontext()
+    return DirectoryLock(directory)
+
+
+def _definition(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise BrokerError("DMQ7001", f"--define {text} is not of the form NAME=VALUE")
+    return name, value
+
+
+async def _serve(instance: Instance, store: ServedStore, logger: logging.Logger, drain_s: float) -> int:
+    accounts = Accounts(instance.users, instance.roles)
+    http = HttpBind(instance.web.host, instance.web.port) if instance.web is not None else None
+    composed = ComposedBroker(instance.settings, accounts, store, http=http, logger=logger)
+    stop_wanted = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop_wanted.set)
+    try:
+        composed.recover()
+        await composed.start()
+        await composed.start_http()
+        _settle_garbage_collection()
+        logger.info("DMQ7010: broker '%s' is up", instance.settings.name)
+        waits = {asyncio.create_task(stop_wanted.wait()), asyncio.create_task(composed.failed.wait())}
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+    finally:
+        await composed.stop(drain_s)
+    if composed.failure is not None:
+        sys.stderr.write(f"{failure_sentence(composed.failure)}\n")
+        return FAILED
+    logger.info("DMQ7011: broker '%s' is down; everything it confirmed is on disk", instance.settings.name)
+    return 0
+
+
+def _settle_garbage_collection() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)

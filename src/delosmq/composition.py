@@ -1,0 +1,322 @@
+"""Wires all parts of a broker together; the only place that knows them all."""
+
+import asyncio
+import logging
+import os
+import secrets
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.events import EngineEvents
+from delosmq.manage.control.host import Host, Reason
+from delosmq.model.conversion import Conversions
+from delosmq.model.errors import BrokerError, InvariantError, PeerError, StorageError
+from delosmq.model.ids import MonotonicNs, WallMs
+from delosmq.model.ports import Clock, Random
+from delosmq.model.settings import BrokerSettings
+from delosmq.security.access import AccessControl
+from delosmq.server.connection import ServerParts
+from delosmq.server.listener import Server, bind
+from delosmq.server.ticker import GateEvents, Ticker
+from delosmq.sessions.outbox import Gate
+from delosmq.sessions.protocol import Protocol, SessionServices
+from delosmq.sessions.stomp.protocol import StompProtocol
+from delosmq.storage.journal import open_journal
+from delosmq.storage.memory import MemoryStore
+from delosmq.storage.port import ServedStore
+from delosmq.wire.stomp.conversion import StompConversion
+
+if TYPE_CHECKING:
+    from delosmq.manage.http.server import HttpServer
+
+START_SYNC_TIMEOUT_S: Final = 60.0
+LEASE_CHECK_EVERY_S: Final = 60.0
+NODE_ID_FILE: Final = "node-id"
+
+
+class SystemClock(Clock):
+    """The clocks of the machine."""
+
+    def wall_ms(self) -> WallMs:
+        return WallMs(time.time_ns() // 1_000_000)
+
+    def monotonic_ns(self) -> MonotonicNs:
+        return MonotonicNs(time.monotonic_ns())
+
+
+class SystemRandom(Random):
+    """Randomness of the operating system."""
+
+    def token(self, size_bytes: int) -> str:
+        return secrets.token_urlsafe(size_bytes)
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """Who may log in: user -> stored password, user -> roles."""
+
+    users: dict[str, str]
+    roles: dict[str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class HttpBind:
+    """Where the HTTP interface listens; port 0 takes a free one."""
+
+    host: str
+    port: int
+
+
+def protocols() -> tuple[Protocol, ...]:
+    """Every protocol this DelosMQ speaks. A new one is registered here and nowhere else."""
+    return (StompProtocol(),)
+
+
+def conversions() -> Conversions:
+    """How messages of each protocol are read by others."""
+    return Conversions({"stomp": StompConversion()})
+
+
+def open_store(settings: BrokerSettings, *, sync_process: bool, logger: logging.Logger) -> ServedStore:
+    """The store a configuration asks for, not recovered yet.
+
+    Raises:
+        StorageError: its directory can't be made or read.
+    """
+    if not settings.journal.directory:
+        return MemoryStore()
+    directory = Path(settings.journal.directory)
+    node_id = load_node_id(directory)
+    return open_journal(directory, settings.journal, node_id=node_id, sync_process=sync_process, logger=logger)
+
+
+def load_node_id(directory: Path) -> bytes:
+    """The identity of the instance a journal belongs to, made at its first start.
+
+    Raises:
+        StorageError: it can't be read or written, or is no UUID.
+    """
+    path = directory / NODE_ID_FILE
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            written = path.with_suffix(".new")
+            written.write_text(f"{uuid.uuid4()}\n", encoding="ascii")
+            with written.open("rb") as file:
+                os.fsync(file.fileno())
+            written.rename(path)
+        return uuid.UUID(path.read_text(encoding="ascii").strip()).bytes
+    except OSError as error:
+        raise StorageError(
+            "DMQ6001", f"{path} can't be used: {error.strerror}; the broker must be able to write there"
+        ) from error
+    except ValueError as error:
+        raise StorageError(
+            "DMQ6002", f"{path} holds no UUID; restore the file from a backup of this instance"
+        ) from error
+
+
+class ComposedBroker(Host):
+    """A broker with its store, listeners and HTTP interface, on the running loop.
+
+    Attributes:
+        failed: set when the broker can't go on (a failing store, a broken invariant); ``failure`` says why.
+    """
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        accounts: Accounts,
+        store: ServedStore,
+        *,
+        http: HttpBind | None,
+        logger: logging.Logger,
+        events: EngineEvents | None = None,
+    ) -> None:
+        self.settings = settings
+        self.logger = logger
+        self.store = store
+        self.clock = SystemClock()
+        self.random = SystemRandom()
+        self.broker = Broker(settings, store, clock=self.clock, random=self.random, events=events or EngineEvents())
+        self.gate = Gate()
+        self.access = AccessControl(
+            accounts.users, accounts.roles, settings.security_settings, cache_key=secrets.token_bytes(32)
+        )
+        self.failed = asyncio.Event()
+        self.failure: BaseException | None = None
+        self._events = GateEvents(self.broker, self.gate)
+        self._http_bind = http
+        self._http: HttpServer | None = None
+        self._ticker: Ticker | None = None
+        self._server: Server | None = None
+        self._lease_timer: asyncio.TimerHandle | None = None
+        self._draining = False
+
+    # -- start ---------------------------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """Reads the store and makes durable what the start itself decided. Blocks.
+
+        Raises:
+            StorageError: the store is damaged, foreign or can't be written.
+        """
+        self.store.attach(self._events, self.broker.state)
+        position = self.broker.start()
+        self.store.wait_synced(position, START_SYNC_TIMEOUT_S)
+        self.gate.on_synced(position)
+
+    async def start(self) -> None:
+        """Serves the protocols; the HTTP interface follows with `start_http`.
+
+        Raises:
+            LimitError: a port can't be had.
+        """
+        loop = asyncio.get_running_loop()
+        self._ticker = Ticker(loop, self.broker, self.store, clock=self.clock, on_fatal=self._on_fatal)
+        self._events.attach(self._ticker)
+        services = SessionServices(
+            self.broker,
+            self.gate,
+            clock=self.clock,
+            access=self.access,
+            conversions=conversions(),
+            server_name=f"DelosMQ/{_version()}",
+        )
+        parts = ServerParts(loop, services, self._ticker, protocols=protocols(), log=self.logger)
+        self._server = Server(parts)
+        self._server.bind(self.settings.acceptors)
+        self._ticker.start()
+        await self._server.start()
+        self._lease_timer = loop.call_later(LEASE_CHECK_EVERY_S, self._on_lease_timer)
+        for listener in self._server.listeners:
+            acceptor = listener.acceptor
+            self.logger.info(
+                "DMQ6010: acceptor '%s' listens on %s:%d for %s",
+                acceptor.name,
+                acceptor.host,
+                listener.port,
+                ", ".join(acceptor.protocols),
+            )
+
+    async def start_http(self) -> None:
+        """Serves HTTP, if it is wanted. Its libraries are loaded here, so that clients are served before.
+
+        Raises:
+            LimitError: the port can't be had.
+        """
+        if self._http_bind is None:
+            return
+        bound = bind(self._http_bind.host, self._http_bind.port, "the HTTP interface")
+        try:
+            await asyncio.to_thread(_load_http)
+            from delosmq.manage.http.app import build_app
+            from delosmq.manage.http.server import HttpServer
+
+            app = build_app(
+                self.broker,
+                self.gate,
+                self.access,
+                conversions=conversions(),
+                host=self,
+                version=_version(),
+                logger=self.logger,
+            )
+            http = HttpServer(app, bound)
+            await http.start()
+        except BaseException:
+            bound.close()
+            raise
+        self._http = http
+        self.logger.info("DMQ6011: the HTTP interface listens on %s", self.http_url)
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """The port of each acceptor by its name."""
+        return {} if self._server is None else {item.acceptor.name: item.port for item in self._server.listeners}
+
+    @property
+    def http_url(self) -> str:
+        """Base of the HTTP interface; "" while it is not up."""
+        if self._http is None or self._http_bind is None:
+            return ""
+        host = self._http_bind.host
+        return f"http://[{host}]:{self._http.port}" if ":" in host else f"http://{host}:{self._http.port}"
+
+    # -- the port of management ----------------------------------------------------------------------------------
+
+    def changed(self) -> None:
+        if self._ticker is not None:
+            self._ticker.schedule()
+
+    def troubles(self) -> list[Reason]:
+        if self.failure is not None:
+            return [Reason("DMQ6003", f"the broker has failed and is stopping: {self.failure}")]
+        if self._draining:
+            return [Reason("DMQ6004", "the broker is stopping; connect to another one")]
+        if self._ticker is None:
+            return [Reason("DMQ6005", "the broker is starting; try again in a moment")]
+        return []
+
+    def broken(self, error: InvariantError) -> None:
+        if self._ticker is not None:
+            self._ticker.fatal(error)
+
+    # -- end -----------------------------------------------------------------------------------------------------
+
+    def _on_fatal(self, error: BaseException) -> None:
+        self.failure = error
+        self.logger.critical("DMQ6006: the broker can't go on and stops confirming: %s", error, exc_info=error)
+        self.failed.set()
+
+    def _on_lease_timer(self) -> None:
+        for group in self.broker.leases.end_overdue():
+            self.logger.warning(
+                "DMQ6007: lease group '%s' was not heard of for 7 days; its messages are back in the queue", group
+            )
+        self.changed()
+        self._lease_timer = asyncio.get_running_loop().call_later(LEASE_CHECK_EVERY_S, self._on_lease_timer)
+
+    async def stop(self, drain_s: float) -> None:
+        """Stops accepting, lets peers have what was promised for at most ``drain_s``, syncs and closes the store.
+
+        Raises:
+            StorageError: not everything could be synced.
+        """
+        self._draining = True
+        if self._lease_timer is not None:
+            self._lease_timer.cancel()
+        if self._http is not None:
+            await self._http.stop(drain_s)
+        if self._server is not None:
+            reason = PeerError("DMQ6008", "the broker is stopping; connect again later or to another broker")
+            await self._server.drain(reason, drain_s)
+        if self._ticker is not None:
+            self._ticker.stop()
+        if self.failure is not None:
+            # What failed can't be made good by closing it well.
+            with suppress(StorageError):
+                self.store.close(0.0)
+            return
+        self.store.close(max(drain_s, 1.0))
+
+
+def _load_http() -> None:
+    import delosmq.manage.http.app
+    import delosmq.manage.http.server  # noqa: F401
+
+
+def _version() -> str:
+    from delosmq import __version__
+
+    return __version__
+
+
+def failure_sentence(failure: BaseException) -> str:
+    """One sentence for people about what stopped a broker."""
+    return str(failure) if isinstance(failure, BrokerError) else f"DMQ6009: {type(failure).__name__}: {failure}"

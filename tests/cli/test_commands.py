@@ -1,0 +1,150 @@
+"""The command line, as a user calls it: create, run, queue stat, mask."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "delosmq.cli.main"]
+PASSWORD = "a password with spaces"
+
+
+def call(*arguments: str, text: str = "", **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Path:
+    directory = tmp_path / "instance"
+    made = call(
+        "create", str(directory), "--password-stdin", "--stomp-port", "0", "--http-port", "0", text=PASSWORD + "\n"
+    )
+    assert made.returncode == 0, made.stderr
+    assert PASSWORD not in made.stdout
+    return directory
+
+
+class Running:
+    """A `delosmq run` whose log is read as it comes."""
+
+    def __init__(self, directory: Path) -> None:
+        self.process = subprocess.Popen([*COMMAND, "run", str(directory)], stderr=subprocess.PIPE, text=True)
+        self.lines: list[str] = []
+        self._said = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._said:
+                self.lines.append(line)
+                self._said.notify_all()
+
+    def await_line(self, pattern: str) -> str:
+        def found() -> str | None:
+            return next((match[1] for line in self.lines if (match := re.search(pattern, line))), None)
+
+        with self._said:
+            assert self._said.wait_for(lambda: found() is not None, 60), self.lines
+            return found() or ""
+
+
+@pytest.fixture
+def running(instance: Path) -> Iterator[Running]:
+    broker = Running(instance)
+    try:
+        broker.await_line(r"DMQ7010: (broker)")
+        yield broker
+    finally:
+        broker.process.kill()
+        broker.process.wait()
+        assert broker.process.stderr is not None
+        broker.process.stderr.close()
+
+
+def test_create_shows_a_random_password_once(tmp_path: Path) -> None:
+    made = call("create", str(tmp_path / "i"))
+    assert made.returncode == 0
+    shown = re.search(r"password +(\S+)", made.stdout)
+    assert shown is not None
+    stored = (tmp_path / "i" / "etc" / "artemis-users.properties").read_text(encoding="utf-8")
+    assert shown[1] not in stored
+    assert "argon2id" in stored
+
+
+def test_create_refuses_a_directory_that_is_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    made = call("create", str(tmp_path))
+    assert made.returncode == 1
+    assert made.stderr.startswith("DMQ4035")
+    assert len(made.stderr.strip().splitlines()) == 1
+
+
+def test_queue_stat_lists_what_run_serves_and_sigterm_ends_it_well(running: Running, tmp_path: Path) -> None:
+    url = running.await_line(r"HTTP interface listens on (\S+)")
+    secret = tmp_path / "secret"
+    secret.write_text(PASSWORD + "\n", encoding="utf-8")
+    listed = call("queue", "stat", "--url", url, "--password-file", str(secret))
+    assert listed.returncode == 0, listed.stderr
+    assert re.search(r"^DLQ +DLQ +ANYCAST", listed.stdout, re.MULTILINE)
+    wrong = call("queue", "stat", "--url", url, DELOSMQ_PASSWORD="wrong")
+    assert wrong.returncode == 1
+    assert "401" in wrong.stderr
+    none = {name: value for name, value in os.environ.items() if name != "DELOSMQ_PASSWORD"}
+    missing = subprocess.run([*COMMAND, "queue", "stat"], capture_output=True, text=True, env=none, check=False)
+    assert missing.stderr.startswith("DMQ7002")
+    running.process.send_signal(signal.SIGTERM)
+    assert running.process.wait(60) == 0
+    running.await_line(r"DMQ7011: (broker)")
+
+
+def test_a_second_broker_on_the_same_instance_is_refused(running: Running, instance: Path) -> None:
+    second = call("run", str(instance))
+    assert second.returncode == 1
+    assert f"in use by the broker with process id {running.process.pid}" in second.stderr
+
+
+def test_run_refuses_what_is_no_instance_and_a_broken_configuration(tmp_path: Path, instance: Path) -> None:
+    nothing = call("run", str(tmp_path))
+    assert nothing.returncode == 1
+    assert "delosmq create" in nothing.stderr
+    broker_xml = instance / "etc" / "broker.xml"
+    text = broker_xml.read_text(encoding="utf-8")
+    broker_xml.write_text(text.replace("<dead-letter-address>", "<dead-leter-address>", 1), encoding="utf-8")
+    broken = call("run", str(instance))
+    assert broken.returncode == 1
+    assert "broker.xml:" in broken.stderr
+    assert "Traceback" not in broken.stderr
+
+
+def test_queue_stat_says_when_nobody_listens() -> None:
+    refused = call("queue", "stat", "--url", "http://127.0.0.1:9", DELOSMQ_PASSWORD="x")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("DMQ7005")
+
+
+def test_a_define_without_a_value_is_refused(instance: Path) -> None:
+    refused = call("run", str(instance), "--define", "port")
+    assert refused.returncode == 1
+    assert "NAME=VALUE" in refused.stderr
+
+
+def test_mask_prints_the_stored_form() -> None:
+    masked = call("mask", text="secret\n")
+    assert masked.stdout.startswith("$argon2id$")
+    assert json.dumps(masked.stdout).count("secret") == 0

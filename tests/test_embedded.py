@@ -1,0 +1,88 @@
+"""A broker inside this process: BROKER-6 as far as it goes today."""
+
+import socket
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import delosmq
+from delosmq.embedded import default_settings
+from delosmq.model.errors import ConfigurationError, LimitError, MisuseError
+
+
+def stomp_session(broker: delosmq.Broker, frames: str, until: bytes) -> bytes:
+    """Logs in, sends frames (NUL written as ^@) and reads until ``until`` came."""
+    with socket.create_connection((broker.host, broker.stomp_port), timeout=10) as peer:
+        login = f"CONNECT\naccept-version:1.2\nhost:x\nlogin:{broker.user}\npasscode:{broker.password}\n\n^@"
+        peer.sendall((login + frames).replace("^@", "\0").encode())
+        seen = b""
+        while until not in seen:
+            chunk = peer.recv(65536)
+            assert chunk, f"closed after {seen!r}"
+            seen += chunk
+        return seen
+
+
+SEND = "SEND\ndestination:/queue/a\npersistent:true\nreceipt:sent\n\nhello^@"
+TAKE = "SUBSCRIBE\ndestination:/queue/a\nid:1\nack:auto\n\n^@"
+
+
+def test_it_is_up_inside_the_block_and_gone_after_it() -> None:
+    with delosmq.Broker(http=False) as broker:
+        port = broker.stomp_port
+        assert b"receipt-id:sent" in stomp_session(broker, SEND, b"receipt-id:sent")
+        assert b"hello" in stomp_session(broker, TAKE, b"hello")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port), timeout=10)
+    with pytest.raises(MisuseError, match="not running"):
+        _ = broker.stomp_port
+
+
+async def test_async_with_does_the_same() -> None:
+    async with delosmq.Broker(http=False) as broker:
+        assert broker.stomp_port > 0
+
+
+def test_durable_messages_survive_in_a_directory_and_only_there(tmp_path: Path) -> None:
+    with delosmq.Broker(tmp_path / "broker", http=False) as broker:
+        stomp_session(broker, SEND, b"receipt-id:sent")
+    with delosmq.Broker(tmp_path / "broker", http=False) as broker:
+        assert b"hello" in stomp_session(broker, TAKE, b"hello")
+
+
+def test_several_live_in_one_process_and_know_nothing_of_each_other() -> None:
+    with delosmq.Broker(http=False) as one, delosmq.Broker(http=False) as other:
+        assert one.stomp_port != other.stomp_port
+        stomp_session(one, SEND, b"receipt-id:sent")
+        empty = TAKE + "SEND\ndestination:/queue/b\nreceipt:later\n\n^@"
+        assert b"hello" not in stomp_session(other, empty, b"receipt-id:later")
+        assert b"hello" in stomp_session(one, TAKE, b"hello")
+
+
+def test_a_directory_serves_one_broker_at_a_time(tmp_path: Path) -> None:
+    with delosmq.Broker(tmp_path, http=False):
+        with pytest.raises(ConfigurationError, match="in use by the broker with process id"):
+            delosmq.Broker(tmp_path, http=False).start()
+    with delosmq.Broker(tmp_path, http=False):
+        pass
+
+
+def test_a_port_in_use_is_one_sentence() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        settings = default_settings()
+        settings = replace(settings, acceptors=(replace(settings.acceptors[0], port=port),))
+        with pytest.raises(LimitError, match=f"acceptor 'stomp' can't listen on 127.0.0.1:{port}: the port is in use"):
+            delosmq.Broker(settings=settings, http=False).start()
+
+
+def test_http_is_there_unless_it_is_left_out() -> None:
+    with delosmq.Broker() as broker:
+        with urllib.request.urlopen(f"{broker.http_url}/health/ready", timeout=10) as answer:
+            assert answer.status == 200
+    with delosmq.Broker(http=False) as broker, pytest.raises(MisuseError, match="without HTTP"):
+        _ = broker.http_url
