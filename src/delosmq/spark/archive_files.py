@@ -1,0 +1,144 @@
+"""The files of an archive, wherever Spark can write: listing, marking, sweeping, making durable.
+
+```
+DIR/_archive.json                                      what is archived here, and the format's number
+DIR/_checkpoint/                                       Spark's checkpoint, unless another place was named
+DIR/day=2026-03-01/address=orders/batch=QUERY-000000007/part-….parquet
+DIR/.spark-staging-…/                                  a batch being written, or what a killed one left
+```
+Names with a leading ``_`` or ``.`` are invisible to Spark and to pyarrow.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from delosmq.spark.errors import ArchiveError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMAT = 1
+PARTITIONS = ("day", "address", "batch")
+MARKER = "_archive.json"
+STAGING = ".spark-staging-*"
+
+
+class ArchiveFiles:
+    """The directory `root` as Spark's own file systems see it. Runs on: the driver."""
+
+    def __init__(self, spark: "SparkSession", root: str) -> None:
+        self.root = root
+        # Typed loosely: this is Java's side, reached by name.
+        self._jvm: Any = spark._jvm
+        self._path: Any = self._jvm.org.apache.hadoop.fs.Path
+        self._files: Any = self._path(root).getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+
+    def claim(self, source: str) -> None:
+        """Note what is archived here, or check that it is the same as before.
+
+        Raises:
+            ArchiveError: the directory is the archive of something else, or of a newer format.
+        """
+        marker = self._path(self.root, MARKER)
+        wanted = {"format": FORMAT, "source": source, "partitions": list(PARTITIONS)}
+        if not self._files.exists(marker):
+            self._files.mkdirs(self._path(self.root))
+            self._write(marker, json.dumps(wanted, indent=1) + "\n")
+            return
+        try:
+            found = json.loads(self._read(marker))
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            raise ArchiveError(
+                "DMQ8051", f"{self.root}/{MARKER} is not of format {FORMAT}: archive to another directory"
+            )
+        if found.get("source") != source:
+            raise ArchiveError(
+                "DMQ8052",
+                f"{self.root} is the archive of {found.get('source')}, not of {source}: archive to another directory",
+            )
+
+    def sweep(self) -> int:
+        """Remove what killed writers left unfinished; returns how many directories."""
+        left = self._glob(STAGING)
+        for status in left:
+            self._files.delete(status.getPath(), True)
+        return len(left)
+
+    def batch(self, key: str) -> dict[str, frozenset[str]]:
+        """The directories that hold files of the batch `key`, and the names of those files."""
+        found = {}
+        for status in self._glob(f"day=*/address=*/batch={key}"):
+            names = frozenset(file.getPath().getName() for file in self._files.listStatus(status.getPath()))
+            found[status.getPath().toString()] = names
+        return found
+
+    def delete(self, directory: str) -> None:
+        """Remove a directory of `batch`."""
+        self._files.delete(self._path(directory), True)
+
+    def make_durable(self, batch: dict[str, frozenset[str]]) -> None:
+        """Wait until the files and directory entries of a batch are on the disk; remote file systems do so themselves.
+
+        The broker forgets what is acknowledged, and Spark itself never syncs a local file.
+        """
+        if self._files.getUri().getScheme() != "file":
+            return
+        directories: set[Path] = set()
+        for directory, names in batch.items():
+            path = Path(unquote_file_uri(directory))
+            for name in names:
+                _sync(path / name)
+            directories.update((path, path.parent, path.parent.parent, path.parent.parent.parent))
+        for path in sorted(directories, reverse=True):
+            _sync(path)
+
+    def _glob(self, pattern: str) -> list[Any]:
+        # The root goes in as it is: only the pattern may hold wildcards.
+        return list(self._files.globStatus(self._path(_escape(self.root), pattern)) or ())
+
+    def _write(self, path: Any, text: str) -> None:
+        """All of it or nothing, by a rename."""
+        building = self._path(self.root, f"{MARKER}.new")
+        stream = self._files.create(building, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+        self._files.rename(building, path)
+
+    def _read(self, path: Any) -> str:
+        stream = self._files.open(path)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+
+def unquote_file_uri(uri: str) -> str:
+    """The path in what Hadoop prints for a local file: ``file:/a%b`` with nothing quoted."""
+    return uri.removeprefix("file://").removeprefix("file:")
+
+
+def local_path(location: str) -> Path | None:
+    """The path of a location on this machine, None for one elsewhere."""
+    parts = urlsplit(location)
+    if parts.scheme == "":
+        return Path(location)
+    return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def _escape(text: str) -> str:
+    return "".join(f"\\{letter}" if letter in "{}[]*?\\" else letter for letter in text)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

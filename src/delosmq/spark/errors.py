@@ -1,0 +1,55 @@
+"""What can go wrong between Spark and a broker, one class per condition that somebody may want to tell apart."""
+
+from delosmq.model.errors import BrokerError, ConfigurationError, NotFoundError, PermissionDeniedError
+
+
+class OptionError(ConfigurationError):
+    """An option of the data source is unknown, missing, wrong or not supported; nothing was read."""
+
+
+class BrokerUnreachableError(BrokerError):
+    """No server of the list answered for as long as ``retryTimeoutMs`` allows; leases are untouched."""
+
+
+class LoginRefusedError(PermissionDeniedError):
+    """User or password is wrong."""
+
+
+class ForbiddenError(PermissionDeniedError):
+    """The login is right, but the user lacks the permission."""
+
+
+class QueueMissingError(NotFoundError):
+    """The queue or topic to read does not exist."""
+
+
+class LeaseLostError(BrokerError):
+    """The group or the lease is gone: released, ended for want of contact, acknowledged or its queue deleted."""
+
+
+class ForeignIncarnationError(BrokerError):
+    """The checkpoint belongs to another life of the group: deleted, copied, or a second query uses the same group."""
+
+
+class GroupBusyError(BrokerError):
+    """Another reader of the group was heard of a moment ago."""
+
+
+class FencedError(BrokerError):
+    """A newer reader of the group has taken over; this one must stop."""
+
+
+class AnswerError(BrokerError):
+    """The broker answered something that this version does not understand, or refused for an unnamed reason."""
+
+
+class SchemaMismatchError(AnswerError):
+    """Rows arrived in other columns or types than Spark was told."""
+
+
+class JavaMissingError(ConfigurationError):
+    """There is no Java that Spark can run on."""
+
+
+class ArchiveError(BrokerError):
+    """The archive directory can't be used as asked; nothing in it has changed."""

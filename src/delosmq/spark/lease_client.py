@@ -1,0 +1,308 @@
+"""The lease calls of a broker over HTTP, and its browse call for batch reads.
+
+A lease is a numbered, immutable, ordered list of messages of one queue, held by one group, readable again and again
+until it is acknowledged. Runs on: the source process (all calls) and executors (`rows` and `browse` only).
+"""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from delosmq.spark import errors
+from delosmq.spark.options import ConnectionOptions, Destination
+from delosmq.spark.schema import HEADERS_COLUMN, conform
+from delosmq.spark.transport import Transport, UnansweredError, segment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BUSY_ATTEMPTS = 40
+BUSY_PAUSE_S = 0.5
+"""Together 20 s: twice the 10 s for which a broker holds a group without acknowledgements for the last reader."""
+BROWSE_PAGE_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as opened: its life (incarnation), our epoch in it, newest acknowledged and newest made lease."""
+
+    name: str
+    queue: str
+    incarnation: str
+    epoch: int
+    acked: int
+    lease: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One lease; ``rows`` is 0 when nothing new was there."""
+
+    number: int
+    rows: int
+    bytes: int
+    first_sequence: int
+    last_sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStat:
+    """Where a group stands: messages ready in its queue and leased, and the age of the oldest."""
+
+    queue: str
+    incarnation: str
+    newest_sequence: int
+    ready: int
+    leased: int
+    oldest_age_ms: int
+    acked: int
+    lease: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRange:
+    """The sequences of the messages in a queue; both 0 when it never had any."""
+
+    oldest_sequence: int
+    newest_sequence: int
+    message_count: int
+
+
+class LeaseClient:
+    """The calls, one method each. Not for several threads. Pickled: never; make it where it is used."""
+
+    def __init__(self, options: ConnectionOptions, *, transport: Transport | None = None) -> None:
+        self.transport = transport or Transport(options)
+        self.run = str(uuid.uuid4())
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self.transport.close()
+
+    def open_group(
+        self, name: str, destination: Destination, incarnation: str | None, *, sleep: Callable[[float], None]
+    ) -> Group:
+        """Open the group for this reader and get a new epoch, which fences all older ones.
+
+        `incarnation` None makes the group, or takes over one of which nothing was ever acknowledged. While the broker
+        says that another reader was heard of a moment ago, asks again for 20 s.
+
+        Raises:
+            GroupBusyError: the other reader is still alive.
+            ForeignIncarnationError: the checkpoint was deleted or copied, or another query uses the group.
+            LeaseLostError: the group of the checkpoint is gone.
+        """
+        body: dict[str, object] = {destination.kind: destination.name, "run": self.run, "incarnation": incarnation}
+        attempt = 0
+        while True:
+            try:
+                answer = self.transport.call("POST", f"/api/v1/leases/{segment(name)}/open", body)
+                break
+            except errors.GroupBusyError:
+                attempt += 1
+                if attempt > BUSY_ATTEMPTS:
+                    raise
+                sleep(BUSY_PAUSE_S)
+        return Group(
+            name=_text(answer, "group"),
+            queue=_text(answer, "queue"),
+            incarnation=_text(answer, "incarnation"),
+            epoch=_count(answer, "epoch"),
+            acked=_count(answer, "acked"),
+            lease=_count(answer, "lease"),
+        )
+
+    def lease(
+        self, group: Group, after: int, *, max_rows: int, max_bytes: int, wait_ms: int, until: int | None = None
+    ) -> Lease:
+        """Acknowledge all leases up to `after` and get the next one, durable before the answer.
+
+        The same lease again if it was made before; one with number `after` and no rows if nothing came in `wait_ms`.
+
+        Raises:
+            FencedError: a newer reader has opened the group.
+        """
+        body: dict[str, object] = {
+            "after": after,
+            "max_rows": max_rows,
+            "max_bytes": max_bytes,
+            "wait_ms": wait_ms,
+            "epoch": group.epoch,
+            "until": until,
+        }
+        lease = _lease(self.transport.call("POST", f"/api/v1/leases/{segment(group.name)}/lease", body))
+        if lease.number not in (after, after + 1):
+            raise errors.AnswerError(
+                "DMQ8030", f"group {group.name!r} answered lease {lease.number} to a request after lease {after}"
+            )
+        return lease
+
+    def stat(self, group: str) -> GroupStat:
+        """Where the group stands; changes nothing."""
+        answer = self.transport.call("GET", f"/api/v1/leases/{segment(group)}/stat")
+        return GroupStat(
+            queue=_text(answer, "queue"),
+            incarnation=_text(answer, "incarnation"),
+            newest_sequence=_count(answer, "newest_sequence"),
+            ready=_count(answer, "ready"),
+            leased=_count(answer, "leased"),
+            oldest_age_ms=_count(answer, "oldest_age_ms"),
+            acked=_count(answer, "acked"),
+            lease=_count(answer, "lease"),
+        )
+
+    def describe(self, group: str, after: int, upto: int) -> list[Lease]:
+        """The leases above `after` up to `upto`, for splitting them.
+
+        Raises:
+            LeaseLostError: one of them is gone.
+        """
+        path = f"/api/v1/leases/{segment(group)}/describe?from={after}&to={upto}"
+        leases = [_lease(entry) for entry in _list(self.transport.call("GET", path), "leases")]
+        if [lease.number for lease in leases] != list(range(after + 1, upto + 1)):
+            raise errors.LeaseLostError(
+                "DMQ8023",
+                f"group {group!r} no longer has all leases from {after + 1} to {upto}: they were released or ended; "
+                "start with a new checkpoint, or set failOnDataLoss to false",
+            )
+        return leases
+
+    def ack(self, group: Group, number: int) -> int:
+        """Acknowledge all leases up to `number`; a lower number than before is a no-op.
+
+        Raises:
+            FencedError: a newer reader has opened the group.
+        """
+        body: dict[str, object] = {"lease": number, "epoch": group.epoch}
+        return _count(self.transport.call("POST", f"/api/v1/leases/{segment(group.name)}/ack", body), "acked")
+
+    def release(self, group: str) -> int:
+        """End the group: what it has not acknowledged goes back to the queue in order. Returns how many messages."""
+        return _count(self.transport.call("POST", f"/api/v1/leases/{segment(group)}/release", {}), "released")
+
+    def queue(self, name: str) -> QueueRange:
+        """Which sequences the queue holds now."""
+        answer = self.transport.call("GET", f"/api/v1/queues/{segment(name)}")
+        return QueueRange(
+            oldest_sequence=_count(answer, "oldest_sequence"),
+            newest_sequence=_count(answer, "newest_sequence"),
+            message_count=_count(answer, "message_count"),
+        )
+
+    def rows(self, group: str, number: int, lo: int, hi: int, names: tuple[str, ...]) -> Iterator["pa.RecordBatch"]:
+        """Rows `lo` (inclusive) to `hi` (exclusive) of a lease in order, with exactly the columns `names`.
+
+        A connection that breaks off is taken up again at the row where it broke. Changes nothing at the broker.
+
+        Raises:
+            LeaseLostError: the lease is gone.
+            SchemaMismatchError: rows of another shape arrived.
+        """
+        base = f"/api/v1/leases/{segment(group)}/{number}/rows?{_wanted(names)}"
+        patience = self.transport.patience()
+        at = lo
+        while at < hi:
+            try:
+                for batch in self._stream(f"{base}&lo={at}&hi={hi}"):
+                    if not batch.num_rows:
+                        continue
+                    at += batch.num_rows
+                    if at > hi:
+                        raise errors.AnswerError(
+                            "DMQ8030", f"lease {number} of {group!r} sent more rows than asked for"
+                        )
+                    patience.progress()
+                    yield conform(batch, names)
+                # A stream without its end mark looks complete to the decoder: only the count tells.
+                if at < hi:
+                    raise UnansweredError(f"{hi - at} rows of lease {number} are missing")
+            except UnansweredError as failure:
+                self.transport.retry(patience, failure)
+
+    def browse(self, queue: str, after: int, until: int, names: tuple[str, ...]) -> Iterator["pa.RecordBatch"]:
+        """The messages of `queue` with `after` < sequence <= `until` in order of sequence; takes nothing."""
+        wanted = names if "sequence" in names else (*names, "sequence")
+        base = f"/api/v1/queues/{segment(queue)}/rows?{_wanted(wanted)}&until={until}&max_rows={BROWSE_PAGE_ROWS}"
+        patience = self.transport.patience()
+        at, more = after, True
+        while more and at < until:
+            more = False
+            try:
+                for batch in self._stream(f"{base}&after={at}"):
+                    if not batch.num_rows:
+                        continue
+                    complete = conform(batch, wanted)
+                    at = complete.column(complete.schema.get_field_index("sequence"))[-1].as_py()
+                    more = True
+                    patience.progress()
+                    yield complete if wanted == names else conform(complete, names)
+            except UnansweredError as failure:
+                self.transport.retry(patience, failure)
+                more = True
+
+    def _stream(self, path: str) -> Iterator["pa.RecordBatch"]:
+        """The record batches of one answer; one that breaks off ends in an UnansweredError."""
+        import http.client
+
+        import pyarrow as pa
+
+        with self.transport.open("GET", path) as response:
+            try:
+                with pa.ipc.open_stream(response) as reader:
+                    while True:
+                        try:
+                            batch = reader.read_next_batch()
+                        except StopIteration:
+                            break
+                        yield batch
+                response.read()
+            except (OSError, http.client.HTTPException, pa.ArrowInvalid) as wrong:
+                self.transport.close()
+                raise UnansweredError(str(wrong) or type(wrong).__name__) from wrong
+            except GeneratorExit:
+                # Spark stops reading early (limit): what is left on this connection belongs to nobody.
+                self.transport.close()
+                raise
+
+
+def _wanted(names: tuple[str, ...]) -> str:
+    headers = "true" if HEADERS_COLUMN in names else "false"
+    return f"headers={headers}&columns={','.join(names)}"
+
+
+def _lease(answer: Mapping[str, Any]) -> Lease:
+    return Lease(
+        number=_count(answer, "lease"),
+        rows=_count(answer, "rows"),
+        bytes=_count(answer, "bytes"),
+        first_sequence=_count(answer, "first_sequence"),
+        last_sequence=_count(answer, "last_sequence"),
+    )
+
+
+def _count(answer: Mapping[str, Any], name: str) -> int:
+    value = answer.get(name)
+    if type(value) is not int or value < 0:
+        raise _misshapen(name, "a count")
+    return value
+
+
+def _text(answer: Mapping[str, Any], name: str) -> str:
+    value = answer.get(name)
+    if not isinstance(value, str):
+        raise _misshapen(name, "text")
+    return value
+
+
+def _list(answer: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    value = answer.get(name)
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise _misshapen(name, "a list")
+    return value
+
+
+def _misshapen(name: str, kind: str) -> errors.AnswerError:
+    return errors.AnswerError(
+        "DMQ8030", f"the broker's answer lacks {name!r} as {kind}: run the same version on the broker and on Spark"
+    )

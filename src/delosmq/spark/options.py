@@ -1,0 +1,334 @@
+"""The options of the data source: named after those of Spark's Kafka source where it has one.
+
+Spark hands over option names in any case and all values as text. Everything is checked before anything is read.
+Passwords and files with secrets are read on the driver once and never appear in a repr.
+"""
+
+import difflib
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from delosmq.spark.errors import OptionError
+from delosmq.spark.schema import BY_NAME, HEADERS_COLUMN, column_names
+
+DEFAULT_PORT = 8161
+"""Artemis's port for HTTP."""
+
+NAMES = (
+    "servers",
+    "subscribe",
+    "group.id",
+    "startingOffsets",
+    "endingOffsets",
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "minPartitions",
+    "partitionBy",
+    "includeHeaders",
+    "failOnDataLoss",
+    "pollTimeoutMs",
+    "retryTimeoutMs",
+    "columns",
+    "selector",
+    "pushdown",
+    "user",
+    "password",
+    "passwordFile",
+    "tls.caFile",
+    "tls.certFile",
+    "tls.keyFile",
+    "tls.verifyHostname",
+)
+CANONICAL = {name.lower(): name for name in NAMES}
+EARLIEST = "earliest"
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a broker's HTTP listener is."""
+
+    host: str
+    port: int
+    secure: bool
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class TlsOptions:
+    """How https servers are checked. The CA certificates travel as text; the two file names must exist everywhere."""
+
+    ca_pem: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    verify_hostname: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """How to reach and log in to a broker. Pickled: to executors, password included, so it is not in the repr."""
+
+    servers: tuple[Server, ...]
+    user: str = ""
+    password: str = field(default="", repr=False)
+    tls: TlsOptions = field(default=TlsOptions(), repr=False)
+    retry_timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """What is subscribed to; for a topic the group becomes a durable subscription."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """All options, checked. ``starting`` and ``ending`` are a sequence or one of the words earliest and latest."""
+
+    connection: ConnectionOptions
+    destination: Destination
+    group_id: str = ""
+    starting: str | int = EARLIEST
+    ending: str | int = LATEST
+    max_rows: int = 50_000
+    max_bytes: int = 64 * 1024 * 1024
+    min_partitions: int = 0
+    columns: tuple[str, ...] = ()
+    include_headers: bool = False
+    fail_on_data_loss: bool = True
+    poll_timeout_ms: int = 500
+    given: frozenset[str] = frozenset()
+
+
+def parse_options(raw: Mapping[str, str]) -> SourceOptions:
+    """The options Spark passed, checked one by one.
+
+    Raises:
+        OptionError: with the option's name and what it should be.
+    """
+    given = _canonical(raw)
+    _refuse_unsupported(given)
+    columns, include_headers = _columns(given)
+    return SourceOptions(
+        connection=_connection(given),
+        destination=_destination(given),
+        group_id=given.get("group.id", ""),
+        starting=_offset(given, "startingOffsets", default=EARLIEST, refused=LATEST),
+        ending=_offset(given, "endingOffsets", default=LATEST, refused=EARLIEST),
+        max_rows=_integer(given, "maxOffsetsPerTrigger", default=50_000, low=1, high=10_000_000),
+        max_bytes=_integer(given, "maxBytesPerTrigger", default=64 * 1024 * 1024, low=1, high=1 << 40),
+        min_partitions=_integer(given, "minPartitions", default=0, low=1, high=10_000),
+        columns=columns,
+        include_headers=include_headers,
+        fail_on_data_loss=_boolean(given, "failOnDataLoss", default=True),
+        poll_timeout_ms=_integer(given, "pollTimeoutMs", default=500, low=0, high=30_000),
+        given=frozenset(given),
+    )
+
+
+def check_streaming(options: SourceOptions) -> None:
+    """Raises OptionError for what makes no sense in a streaming read."""
+    if not options.group_id:
+        raise OptionError(
+            "DMQ8002",
+            "a streaming read needs the option group.id: the name under which the broker keeps this query's leases; "
+            "one group, one checkpoint",
+        )
+    if "endingOffsets" in options.given:
+        raise OptionError("DMQ8004", "endingOffsets is for batch reads; a stream ends with its trigger (availableNow)")
+    if options.starting != EARLIEST:
+        raise OptionError(
+            "DMQ8004",
+            "startingOffsets of a stream can only be earliest: a group takes over what lies in its queue, and for a "
+            "topic what arrives from its first start on",
+        )
+
+
+def check_batch(options: SourceOptions) -> None:
+    """Raises OptionError for what makes no sense in a batch read."""
+    if options.destination.kind != "queue":
+        raise OptionError(
+            "DMQ8004",
+            f"a batch read browses a queue, and {options.destination} keeps no messages itself: name a queue bound "
+            "to it",
+        )
+    if isinstance(options.starting, int) and isinstance(options.ending, int) and options.ending < options.starting:
+        raise OptionError(
+            "DMQ8003", f"endingOffsets ({options.ending}) lies before startingOffsets ({options.starting})"
+        )
+
+
+def _canonical(raw: Mapping[str, str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for key in raw:
+        name = CANONICAL.get(key.lower())
+        if name is None:
+            nearest = difflib.get_close_matches(key.lower(), CANONICAL, n=1, cutoff=0.5)
+            hint = f"did you mean {CANONICAL[nearest[0]]}?" if nearest else f"the options are {', '.join(NAMES)}"
+            raise OptionError("DMQ8001", f"unknown option {key!r} of the data source delosmq; {hint}")
+        given[name] = raw[key]
+    return given
+
+
+def _refuse_unsupported(given: Mapping[str, str]) -> None:
+    if "selector" in given:
+        raise OptionError("DMQ8004", "the option selector is not supported yet: filter with where() in Spark")
+    if given.get("partitionBy", "range") != "range":
+        raise OptionError("DMQ8004", "partitionBy is not supported yet: leave it out (ranges of a lease)")
+    if _boolean(given, "pushdown", default=False):
+        raise OptionError("DMQ8004", "the option pushdown is not supported yet: leave it out, Spark filters itself")
+
+
+def _connection(given: Mapping[str, str]) -> ConnectionOptions:
+    servers = tuple(_server(text.strip()) for text in given.get("servers", "").split(",") if text.strip())
+    if not servers:
+        raise OptionError("DMQ8002", "the option servers is missing: the brokers' HTTP addresses, as in localhost:8161")
+    return ConnectionOptions(
+        servers=servers,
+        user=given.get("user", ""),
+        password=_password(given),
+        tls=_tls(given, servers),
+        retry_timeout_s=_integer(given, "retryTimeoutMs", default=60_000, low=0, high=86_400_000) / 1000,
+    )
+
+
+def _server(text: str) -> Server:
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        port = parts.port
+    except ValueError as wrong:
+        raise OptionError("DMQ8003", f"a server in the option servers has a wrong port or address: {wrong}") from None
+    # Neither this text nor its parts may be quoted when it carries a login.
+    if parts.username is not None or parts.password is not None:
+        raise OptionError("DMQ8003", "servers must not carry a login: use the options user and password")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
+        raise OptionError("DMQ8003", f"{text!r} in the option servers is not host:port, http://host:port or https://…")
+    return Server(parts.hostname, DEFAULT_PORT if port is None else port, parts.scheme == "https")
+
+
+def _password(given: Mapping[str, str]) -> str:
+    if "passwordFile" not in given:
+        return given.get("password", "")
+    if "password" in given:
+        raise OptionError("DMQ8003", "give password or passwordFile, not both")
+    return _read_text(given["passwordFile"], "passwordFile").rstrip("\r\n")
+
+
+def _tls(given: Mapping[str, str], servers: tuple[Server, ...]) -> TlsOptions:
+    named = [name for name in given if name.startswith("tls.")]
+    if named and not any(server.secure for server in servers):
+        raise OptionError("DMQ8003", f"{named[0]} has no effect on http servers: write https:// in the option servers")
+    if "tls.keyFile" in given and "tls.certFile" not in given:
+        raise OptionError("DMQ8002", "tls.keyFile needs tls.certFile")
+    options = TlsOptions(
+        ca_pem=_read_text(given["tls.caFile"], "tls.caFile") if "tls.caFile" in given else "",
+        cert_file=given.get("tls.certFile", ""),
+        key_file=given.get("tls.keyFile", ""),
+        verify_hostname=_boolean(given, "tls.verifyHostname", default=True),
+    )
+    if named:
+        tls_context(options)
+    return options
+
+
+def tls_context(options: TlsOptions) -> ssl.SSLContext:
+    """The context for https servers; without a CA file the system's certificates count.
+
+    Raises:
+        OptionError: a certificate or key can't be read.
+    """
+    try:
+        context = ssl.create_default_context(cadata=options.ca_pem or None)
+        context.check_hostname = options.verify_hostname
+        if options.cert_file:
+            context.load_cert_chain(options.cert_file, options.key_file or None)
+    except (OSError, ValueError) as wrong:
+        where = f"tls.certFile {options.cert_file!r}" if options.cert_file else "tls.caFile"
+        raise OptionError("DMQ8003", f"the certificates of {where} can't be read: {wrong}") from None
+    return context
+
+
+def _read_text(path: str, name: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as wrong:
+        reason = wrong.strerror if isinstance(wrong, OSError) else "not text"
+        raise OptionError("DMQ8003", f"the file of the option {name}, {path!r}, can't be read: {reason}") from None
+
+
+def _destination(given: Mapping[str, str]) -> Destination:
+    text = given.get("subscribe", "")
+    kind, colon, name = text.partition(":")
+    if not colon or kind not in ("queue", "topic"):
+        kind, name = "queue", text
+    if not name:
+        raise OptionError(
+            "DMQ8002", "the option subscribe is missing: the name of a queue, or topic:NAME for a multicast address"
+        )
+    return Destination(kind, name)
+
+
+def _columns(given: Mapping[str, str]) -> tuple[tuple[str, ...], bool]:
+    include_headers = _boolean(given, "includeHeaders", default=False)
+    asked = tuple(name.strip() for name in given.get("columns", "").split(",") if name.strip())
+    if "columns" in given and not asked:
+        raise OptionError("DMQ8003", "the option columns is empty: leave it out or name columns, separated by commas")
+    for name in asked:
+        if name not in BY_NAME:
+            nearest = difflib.get_close_matches(name, BY_NAME, n=1)
+            hint = f"did you mean {nearest[0]}?" if nearest else f"the columns are {', '.join(BY_NAME)}"
+            raise OptionError("DMQ8003", f"unknown column {name!r} in the option columns; {hint}")
+    if len(set(asked)) != len(asked):
+        raise OptionError("DMQ8003", "the option columns names a column twice")
+    if asked and include_headers and HEADERS_COLUMN not in asked:
+        asked = (*asked, HEADERS_COLUMN)
+    names = column_names(asked, include_headers)
+    return names, HEADERS_COLUMN in names
+
+
+def _offset(given: Mapping[str, str], name: str, *, default: str, refused: str) -> str | int:
+    text = given.get(name, default).strip()
+    if text.lower() == default:
+        return default
+    if text.lower() == refused:
+        raise OptionError("DMQ8003", f'{name} can\'t be {refused} (as in Kafka): use {default} or {{"sequence": n}}')
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        value = None
+    if isinstance(value, dict) and set(value) == {"sequence"}:
+        sequence = value["sequence"]
+        if type(sequence) is int and 0 <= sequence < 1 << 63:
+            return sequence
+    raise OptionError("DMQ8003", f'{name} is {text!r} but should be {default} or {{"sequence": n}}')
+
+
+def _integer(given: Mapping[str, str], name: str, *, default: int, low: int, high: int) -> int:
+    if name not in given:
+        return default
+    try:
+        value = int(given[name])
+    except ValueError:
+        value = low - 1
+    if not low <= value <= high:
+        raise OptionError("DMQ8003", f"{name} is {given[name]!r} but should be a whole number from {low} to {high}")
+    return value
+
+
+def _boolean(given: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = given.get(name, "true" if default else "false").strip().lower()
+    if text not in ("true", "false"):
+        raise OptionError("DMQ8003", f"{name} is {given[name]!r} but should be true or false")
+    return text == "true"

@@ -1,0 +1,72 @@
+"""The brokers that the Spark tests run on: the fake one, and the real one behind the same few methods."""
+
+from importlib.util import find_spec
+from typing import Protocol
+
+import delosmq
+from tests.spark.fake_broker import FakeBroker
+
+
+class BrokerUnderTest(Protocol):
+    """What a test needs of a broker."""
+
+    user: str
+    password: str
+
+    @property
+    def servers(self) -> str:
+        """The data source's option."""
+
+    def make_queue(self, name: str, address: str | None = None, routing_type: str = "ANYCAST") -> None:
+        """A durable queue."""
+
+    def publish(self, name: str, bodies: list[bytes], address: str | None = None) -> None:
+        """Messages into the queue; returns when they are confirmed."""
+
+    def stop(self) -> None:
+        """End it."""
+
+
+class RealBroker:
+    """An embedded broker, published to by stomp.py over a real socket."""
+
+    def __init__(self) -> None:
+        self._broker = delosmq.Broker()
+        self._broker.__enter__()
+        self.user, self.password = self._broker.user, self._broker.password
+
+    @property
+    def servers(self) -> str:
+        return str(self._broker.http_url)
+
+    def make_queue(self, name: str, address: str | None = None, routing_type: str = "ANYCAST") -> None:
+        import httpx
+
+        body = {"name": name, "address": address or name, "routing_type": routing_type, "durable": True}
+        answer = httpx.post(f"{self.servers}/api/v1/queues", json=body, auth=(self.user, self.password))
+        assert answer.status_code in (201, 409), answer.text
+
+    def publish(self, name: str, bodies: list[bytes], address: str | None = None) -> None:
+        import stomp
+        from stomp.listener import WaitingListener
+
+        self.make_queue(name, address)
+        connection = stomp.Connection12([("127.0.0.1", self._broker.stomp_port)])
+        confirmed = WaitingListener("last")
+        connection.set_listener("confirmed", confirmed)
+        connection.connect(self.user, self.password, wait=True)
+        for at, body in enumerate(bodies, 1):
+            headers = {"persistent": "true", "destination-type": "ANYCAST", "number": str(at)}
+            if at == len(bodies):
+                headers["receipt"] = "last"
+            connection.send(address or name, body, headers=headers)
+        confirmed.wait_on_receipt()
+        connection.disconnect()
+
+    def stop(self) -> None:
+        self._broker.__exit__(None, None, None)
+
+
+BROKERS: dict[str, type[FakeBroker] | type[RealBroker]] = {"fake": FakeBroker}
+if find_spec("delosmq.embedded") is not None:
+    BROKERS["real"] = RealBroker

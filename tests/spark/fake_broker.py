@@ -1,0 +1,415 @@
+"""A broker that offers the lease and browse calls over HTTP and nothing else; memory only.
+
+It follows the same contract as the real one (tests/spark/test_lease_contract.py runs on both) and can be stopped and
+started again at its port, as a broker that restarts.
+"""
+
+import io
+import json
+import threading
+import time
+import uuid
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pyarrow as pa
+
+from delosmq.spark.schema import COLUMNS, arrow_schema
+
+USER, PASSWORD = "spark", "s3cret-of-tests"
+BUSY_S = 10.0
+SLICE_ROWS = 500
+START = datetime(2026, 3, 1, 23, 50, tzinfo=UTC)
+
+
+@dataclass
+class Problem(Exception):
+    """An RFC 9457 answer."""
+
+    status: int
+    condition: str
+    detail: str
+
+
+@dataclass
+class FakeQueue:
+    """A queue: messages in order, those leased out included (as in delivery)."""
+
+    name: str
+    address: str
+    ready: list[dict[str, Any]] = field(default_factory=list)
+    leased: list[dict[str, Any]] = field(default_factory=list)
+    newest: int = 0
+
+
+@dataclass
+class FakeGroup:
+    """A group and its leases by number."""
+
+    name: str
+    queue: FakeQueue
+    incarnation: str
+    epoch: int
+    run: str
+    heard_at: float
+    acked: int = 0
+    newest: int = 0
+    leases: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+
+
+class FakeBroker:
+    """State and HTTP server. `publish` puts messages; `stop` and `start` as a restart; `fetches` counts row calls."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, FakeQueue] = {}
+        self.groups: dict[str, FakeGroup] = {}
+        self.sequence = 0
+        self.user, self.password = USER, PASSWORD
+        self.busy_s = BUSY_S
+        self.clock: Callable[[], float] = time.monotonic
+        self.fetches: list[str] = []
+        self.cut_after_bytes: int | None = None
+        self.changed = threading.Condition()
+        self._port = 0
+        self._server: ThreadingHTTPServer | None = None
+        self.start()
+
+    @property
+    def servers(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        broker = self
+
+        class Handler(_Handler):
+            fake = broker
+
+        self._server = _Server(("127.0.0.1", self._port), Handler)
+        self._port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self) -> None:
+        assert self._server is not None
+        self._server.shutdown()
+        self._server.server_close()
+        self._server.cut_all()
+
+    def make_queue(self, name: str, address: str | None = None, routing_type: str = "ANYCAST") -> None:
+        with self.changed:
+            self.queues.setdefault(name, FakeQueue(name, address or name))
+
+    def publish(self, name: str, bodies: list[bytes], address: str | None = None) -> None:
+        self.make_queue(name, address)
+        with self.changed:
+            queue = self.queues[name]
+            for body in bodies:
+                self.sequence += 1
+                queue.ready.append(_message(self.sequence, queue, body))
+                queue.newest = self.sequence
+            self.changed.notify_all()
+
+    # -- the calls ---------------------------------------------------------------------------------------------------
+
+    def open(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        queue = self._destination(body)
+        group = self.groups.get(name)
+        wanted = body["incarnation"]
+        if group is None:
+            if wanted is not None:
+                raise Problem(404, "LEASE_LOST", f"group {name!r} is gone")
+            group = FakeGroup(name, queue, uuid.uuid4().hex, 0, body["run"], self.clock())
+            self.groups[name] = group
+        elif wanted is None:
+            if group.acked:
+                raise Problem(409, "FOREIGN_INCARNATION", f"group {name!r} belongs to another checkpoint")
+            if group.run != body["run"] and self.clock() - group.heard_at < self.busy_s:
+                raise Problem(409, "GROUP_BUSY", f"another reader of group {name!r} is alive")
+        elif wanted != group.incarnation:
+            raise Problem(409, "FOREIGN_INCARNATION", f"group {name!r} belongs to another checkpoint")
+        group.epoch += 1
+        group.run, group.heard_at = body["run"], self.clock()
+        return {
+            "group": name,
+            "queue": group.queue.name,
+            "incarnation": group.incarnation,
+            "epoch": group.epoch,
+            "acked": group.acked,
+            "lease": group.newest,
+        }
+
+    def lease(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        group = self._group(name)
+        deadline = time.monotonic() + body["wait_ms"] / 1000
+        self._fence(group, body)
+        self._ack(group, body["after"])
+        number = body["after"] + 1
+        while number not in group.leases:
+            taken = self._take(group, body)
+            if taken:
+                group.leases[number] = taken
+                group.newest = number
+                break
+            left = deadline - time.monotonic()
+            if left <= 0 or body["until"] is not None:
+                return {"lease": body["after"], "rows": 0, "bytes": 0, "first_sequence": 0, "last_sequence": 0}
+            self.changed.wait(left)
+            self._fence(group, body)
+        return _described(number, group.leases[number])
+
+    def stat(self, name: str) -> dict[str, Any]:
+        group = self._group(name)
+        leased = sum(len(rows) for rows in group.leases.values())
+        return {
+            "group": name,
+            "queue": group.queue.name,
+            "incarnation": group.incarnation,
+            "newest_sequence": group.queue.newest,
+            "ready": len(group.queue.ready),
+            "leased": leased,
+            "oldest_age_ms": 1234 if leased or group.queue.ready else 0,
+            "acked": group.acked,
+            "lease": group.newest,
+        }
+
+    def describe(self, name: str, after: int, upto: int) -> dict[str, Any]:
+        group = self._group(name)
+        return {"leases": [_described(k, rows) for k, rows in sorted(group.leases.items()) if after < k <= upto]}
+
+    def ack(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        group = self._group(name)
+        self._fence(group, body)
+        self._ack(group, body["lease"])
+        return {"acked": group.acked}
+
+    def release(self, name: str) -> dict[str, Any]:
+        group = self.groups.pop(name, None)
+        if group is None:
+            raise Problem(404, "LEASE_LOST", f"group {name!r} is gone")
+        rows = [row for lease in group.leases.values() for row in lease]
+        group.queue.leased = [row for row in group.queue.leased if row not in rows]
+        group.queue.ready = sorted(rows + group.queue.ready, key=lambda row: row["sequence"])
+        return {"released": len(rows)}
+
+    def lease_rows(self, name: str, number: int, query: dict[str, str]) -> bytes:
+        self.fetches.append(f"{name}/{number}?{query['lo']}-{query['hi']}")
+        group = self._group(name)
+        if number not in group.leases:
+            raise Problem(404, "LEASE_LOST", f"lease {number} of group {name!r} is gone")
+        return _arrow(group.leases[number][int(query["lo"]) : int(query["hi"])], query)
+
+    def queue_rows(self, name: str, query: dict[str, str]) -> bytes:
+        self.fetches.append(f"{name}?{query['after']}-{query['until']}")
+        queue = self._queue(name)
+        rows = sorted(queue.ready + queue.leased, key=lambda row: row["sequence"])
+        chosen = [row for row in rows if int(query["after"]) < row["sequence"] <= int(query["until"])]
+        return _arrow(chosen[: int(query["max_rows"])], query)
+
+    def queue_stat(self, name: str) -> dict[str, Any]:
+        queue = self._queue(name)
+        held = [row["sequence"] for row in queue.ready + queue.leased]
+        return {
+            "name": name,
+            "address": queue.address,
+            "message_count": len(held),
+            "delivering_count": len(queue.leased),
+            "oldest_sequence": min(held, default=0),
+            "newest_sequence": queue.newest,
+        }
+
+    def _destination(self, body: dict[str, Any]) -> FakeQueue:
+        if "topic" in body:
+            if not any(queue.address == body["topic"] for queue in self.queues.values()):
+                raise Problem(404, "NOT_FOUND", f"there is no address {body['topic']!r}")
+            self.make_queue(f"subscription.{body['topic']}", body["topic"])
+            return self.queues[f"subscription.{body['topic']}"]
+        return self._queue(body["queue"])
+
+    def _queue(self, name: str) -> FakeQueue:
+        if name not in self.queues:
+            raise Problem(404, "NOT_FOUND", f"queue {name!r} does not exist")
+        return self.queues[name]
+
+    def _group(self, name: str) -> FakeGroup:
+        group = self.groups.get(name)
+        if group is None:
+            raise Problem(404, "LEASE_LOST", f"group {name!r} is gone")
+        group.heard_at = self.clock()
+        return group
+
+    def _fence(self, group: FakeGroup, body: dict[str, Any]) -> None:
+        if body["epoch"] != group.epoch:
+            raise Problem(409, "FENCED", f"a newer reader has taken over group {group.name!r}")
+
+    def _ack(self, group: FakeGroup, upto: int) -> None:
+        for number in [number for number in group.leases if number <= upto]:
+            gone = {row["sequence"] for row in group.leases.pop(number)}
+            group.queue.leased = [row for row in group.queue.leased if row["sequence"] not in gone]
+        group.acked = max(group.acked, upto)
+
+    def _take(self, group: FakeGroup, body: dict[str, Any]) -> list[dict[str, Any]]:
+        taken: list[dict[str, Any]] = []
+        size = 0
+        queue = group.queue
+        while queue.ready and len(taken) < body["max_rows"]:
+            row = queue.ready[0]
+            size += len(row["body"])
+            if (taken and size > body["max_bytes"]) or (body["until"] is not None and row["sequence"] > body["until"]):
+                break
+            taken.append(queue.ready.pop(0))
+        queue.leased += taken
+        return taken
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._open: set[Any] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that vanish are what the tests are about."""
+
+    def cut_all(self) -> None:
+        for request in list(self._open):
+            self.shutdown_request(request)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    fake: FakeBroker
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def _serve(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        try:
+            self._check_login()
+            with self.fake.changed:
+                answer = self._route(json.loads(body) if body else {})
+        except Problem as problem:
+            document = {"title": "no", "detail": problem.detail, "condition": problem.condition, "code": "DMQ6000"}
+            self._send(problem.status, "application/problem+json", json.dumps(document).encode())
+            return
+        if isinstance(answer, bytes):
+            self._send(200, "application/vnd.apache.arrow.stream", answer)
+        else:
+            self._send(200, "application/json", json.dumps(answer).encode())
+
+    def _check_login(self) -> None:
+        token = b64encode(f"{self.fake.user}:{self.fake.password}".encode()).decode()
+        if self.headers.get("Authorization") != f"Basic {token}":
+            raise Problem(401, "LOGIN_REFUSED", "login required")
+
+    def _route(self, body: dict[str, Any]) -> dict[str, Any] | bytes:
+        parts = urlsplit(self.path)
+        query = {key: values[0] for key, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        match self.command, [unquote(segment) for segment in parts.path.split("/")[1:]]:
+            case "POST", ["api", "v1", "leases", group, "open"]:
+                return self.fake.open(group, body)
+            case "POST", ["api", "v1", "leases", group, "lease"]:
+                return self.fake.lease(group, body)
+            case "POST", ["api", "v1", "leases", group, "ack"]:
+                return self.fake.ack(group, body)
+            case "POST", ["api", "v1", "leases", group, "release"]:
+                return self.fake.release(group)
+            case "GET", ["api", "v1", "leases", group, "stat"]:
+                return self.fake.stat(group)
+            case "GET", ["api", "v1", "leases", group, "describe"]:
+                return self.fake.describe(group, int(query["from"]), int(query["to"]))
+            case "GET", ["api", "v1", "leases", group, number, "rows"]:
+                return self.fake.lease_rows(group, int(number), query)
+            case "GET", ["api", "v1", "leases"]:
+                return {"leases": [self.fake.stat(name) for name in self.fake.groups]}
+            case "GET", ["api", "v1", "queues", queue, "rows"]:
+                return self.fake.queue_rows(queue, query)
+            case "GET", ["api", "v1", "queues", queue]:
+                return self.fake.queue_stat(queue)
+            case "GET", ["health", "ready"]:
+                return {"status": "UP"}
+            case _:
+                raise Problem(404, "NOT_FOUND", f"no such path: {parts.path}")
+
+    def _send(self, status: int, kind: str, content: bytes) -> None:
+        cut = self.fake.cut_after_bytes
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if cut is not None and kind.endswith("stream"):
+            self.fake.cut_after_bytes = None
+            self.wfile.write(content[:cut])
+            self.close_connection = True
+            return
+        self.wfile.write(content)
+
+
+def _message(sequence: int, queue: FakeQueue, body: bytes) -> dict[str, Any]:
+    return {
+        "body": body,
+        "message_id": f"ID:{sequence}",
+        "address": queue.address,
+        "queue": queue.name,
+        "sequence": sequence,
+        "priority": 4,
+        "durable": True,
+        "timestamp": START + timedelta(seconds=sequence),
+        "expiration": None,
+        "redelivered": False,
+        "delivery_count": 1,
+        "group_id": None,
+        "correlation_id": f"c{sequence}" if sequence % 2 else None,
+        "reply_to": None,
+        "type": None,
+        "content_type": "text/plain",
+        "user": None,
+        "protocol": "STOMP",
+        "properties": [("number", str(sequence))],
+        "body_kind": "text",
+    }
+
+
+def _described(number: int, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "lease": number,
+        "rows": len(rows),
+        "bytes": sum(len(row["body"]) for row in rows),
+        "first_sequence": rows[0]["sequence"],
+        "last_sequence": rows[-1]["sequence"],
+    }
+
+
+def _arrow(rows: list[dict[str, Any]], query: dict[str, str]) -> bytes:
+    headers = query.get("headers") == "true"
+    asked = [name for name in query.get("columns", "").split(",") if name]
+    # In the order of the full schema, as the broker does it: putting them in order is the client's job.
+    names = tuple(c.name for c in COLUMNS if (c.name in asked or not asked) and (headers or c.name != "properties"))
+    schema = arrow_schema(names)
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, schema) as writer:
+        for at in range(0, len(rows), SLICE_ROWS):
+            part = rows[at : at + SLICE_ROWS]
+            arrays = [pa.array([row[name] for row in part], schema.field(name).type) for name in names]
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+    return out.getvalue()

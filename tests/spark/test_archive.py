@@ -1,0 +1,150 @@
+"""The archive: each message once, replaced when repeated, readable by Spark and by plain pyarrow."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from delosmq.spark.archive import ArchiveRun, BatchWriter, archive, batch_key, explain_failure, stale_directories
+from delosmq.spark.archive_files import ArchiveFiles
+from delosmq.spark.errors import ArchiveError
+from tests.spark.brokers import BrokerUnderTest
+from tests.spark.fake_broker import FakeBroker
+
+
+def run_of(broker: BrokerUnderTest, to: Path, **more: Any) -> ArchiveRun:
+    connection = {"servers": broker.servers, "user": broker.user, "password": broker.password}
+    return ArchiveRun(**{"subscribe": "q", "to": str(to), "connection": connection, "max_rows": 100, **more})
+
+
+def read_with_pyarrow(to: Path) -> list[bytes]:
+    import pyarrow.dataset as ds
+
+    table = ds.dataset(to, partitioning="hive").to_table(["sequence", "body"]).sort_by("sequence")
+    return [bytes(body) for body in table["body"].to_pylist()]
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+def test_a_batchs_name_is_unique_to_its_query_and_sorts_by_number():
+    key = batch_key("3f2a1b9c-aaaa-4bbb-8ccc-123456789abc", 7)
+    assert key == "q3f2a1b9caaaa-000000007"
+    assert key < batch_key("3f2a1b9c-aaaa-4bbb-8ccc-123456789abc", 10)
+
+
+def test_a_directory_not_written_again_is_stale():
+    before = {"a": frozenset({"1"}), "b": frozenset({"1"})}
+    after: Mapping[str, frozenset[str]] = {"a": frozenset({"2"}), "b": frozenset({"1"}), "c": frozenset({"2"})}
+    assert stale_directories(before, after) == ["b"]
+
+
+def test_our_own_sentence_is_found_in_sparks():
+    text = "[X] failed: Traceback\n  File\ndelosmq.spark.errors.LeaseLostError: DMQ8023: gone\n SQLSTATE: 38000"
+    assert explain_failure(text) == "DMQ8023: gone"
+    assert explain_failure("first\nsecond") == "first"
+
+
+def test_the_password_is_not_shown(tmp_path: Path):
+    assert "s3cret" not in repr(ArchiveRun("q", str(tmp_path), {"password": "s3cret"}))
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+class TestOnSpark:
+    def test_each_message_is_archived_once_for_every_reader(
+        self, spark: Any, any_broker: BrokerUnderTest, tmp_path: Path
+    ):
+        any_broker.publish("q", numbers(250))
+        lines: list[str] = []
+        report = archive(spark, run_of(any_broker, tmp_path / "a"), on_progress=lines.append)
+        assert (report.batches, report.rows) == (3, 250)
+        assert "batch 2: 50 messages, 250 in this run" in lines[-1]
+        any_broker.publish("q", [b"later"])
+        archive(spark, run_of(any_broker, tmp_path / "a"))
+        assert read_with_pyarrow(tmp_path / "a") == [*numbers(250), b"later"]
+        assert spark.read.parquet(str(tmp_path / "a")).count() == 251
+
+    def test_days_are_utc_whatever_the_sessions_zone(self, spark: Any, fake: FakeBroker, tmp_path: Path):
+        fake.publish("q", numbers(700))
+        spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+        archive(spark, run_of(fake, tmp_path / "a", max_rows=1_000))
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        days = {path.name for path in (tmp_path / "a").glob("day=*")}
+        assert days == {"day=2026-03-01", "day=2026-03-02"}
+        assert all(row.day == row.timestamp.date() for row in spark.read.parquet(str(tmp_path / "a")).collect())
+
+    def test_nothing_to_archive_writes_nothing(self, spark: Any, fake: FakeBroker, tmp_path: Path):
+        fake.make_queue("q")
+        assert archive(spark, run_of(fake, tmp_path / "a")).rows == 0
+        assert not list((tmp_path / "a").glob("day=*"))
+
+    def test_a_repeated_batch_replaces_all_its_files(self, spark: Any, tmp_path: Path):
+        from pyspark.sql import functions as f
+
+        files = ArchiveFiles(spark, str(tmp_path / "a"))
+        frame = spark.range(10).selectExpr(
+            "id as sequence", "'x' as address", "timestamp_seconds(id * 86400) as timestamp"
+        )
+        for first in (frame, frame.where("id < 5").withColumn("address", f.lit("y"))):
+            writer = BatchWriter(files, None)
+            writer.query_id.set_result("3f2a1b9c-aaaa-4bbb-8ccc-123456789abc")
+            writer.write(first, 3)
+            writer.write(frame, 4)
+        read = spark.read.parquet(str(tmp_path / "a"))
+        # Batch 3 as the second attempt wrote it, although that went to other partitions; batch 4 once.
+        assert read.where("batch like '%3'").selectExpr("count(1) as n", "max(address) as a").first() == (5, "y")
+        assert read.count() == 15
+
+    def test_a_new_checkpoint_overwrites_nothing(self, spark: Any, fake: FakeBroker, tmp_path: Path):
+        fake.publish("q", numbers(10))
+        archive(spark, run_of(fake, tmp_path / "a"))
+        fake.publish("q", [b"10"])
+        archive(spark, run_of(fake, tmp_path / "a", group_id="other", checkpoint=str(tmp_path / "elsewhere")))
+        assert read_with_pyarrow(tmp_path / "a") == numbers(11)
+
+    def test_leftovers_are_swept(self, spark: Any, fake: FakeBroker, tmp_path: Path):
+        fake.publish("q", numbers(1))
+        left = tmp_path / "a" / ".spark-staging-dead" / "day=2026-03-01"
+        left.mkdir(parents=True)
+        (left / "part-0.parquet").write_bytes(b"torn")
+        archive(spark, run_of(fake, tmp_path / "a"))
+        assert not left.parent.exists()
+        assert read_with_pyarrow(tmp_path / "a") == numbers(1)
+
+    def test_an_archive_of_something_else_is_refused(self, spark: Any, fake: FakeBroker, tmp_path: Path):
+        fake.publish("q", numbers(1))
+        archive(spark, run_of(fake, tmp_path / "a"))
+        with pytest.raises(ArchiveError, match=r"DMQ8052: .*is the archive of queue:q, not of queue:other"):
+            archive(spark, run_of(fake, tmp_path / "a", subscribe="other"))
+        (tmp_path / "a" / "._archive.json.crc").unlink()
+        (tmp_path / "a" / "_archive.json").write_text('{"format": 99}')
+        with pytest.raises(ArchiveError, match="DMQ8051: "):
+            archive(spark, run_of(fake, tmp_path / "a"))
+
+    def test_a_continuous_archive_stops_when_told_and_keeps_others_out(
+        self, spark: Any, fake: FakeBroker, tmp_path: Path
+    ):
+        fake.publish("q", numbers(10))
+        stop = threading.Event()
+        refused: list[ArchiveError] = []
+
+        def on_progress(line: str) -> None:
+            with pytest.raises(ArchiveError) as refusal:
+                archive(spark, run_of(fake, tmp_path / "a"))
+            refused.append(refusal.value)
+            stop.set()
+
+        report = archive(spark, run_of(fake, tmp_path / "a", trigger="continuous"), stop=stop, on_progress=on_progress)
+        assert report.rows == 10
+        assert [failure.code for failure in refused] == ["DMQ8054"]
+        assert read_with_pyarrow(tmp_path / "a") == numbers(10)
+
+    def test_a_failure_is_our_sentence(self, spark: Any, fake: FakeBroker, tmp_path: Path):
+        with pytest.raises(ArchiveError, match=r"DMQ8053: the archive of queue:q .* stopped: DMQ8024: .*q.* does not"):
+            archive(spark, run_of(fake, tmp_path / "a"))
+        with pytest.raises(ArchiveError, match="DMQ8050: "):
+            archive(spark, run_of(fake, tmp_path / "a", trigger="hourly"))

@@ -1,0 +1,127 @@
+"""The options of the data source."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from delosmq.spark.errors import OptionError
+from delosmq.spark.options import Destination, Server, check_batch, check_streaming, parse_options
+from delosmq.spark.schema import COLUMNS
+
+LEAST = {"servers": "localhost:8161", "subscribe": "orders"}
+
+
+def test_two_options_are_enough():
+    options = parse_options(LEAST)
+    assert options.connection.servers == (Server("localhost", 8161, secure=False),)
+    assert options.destination == Destination("queue", "orders")
+    assert "properties" not in options.columns
+    assert len(options.columns) == len(COLUMNS) - 1
+    assert 10_000 <= options.max_rows <= 100_000
+
+
+def test_names_come_in_any_case_as_spark_passes_them():
+    options = parse_options({**LEAST, "group.ID": "g", "MAXOFFSETSPERTRIGGER": "7", "includeheaders": "TRUE"})
+    assert (options.group_id, options.max_rows, options.include_headers) == ("g", 7, True)
+
+
+def test_several_servers_of_both_kinds():
+    options = parse_options({**LEAST, "servers": "a, https://b:99,http://[::1]:5"})
+    assert [str(server) for server in options.connection.servers] == ["http://a:8161", "https://b:99", "http://[::1]:5"]
+
+
+@pytest.mark.parametrize(
+    "text, kind, name",
+    [("q", "queue", "q"), ("queue:q", "queue", "q"), ("topic:t.x", "topic", "t.x"), ("a::b", "queue", "a::b")],
+)
+def test_subscribe_names_a_queue_or_a_topic(text: str, kind: str, name: str):
+    assert parse_options({**LEAST, "subscribe": text}).destination == Destination(kind, name)
+
+
+@pytest.mark.parametrize(
+    "wrong, sentence",
+    [
+        ({"servrs": "x"}, "did you mean servers?"),
+        ({"group_id": "x"}, "did you mean group.id?"),
+        ({"zzzzzzzz": "x"}, "the options are servers"),
+        ({"servers": ""}, "servers is missing"),
+        ({"servers": "http://u:secret@h"}, "must not carry a login"),
+        ({"servers": "ftp://h"}, "is not host:port"),
+        ({"servers": "h:99999"}, "wrong port"),
+        ({"subscribe": ""}, "subscribe is missing"),
+        ({"subscribe": "topic:"}, "subscribe is missing"),
+        ({"selector": "a = 1"}, "selector is not supported yet"),
+        ({"partitionBy": "group"}, "partitionBy is not supported yet"),
+        ({"pushdown": "true"}, "pushdown is not supported yet"),
+        ({"maxOffsetsPerTrigger": "0"}, "from 1 to"),
+        ({"maxBytesPerTrigger": "many"}, "from 1 to"),
+        ({"minPartitions": "-1"}, "from 1 to"),
+        ({"pollTimeoutMs": "30001"}, "from 0 to 30000"),
+        ({"failOnDataLoss": "yes"}, "should be true or false"),
+        ({"columns": "body,qeue"}, "did you mean queue?"),
+        ({"columns": "body,body"}, "names a column twice"),
+        ({"columns": " , "}, "is empty"),
+        ({"startingOffsets": "latest"}, "can't be latest"),
+        ({"endingOffsets": "earliest"}, "can't be earliest"),
+        ({"startingOffsets": '{"sequence": -1}'}, "should be earliest or"),
+        ({"startingOffsets": '{"sequence": true}'}, "should be earliest or"),
+        ({"endingOffsets": "17"}, "should be latest or"),
+        ({"password": "a", "passwordFile": "/x"}, "not both"),
+        ({"passwordFile": "/does/not/exist"}, "passwordFile, '/does/not/exist', can't be read: No such file"),
+        ({"tls.caFile": "/x"}, "no effect on http servers"),
+        ({"servers": "https://h", "tls.keyFile": "/x"}, "needs tls.certFile"),
+        ({"servers": "https://h", "tls.caFile": "/does/not/exist"}, "can't be read"),
+        ({"servers": "https://h", "tls.certFile": "/does/not/exist"}, "certificates of tls.certFile"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_a_sentence(wrong: dict[str, str], sentence: str):
+    with pytest.raises(OptionError, match=r"^DMQ800\d: ") as refusal:
+        parse_options({**LEAST, **wrong})
+    assert sentence in str(refusal.value)
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_password_is_in_no_text_form_but_survives_pickling(tmp_path: Path):
+    (tmp_path / "password").write_text("s3cret!\n")
+    for given in ({"password": "s3cret!"}, {"passwordFile": str(tmp_path / "password")}):
+        options = parse_options({**LEAST, **given})
+        assert "s3cret" not in repr(options)
+        assert "s3cret" not in str(options)
+        assert pickle.loads(pickle.dumps(options)).connection.password == "s3cret!"
+
+
+def test_columns_keep_the_order_asked_for_and_headers_join_them():
+    assert parse_options({**LEAST, "columns": "queue, body"}).columns == ("queue", "body")
+    assert parse_options({**LEAST, "columns": "queue", "includeHeaders": "true"}).columns == ("queue", "properties")
+    assert parse_options({**LEAST, "columns": "properties"}).include_headers
+
+
+def test_offsets_are_words_or_sequences():
+    options = parse_options({**LEAST, "startingOffsets": '{"sequence": 5}', "endingOffsets": "LATEST"})
+    assert (options.starting, options.ending) == (5, "latest")
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        ({}, "needs the option group.id"),
+        ({"group.id": "g", "endingOffsets": "latest"}, "endingOffsets is for batch reads"),
+        ({"group.id": "g", "startingOffsets": '{"sequence": 5}'}, "startingOffsets of a stream"),
+    ],
+)
+def test_what_a_stream_refuses(given: dict[str, str], sentence: str):
+    with pytest.raises(OptionError, match=sentence):
+        check_streaming(parse_options({**LEAST, **given}))
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        ({"subscribe": "topic:t"}, "browses a queue"),
+        ({"startingOffsets": '{"sequence": 5}', "endingOffsets": '{"sequence": 4}'}, "lies before"),
+    ],
+)
+def test_what_a_batch_read_refuses(given: dict[str, str], sentence: str):
+    with pytest.raises(OptionError, match=sentence):
+        check_batch(parse_options({**LEAST, **given}))

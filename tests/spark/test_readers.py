@@ -1,0 +1,235 @@
+"""The readers as Spark calls them, without Spark."""
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
+
+from delosmq.spark.errors import FencedError, LeaseLostError, OptionError, SchemaMismatchError
+from delosmq.spark.lease_client import Lease
+from delosmq.spark.source import (
+    BrowseReader,
+    DelosSource,
+    LeaseRange,
+    LeaseStreamReader,
+    SequenceRange,
+    split_leases,
+    split_sequences,
+)
+from pyspark_delosmq import DefaultSource
+from tests.spark.fake_broker import FakeBroker
+
+
+@pytest.fixture
+def readers(fake: FakeBroker) -> Iterator[Any]:
+    """Makes readers of queue q, each as a new process would."""
+    made = []
+
+    def make(kind: str = "stream", **options: str) -> Any:
+        raw = {
+            "servers": fake.servers,
+            "user": fake.user,
+            "password": fake.password,
+            "subscribe": "q",
+            "columns": "body",
+        }
+        if kind == "stream":
+            raw["group.id"] = "g"
+        source = DelosSource({**raw, "retryTimeoutMs": "0", **{k.replace("_", "."): v for k, v in options.items()}})
+        reader = source.streamReader(source.schema()) if kind == "stream" else source.reader(source.schema())
+        made.append(reader)
+        return reader
+
+    yield make
+    for reader in made:
+        reader.client.close()
+
+
+def read_all(reader: Any, partitions: Any) -> list[bytes]:
+    return [row for part in partitions for batch in reader.read(part) for row in batch.column(0).to_pylist()]
+
+
+def test_a_stream_in_the_order_of_sparks_calls(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"%d" % number for number in range(5)])
+    reader: LeaseStreamReader = readers()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(3))
+    assert end == {"lease": 1, "incarnation": start["incarnation"]}
+    assert read_all(reader, reader.partitions(start, end)) == [b"0", b"1", b"2"]
+    assert fake.groups["g"].acked == 0
+    after = reader.latestOffset(end, ReadMaxRows(3))
+    assert fake.groups["g"].acked == 1
+    assert read_all(reader, reader.partitions(end, after)) == [b"3", b"4"]
+    reader.commit(after)
+    assert fake.groups["g"].acked == 2
+    assert reader.partitions(after, after) == []
+    reader.stop()
+
+
+def test_a_restart_between_lease_and_offset_log_gets_the_same_lease(fake: FakeBroker, readers: Any):
+    fake.busy_s = 0
+    fake.publish("q", [b"a", b"b"])
+    before = readers()
+    lost = before.latestOffset(before.initialOffset(), ReadMaxRows(1))
+    reader = readers()
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ReadMaxRows(2)) == lost
+    assert read_all(reader, reader.partitions(start, lost)) == [b"a"]
+
+
+def test_a_restart_repeats_a_batch_without_asking_for_its_end(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"a", b"b"])
+    before = readers()
+    start = before.initialOffset()
+    end = before.latestOffset(start, ReadMaxRows(2))
+    reader = readers()
+    assert read_all(reader, reader.partitions(start, end)) == [b"a", b"b"]
+    assert reader.latestOffset(end, ReadMaxRows(2)) == end
+    assert fake.groups["g"].acked == 1
+    with pytest.raises(FencedError):
+        before.latestOffset(end, ReadMaxRows(2))
+
+
+def test_available_now_ends_under_traffic(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"a", b"b"])
+    reader = readers(pollTimeoutMs="30000")
+    reader.prepareForTriggerAvailableNow()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(2))
+    fake.publish("q", [b"c"])
+    assert reader.latestOffset(end, ReadMaxRows(2)) == end
+
+
+@pytest.mark.parametrize("limit, rows", [(ReadMaxRows(4), 4), (ReadMaxBytes(30), 3), (ReadAllAvailable(), 20)])
+def test_sparks_limit_decides(fake: FakeBroker, readers: Any, limit: Any, rows: int):
+    fake.publish("q", [b"ten bytes."] * 20)
+    reader = readers(maxOffsetsPerTrigger="7", maxBytesPerTrigger="1000")
+    assert reader.getDefaultReadLimit() == ReadMaxRows(7)
+    reader.latestOffset(reader.initialOffset(), limit)
+    assert len(fake.groups["g"].leases[1]) == rows
+
+
+def test_a_lost_group_fails_unless_loss_is_allowed(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"a", b"b", b"c"])
+    before = readers()
+    start = before.initialOffset()
+    end = before.latestOffset(start, ReadMaxRows(2))
+    ranges = before.partitions(start, end)
+    del fake.groups["g"]
+    strict, tolerant = readers(), readers(failOnDataLoss="false")
+    for call in (
+        lambda: strict.latestOffset(end, ReadMaxRows(1)),
+        lambda: strict.partitions(start, end),
+        lambda: read_all(strict, ranges),
+    ):
+        with pytest.raises(LeaseLostError):
+            call()
+    assert tolerant.partitions(start, end) == []
+    assert read_all(tolerant, ranges) == []
+    onward = tolerant.latestOffset(end, ReadMaxRows(1))
+    assert onward["incarnation"] != end["incarnation"]
+    assert read_all(tolerant, tolerant.partitions(end, onward)) == [b"c"]
+
+
+def test_a_group_made_anew_is_not_mistaken_for_the_old_one(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"a", b"b", b"c"])
+    before = readers()
+    start = before.initialOffset()
+    end = before.latestOffset(start, ReadMaxRows(1))
+    del fake.groups["g"]
+    other = readers()
+    other.latestOffset(other.initialOffset(), ReadMaxRows(1))
+    with pytest.raises(LeaseLostError, match="made anew"):
+        readers().partitions(start, end)
+
+
+def test_progress_tells_the_backlog(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"a", b"b", b"c"])
+    reader = readers()
+    assert reader.reportLatestOffset() is None
+    reader.latestOffset(reader.initialOffset(), ReadMaxRows(1))
+    report = reader.reportLatestOffset()
+    assert report is not None
+    assert (report["ready"], report["leased"], report["oldest_age_ms"], report["lease"]) == (2, 1, 1234, 1)
+
+
+def test_what_is_pickled_holds_no_connection(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"a"])
+    reader = readers()
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadMaxRows(1))
+    for travelled in (pickle.loads(pickle.dumps(reader)), pickle.loads(pickle.dumps(readers("batch")))):
+        assert travelled._client is None
+    assert read_all(pickle.loads(pickle.dumps(reader)), pickle.loads(pickle.dumps(reader.partitions(start, end))))
+
+
+def test_a_batch_read_takes_nothing_and_ends_at_its_snapshot(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"%d" % number for number in range(10)])
+    reader: BrowseReader = readers("batch", minPartitions="3")
+    ranges = reader.partitions()
+    assert len(ranges) == 3
+    fake.publish("q", [b"later"])
+    assert read_all(reader, ranges) == [b"%d" % number for number in range(10)]
+    assert len(fake.queues["q"].ready) == 11
+
+
+def test_batch_offsets_are_inclusive_and_exclusive_as_in_kafka(fake: FakeBroker, readers: Any):
+    fake.publish("q", [b"%d" % number for number in range(1, 11)])
+    reader = readers("batch", startingOffsets='{"sequence": 3}', endingOffsets='{"sequence": 5}')
+    assert read_all(reader, reader.partitions()) == [b"3", b"4"]
+
+
+def test_an_empty_queue_reads_as_no_rows(fake: FakeBroker, readers: Any):
+    fake.make_queue("q")
+    reader = readers("batch")
+    assert reader.partitions() == []
+
+
+@pytest.mark.parametrize(
+    "rows, wanted, sizes",
+    [
+        ([10], 3, [3, 3, 4]),
+        ([2], 5, [1, 1]),
+        ([25_000], 0, [25_000]),
+        ([25_001], 0, [12_500, 12_501]),
+        ([3, 1], 2, [1, 2, 1]),
+    ],
+)
+def test_leases_are_split_without_gap_or_overlap(rows: list[int], wanted: int, sizes: list[int]):
+    leases = [Lease(number, count, 0, 0, 0) for number, count in enumerate(rows, 1)]
+    ranges = split_leases("g", leases, wanted)
+    assert [part.hi - part.lo for part in ranges] == sizes
+    for lease in leases:
+        covered = [row for part in ranges if part.lease == lease.number for row in range(part.lo, part.hi)]
+        assert covered == list(range(lease.rows))
+
+
+def test_sequences_are_split_without_gap_or_overlap():
+    ranges = split_sequences(4, 11, 3)
+    assert ranges == [SequenceRange(4, 6), SequenceRange(6, 8), SequenceRange(8, 11)]
+    assert split_sequences(4, 4, 3) == []
+    assert len(split_sequences(4, 6, 3)) == 2
+
+
+def test_partitions_show_what_they_are():
+    assert repr(LeaseRange("g", 1, 0, 5)) == "LeaseRange(group='g', lease=1, lo=0, hi=5)"
+
+
+def test_writing_is_refused_with_a_sentence_whatever_the_options():
+    source = DefaultSource({"topic": "x"})
+    for write in (lambda: source.writer(None, False), lambda: source.streamWriter(None, False)):
+        with pytest.raises(OptionError, match=r"DMQ8006: .*can't be written to yet"):
+            write()
+    with pytest.raises(OptionError, match="unknown option 'topic'"):
+        source.schema()
+
+
+def test_a_schema_of_ones_own_is_refused(fake: FakeBroker):
+    from pyspark.sql.types import StructType
+
+    source = DelosSource({"servers": fake.servers, "subscribe": "q", "password": "s3cret"})
+    with pytest.raises(SchemaMismatchError, match=r"DMQ8005: .*leave schema"):
+        source.reader(StructType())
+    assert "s3cret" not in repr(vars(source))
