@@ -1,0 +1,1 @@
+"""Sample input, made by seeded scripts."""

@@ -1,0 +1,7 @@
+"""``python -m examples.orders``."""
+
+import sys
+
+from examples.orders.main import main
+
+sys.exit(main())
