@@ -1,0 +1,1 @@
+"""Benchmarks: DelosMQ beside other brokers, on one machine, in one run."""

@@ -1,0 +1,56 @@
+"""What DelosMQ wants to reach, as ratios to the better of the two peers in the same run, or as plain figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.cells import CELLS
+
+
+@dataclass(frozen=True)
+class Aim:
+    """`cell` None: a figure of the whole broker in its own unit; else a ratio to the better peer in that cell."""
+
+    name: str
+    broker: str
+    cell: str | None
+    figure: str
+    limit: float
+    part: str | None = None
+    at_least: bool = False
+    unit: str = " x"
+
+
+# Compiled: CPU per message against the better peer.
+_PERSISTENT_CPU = 0.2
+_NON_PERSISTENT_CPU = 0.5
+_CONFIRMED_RATE = 3.0
+_START_S = 0.3
+_IDLE_MIB = 70.0
+
+
+def _cell_aims() -> list[Aim]:
+    aims = []
+    for cell in CELLS:
+        cpu = _PERSISTENT_CPU if cell.persistent else _NON_PERSISTENT_CPU
+        aims.append(Aim(f"CPU, {cell.name}", "delosmq-compiled", cell.name, "broker_cpu_s_per_million", cpu))
+        aims.append(Aim(f"CPU, {cell.name}", "delosmq-pure", cell.name, "broker_cpu_s_per_million", 1.0))
+        if cell.outstanding == 100:
+            name = f"confirmed rate, {cell.name}"
+            aims.append(Aim(name, "delosmq-compiled", cell.name, "confirmed_per_s", _CONFIRMED_RATE, at_least=True))
+        for figure in ("delivery", "receipt"):
+            if figure == "delivery" or cell.persistent:
+                name = f"p99.9 to {figure}, {cell.name}"
+                aims.append(Aim(name, "delosmq-compiled", cell.name, figure, 1.0, part="p999_ms"))
+    return aims
+
+
+def _overall_aims() -> list[Aim]:
+    aims = []
+    for broker in ("delosmq-compiled", "delosmq-pure"):
+        aims.append(Aim("start to first confirmed", broker, None, "start_fresh_s", _START_S, unit=" s"))
+        aims.append(Aim("memory idle", broker, None, "memory_idle_mib", _IDLE_MIB, unit=" MiB"))
+    return aims
+
+
+AIMS = tuple(sorted((*_cell_aims(), *_overall_aims()), key=lambda aim: aim.broker))

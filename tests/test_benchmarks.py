@@ -1,0 +1,91 @@
+"""The load generator counts rightly and the report compares rightly; speed is for the benchmark itself to show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from benchmarks.cells import CELL_NAMES, Job
+from benchmarks.generator import Generator
+from benchmarks.report import Results, render
+from benchmarks.sink import SinkThread, count_across
+
+
+def _job(port: int, *, messages: int, outstanding: int | None, connections: int, rate_per_s: float | None) -> Job:
+    return Job(
+        port=port,
+        login="bench",
+        passcode="bench",
+        host="/",
+        subscribe_headers={},
+        persistent=outstanding is not None,
+        outstanding=outstanding,
+        connections=connections,
+        messages=messages,
+        core=None,
+        rate_per_s=rate_per_s,
+    )
+
+
+# As many as one acknowledgement covers, times a whole number, or some left over for the last one.
+@pytest.mark.parametrize("messages", [1_600, 1_616])
+@pytest.mark.parametrize("connections", [1, 16])
+@pytest.mark.parametrize("outstanding", [None, 1, 100])
+@pytest.mark.parametrize("rate_per_s", [None, 40_000.0])
+def test_every_message_is_confirmed_received_and_acknowledged(
+    messages: int, connections: int, outstanding: int | None, rate_per_s: float | None
+) -> None:
+    with SinkThread() as sink:
+        job = _job(
+            sink.port, messages=messages, outstanding=outstanding, connections=connections, rate_per_s=rate_per_s
+        )
+        generator = Generator(job)
+        outcome = generator.run()
+        generator.close()
+    per_pair = messages // connections
+    assert outcome.sent == outcome.received == messages
+    assert outcome.confirmed == (messages if outstanding else 0)
+    assert outcome.acks == connections * -(-per_pair // job.ack_every)
+    if rate_per_s is not None:
+        assert outcome.delivery is not None
+        assert outcome.delivery.count == messages
+        assert (outcome.receipt is None) == (outstanding is None)
+
+
+@pytest.mark.parametrize("cut", range(6))
+def test_sink_counts_a_command_that_is_cut_in_two_once(cut: int) -> None:
+    text = b"SEND\n"
+    whole = text[:cut].count(text) + text[cut:].count(text)
+    assert whole + count_across(text, cut, text) == 1
+
+
+def _round(broker: str, cpu: float, confirmed_per_s: float) -> dict[str, Any]:
+    row = {"cell": CELL_NAMES[2], "broker_cpu_s_per_million": cpu, "confirmed_per_s": confirmed_per_s}
+    overall = {"start_fresh_s": 0.2, "start_again_s": 0.1, "memory_idle_mib": 80.0, "memory_loaded_mib": 90.0}
+    return {"round": 0, "broker": broker, "cells": [row], "failures": [], **overall}
+
+
+def test_report_compares_with_the_better_peer_and_says_what_falls_short() -> None:
+    content = {
+        "quick": False,
+        "pinned": True,
+        "machine": dict.fromkeys(("date", "processor", "cores", "memory_gib", "kernel", "filesystem", "python"), "?"),
+        "conditions": {"body_size_bytes": 1, "prefetch": 1, "ack_every": 1, "in_flight_without_receipts": 1},
+        "versions": {"delosmq-compiled": "1"},
+        "settings": {"delosmq-compiled": "defaults"},
+        "absent": {"delosmq-pure": "delosmq-pure: there is no interpreter."},
+        "rounds": [
+            _round("delosmq-compiled", 30.0, 20_000.0),
+            _round("delosmq-compiled", 20.0, 22_000.0),
+            _round("delosmq-compiled", 10.0, 60_000.0),
+            _round("rabbitmq", 100.0, 11_000.0),
+            _round("activemq", 200.0, 2_800.0),
+        ],
+    }
+    text = "\n".join(render(Results(content)))
+    assert f"| DelosMQ compiled | CPU, {CELL_NAMES[2]} | at most 0.2 x | 0.20 | met |" in text
+    assert f"| DelosMQ compiled | confirmed rate, {CELL_NAMES[2]} | at least 3 x | 2.00 | **falls short** |" in text
+    assert "| DelosMQ compiled | memory idle | at most 70 MiB | 80.0 | **falls short** |" in text
+    assert "- absent: delosmq-pure: there is no interpreter." in text
+    assert f"| {CELL_NAMES[2]} | 20.0 (0.20 x) | - | 100 | 200 |" in text
