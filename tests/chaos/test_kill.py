@@ -1,0 +1,87 @@
+"""kill -9 of a real broker under load: what it had confirmed is there afterwards, what was acknowledged is not.
+
+``DELOSMQ_KILLS=50`` runs the long form; ``DELOSMQ_SEED`` chooses the moments.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.chaos.broker_process import PATIENCE_S, BrokerProcess
+from tests.chaos.clients import END, LeaseReader, Memory, Worker, consume, number_of, produce
+
+KILLS = int(os.environ.get("DELOSMQ_KILLS", "3"))
+SEED = int(os.environ.get("DELOSMQ_SEED", "1"))
+SEGMENTS_PER_LIFE = 3
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path / "instance", "64K")
+    yield process
+    process.end()
+
+
+def one_life(broker: BrokerProcess, memory: Memory, random: Random, life: int) -> int:
+    """Load until a random number of receipts has come, then kill. Gives how many files were recycled."""
+    broker.start()
+    before = broker.segments()
+    receipts = memory.receipts
+    wanted = random.randrange(600, 1200)
+    workers = start_consumers(broker, memory, random, life)
+    workers += [Worker(memory, lambda: produce(memory, broker.stomp_port)) for _ in range(2)]
+    assert memory.wait(lambda: memory.receipts - receipts >= wanted), f"no progress: {broker.log}"
+    broker.kill()
+    for worker in workers:
+        worker.join(PATIENCE_S)
+        assert not worker.is_alive()
+    assert not memory.wrong, memory.wrong
+    after = broker.segments()
+    return sum(1 for name, number in after.items() if name in before and number > before[name])
+
+
+def start_consumers(broker: BrokerProcess, memory: Memory, random: Random, life: int) -> list[Worker]:
+    seeds = [random.random() for _ in range(3)]
+    workers = [
+        Worker(memory, lambda: consume(memory, broker.stomp_port, individual=True, random=Random(seeds[0]))),
+        Worker(memory, lambda: LeaseReader(memory, broker.http_port, f"run{life}", Random(seeds[1])).follow()),
+    ]
+    if END not in memory.sent:
+        workers.append(
+            Worker(memory, lambda: consume(memory, broker.stomp_port, individual=False, random=Random(seeds[2])))
+        )
+    return workers
+
+
+def drain(broker: BrokerProcess, memory: Memory, random: Random) -> None:
+    """A life without producers but for one last message: when that has come, everything before it has."""
+    broker.start()
+    memory.sent.add(END)
+    workers = start_consumers(broker, memory, random, KILLS)
+    workers.append(Worker(memory, lambda: produce(memory, broker.stomp_port, [END])))
+    assert memory.wait(lambda: memory.drained and memory.end_is_archived()), f"never drained: {broker.log}"
+    assert broker.stop() == 0
+    for worker in workers:
+        worker.join(PATIENCE_S)
+    assert not memory.wrong, memory.wrong
+
+
+@pytest.mark.timeout(60 + 30 * KILLS)
+def test_nothing_confirmed_is_lost_and_nothing_acknowledged_comes_back(broker: BrokerProcess) -> None:
+    random = Random(SEED)
+    memory = Memory()
+    for life in range(KILLS):
+        recycled = one_life(broker, memory, random, life)
+        assert recycled >= SEGMENTS_PER_LIFE, f"life {life} recycled {recycled} files only: {broker.segments()}"
+    drain(broker, memory, random)
+
+    lost = memory.confirmed - memory.ack_issued
+    assert not lost, f"lost: {sorted(lost)[:10]}"
+    assert sorted(memory.leases) == list(range(1, len(memory.leases) + 1))
+    archived = [number_of(row["body"]) for rows in memory.leases.values() for row in rows]
+    assert len(archived) == len(set(archived)), "a message lies in two leases"
+    assert memory.confirmed <= set(archived) <= memory.sent
+    assert memory.refetched > 0
