@@ -16,6 +16,7 @@ from delosmq.engine.events import EngineEvents
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import (
+    MIB,
     AcceptorSettings,
     AddressDefinition,
     AddressMatch,
@@ -42,6 +43,8 @@ PERMISSIONS: Final = (
     "view",
     "edit",
 )
+# Three of them lie ready from the start: 64 MiB each, as under `delosmq run`, would be much for a test.
+EMBEDDED_SEGMENT_BYTES: Final = 16 * MIB
 START_TIMEOUT_S: Final = 60.0
 DRAIN_S: Final = 5.0
 
@@ -72,6 +75,7 @@ def default_settings() -> BrokerSettings:
             ),
         ),
         security_settings=(SecurityMatch("#", {name: frozenset({ROLE}) for name in PERMISSIONS}),),
+        journal=JournalSettings(file_size_bytes=EMBEDDED_SEGMENT_BYTES),
     )
 
 

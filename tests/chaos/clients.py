@@ -19,12 +19,14 @@ BACKLOG = 100
 """Producers wait for consumers who are this far behind, so that segments become free while the load lasts."""
 END = -1
 GROUP = "archive"
+ALPHABET = b"abcdefghijklmnopqrstuvwxyz"
 Gone = (OSError, EOFError, http.client.HTTPException)
 
 
 def body_of(number: int) -> bytes:
-    """What a message must look like for ever, 300 to 3,300 bytes."""
-    return b"%d:" % number + bytes(97 + (number + at) % 26 for at in range(300 + number * 37 % 3000))
+    """What a message must look like for ever, 1 to 5 KB."""
+    size_bytes = 1000 + number * 37 % 4000
+    return b"%d:" % number + (ALPHABET * (size_bytes // len(ALPHABET) + 2))[number % 26 :][:size_bytes]
 
 
 def number_of(body: bytes) -> int:
@@ -122,6 +124,8 @@ class StompPeer:
             body = self._exactly(size) if size else b""
             while (byte := self._exactly(1)) != b"\0":
                 body += byte
+            if command == "ERROR" and b"is stopping" in body:
+                raise EOFError("the broker is stopping")
             assert command != "ERROR", f"{headers} {body!r}"
             yield command, headers, body
 

@@ -5,10 +5,10 @@ are not part of the meta: the store keeps them beside it.
 
     STORED    kind ver priority body_kind | sequence u64 | message_id u64 | timestamp_ms u64 | expires_at_ms u64 |
               head_size u32 | queues u16 | address u16 | protocol u8 | user u16 | annotations u32 | flags u8 |
-              queue ids u32 * queues | address | protocol | user | annotations (JSON)
-    REMOVED   kind ver reason | queue id u32 | count u32 | sequence u64 * count
-    COUNTED   kind ver 0      | queue id u32 | count u32 | (sequence u64, deliveries u32) * count
-    REFERRED  kind ver 0      | queue id u32 | sequence u64      (one more queue keeps a stored message)
+              queue ids u64 * queues | address | protocol | user | annotations (JSON)
+    REMOVED   kind ver reason | queue id u64 | count u32 | sequence u64 * count
+    COUNTED   kind ver 0      | queue id u64 | count u32 | (sequence u64, deliveries u32) * count
+    REFERRED  kind ver 0      | queue id u64 | sequence u64      (one more queue keeps a stored message)
     IDS       kind ver | first id that is not reserved u64
     BINDING   kind ver | JSON {"queue"|"address"|"drop_queue"|"drop_address": ...}
     LEASE     kind ver | JSON {"group", "op", ...}
@@ -45,12 +45,12 @@ PURGED: Final = 4
 REASON_NAMES: Final = {ACKNOWLEDGED: "acknowledged", REPLACED: "replaced", KILLED: "killed", PURGED: "purged"}
 
 _STORED: Final = Struct("<BBBBQQQQIHHBHIB")
-_QUEUE_ID: Final = Struct("<I")
-_REMOVED: Final = Struct("<BBBII")
-_REMOVED_ONE: Final = Struct("<BBBIIQ")
+_QUEUE_ID: Final = Struct("<Q")
+_REMOVED: Final = Struct("<BBBQI")
+_REMOVED_ONE: Final = Struct("<BBBQIQ")
 _SEQUENCE: Final = Struct("<Q")
 _COUNT: Final = Struct("<QI")
-_REFERRED: Final = Struct("<BBBIQ")
+_REFERRED: Final = Struct("<BBBQQ")
 _IDS: Final = Struct("<BBQ")
 
 
@@ -110,8 +110,8 @@ def decode_stored(meta: bytes) -> StoredRecord:
         flags,
     ) = _STORED.unpack_from(meta)
     at = _STORED.size
-    queue_ids = [queue_id for (queue_id,) in _QUEUE_ID.iter_unpack(meta[at : at + 4 * queues])]
-    at += 4 * queues
+    queue_ids = [queue_id for (queue_id,) in _QUEUE_ID.iter_unpack(meta[at : at + _QUEUE_ID.size * queues])]
+    at += _QUEUE_ID.size * queues
     address = meta[at : at + address_size].decode()
     at += address_size
     protocol = meta[at : at + protocol_size].decode()

@@ -88,7 +88,7 @@ def archive(
     """
     if run.trigger not in (AVAILABLE_NOW, CONTINUOUS):
         raise ArchiveError("DMQ8050", f"trigger {run.trigger!r} is unknown: use {AVAILABLE_NOW} or {CONTINUOUS}")
-    from py4j.protocol import Py4JNetworkError
+    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 
     say = on_progress or (lambda line: None)
     files = ArchiveFiles(spark, run.to)
