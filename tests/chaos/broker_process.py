@@ -64,7 +64,9 @@ class BrokerProcess:
         self._reader = threading.Thread(target=self._read, name="broker-log", daemon=True)
         self._reader.start()
         with self._changed:
-            up = self._changed.wait_for(lambda: any("DMQ7010" in line or line == "" for line in self._lines), PATIENCE_S)
+            up = self._changed.wait_for(
+                lambda: any("DMQ7010" in line or line == "" for line in self._lines), PATIENCE_S
+            )
         assert up, f"the broker does not come up: {self.log}"
         assert "" not in self._lines, f"the broker ended: {self.log}"
 

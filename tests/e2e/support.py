@@ -1,11 +1,14 @@
 """A whole broker behind real sockets, and clients other people wrote."""
 
 import asyncio
+import base64
 import contextlib
 import itertools
 import logging
 import socket
 import threading
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
@@ -15,6 +18,7 @@ import stomp
 from stomp.utils import Frame
 
 from delosmq.composition import Accounts, ComposedBroker, HttpBind
+from delosmq.engine.events import EngineEvents
 from delosmq.model.settings import BrokerSettings
 from delosmq.security.passwords import SALT_BYTES, hash_password
 from delosmq.storage.port import ServedStore
@@ -43,10 +47,12 @@ class RunningBroker:
         open_store: called on that thread, before the loop serves anybody.
     """
 
-    def __init__(self, settings: BrokerSettings, open_store: Callable[[], ServedStore], *users: User) -> None:
+    def __init__(
+        self, settings: BrokerSettings, open_store: Callable[[], ServedStore], events: EngineEvents | None = None
+    ) -> None:
         self._settings = settings
         self._open_store = open_store
-        self._users = users or (ADMIN, GUEST)
+        self._events = events
         self._started = threading.Event()
         self._ended = threading.Event()
         self._error: BaseException | None = None
@@ -81,17 +87,16 @@ class RunningBroker:
         assert self.composed is not None
         return self.composed.http_url
 
-    def on_loop(self, work: Callable[[ComposedBroker], Any]) -> Any:
-        """Calls ``work`` where the broker's state may be touched."""
-
-        async def run() -> Any:
-            assert self.composed is not None
-            result = work(self.composed)
-            self.composed.changed()
-            return result
-
-        assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(PATIENCE_S)
+    def get(self, path: str) -> tuple[int, str]:
+        """GET over HTTP: status and body."""
+        login = base64.b64encode(f"{ADMIN.name}:{ADMIN.password}".encode()).decode()
+        request = urllib.request.Request(self.http_url + path, headers={"Authorization": f"Basic {login}"})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
 
     def wait_ended(self) -> BaseException | None:
         """Waits until the broker has stopped by itself; gives its reason."""
@@ -113,12 +118,17 @@ class RunningBroker:
         self._stop = asyncio.Event()
         salt = bytes(SALT_BYTES)
         accounts = Accounts(
-            {user.name: hash_password(user.password, salt) for user in self._users},
-            {user.name: user.roles for user in self._users},
+            {user.name: hash_password(user.password, salt) for user in (ADMIN, GUEST)},
+            {user.name: user.roles for user in (ADMIN, GUEST)},
         )
         store = self._open_store()
         composed = ComposedBroker(
-            self._settings, accounts, store, http=HttpBind(HOST, 0), logger=logging.getLogger("delosmq.e2e")
+            self._settings,
+            accounts,
+            store,
+            http=HttpBind(HOST, 0),
+            logger=logging.getLogger("delosmq.e2e"),
+            events=self._events,
         )
         try:
             composed.recover()

@@ -1,14 +1,18 @@
 """Order, credit, acknowledgement, redelivery, dead letters, limits."""
 
+from dataclasses import replace
+
 import pytest
 
 from delosmq.engine.address import SpaceWaiter
-from delosmq.engine.credit import ByteCredit, MessageCredit
+from delosmq.engine.broker import Broker
+from delosmq.engine.credit import ByteCredit, MessageCredit, OpenCredit
+from delosmq.engine.events import EngineEvents
 from delosmq.engine.outcome import BLOCKED, DROPPED, NO_ROUTE, ROUTED
 from delosmq.model.errors import LimitError, MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.settings import AddressFullPolicy, QueueSettings
-from tests.engine.support import Bench, Collector, anycast
+from delosmq.model.settings import AddressFullPolicy, JournalSettings, QueueSettings
+from tests.engine.support import Bench, Collector, CountingRandom, RecordingStore, anycast
 
 
 class Waiter(SpaceWaiter):
@@ -190,8 +194,6 @@ def test_memory_counts_a_message_once_whatever_the_number_of_its_queues():
     for name in ("m1", "m2"):
         assert bench.broker.used_bytes == charge
         port = Collector()
-        from delosmq.engine.credit import OpenCredit
-
         consumer = bench.broker.subscribe("a", port, OpenCredit(), queue_name=name)
         bench.run()
         bench.broker.acknowledge(consumer, port.slots[0].sequence)
@@ -319,3 +321,51 @@ def test_ids_are_never_given_out_twice():
     _, later = again.consume("q")
     again.run()
     assert later.slots[0].sequence > port.slots[0].sequence
+
+
+def test_many_dead_letters_at_once_are_pairs_of_their_own_in_the_journal():
+    bench = Bench(
+        queues=(anycast("q"), anycast("DLQ")),
+        settings={"#": {"dead_letter_address": "DLQ", "max_delivery_attempts": 1}},
+    )
+    consumer, _ = bench.consume("q")
+    bench.send("q", "A B C")
+    bench.run()
+    before = len(bench.store.batches)
+    bench.broker.close_consumer(consumer)
+    batches = bench.store.batches[before:]
+    assert [len(metas) for _, metas, _ in batches] == [2, 2, 2]
+    assert bench.restart().pending("DLQ") == "C B A"
+
+
+def test_without_room_for_the_copy_an_exhausted_message_stays_in_its_queue():
+    bench = Bench(
+        queues=(anycast("q"), anycast("DLQ")),
+        settings={"#": {"dead_letter_address": "DLQ", "max_delivery_attempts": 1}},
+    )
+    consumer, port = bench.consume("q")
+    bench.send("q", "A")
+    bench.run()
+    bench.broker.set_storage_low(True)
+    assert bench.broker.reject(consumer, port.slots[0].sequence)
+    assert (bench.pending("q"), bench.pending("DLQ")) == ("A", "")
+    bench.broker.set_storage_low(False)
+    bench.run()
+    assert bench.broker.reject(consumer, port.slots[1].sequence)
+    assert (bench.pending("q"), bench.pending("DLQ")) == ("", "A")
+
+
+def test_a_message_that_no_segment_can_hold_is_refused():
+    bench = Bench(queues=(anycast("q"),))
+    small = JournalSettings(directory="somewhere", file_size_bytes=64 * 1024)
+    bench.broker = Broker(
+        replace(bench.settings, journal=small),
+        RecordingStore(),
+        clock=bench.clock,
+        random=CountingRandom(),
+        events=EngineEvents(),
+    )
+    bench.broker.start()
+    with pytest.raises(LimitError, match="journal-file-size"):
+        bench.send("q", "x" * 30_000, durable=False)
+    assert bench.send("q", "x" * 20_000) == [ROUTED]

@@ -49,7 +49,7 @@ async def test_a_row_has_every_column(api: Api):
             "type": "order",
             "content_type": "text/plain",
             "user": "producer",
-            "protocol": "stomp/12",
+            "protocol": "STOMP",
             "properties": [("k:1", "v\n1")],
             "body_kind": "text",
         }
@@ -116,7 +116,7 @@ async def test_expiration_and_redelivery_are_shown(api: Api):
     api.broker.send(
         Message(
             "q",
-            "stomp/12",
+            "STOMP",
             b"",
             b"{}",
             body_kind=MAP_BODY,

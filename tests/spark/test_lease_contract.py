@@ -172,7 +172,7 @@ def test_a_group_that_is_gone_is_lost(client: LeaseClient):
         lambda: client.describe("g", 0, 1),
         lambda: bodies(client, 1, 0, 1),
     ):
-        with pytest.raises(LeaseLostError, match="DMQ8023: "):
+        with pytest.raises(LeaseLostError, match="DMQ8057: "):
             call()
 
 

@@ -135,7 +135,7 @@ def test_something_that_is_no_broker_is_said_so(fake: FakeBroker):
         thread = threading.Thread(target=serve)
         thread.start()
         client = client_at(f"127.0.0.1:{listener.getsockname()[1]}", fake, SteppedTime())
-        with pytest.raises(Exception, match=r"DMQ8030: .*is this a DelosMQ HTTP listener"):
+        with pytest.raises(Exception, match=r"DMQ8058: .*is this a DelosMQ HTTP listener"):
             client.queue("q")
         thread.join()
         client.close()

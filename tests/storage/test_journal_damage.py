@@ -107,7 +107,7 @@ def test_a_damaged_body_is_refused_when_it_is_read(bench: Bench) -> None:
     bench.damage(name, homes[1].offset + 5)
     bench.start()
     assert bench.store.read(bench.kept.homes[0]) == bytes(3000)
-    with pytest.raises(StorageError, match=rf"DMQ3010.*{name}: offset {homes[1].offset}: damaged body"):
+    with pytest.raises(StorageError, match=rf"DMQ3040.*{name}: offset {homes[1].offset}: damaged body"):
         bench.store.read(bench.kept.homes[1])
 
 

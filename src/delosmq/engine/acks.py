@@ -1,5 +1,7 @@
 """Acknowledging and returning what is in delivery. Each public call is one decision; the broker closes its batch."""
 
+from typing import Final
+
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.dead_letters import DeadLetters
 from delosmq.engine.dispatch import Dispatcher
@@ -12,6 +14,8 @@ from delosmq.engine.routing import Router
 from delosmq.engine.slots import Slot
 
 NONE_UNSEEN: frozenset[int] = frozenset()
+SLOTS_PER_BATCH: Final = 1_000
+"""At most so many references in one batch, which must fit into half of the smallest segment (64 KiB)."""
 
 
 class Acknowledgements:
@@ -53,10 +57,9 @@ class Acknowledgements:
         for slot in slots:
             queue.take_back(slot, consumer)
         queue.messages_acknowledged += len(slots)
-        if len(slots) == 1:
-            self._removals.remove_one(queue, slots[0], ACKNOWLEDGED)
-        else:
-            self._removals.remove(queue, slots, ACKNOWLEDGED)
+        for at in range(0, len(slots), SLOTS_PER_BATCH):
+            self._removals.remove(queue, slots[at : at + SLOTS_PER_BATCH], ACKNOWLEDGED)
+            self._log.close()
         self._dispatcher.mark(queue)
         return True
 
@@ -90,8 +93,11 @@ class Acknowledgements:
             queue.take_back(slot, consumer)
             if slot.sequence in unseen:
                 slot.delivery_count -= 1
-            elif self._dead_letters.exhausted(queue, slot):
+            elif self._dead_letters.exhausted(queue, slot) and not (slot.recorded and self._log.storage_low):
+                # Copy and original in one batch of their own: a batch with all copies might not fit into a segment.
+                self._log.close()
                 self._dead_letters.bury(queue, slot)
+                self._log.close()
                 continue
             elif slot.recorded:
                 counted.append(slot)
@@ -100,6 +106,10 @@ class Acknowledgements:
                 continue
             queue.pending.put_back(slot)
             self._events.message_redelivered(queue.name, slot)
+            if len(counted) >= SLOTS_PER_BATCH:
+                self.record_counts(queue, counted)
+                self._log.close()
+                counted = []
         self.record_counts(queue, counted)
         self._dispatcher.mark(queue)
 

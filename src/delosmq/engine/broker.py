@@ -1,5 +1,7 @@
 """The front of the engine: the commands sessions and management use. Each is one decision, closed as one batch."""
 
+from typing import Final
+
 from delosmq.engine.acks import NONE_UNSEEN, Acknowledgements
 from delosmq.engine.address import Address, SpaceWaiter
 from delosmq.engine.bindings import Bindings
@@ -28,13 +30,13 @@ from delosmq.model.wildcard import AddressSettingsTable
 
 Creation = tuple[str, str]
 
+RECORD_ROOM_BYTES: Final = 8 * 1024
+"""Kept free in the largest batch (half a segment) for what a record holds beside the encoded message."""
+MAX_MESSAGE_BYTES: Final = 1 << 31
+
 
 class Broker:
-    """One broker's state. All calls come from one thread.
-
-    Attributes:
-        storage_low: the store can take no more durable messages for now.
-    """
+    """One broker's state. All calls come from one thread."""
 
     def __init__(
         self, settings: BrokerSettings, store: Store, *, clock: Clock, random: Random, events: EngineEvents
@@ -42,7 +44,6 @@ class Broker:
         self.settings = settings
         self.clock = clock
         self.log = Log(store)
-        self.storage_low: bool = False
         self._store = store
         self._random = random
         self._events = events
@@ -82,6 +83,11 @@ class Broker:
         )
         self.state = EngineState(self._bindings, self._ids, self.leases)
         self._next_consumer_id: int = 1
+        journal = settings.journal
+        # Non-durable ones too: a lease stores what it holds.
+        self._largest_message_bytes: int = (
+            journal.file_size_bytes // 2 - RECORD_ROOM_BYTES if journal.directory else MAX_MESSAGE_BYTES
+        )
         self._blocked: list[Address] = []
 
     # -- life ----------------------------------------------------------------------------------------------------
@@ -148,9 +154,14 @@ class Broker:
             self._router.replace(queue, slot)
         self.log.close()
 
+    @property
+    def storage_low(self) -> bool:
+        """Whether the store can take no more durable messages for now."""
+        return self.log.storage_low
+
     def set_storage_low(self, low: bool) -> None:
         """The store is nearly full, or has room again."""
-        self.storage_low = low
+        self.log.storage_low = low
         if not low:
             self._memory.released = True
 
@@ -174,16 +185,22 @@ class Broker:
             ``log.position``.
 
         Raises:
-            LimitError: the address is full and its policy is FAIL.
+            LimitError: the address is full and its policy is FAIL, or the message is larger than the journal takes.
             NotFoundError: there is no such address or queue, and it may not be created.
             MisuseError: the address does not take this routing type.
         """
+        if message.encoded_size_bytes > self._largest_message_bytes:
+            raise LimitError(
+                "DMQ2203",
+                f"a message of {message.encoded_size_bytes} bytes to '{message.address}' is larger than the journal"
+                f" takes ({self._largest_message_bytes}); set a larger journal-file-size or send less at once",
+            )
         address = self.addresses.get(message.address)
         if address is None or queue_name or (routing == ANYCAST and not address.anycast):
             address = self._prepare_send(message.address, queue_name, routing)
         elif routing != ANY_ROUTING and routing not in address.routing_types:
             self._bindings.check_routing(address, routing)
-        if self._memory.is_full(address) or (self.storage_low and message.durable):
+        if self._memory.is_full(address) or (self.log.storage_low and message.durable):
             refused = self._refuse(address, message)
             if refused:
                 return refused

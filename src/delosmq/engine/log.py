@@ -116,6 +116,7 @@ class Log:
     Attributes:
         position: of the newest closed batch; what a reply depends on that read or changed durable state.
         synced: everything up to here survives a crash.
+        storage_low: the store can take no more messages for now; removals it still takes.
     """
 
     def __init__(self, store: Store) -> None:
@@ -123,6 +124,7 @@ class Log:
         self._open: Batch | None = None
         self.position: Position = Position(0)
         self.synced: Position = Position(0)
+        self.storage_low: bool = False
 
     @property
     def next_position(self) -> Position:

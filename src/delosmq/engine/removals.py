@@ -26,6 +26,9 @@ class Removals:
 
     def remove(self, queue: Queue, slots: list[Slot], reason: int) -> None:
         """Ends many references as one record."""
+        if len(slots) == 1:
+            self.remove_one(queue, slots[0], reason)
+            return
         recorded = [slot for slot in slots if slot.recorded]
         if recorded:
             self._log.record(encode_removed(queue.id, reason, recorded))

@@ -256,7 +256,7 @@ class LeaseStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailabl
         """A group of the same name may be another one by now, with other messages under the same lease numbers."""
         if self.client.stat(self.options.group_id).incarnation != incarnation:
             raise LeaseLostError(
-                "DMQ8023",
+                "DMQ8056",
                 f"group {self.options.group_id!r} was ended and made anew since the last run of this query: start with "
                 "a new checkpoint, or set failOnDataLoss to false",
             )

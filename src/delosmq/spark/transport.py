@@ -24,7 +24,7 @@ LONGEST_PAUSE_S = 2.0
 RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
 
 CONDITIONS: dict[str, tuple[type[BrokerError], str]] = {
-    "LEASE_LOST": (errors.LeaseLostError, "DMQ8023"),
+    "LEASE_LOST": (errors.LeaseLostError, "DMQ8057"),
     "FOREIGN_INCARNATION": (errors.ForeignIncarnationError, "DMQ8020"),
     "GROUP_BUSY": (errors.GroupBusyError, "DMQ8021"),
     "FENCED": (errors.FencedError, "DMQ8022"),
@@ -193,7 +193,7 @@ class Transport:
             )
         if status == 404:
             raise errors.QueueMissingError("DMQ8024", detail)
-        raise errors.AnswerError("DMQ8030", f"{self.server} answered {status} to {path}: {detail}")
+        raise errors.AnswerError("DMQ8058", f"{self.server} answered {status} to {path}: {detail}")
 
 
 def segment(name: str) -> str:
@@ -219,5 +219,5 @@ def _decode_object(answer: bytes, path: str) -> dict[str, Any]:
     except ValueError:
         decoded = None
     if not isinstance(decoded, dict):
-        raise errors.AnswerError("DMQ8030", f"the answer to {path} is no JSON object: is this a DelosMQ HTTP listener?")
+        raise errors.AnswerError("DMQ8058", f"the answer to {path} is no JSON object: is this a DelosMQ HTTP listener?")
     return decoded

@@ -23,7 +23,7 @@ class MemoryStore(ServedStore):
 
     def append(self, batch: Batch) -> None:
         if batch.position != self._last + 1:
-            raise InvariantError("DMQ3001", f"batch {batch.position} does not follow batch {self._last}")
+            raise InvariantError("DMQ3041", f"batch {batch.position} does not follow batch {self._last}")
         self._last = batch.position
 
     def flush(self) -> None:

@@ -103,7 +103,6 @@ def build_app(
     host: Host,
     version: str,
     logger: logging.Logger,
-    clock: Clock | None = None,
 ) -> HttpApi:
     """The HTTP API of a running broker."""
     return HttpApi(
@@ -112,7 +111,7 @@ def build_app(
         gate,
         access=access,
         conversions=conversions,
-        clock=clock if clock is not None else broker.clock,
+        clock=broker.clock,
         logger=logger,
         version=version,
     )

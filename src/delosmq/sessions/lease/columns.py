@@ -116,4 +116,4 @@ class Columns:
             return slot.delivery_count
         if name == "user":
             return message.user or None
-        return message.protocol
+        return message.protocol.partition("/")[0].upper()

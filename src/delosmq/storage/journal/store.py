@@ -249,7 +249,7 @@ class JournalStore(ServedStore):
         body = records.checked_body(content, segment.seed)
         if body is None or len(body) != home.size_bytes:
             raise StorageError(
-                "DMQ3010",
+                "DMQ3040",
                 f"{self._files.path(segment.name)}: offset {home.offset}: damaged body of {home.size_bytes} bytes; "
                 "restore the journal directory from a backup",
             )
