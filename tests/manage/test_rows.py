@@ -116,7 +116,7 @@ async def test_expiration_and_redelivery_are_shown(api: Api):
     api.broker.send(
         Message(
             "q",
-            "STOMP",
+            "stomp/12",
             b"",
             b"{}",
             body_kind=MAP_BODY,

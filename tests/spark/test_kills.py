@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -169,7 +170,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     broker.stop()
 
 
-def test_random_kills_of_every_part_lose_and_double_nothing(scene: Scene):
+def test_random_kills_of_every_part_lose_and_double_nothing(scene: Scene, spark: Any):
     chance = random.Random(20260301)
     for kind in [kind for kind in KINDS for _ in range(KILLS)] if KILLS else SHORT_FORM:
         calls = chance.randint(1, 12)
@@ -185,6 +186,8 @@ def test_random_kills_of_every_part_lose_and_double_nothing(scene: Scene):
         assert (code == 0) == (kind == "executor"), (kind, (scene.to.parent / "output").read_text()[-3000:])
         scene.publish()
     scene.check()
+    rows = spark.read.parquet(str(scene.to)).orderBy("sequence").select("body").collect()
+    assert [bytes(row["body"]) for row in rows] == scene.published
 
 
 def test_killed_when_a_lease_is_made_but_not_in_sparks_offset_log(scene: Scene):
