@@ -16,6 +16,7 @@ from tests.chaos.clients import END, LeaseReader, Memory, Worker, consume, numbe
 KILLS = int(os.environ.get("DELOSMQ_KILLS", "3"))
 SEED = int(os.environ.get("DELOSMQ_SEED", "1"))
 SEGMENTS_PER_LIFE = 3
+MOST_RECEIPTS = 2_000
 
 
 @pytest.fixture
@@ -31,7 +32,9 @@ def one_life(broker: BrokerProcess, memory: Memory, random: Random, life: int) -
     before = broker.segments()
     workers = start_consumers(broker, memory, random, life)
     workers += [Worker(memory, lambda: produce(memory, broker.stomp_port)) for _ in range(2)]
+    limit = memory.receipts + MOST_RECEIPTS
     while recycled(before, broker.segments()) < SEGMENTS_PER_LIFE:
+        assert memory.receipts < limit, f"journal files are not recycled: {before} {broker.segments()}"
         wait_for_receipts(broker, memory, 25)
     wait_for_receipts(broker, memory, random.randrange(1, 300))
     broker.kill()

@@ -28,7 +28,7 @@ from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
 
 NODE = bytes(range(16))
-JOURNAL = JournalSettings(file_size_bytes=64 * 1024, spare_files=2)
+JOURNAL = JournalSettings("journal", file_size_bytes=64 * 1024, spare_files=2)
 SETTINGS = BrokerSettings(
     journal=JOURNAL,
     queues=(

@@ -72,7 +72,7 @@ def test_flushing_again_reports_nothing_again(store: ServedStore) -> None:
 def test_positions_have_no_gaps(store: ServedStore) -> None:
     store.attach(Listener(), State())
     store.recover(Kept())
-    with pytest.raises(InvariantError, match="DMQ30(01|41)"):
+    with pytest.raises(InvariantError, match=r"DMQ30(01|41)"):
         store.append(note(2))
 
 
