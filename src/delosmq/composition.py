@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import secrets
+import socket
 import time
 import uuid
 from contextlib import suppress
@@ -152,6 +153,7 @@ class ComposedBroker(Host):
         self.failure: BaseException | None = None
         self._events = GateEvents(self.broker, self.gate)
         self._http_bind = http
+        self._http_socket: socket.socket | None = None
         self._http: HttpServer | None = None
         self._ticker: Ticker | None = None
         self._server: Server | None = None
@@ -191,6 +193,9 @@ class ComposedBroker(Host):
         parts = ServerParts(loop, services, self._ticker, protocols=protocols(), log=self.logger)
         self._server = Server(parts)
         self._server.bind(self.settings.acceptors)
+        if self._http_bind is not None:
+            # Before the first client is served: a port in use must stop the start, not a running broker.
+            self._http_socket = bind(self._http_bind.host, self._http_bind.port, "the HTTP interface")
         self._ticker.start()
         await self._server.start()
         self._lease_timer = loop.call_later(LEASE_CHECK_EVERY_S, self._on_lease_timer)
@@ -205,34 +210,24 @@ class ComposedBroker(Host):
             )
 
     async def start_http(self) -> None:
-        """Serves HTTP, if it is wanted. Its libraries are loaded here, so that clients are served before.
-
-        Raises:
-            LimitError: the port can't be had.
-        """
-        if self._http_bind is None:
+        """Serves HTTP, if it is wanted. Its libraries are loaded here, so that clients are served before."""
+        if self._http_socket is None:
             return
-        bound = bind(self._http_bind.host, self._http_bind.port, "the HTTP interface")
-        try:
-            await asyncio.to_thread(_load_http)
-            from delosmq.manage.http.app import build_app
-            from delosmq.manage.http.server import HttpServer
+        await asyncio.to_thread(_load_http)
+        from delosmq.manage.http.app import build_app
+        from delosmq.manage.http.server import HttpServer
 
-            app = build_app(
-                self.broker,
-                self.gate,
-                self.access,
-                conversions=conversions(),
-                host=self,
-                version=_version(),
-                logger=self.logger,
-            )
-            http = HttpServer(app, bound)
-            await http.start()
-        except BaseException:
-            bound.close()
-            raise
-        self._http = http
+        app = build_app(
+            self.broker,
+            self.gate,
+            self.access,
+            conversions=conversions(),
+            host=self,
+            version=_version(),
+            logger=self.logger,
+        )
+        self._http = HttpServer(app, self._http_socket)
+        await self._http.start()
         self.logger.info("DMQ6011: the HTTP interface listens on %s", self.http_url)
 
     @property
@@ -293,6 +288,8 @@ class ComposedBroker(Host):
             self._lease_timer.cancel()
         if self._http is not None:
             await self._http.stop(drain_s)
+        elif self._http_socket is not None:
+            self._http_socket.close()
         if self._server is not None:
             reason = PeerError("DMQ6008", "the broker is stopping; connect again later or to another broker")
             await self._server.drain(reason, drain_s)

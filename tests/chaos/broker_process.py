@@ -118,8 +118,11 @@ class BrokerProcess:
         """File -> number of the segment it holds or is prepared for."""
         found = {}
         for path in sorted((self.directory / "data" / "journal").glob("*.dmq")):
-            with path.open("rb") as file:
-                header = file.read(SEGMENT_NUMBER.size)
+            try:
+                with path.open("rb") as file:
+                    header = file.read(SEGMENT_NUMBER.size)
+            except FileNotFoundError:
+                continue  # removed since it was listed
             if len(header) == SEGMENT_NUMBER.size:
                 found[path.name] = int(SEGMENT_NUMBER.unpack(header)[0])
         return found

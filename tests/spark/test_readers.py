@@ -21,6 +21,9 @@ from delosmq.spark.source import (
 from pyspark_delosmq import DefaultSource
 from tests.spark.fake_broker import FakeBroker
 
+# No JVM is started, but pyspark has to be there.
+pytestmark = pytest.mark.spark
+
 
 @pytest.fixture
 def readers(fake: FakeBroker) -> Iterator[Any]:

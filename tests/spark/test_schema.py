@@ -17,12 +17,14 @@ def one_row(names: tuple[str, ...]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+@pytest.mark.spark
 def test_the_arrow_schema_is_what_spark_makes_of_the_spark_schema():
     from pyspark.sql.pandas.types import to_arrow_schema
 
     assert arrow_schema(ALL).equals(to_arrow_schema(spark_schema(ALL), timezone="UTC"), check_metadata=True)
 
 
+@pytest.mark.spark
 def test_the_names_and_types_are_final():
     assert spark_schema(ALL).simpleString() == (
         "struct<body:binary,message_id:string,address:string,queue:string,sequence:bigint,priority:int,durable:boolean,"
