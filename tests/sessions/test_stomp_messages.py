@@ -304,9 +304,9 @@ def in_delivery(headers: tuple[str, ...], window_bytes: int = 10_240) -> int:
 
 
 def test_a_client_subscription_has_a_window_of_bytes() -> None:
-    # 1,035 bytes each: 512 of overhead, 500 of body, 23 of head. Ten would make 10,350.
-    assert in_delivery(("ack:client",)) == 10
-    assert in_delivery(("ack:client", "consumer-window-size:2000")) == 2
+    # 523 bytes each: 500 of body, 23 of head. Twenty make 10,460.
+    assert in_delivery(("ack:client",)) == 20
+    assert in_delivery(("ack:client", "consumer-window-size:2000")) == 4
 
 
 @pytest.mark.parametrize("window", ["0", "1"])

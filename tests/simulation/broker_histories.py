@@ -141,10 +141,10 @@ def _drain(world: World, history: History) -> None:
     found = {(number, queue.removeprefix("dead:")) for number, queue in got}
     archived = {(number, "orders.archive") for number in oracle.archived}
     assert due <= found | archived, f"lost: {sorted(due - found - archived)[:5]}"
-    _check_segments_are_freed(world, next(reader for reader in readers if reader.queue == "jobs"))
+    check_segments_are_freed(world, next(reader for reader in readers if reader.queue == "jobs"))
 
 
-def _check_segments_are_freed(world: World, reader: Reader) -> None:
+def check_segments_are_freed(world: World, reader: Reader) -> None:
     """Segments are given back when one is begun: two more, and what is alive fits in them."""
     for _ in range(40):
         world.send("jobs", size_bytes=5000)

@@ -5,13 +5,16 @@
 
 import logging
 import os
+from random import Random
 
 import pytest
 
 from delosmq.model.errors import InvariantError, StorageError
 from delosmq.storage.journal.store import JournalStore
-from tests.simulation.broker_histories import History, run_history
+from tests.simulation.broker_histories import History, check_segments_are_freed, run_history
 from tests.simulation.broker_mutants import LosesABatch, SplitsDecisions
+from tests.simulation.broker_world import Oracle, World
+from tests.simulation.disk import SimDisk
 from tests.simulation.mutants import OpensTheGateEarly, RecyclesEarly
 
 HISTORIES = int(os.environ.get("DELOSMQ_HISTORIES", "60"))
@@ -65,3 +68,23 @@ def caught_after(*, kind: type[JournalStore] = JournalStore, early: bool = False
         except (AssertionError, StorageError, InvariantError):
             return seed + 1
     return PATIENCE + 1
+
+
+def test_a_queue_deleted_just_before_a_crash_leaves_no_segment_behind() -> None:
+    random = Random(1)
+    oracle = Oracle()
+    world = World(random, SimDisk(random), oracle, expected={})
+    for _ in range(60):
+        world.send("prices", size_bytes=3000)
+    world.broker.update_queue("prices", ring_size=-1, max_consumers=None)
+    for _ in range(60):
+        world.send("prices", size_bytes=3000)
+        world.rest_a_while()
+    # The decision is on the disk, the purge that follows in slices is not.
+    world.broker.delete_queue("prices")
+    world.store.flush()
+    world.syncer.run_all()
+    world.disk.process_crash()
+    again = World(random, world.disk, oracle, expected=world.store.snapshots)
+    assert not again.broker.queues["prices"].message_count
+    check_segments_are_freed(again, again.subscribe("jobs", 1000))
