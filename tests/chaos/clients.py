@@ -41,7 +41,8 @@ class Memory:
     Attributes:
         sent: issued, whether or not a receipt came; confirmed: with a receipt.
         ack_issued, ack_confirmed: the same for acknowledgements of orders.work.
-        leases: lease -> rows as first fetched; archived: the newest lease whose acknowledgement was confirmed.
+        leases: lease -> rows as first fetched, ``leased`` of them in all; ``end_lease`` holds the last message.
+        archived: the newest lease whose acknowledgement was confirmed.
         wrong: sentences about broken promises.
     """
 
@@ -54,6 +55,8 @@ class Memory:
         self.ack_issued: set[int] = set()
         self.ack_confirmed: set[int] = set()
         self.leases: dict[int, list[dict[str, Any]]] = {}
+        self.leased = 0
+        self.end_lease = 0
         self.refetched = 0
         self.archived = 0
         self.incarnation: str | None = None
@@ -78,18 +81,29 @@ class Memory:
             self.changed.wait_for(self._consumers_are_close, 1.0)
 
     def _consumers_are_close(self) -> bool:
-        leased = sum(len(rows) for rows in self.leases.values())
         confirmed = len(self.confirmed)
-        return confirmed - len(self.ack_issued) < BACKLOG and confirmed - leased < BACKLOG
+        return confirmed - len(self.ack_issued) < BACKLOG and confirmed - self.leased < BACKLOG
 
     def wait(self, what: Callable[[], bool]) -> bool:
         with self.changed:
             return self.changed.wait_for(lambda: bool(self.wrong) or what(), PATIENCE_S)
 
     def end_is_archived(self) -> bool:
-        return any(
-            number_of(row["body"]) == END for k, rows in self.leases.items() if k <= self.archived for row in rows
-        )
+        return 0 < self.end_lease <= self.archived
+
+    def learn_lease(self, lease: int, rows: list[dict[str, Any]]) -> None:
+        """What a lease holds, for the first time or once more."""
+        with self.changed:
+            known = self.leases.get(lease)
+            if known is None:
+                self.leases[lease] = rows
+                self.leased += len(rows)
+                if any(number_of(row["body"]) == END for row in rows):
+                    self.end_lease = lease
+            else:
+                self.refetched += 1
+                assert known == rows, f"lease {lease} has changed"
+            self.changed.notify_all()
 
 
 class StompPeer:
@@ -267,10 +281,7 @@ class LeaseReader:
     def _fetch(self, lease: int) -> list[dict[str, Any]]:
         content = self._request("GET", f"{lease}/rows?lo=0&hi=1000000&headers=true", None)
         rows: list[dict[str, Any]] = pyarrow.ipc.open_stream(io.BytesIO(content)).read_all().to_pylist()
-        known = self._memory.leases.setdefault(lease, rows)
-        if known is not rows:
-            self._memory.refetched += 1
-        assert known == rows, f"lease {lease} has changed"
+        self._memory.learn_lease(lease, rows)
         return rows
 
     def _call(self, method: str, path: str, value: dict[str, Any]) -> dict[str, Any]:

@@ -121,6 +121,7 @@ class Broker:
         replay.finish(self._store)
         self._ids.reserve()
         self.log.close()
+        replay.purge_dropped(self.log)
         for address in self.settings.addresses:
             self._bindings.create_address(address.name, set(address.routing_types))
         for settings in self.settings.queues:

@@ -1,6 +1,6 @@
 """Letting go of messages: the one place where a reference ends, live and in replay."""
 
-from delosmq.engine.log import NO_BODY, Log
+from delosmq.engine.log import NO_BODY, Batch, Log
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import encode_removed, encode_removed_one
@@ -21,7 +21,7 @@ class Removals:
             batch = self._log.batch()
             batch.metas.append(encode_removed_one(queue.id, reason, slot))
             batch.bodies.append(NO_BODY)
-            self._note_for_store(slot)
+            _note_for_store(slot, batch)
         self.forget(queue, slot)
 
     def remove(self, queue: Queue, slots: list[Slot], reason: int) -> None:
@@ -32,8 +32,9 @@ class Removals:
         recorded = [slot for slot in slots if slot.recorded]
         if recorded:
             self._log.record(encode_removed(queue.id, reason, recorded))
+            batch = self._log.batch()
             for slot in recorded:
-                self._note_for_store(slot)
+                _note_for_store(slot, batch)
         for slot in slots:
             self.forget(queue, slot)
 
@@ -44,14 +45,15 @@ class Removals:
         if message.references == 0:
             self._memory.release(queue.address, message)
 
-    def _note_for_store(self, slot: Slot) -> None:
-        message = slot.message
-        home = message.home
-        if home is None:
-            raise InvariantError("DMQ2001", f"message {message.message_id} is recorded but has no home in the store")
-        batch = self._log.batch()
-        batch.targets.append(home)
-        message.recorded_references -= 1
-        if message.recorded_references == 0:
-            batch.released.append(home)
-            message.home = None
+
+def _note_for_store(slot: Slot, batch: Batch) -> None:
+    """Tells the store which message a removal is about, and when it was the last one."""
+    message = slot.message
+    home = message.home
+    if home is None:
+        raise InvariantError("DMQ2001", f"message {message.message_id} is recorded but has no home in the store")
+    batch.targets.append(home)
+    message.recorded_references -= 1
+    if message.recorded_references == 0:
+        batch.released.append(home)
+        message.home = None

@@ -5,11 +5,12 @@ ordinary commands follow (ring trim, forgetting what leases acknowledged).
 """
 
 import json
+from typing import Final
 
 from delosmq.engine.bindings import Bindings, address_as_json, queue_as_json, queue_from_json
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.leases import Lease, LeaseGroup, Leases, pack_sequences, unpack_sequences
-from delosmq.engine.log import Replay, StateSource, Store
+from delosmq.engine.log import Log, Replay, StateSource, Store
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import (
@@ -17,6 +18,7 @@ from delosmq.engine.records import (
     COUNTED,
     IDS,
     LEASE,
+    PURGED,
     REFERRED,
     REMOVED,
     STORED,
@@ -27,6 +29,7 @@ from delosmq.engine.records import (
     decode_referenced,
     decode_removed,
     decode_stored,
+    encode_removed_one,
 )
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import StorageError
@@ -34,6 +37,8 @@ from delosmq.model.ids import Position, QueueId
 from delosmq.model.message import Home, Message
 
 Json = dict[str, object]
+
+PURGED_PER_BATCH: Final = 200
 
 
 def _int(value: object) -> int:
@@ -108,6 +113,8 @@ class EngineReplay(Replay):
         self._memory = memory
         self._state_position = Position(0)
         self._slots: dict[int, dict[int, Slot]] = {}
+        # Queues that are gone: what the crash left of their purge.
+        self._dropped: dict[int, dict[int, Slot]] = {}
         self._messages: dict[int, Message] = {}
         self._head_sizes: dict[int, int] = {}
         self._groups: dict[str, _GroupState] = {}
@@ -164,7 +171,7 @@ class EngineReplay(Replay):
             self._replay_stored(meta, home)
         elif kind == REMOVED:
             record = decode_removed(meta)
-            slots = self._slots.get(record.queue_id)
+            slots = self._slots.get(record.queue_id) or self._dropped.get(record.queue_id)
             if slots is not None:
                 for sequence in record.sequences:
                     slots.pop(sequence, None)
@@ -173,9 +180,8 @@ class EngineReplay(Replay):
         elif kind == REFERRED:
             queue_id, sequence = decode_referenced(meta)
             message = self._messages.get(sequence)
-            slots = self._slots.get(queue_id)
-            if message is not None and slots is not None:
-                slots[sequence] = Slot(message, True)
+            if message is not None:
+                self._slots_of(queue_id)[sequence] = Slot(message, True)
         elif position > self._state_position:
             self._replay_change(kind, meta)
 
@@ -186,9 +192,15 @@ class EngineReplay(Replay):
         self._messages[message.sequence] = message
         self._head_sizes[message.sequence] = record.head_size
         for queue_id in record.queue_ids:
-            slots = self._slots.get(queue_id)
-            if slots is not None and message.sequence not in slots:
+            slots = self._slots_of(queue_id)
+            if message.sequence not in slots:
                 slots[message.sequence] = Slot(message, True)
+
+    def _slots_of(self, queue_id: int) -> dict[int, Slot]:
+        slots = self._slots.get(queue_id)
+        if slots is None:
+            slots = self._dropped.setdefault(queue_id, {})
+        return slots
 
     def _replay_counted(self, meta: bytes) -> None:
         record = decode_counted(meta)
@@ -221,7 +233,7 @@ class EngineReplay(Replay):
             queue = self._bindings.by_id.get(queue_id)
             if queue is not None:
                 self._bindings.drop_queue(queue)
-                del self._slots[queue_id]
+                self._dropped[queue_id] = self._slots.pop(queue_id)
         elif "drop_address" in value:
             self._bindings.drop_address(str(value["drop_address"]))
 
@@ -265,8 +277,30 @@ class EngineReplay(Replay):
             if owner is not None:
                 self._rebuild_group(name, state, owner)
         self._slots = {}
+        for slots in self._dropped.values():
+            for slot in slots.values():
+                slot.message.recorded_references += 1
         self._messages = {}
         self._head_sizes = {}
+
+    def purge_dropped(self, log: Log) -> None:
+        """Ends the references of queues that are gone; without it their segments would never be free."""
+        for queue_id, slots in self._dropped.items():
+            for sequence in sorted(slots):
+                slot = slots[sequence]
+                message = slot.message
+                home = message.home
+                assert home is not None
+                log.record(encode_removed_one(queue_id, PURGED, slot))
+                batch = log.batch()
+                batch.targets.append(home)
+                message.recorded_references -= 1
+                if message.recorded_references == 0:
+                    batch.released.append(home)
+                if len(batch.metas) >= PURGED_PER_BATCH:
+                    log.close()
+        self._dropped = {}
+        log.close()
 
     def _load(self, store: Store, message: Message) -> None:
         home = message.home

@@ -12,6 +12,7 @@ from delosmq.engine.slots import Slot
 from delosmq.model.errors import InvariantError
 from delosmq.model.ids import MessageId
 from delosmq.model.message import Home, Message
+from delosmq.model.settings import UNLIMITED
 
 
 class Router:
@@ -44,14 +45,20 @@ class Router:
         self._memory.charge(address, message)
         # All of them before the first add: a ring may push the message itself out again while others still get it.
         message.references = len(queues)
-        if message.durable:
+        durable = message.durable
+        if durable:
             self._record(message, queues)
         for queue in queues:
-            queue.add(Slot(message, message.durable and queue.settings.durable))
-            pushed_out = queue.ring.pushed_out(queue.pending)
-            if pushed_out is not None:
-                self.replace(queue, pushed_out)
-            self._dispatcher.mark(queue)
+            pending = queue.pending
+            queue.add(Slot(message, durable and queue.settings.durable))
+            ring = queue.ring
+            # What `Ring.pushed_out` and `Dispatcher.mark` ask first, asked here: nearly always there is nothing to do.
+            if ring.size != UNLIMITED:
+                pushed_out = ring.pushed_out(pending)
+                if pushed_out is not None:
+                    self.replace(queue, pushed_out)
+            if not queue.ready:
+                self._dispatcher.mark(queue)
 
     def replace(self, queue: Queue, slot: Slot) -> None:
         """A ring pushes a pending message out: an acknowledgement with a reason of its own, never a dead letter."""
@@ -65,9 +72,9 @@ class Router:
         self._events.message_replaced(queue.name, slot)
 
     def _record(self, message: Message, queues: list[Queue]) -> None:
-        durable = [queue.id for queue in queues if queue.settings.durable]
+        durable = [int(queue.id) for queue in queues if queue.settings.durable]
         if durable:
-            self.store(message, [int(queue_id) for queue_id in durable])
+            self.store(message, durable)
 
     def store_reference(self, message: Message, queue_id: int) -> None:
         """Records that one more queue keeps a message which is stored already."""

@@ -29,7 +29,7 @@ from delosmq.sessions.stomp.permissions import Permissions
 from delosmq.sessions.stomp.refusals import header_missing
 from delosmq.wire.stomp.conversion import DESTINATION, DESTINATION_TYPE, PROTOCOL_TAGS
 from delosmq.wire.stomp.encoder import escape, relay_head
-from delosmq.wire.stomp.frames import Frame
+from delosmq.wire.stomp.frames import NO_PATTERN, Frame
 
 # Headers of a SEND that concern the way to the broker, that it keeps in fields of its own, or that a MESSAGE gets from
 # the broker alone.
@@ -50,6 +50,21 @@ NOT_RELAYED: Final = frozenset(
     )
 )
 _TARGETS_LIMIT: Final = 1_000
+
+
+class Reading:
+    """What the headers of a SEND mean, receipt aside.
+
+    Attributes:
+        head: the header lines that travel on.
+    """
+
+    def __init__(self, target: Target, head: bytes, *, body_kind: int, priority: int, durable: bool) -> None:
+        self.target = target
+        self.head = head
+        self.body_kind = body_kind
+        self.priority = priority
+        self.durable = durable
 
 
 class Parked:
@@ -90,6 +105,10 @@ class Producer(SpaceWaiter):
         self._destinations = destinations
         self._version = version
         self._tag: str = PROTOCOL_TAGS[version]
+        self._user: str = ""
+        # The last SEND read, for all that follow with the same pattern.
+        self._reading: Reading | None = None
+        self._pattern: int = NO_PATTERN
         self._permissions: Permissions | None = None
         self._targets: dict[str, Target] = {}
         self._parked: deque[Parked] = deque()
@@ -100,30 +119,30 @@ class Producer(SpaceWaiter):
     def permit(self, permissions: Permissions) -> None:
         """Names the user; before the first SEND."""
         self._permissions = permissions
+        self._user = permissions.user
 
     def send(self, frame: Frame, now: WallMs) -> None:
         """Handles a SEND."""
-        headers = frame.headers
-        target = self._target(headers)
-        refuse_unsupported(headers, UNSUPPORTED_IN_SEND, "SEND")
-        reply_to = headers.get("reply-to")
-        if reply_to is not None:
-            refuse_temporary("reply-to", reply_to)
-        if not target.create_checked:
-            self._check(target)
-        permissions = self._permissions
+        reading = self._reading
+        if reading is None or frame.pattern == NO_PATTERN or frame.pattern != self._pattern:
+            reading = self._read(frame)
+            self._reading = reading
+            self._pattern = frame.pattern
+        elif not reading.target.create_checked:
+            self._check(reading.target)
+        target = reading.target
         message = Message(
             target.address,
             self._tag,
-            relay_head(frame, self._version, NOT_RELAYED),
+            reading.head,
             frame.body,
-            body_kind=BYTES_BODY if "content-length" in headers else TEXT_BODY,
-            priority=read_priority(headers),
-            durable=read_flag(headers, "persistent", "SEND"),
+            body_kind=reading.body_kind,
+            priority=reading.priority,
+            durable=reading.durable,
             timestamp_ms=now,
-            user="" if permissions is None else permissions.user,
+            user=self._user,
         )
-        receipt = headers.get("receipt", "")
+        receipt = frame.headers.get("receipt", "")
         if self._parked:
             self._park(Parked(message, target, receipt))
         elif self._try_send(message, target):
@@ -132,6 +151,23 @@ class Producer(SpaceWaiter):
         else:
             self._park(Parked(message, target, receipt))
             self._wait(target)
+
+    def _read(self, frame: Frame) -> Reading:
+        headers = frame.headers
+        target = self._target(headers)
+        refuse_unsupported(headers, UNSUPPORTED_IN_SEND, "SEND")
+        reply_to = headers.get("reply-to")
+        if reply_to is not None:
+            refuse_temporary("reply-to", reply_to)
+        if not target.create_checked:
+            self._check(target)
+        return Reading(
+            target,
+            relay_head(frame, self._version, NOT_RELAYED),
+            body_kind=BYTES_BODY if "content-length" in headers else TEXT_BODY,
+            priority=read_priority(headers),
+            durable=read_flag(headers, "persistent", "SEND"),
+        )
 
     def changed_state(self) -> None:
         """A frame other than SEND changed or read durable state: replies depend on all that is recorded now."""
@@ -204,8 +240,9 @@ class Producer(SpaceWaiter):
         self.parked_bytes += entry.size_bytes
 
     def _write_receipt(self, receipt: str) -> None:
-        # Written out: one of the four frames of every confirmed message.
-        frame = f"RECEIPT\nreceipt-id:{escape(receipt, self._version)}\n\n\0"
+        # Written out: one of the four frames of every confirmed message. Letters and digits need no escapes.
+        receipt_id = receipt if receipt.isalnum() else escape(receipt, self._version)
+        frame = f"RECEIPT\nreceipt-id:{receipt_id}\n\n\0"
         self._outbox.reply(self.position, frame.encode())
 
     def _target(self, headers: dict[str, str]) -> Target:

@@ -105,6 +105,8 @@ class StompSession(Session):
         self._host = host
         self._peer = peer
         self._acceptor = acceptor
+        self._parked_limit: int = acceptor.parked_limit_bytes
+        self._outbox_limit: int = acceptor.outbox_limit_bytes
         self._services = services
         self._broker = broker
         self._decoder: StompDecoder = StompDecoder(limits_of(acceptor))
@@ -477,13 +479,12 @@ class StompSession(Session):
     def _update_reading(self) -> bool:
         if self.state != CONNECTED:
             return self.reading
-        limit = self._acceptor.parked_limit_bytes
         parked = self._producer.parked_bytes
         replies = self.outbox.reply_bytes
         if self.reading:
-            self.reading = parked < limit and replies < self._acceptor.outbox_limit_bytes
+            self.reading = parked < self._parked_limit and replies < self._outbox_limit
         else:
-            self.reading = parked * 2 <= limit and replies * 2 <= self._acceptor.outbox_limit_bytes
+            self.reading = parked * 2 <= self._parked_limit and replies * 2 <= self._outbox_limit
         return self.reading
 
     def fail_soon(self, error: BrokerError, receipt: str) -> None:

@@ -153,21 +153,22 @@ def collect_accounts(batch: Batch) -> dict[int, int]:
     """Segment -> messages of it released by ``batch``; 0 for segments of which it only removes references."""
     accounts: dict[int, int] = {}
     for home in batch.targets:
-        if home.segment:
-            accounts[home.segment] = 0
+        accounts[home.segment] = 0
     for home in batch.released:
-        if home.segment:
-            accounts[home.segment] = accounts.get(home.segment, 0) + 1
+        segment = home.segment
+        accounts[segment] = accounts.get(segment, 0) + 1
+    # Homes that no store has filled.
+    accounts.pop(0, None)
     return accounts
 
 
 def frame_batch(batch: Batch, kind: int, offset: int, *, synced: int, mark: int, seed: int) -> Frame:
     """The bytes of ``batch`` at ``offset``. Touches no home."""
-    accounts = collect_accounts(batch) if batch.targets or batch.released else {}
-    packed = pack_accounts(accounts) if accounts else NO_ACCOUNTS
     count = len(batch.metas)
     if count == 1:
-        return _frame_one(batch, kind, offset, synced=synced, mark=mark, seed=seed, accounts=accounts, packed=packed)
+        return _frame_one(batch, kind, offset, synced=synced, mark=mark, seed=seed)
+    accounts = collect_accounts(batch) if batch.targets or batch.released else {}
+    packed = pack_accounts(accounts) if accounts else NO_ACCOUNTS
     rows: list[bytes] = []
     parts: list[bytes] = []
     at = offset + BLOCK_SIZE + len(packed)
@@ -195,37 +196,32 @@ def frame_batch(batch: Batch, kind: int, offset: int, *, synced: int, mark: int,
     return Frame(parts, at - offset, b"".join(rows), accounts)
 
 
-def _frame_one(
-    batch: Batch,
-    kind: int,
-    offset: int,
-    *,
-    synced: int,
-    mark: int,
-    seed: int,
-    accounts: dict[int, int],
-    packed: bytes,
-) -> Frame:
+def _frame_one(batch: Batch, kind: int, offset: int, *, synced: int, mark: int, seed: int) -> Frame:
     """The same for one record, which is what nearly every batch has."""
+    position = batch.position
     meta = batch.metas[0]
     body = batch.bodies[0]
-    length = BLOCK_SIZE + LENGTHS_SIZE + len(packed) + len(meta)
+    meta_size = len(meta)
+    body_size = len(body)
     stored = len(batch.stored)
-    if body:
+    accounts = collect_accounts(batch) if batch.targets or batch.released else {}
+    packed = pack_accounts(accounts) if accounts else NO_ACCOUNTS
+    length = BLOCK_SIZE + LENGTHS_SIZE + len(packed) + meta_size
+    if body_size:
         length += CRC_SIZE
-        row = ROW.pack(batch.position, len(meta), len(body), offset + length) + meta
+        row = ROW.pack(position, meta_size, body_size, offset + length) + meta
         tail = meta + U32.pack(crc32c(body, seed))
-        length += len(body)
+        length += body_size
     else:
-        row = ROW.pack(batch.position, len(meta), 0, 0) + meta
+        row = ROW.pack(position, meta_size, 0, 0) + meta
         tail = meta
     if packed:
-        rest = BLOCK_REST.pack(length, batch.position, synced, 1, stored, len(accounts), kind)
-        rest += packed + LENGTHS.pack(len(meta), len(body)) + tail
+        rest = BLOCK_REST.pack(length, position, synced, 1, stored, len(accounts), kind)
+        rest += packed + LENGTHS.pack(meta_size, body_size) + tail
     else:
-        rest = BLOCK_REST_ONE.pack(length, batch.position, synced, 1, stored, 0, kind, len(meta), len(body)) + tail
+        rest = BLOCK_REST_ONE.pack(length, position, synced, 1, stored, 0, kind, meta_size, body_size) + tail
     front = BLOCK_START.pack(mark, crc32c(rest, seed)) + rest
-    return Frame([front, body] if body else [front], length, row, accounts)
+    return Frame([front, body] if body_size else [front], length, row, accounts)
 
 
 def pack_accounts(accounts: dict[int, int]) -> bytes:

@@ -72,9 +72,9 @@ class Spares:
             spare = self._name_spare()
             self._ordered[spare.name] = spare
             self._syncer.prepare(self._order_for(spare))
-        for name in self._unused:
+        for name in self._unused[self.wanted :]:
             self._syncer.remove(name)
-        self._unused.clear()
+        del self._unused[self.wanted :]
 
     def retry(self) -> None:
         """Tries again to make what could not be made."""

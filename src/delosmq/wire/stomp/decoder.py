@@ -29,6 +29,7 @@ from delosmq.model.errors import PeerError
 from delosmq.wire.stomp import refusals
 from delosmq.wire.stomp.encoder import unescape
 from delosmq.wire.stomp.frames import COMMANDS, CONNECTING, V10, V11, V12, WITH_BODY, Frame
+from delosmq.wire.stomp.pattern import Pattern
 
 # Most heads end within this many bytes; longer ones are searched in doubling steps, so that a head that ends in CR LF
 # never makes us search far into the frames behind it.
@@ -91,6 +92,9 @@ class StompDecoder:
         self._pending: Frame | None = None
         self._length: int = _NO_LENGTH
         self._body_rule: int = _BODY_ALLOWED
+        self._pattern: Pattern = Pattern()
+        # Heads longer than a line may be could hide one that is too long.
+        self._most_pattern_bytes: int = min(_WINDOW_BYTES, limits.max_header_line_bytes)
 
     @property
     def buffered_bytes(self) -> int:
@@ -172,13 +176,26 @@ class StompDecoder:
             end = self._find_head_end(buffer, start)
             if end < 0:
                 return None
-        try:
-            text = buffer[start:end].decode()
-        except UnicodeDecodeError:
-            return self._take_odd_head(start, end)
-        if "\r" in text or "\0" in text or buffer[end + 1] == _CR:
-            return self._take_odd_head(start, end)
-        frame = self._decode_head(text, end - start)
+        block = buffer[start:end]
+        odd = buffer[end + 1] == _CR
+        frame: Frame | None = None
+        pattern = self._pattern
+        short = end - start <= self._most_pattern_bytes
+        if short and not odd and pattern.version == self.version:
+            frame = pattern.match(block)
+        if frame is not None:
+            self._length = pattern.length
+            self._body_rule = _BODY_ALLOWED
+        else:
+            try:
+                text = block.decode()
+            except UnicodeDecodeError:
+                return self._take_odd_head(start, end)
+            if odd or "\r" in text or "\0" in text:
+                return self._take_odd_head(start, end)
+            frame = self._decode_head(text, block)
+            if short and frame.command == "SEND" and self.version != V10:
+                pattern.learn(frame, block, self.version, self._length)
         self._offset = end + 2
         self._searched = 0
         return frame
@@ -201,11 +218,12 @@ class StompDecoder:
             raise refusals.carriage_return(command, V11)
         if b"\r" in block and self.version == V12 and not connecting:
             raise refusals.carriage_return(command, V12)
+        block = block[:-1]
         try:
-            text = block[:-1].decode()
+            text = block.decode()
         except UnicodeDecodeError as error:
             raise refusals.not_utf8(command) from error
-        frame = self._decode_head(text, len(block) - 1)
+        frame = self._decode_head(text, block)
         self._offset = end + 1 + len(blank_line)
         self._searched = 0
         return frame
@@ -263,12 +281,12 @@ class StompDecoder:
             raise refusals.carriage_return(command, V11)
         return command
 
-    def _decode_head(self, text: str, size_bytes: int) -> Frame:
+    def _decode_head(self, text: str, block: bytes) -> Frame:
         """The frame without its body; what is known of the body goes to _length and _body_rule.
 
         Args:
             text: command line and header lines, without line end at the end; LF only.
-            size_bytes: of ``text`` in UTF-8.
+            block: ``text`` in UTF-8.
         """
         lines = text.split("\n")
         command = lines.pop(0)
@@ -276,8 +294,9 @@ class StompDecoder:
         if kind < 0:
             self._check_command(text[: _MAX_COMMAND_BYTES + 2].encode())
             kind = WITH_BODY
-        headers = self._split_headers(command, lines, size_bytes)
-        head = text[len(command) + 1 :].encode()
+        headers = self._split_headers(command, lines, len(block))
+        # A command with other characters than A to Z was refused, so its length in bytes is the same.
+        head = block[len(command) + 1 :]
         rules = self.version
         if kind == CONNECTING:
             told = "version" if command == "CONNECTED" else "accept-version"

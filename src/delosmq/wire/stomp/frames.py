@@ -10,6 +10,8 @@ WITH_BODY: Final = 0
 WITHOUT_BODY: Final = 1
 CONNECTING: Final = 2
 
+NO_PATTERN: Final = 0
+
 # Source: STOMP 1.2, "Body" and "Value Encoding". CONNECTING frames have no body and no escapes in any version.
 COMMANDS: Final[dict[str, int]] = {
     "SEND": WITH_BODY,
@@ -41,20 +43,24 @@ class Frame:
             command line and blank line. CR LF of the versions that have it is ``\n`` here, and what STOMP 1.0 trims
             is gone. Repeated headers are still in it.
         body: without the closing NUL.
+        pattern: frames of one decoder with the same number, other than `NO_PATTERN`, have equal headers but for the
+            value of ``receipt``, so whoever interprets headers may keep what it found.
     """
 
-    __slots__ = ("body", "command", "head", "headers")
+    __slots__ = ("body", "command", "head", "headers", "pattern")
 
     command: str
     headers: dict[str, str]
     head: bytes
     body: bytes
+    pattern: int
 
     def __init__(self, command: str, headers: dict[str, str], head: bytes = b"", body: bytes = b"") -> None:
         self.command = command
         self.headers = headers
         self.head = head
         self.body = body
+        self.pattern = NO_PATTERN
 
     def __repr__(self) -> str:
         # Names only: values may be credentials, and frames end up in logs.
