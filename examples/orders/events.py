@@ -38,7 +38,7 @@ def read_orders(path: Path) -> list[Order]:
     first_seen: dict[str, int] = {}
     wrong: list[str] = []
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"DMQ7101: can't read {path}: {error}; give a readable UTF-8 file with INPUT=file.jsonl"

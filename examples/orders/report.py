@@ -18,11 +18,13 @@ KINDS = ("published", "acknowledged", "dead")
 
 @dataclass(frozen=True)
 class Audit:
-    """Orders by what became of them; lost and doubled must be 0.
+    """Orders by what became of them; lost, doubled and strange must be 0.
 
     Attributes:
         lost: confirmed but not archived, or neither acknowledged nor dead-lettered.
         doubled: archived or acknowledged twice, or acknowledged and dead-lettered.
+        strange: archived, acknowledged or dead-lettered although nobody published them, or without a readable id. An
+            order whose confirmation was not seen is none: the traffic ends only when all are confirmed.
     """
 
     published: int
@@ -32,6 +34,12 @@ class Audit:
     archived: int
     lost: int
     doubled: int
+    strange: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether each order that was published, and nothing else, is there exactly once."""
+        return self.lost == 0 and self.doubled == 0 and self.strange == 0
 
 
 @dataclass(frozen=True)
@@ -112,10 +120,12 @@ def _audit(spark: Any, archived: Any, receipts: Path, redelivered: int) -> Audit
         | (f.col("dead") > 1)
         | ((f.col("acknowledged") > 0) & (f.col("dead") > 0))
     )
+    strange = (f.col("published") == 0) | f.col("order_id").isNull()
     figures = counts.agg(
         *(f.sum((f.col(kind) > 0).cast("long")).alias(kind) for kind in ("archived", *KINDS)),
         f.sum(lost.cast("long")).alias("lost"),
         f.sum(doubled.cast("long")).alias("doubled"),
+        f.sum(strange.cast("long")).alias("strange"),
     ).first()
     return Audit(
         published=figures["published"],
@@ -125,6 +135,7 @@ def _audit(spark: Any, archived: Any, receipts: Path, redelivered: int) -> Audit
         archived=figures["archived"],
         lost=figures["lost"],
         doubled=figures["doubled"],
+        strange=figures["strange"],
     )
 
 

@@ -23,6 +23,7 @@ from delosmq.model.settings import BrokerSettings
 from delosmq.security.access import AccessControl
 from delosmq.server.connection import ServerParts
 from delosmq.server.listener import Server, bind
+from delosmq.server.passwords import PasswordChecks
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.outbox import Gate
 from delosmq.sessions.protocol import Protocol, SessionServices
@@ -156,6 +157,7 @@ class ComposedBroker(Host):
         self._http_socket: socket.socket | None = None
         self._http: HttpServer | None = None
         self._ticker: Ticker | None = None
+        self._passwords: PasswordChecks | None = None
         self._server: Server | None = None
         self._lease_timer: asyncio.TimerHandle | None = None
         self._draining = False
@@ -172,6 +174,10 @@ class ComposedBroker(Host):
         position = self.broker.start()
         self.store.wait_synced(position, START_SYNC_TIMEOUT_S)
         self.gate.on_synced(position)
+        queues = self.broker.queues.values()
+        self.logger.info(
+            "DMQ6012: recovered %d messages in %d queues", sum(queue.message_count for queue in queues), len(queues)
+        )
 
     async def start(self) -> None:
         """Serves the protocols; the HTTP interface follows with `start_http`.
@@ -190,7 +196,8 @@ class ComposedBroker(Host):
             conversions=conversions(),
             server_name=f"DelosMQ/{_version()}",
         )
-        parts = ServerParts(loop, services, self._ticker, protocols=protocols(), log=self.logger)
+        passwords = self._passwords = PasswordChecks(loop)
+        parts = ServerParts(loop, services, self._ticker, passwords=passwords, protocols=protocols(), log=self.logger)
         self._server = Server(parts)
         self._server.bind(self.settings.acceptors)
         if self._http_bind is not None:
@@ -211,18 +218,19 @@ class ComposedBroker(Host):
 
     async def start_http(self) -> None:
         """Serves HTTP, if it is wanted. Its libraries are loaded here, so that clients are served before."""
-        if self._http_socket is None:
+        if self._http_socket is None or self._passwords is None:
             return
         await asyncio.to_thread(_load_http)
-        from delosmq.manage.http.app import build_app
+        from delosmq.manage.http.app import HttpApi
         from delosmq.manage.http.server import HttpServer
 
-        app = build_app(
+        app = HttpApi(
             self.broker,
+            self,
             self.gate,
-            self.access,
+            access=self.access,
+            passwords=self._passwords,
             conversions=conversions(),
-            host=self,
             version=_version(),
             logger=self.logger,
         )
@@ -266,13 +274,16 @@ class ComposedBroker(Host):
 
     def _on_fatal(self, error: BaseException) -> None:
         self.failure = error
+        self.broker.log.stop()
         self.logger.critical("DMQ6006: the broker can't go on and stops confirming: %s", error, exc_info=error)
         self.failed.set()
 
     def _on_lease_timer(self) -> None:
-        for group in self.broker.leases.end_overdue():
+        for group in self.broker.end_overdue_leases():
             self.logger.warning(
-                "DMQ6007: lease group '%s' was not heard of for 7 days; its messages are back in the queue", group
+                "DMQ6007: lease group '%s' was not heard of for 7 days and is released; its messages are back in the"
+                " queue, or gone with the subscription that was made for it",
+                group,
             )
         self.changed()
         self._lease_timer = asyncio.get_running_loop().call_later(LEASE_CHECK_EVERY_S, self._on_lease_timer)

@@ -25,24 +25,11 @@ from delosmq.model.settings import (
     QueueSettings,
     SecurityMatch,
 )
+from delosmq.security.access import PERMISSIONS
 from delosmq.security.passwords import SALT_BYTES, hash_password
 
 LOOPBACK: Final = "127.0.0.1"
 ROLE: Final = "amq"
-PERMISSIONS: Final = (
-    "send",
-    "consume",
-    "browse",
-    "createAddress",
-    "deleteAddress",
-    "createDurableQueue",
-    "deleteDurableQueue",
-    "createNonDurableQueue",
-    "deleteNonDurableQueue",
-    "manage",
-    "view",
-    "edit",
-)
 # Three of them lie ready from the start: 64 MiB each, as under `delosmq run`, would be much for a test.
 EMBEDDED_SEGMENT_BYTES: Final = 16 * MIB
 START_TIMEOUT_S: Final = 60.0

@@ -148,3 +148,26 @@ def test_mask_prints_the_stored_form() -> None:
     masked = call("mask", text="secret\n")
     assert masked.stdout.startswith("$argon2id$")
     assert json.dumps(masked.stdout).count("secret") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("--version",), 0, "0."),
+        (("queue", "sta"), 2, "No such command 'sta'"),
+        (("create",), 2, "Missing argument"),
+        (("spark", "archive", "--to", "somewhere"), 2, "DMQ7301: name either --queue or --topic"),
+    ],
+)
+def test_exit_codes_say_how_it_ended(arguments: tuple[str, ...], code: int, says: str) -> None:
+    ended = call(*arguments)
+    assert ended.returncode == code
+    assert says in ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_names_are_printed_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "of:tea:[red]").mkdir()
+    (tmp_path / "of:tea:[red]" / "file").touch()
+    refused = call("create", str(tmp_path / "of:tea:[red]"))
+    assert "of:tea:[red]" in refused.stderr

@@ -7,7 +7,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from delosmq.cli.create import create_command, mask_command
 from delosmq.config.bootstrap import WebBind
@@ -182,7 +181,7 @@ def printed(out: io.StringIO) -> str:
 
 def test_create_says_what_it_made_and_the_password_once(tmp_path: Path) -> None:
     out = io.StringIO()
-    create_command(tmp_path / "[b]roker", stomp_port=0, console=Console(file=out, width=40))
+    create_command(tmp_path / "[b]roker", stomp_port=0, file=out)
     password = next(line for line in printed(out).splitlines() if "password" in line).split()[1]
     assert verify_password(load_instance(tmp_path / "[b]roker").users["admin"], password)
     assert printed(out).count(password) == 1
@@ -191,13 +190,13 @@ def test_create_says_what_it_made_and_the_password_once(tmp_path: Path) -> None:
 
 def test_create_does_not_repeat_a_password_it_was_given(tmp_path: Path) -> None:
     out = io.StringIO()
-    create_command(tmp_path / "b", password="hunter2", console=Console(file=out))
+    create_command(tmp_path / "b", password="hunter2", file=out)
     assert "hunter2" not in printed(out)
 
 
 def test_mask_prints_what_users_properties_takes() -> None:
     out = io.StringIO()
-    mask_command("secret", console=Console(file=out, width=40))
+    mask_command("secret", file=out)
     assert verify_password(printed(out).strip(), "secret")
 
 

@@ -369,3 +369,68 @@ def test_a_message_that_no_segment_can_hold_is_refused():
     with pytest.raises(LimitError, match="journal-file-size"):
         bench.send("q", "x" * 30_000, durable=False)
     assert bench.send("q", "x" * 20_000) == [ROUTED]
+
+
+def test_there_are_no_more_addresses_and_queues_than_a_state_block_can_describe():
+    bench = Bench()
+    bench.settings = replace(bench.settings, journal=JournalSettings(directory="somewhere", file_size_bytes=64 * 1024))
+    bench.broker = Broker(
+        bench.settings, RecordingStore(), clock=bench.clock, random=CountingRandom(), events=EngineEvents()
+    )
+    bench.broker.start()
+    names = " ".join(f"jobs.{number}" for number in range(1000))
+    with pytest.raises(LimitError, match="as many as the broker can keep"):
+        _ = [bench.send(name, "A", routing=ANYCAST) for name in names.split()]
+    assert len(bench.broker.state.state()) < 64 * 1024 // 8
+    assert bench.send("jobs.0", "B", routing=ANYCAST) == [ROUTED]
+
+
+def test_an_auto_created_address_goes_with_its_last_subscription_and_is_never_recorded():
+    bench = Bench()
+    consumer, _ = bench.consume("reply.1", routing=MULTICAST)
+    bench.broker.close_consumer(consumer)
+    assert bench.broker.addresses == {}
+    bench.send("reply.2", "A")
+    assert "reply.2" not in bench.restart().broker.addresses
+
+
+def test_a_ring_size_set_at_run_time_survives_a_change_of_another_setting():
+    bench = Bench(queues=(anycast("q"),))
+    bench.broker.update_queue("q", ring_size=7, max_consumers=None)
+    bench.settings = Bench(queues=(anycast("q", max_consumers=3),)).settings
+    queue = bench.restart().broker.queues["q"]
+    assert (queue.ring_size, queue.max_consumers) == (7, 3)
+
+
+def test_a_message_that_fails_in_the_dead_letter_queue_stays_there():
+    bench = Bench(queues=(anycast("DLQ"),), settings={"#": {"dead_letter_address": "DLQ", "max_delivery_attempts": 1}})
+    consumer, port = bench.consume("DLQ")
+    bench.send("DLQ", "A")
+    bench.run()
+    assert bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.run()
+    assert [slot.delivery_count for slot in port.slots] == [2, 2]
+    assert port.slots[0] is port.slots[1]
+
+
+def test_a_blocked_send_leaves_no_half_decision_behind():
+    bench = Bench(settings={"#": {"address_full_policy": AddressFullPolicy.BLOCK, "max_size_messages": 0}})
+    assert bench.send("q", "A", routing=ANYCAST) == [BLOCKED]
+    assert "q" in bench.restart().broker.queues
+
+
+def test_a_failed_broker_records_nothing_more():
+    bench = Bench(queues=(anycast("q"),))
+    before = len(bench.store.batches)
+    bench.broker.log.stop()
+    bench.send("q", "A")
+    assert len(bench.store.batches) == before
+
+
+@pytest.mark.parametrize("name", ["news.#", "news.*", "#", "*.x"])
+def test_wildcards_in_names_are_refused_not_taken_literally(name: str):
+    bench = Bench()
+    with pytest.raises(MisuseError, match="wildcards in names are not supported yet"):
+        bench.consume(name, routing=MULTICAST)
+    with pytest.raises(MisuseError, match="wildcards in names are not supported yet"):
+        bench.send(name, "A", routing=ANYCAST)

@@ -13,7 +13,7 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.log import Batch, Replay, StateSource, Store, StoreEvents
 from delosmq.manage.control.host import Host, Reason
-from delosmq.manage.http.app import HttpApi, build_app
+from delosmq.manage.http.app import HttpApi
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import InvariantError
 from delosmq.model.ids import MonotonicNs, Position, WallMs
@@ -22,6 +22,7 @@ from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import BrokerSettings, QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.security.passwords import hash_password
+from delosmq.server.passwords import PasswordChecks
 from delosmq.sessions.outbox import Gate
 from delosmq.wire.stomp.conversion import StompConversion
 
@@ -155,12 +156,14 @@ class Api:
         self.access = AccessControl(dict.fromkeys(ROLES, STORED), dict(ROLES), SECURITY, cache_key=b"k" * 32)
         for user in ROLES:  # as if verified before: hashing takes its time
             self.access.finish(self.access.attempt(user, PASSWORD), True)
-        self.app: HttpApi = build_app(
+        self.passwords = PasswordChecks(asyncio.get_running_loop())
+        self.app = HttpApi(
             self.broker,
+            self.host,
             self.host.gate,
-            self.access,
+            access=self.access,
+            passwords=self.passwords,
             conversions=Conversions({"stomp": StompConversion()}),
-            host=self.host,
             version="9.9",
             logger=logging.getLogger("tests.http"),
         )
@@ -174,6 +177,7 @@ class Api:
     async def close(self) -> None:
         for client in (*self.clients.values(), self.anonymous):
             await client.aclose()
+        self.passwords.close()
 
     async def get(self, path: str, *, user: str = "admin") -> httpx.Response:
         return await self.clients[user].get(path)

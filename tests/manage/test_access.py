@@ -1,14 +1,16 @@
 """Who may call what: logins and permissions."""
 
+import asyncio
 import base64
 import logging
 import threading
 
 import pytest
 
-from delosmq.manage.http.logins import WAITING_LIMIT, BasicLogins
+from delosmq.manage.http.logins import BasicLogins
 from delosmq.manage.http.problems import ProblemError
 from delosmq.security.access import AccessControl
+from delosmq.server.passwords import AT_ONCE, WAITING_LIMIT, PasswordChecks
 from tests.manage.support import PASSWORD, STORED, Api, problem
 
 OPEN = {"queue": "q", "run": "r"}
@@ -83,6 +85,27 @@ async def test_view_edit_consume_and_browse_are_told_apart(api: Api, user: str, 
     assert response.status_code == status
 
 
+@pytest.mark.parametrize("path", ["/api/v1/queues/{}", "/api/v1/queues/{}/rows", "/api/v1/addresses/{}"])
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+async def test_what_is_not_there_looks_like_what_may_not_be_seen(api: Api, method: str, path: str):
+    if method == "PATCH" and path != "/api/v1/queues/{}":
+        method = "GET"
+    told = []
+    for name in ("secret.q", "secret.nothing"):
+        response = await api.clients["viewer"].request(
+            method, path.format(name), json={} if method == "PATCH" else None
+        )
+        assert problem(response) == (403, "DMQ1001", "NOT_PERMITTED")
+        told.append(response.json()["detail"].replace(name, "NAME"))
+    assert told[0] == told[1]
+
+
+async def test_who_may_see_a_queue_is_told_that_it_is_not_there(api: Api):
+    for user, path in (("viewer", "nothing"), ("browser", "nothing/rows"), ("reader", "nothing/rows")):
+        assert problem(await api.get(f"/api/v1/queues/{path}", user=user)) == (404, "DMQ6201", "NOT_FOUND")
+    assert problem(await api.get("/api/v1/queues/nothing", user="reader"))[0] == 403
+
+
 async def test_a_new_subscription_to_a_topic_needs_the_right_to_create_it(api: Api):
     wanted = {"topic": "orders", "run": "r"}
     response = await api.post("/api/v1/leases/new/open", wanted, user="reader")
@@ -131,7 +154,7 @@ async def test_a_password_is_hashed_once_and_not_on_the_loop():
         return password == PASSWORD
 
     access = AccessControl({"admin": STORED}, {"admin": frozenset({"amq"})}, (), cache_key=b"k" * 32)
-    logins = BasicLogins(access, verify=verify)
+    logins = BasicLogins(access, PasswordChecks(asyncio.get_running_loop(), verify=verify))
     for _ in range(3):
         assert (await logins.login(basic(PASSWORD))).roles == {"amq"}
     assert len(hashed) == 1
@@ -142,8 +165,6 @@ async def test_a_password_is_hashed_once_and_not_on_the_loop():
 
 
 async def test_a_flood_of_logins_is_turned_away_beyond_a_bound():
-    import asyncio
-
     release = threading.Event()
 
     def verify(stored: str, password: str) -> bool:
@@ -151,11 +172,12 @@ async def test_a_flood_of_logins_is_turned_away_beyond_a_bound():
         return True
 
     access = AccessControl({"admin": STORED}, {}, (), cache_key=b"k" * 32)
-    logins = BasicLogins(access, verify=verify)
-    waiting = [asyncio.create_task(logins.login(basic(f"p{i}"))) for i in range(WAITING_LIMIT)]
+    logins = BasicLogins(access, PasswordChecks(asyncio.get_running_loop(), verify=verify))
+    waiting = [asyncio.create_task(logins.login(basic(f"p{i}"))) for i in range(WAITING_LIMIT + AT_ONCE)]
     await asyncio.sleep(0)
     with pytest.raises(ProblemError) as refused:
         await logins.login(basic("one too many"))
     assert (refused.value.status, refused.value.code) == (503, "DMQ6303")
+    assert refused.value.response().headers["connection"] == "close"
     release.set()
-    assert len(await asyncio.gather(*waiting)) == WAITING_LIMIT
+    assert len(await asyncio.gather(*waiting)) == WAITING_LIMIT + AT_ONCE

@@ -247,6 +247,36 @@ async def test_stat_says_where_a_group_stands(api: Api):
     }
 
 
+async def test_stat_counts_as_a_call_of_the_run_and_the_list_does_not(api: Api):
+    api.send("q", "a")
+    epoch = (await api.open("g"))["epoch"]
+    await api.lease(0, epoch)
+    api.host.clock.now_ms += 40_000
+    assert succeeded(await api.get(f"{LEASES}/g/stat"))["contact_age_ms"] == 40_000
+    api.host.clock.now_ms += 40_000
+    listed = succeeded(await api.get(LEASES))["leases"]
+    assert listed[0]["contact_age_ms"] == 40_000
+    response = await api.post(f"{LEASES}/g/open", {"queue": "q", "run": "other"})
+    assert problem(response) == (409, "DMQ2403", "GROUP_BUSY")
+    assert "free in 20 s" in response.json()["detail"]
+
+
+async def test_release_waits_until_what_was_acknowledged_is_worked_off(api: Api):
+    count = 3 * ROWS_PER_SLICE
+    api.send("q", " ".join(str(i) for i in range(count + 1)))
+    epoch = (await api.open("g"))["epoch"]
+    await api.lease(0, epoch, max_rows=count, wait_ms=1000)
+    api.broker.leases.acknowledge("g", 1, epoch)
+    assert succeeded(await api.post(f"{LEASES}/g/release", {})) == {"released": 0}
+    assert api.broker.queues["q"].message_count == 1
+
+
+async def test_release_of_a_group_on_a_topic_ends_its_subscription(api: Api):
+    succeeded(await api.post(f"{LEASES}/sub/open", {"topic": "orders", "run": "r"}))
+    succeeded(await api.post(f"{LEASES}/sub/release", {}))
+    assert "sub" not in api.broker.queues
+
+
 async def test_stat_of_an_idle_group_and_of_none(api: Api):
     await api.open("g")
     assert succeeded(await api.get(f"{LEASES}/g/stat"))["oldest_age_ms"] == 0

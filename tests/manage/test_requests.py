@@ -95,7 +95,7 @@ async def test_a_store_that_does_not_confirm_is_not_waited_for_for_ever(api: Api
     monkeypatch.setattr(gating, "SYNC_TIMEOUT_S", 0.0)
     api.host.store.held = True
     assert problem(await api.post(QUEUES, {"name": "new"})) == (503, "DMQ6102", "STORAGE")
-    assert not api.host.gate.is_waited_for
+    assert not api.host.gate._waiters
 
 
 async def test_health_and_metrics_do_not_wait_for_the_disk(api: Api):

@@ -92,3 +92,16 @@ async def test_a_head_beyond_the_limit_is_refused(api: Api):
     writer.close()
     await asyncio.gather(writer.wait_closed(), return_exceptions=True)
     await server.stop()
+
+
+async def test_a_refused_login_keeps_no_connection(api: Api):
+    server, _ = await started(api)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"GET /api/v1/queues HTTP/1.1\r\nHost: x\r\n\r\n")
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 401")
+    assert b"connection: close" in answer.lower()
+    writer.close()
+    await writer.wait_closed()
+    await server.stop()

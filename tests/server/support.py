@@ -18,6 +18,7 @@ from delosmq.security.access import AccessControl
 from delosmq.security.passwords import hash_password
 from delosmq.server.connection import ServerParts
 from delosmq.server.listener import Listener, Server
+from delosmq.server.passwords import PasswordChecks
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.outbox import Gate
 from delosmq.sessions.protocol import SessionServices
@@ -86,7 +87,10 @@ class RunningServer:
         log = logging.Logger("delosmq.test")
         self.logged = Logged()
         log.addHandler(self.logged)
-        self.server = Server(ServerParts(loop, services, self.ticker, protocols=(StompProtocol(),), log=log))
+        self.passwords = PasswordChecks(loop)
+        self.server = Server(
+            ServerParts(loop, services, self.ticker, passwords=self.passwords, protocols=(StompProtocol(),), log=log)
+        )
 
     @property
     def listener(self) -> Listener:

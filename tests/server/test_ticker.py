@@ -58,7 +58,7 @@ async def test_a_receipt_leaves_when_the_store_reports_the_sync() -> None:
     async with running(store=store) as server:
         peer = await server.connect()
         peer.send_frame("SEND", "destination:/queue/a", "persistent:true", "receipt:held", body="x")
-        await server.until(lambda: server.gate.is_waited_for)
+        await server.until(lambda: bool(server.gate._holding))
         store.sync()
         assert (await peer.frame()).headers["receipt-id"] == "held"
         await peer.close()
@@ -90,7 +90,7 @@ async def test_after_a_failing_sync_nothing_is_confirmed_and_the_broker_is_told_
         reached = server
         peer = await server.connect()
         peer.send_frame("SEND", "destination:/queue/a", "persistent:true", "receipt:never", body="x")
-        await server.until(lambda: server.gate.is_waited_for)
+        await server.until(lambda: bool(server.gate._holding))
         store.failure = StorageError("DMQ3999", "the disk is gone")
         store.sync()
         await server.until(lambda: bool(server.fatal))

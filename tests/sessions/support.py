@@ -40,6 +40,7 @@ class Host(SessionHost):
         self.attempts: list[tuple[LoginAttempt, str]] = []
         self.wakes = 0
         self.reasons: list[BrokerError | None] = []
+        self.reports: list[BrokerError] = []
 
     def write_wanted(self) -> None:
         self.wanted += 1
@@ -49,6 +50,9 @@ class Host(SessionHost):
 
     def wake_soon(self) -> None:
         self.wakes += 1
+
+    def report(self, trouble: BrokerError) -> None:
+        self.reports.append(trouble)
 
     def finish(self, reason: BrokerError | None) -> None:
         self.reasons.append(reason)

@@ -2,8 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
+from delosmq.model.errors import StorageError
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
-from tests.sessions.support import ACCEPTOR, Client, StompBench
+from delosmq.sessions.stomp.session import CLOSED
+from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Client, StompBench
 
 ONE_MESSAGE = {"full.#": {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.BLOCK}}
 
@@ -202,3 +206,100 @@ def test_with_policy_drop_nobody_is() -> None:
     client.frame("SEND", "destination:/queue/a", "receipt:2", body="2")
     assert receipts(client) == "2"
     assert bench.queue("a").message_count == 1
+
+
+def test_a_producer_that_waits_for_space_may_be_silent() -> None:
+    bench = StompBench(address_settings=ONE_MESSAGE, acceptor=replace(ACCEPTOR, connection_ttl_ms=5_000))
+    waiting, leaving, idle = bench.connect(), bench.connect(), bench.connect()
+    for client in (waiting, leaving):
+        for number in (1, 2):
+            client.frame("SEND", "destination:/queue/full", f"receipt:{number}", body="x")
+    leaving.frame("DISCONNECT", "receipt:bye")
+    assert waiting.is_read()
+    bench.pass_time(60_000)
+    assert "DMQ5117" in str(idle.host.reason)
+    assert (waiting.host.reasons, leaving.host.reasons) == ([], [])
+    consumer = bench.connect()
+    consumer.frame("SUBSCRIBE", "id:s", "destination:/queue/full", "ack:auto")
+    assert receipts(waiting) == "1 2"
+    assert receipts(leaving) == "1 2 bye"
+    bench.pass_time(60_000)
+    assert "DMQ5117" in str(waiting.host.reason)
+
+
+def test_receipts_alone_count_against_the_limit() -> None:
+    bench = StompBench(address_settings=ONE_MESSAGE, acceptor=replace(ACCEPTOR, parked_limit_bytes=10_000))
+    client = bench.connect()
+    client.frame("SUBSCRIBE", "id:s", "destination:/queue/other", "ack:client")
+    for _ in range(2):
+        client.frame("SEND", "destination:/queue/full", body="x")
+    for number in range(40):
+        client.frame("SUBSCRIBE", f"id:{number}", "destination:/queue/other", "receipt:1")
+    assert not client.is_read()
+
+
+# -- trouble with the store --------------------------------------------------------------------------------------------
+
+
+def full_disk(*_: object) -> None:
+    raise StorageError("DMQ3999", "no room left")
+
+
+@pytest.mark.parametrize("method", ["close_consumer", "acknowledge_through"])
+@pytest.mark.parametrize("end", ["lost", "eof", "refused", "disconnected"])
+def test_a_full_disk_does_not_keep_a_peer_from_leaving(monkeypatch: pytest.MonkeyPatch, method: str, end: str) -> None:
+    bench = StompBench()
+    client = bench.connect()
+    for key in ("a", "b"):
+        client.frame("SUBSCRIBE", f"id:{key}", f"destination:/queue/{key}", "ack:auto")
+    client.feed("SEND\ndestination:/queue/a\n\nx\0")
+    bench.broker.tick()
+    client.session.outbox.take()
+    client.session.outbox.confirm_written()
+    monkeypatch.setattr(bench.broker, method, full_disk)
+    if end == "lost":
+        client.session.connection_lost()
+    elif end == "eof":
+        client.session.handle_eof()
+    elif end == "refused":
+        client.feed("FLY\n\n\0")
+    else:
+        client.feed("DISCONNECT\nreceipt:bye\n\n\0")
+    assert client.session.state == CLOSED
+    assert {trouble.code for trouble in client.host.reports} == {"DMQ5120"}
+    assert "DMQ3999" in str(client.host.reports[0])
+
+
+def test_a_delivery_whose_acknowledgement_has_no_room_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = StompBench()
+    client = bench.connect()
+    client.frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:auto")
+    monkeypatch.setattr(bench.broker, "acknowledge_through", full_disk)
+    client.frame("SEND", "destination:/queue/a", body="x")
+    assert "DMQ3999" in client.error().headers["message"]
+
+
+# -- before the login --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("head", ["content-length:5000000\n\n", "\n" + "x" * 2_000])
+def test_who_is_not_logged_in_sends_no_large_frame(head: str) -> None:
+    client = Client(StompBench())
+    client.send(f"SEND\ndestination:/queue/a\n{head}")
+    assert "DMQ5011" in client.error().headers["message"]
+
+
+def test_who_is_logged_in_sends_large_frames_in_the_same_chunk() -> None:
+    bench = StompBench()
+    client = Client(bench)
+    client.send(
+        f"CONNECT\naccept-version:1.2\nlogin:{USER}\npasscode:{PASSWORD}\n\n\0"
+        f"SEND\ndestination:/queue/a\nreceipt:1\n\n{'x' * 200_000}\0"
+    )
+    assert receipts(client) == "1"
+
+
+def test_the_head_before_the_login_is_bounded_whatever_the_acceptor_allows() -> None:
+    client = Client(StompBench(), replace(ACCEPTOR, max_head_bytes=10_000_000))
+    client.send("CONNECT\nx:" + "y" * 70_000)
+    assert "65536" in client.error().headers["message"]

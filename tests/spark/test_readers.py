@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
+from delosmq.engine.leases import FIRST_BATCH_WINDOW_MS
 from delosmq.spark.errors import FencedError, LeaseLostError, OptionError, SchemaMismatchError
-from delosmq.spark.lease_client import Lease
+from delosmq.spark.lease_client import Lease, LeaseClient
+from delosmq.spark.options import Destination, parse_options
 from delosmq.spark.source import (
     BrowseReader,
     DelosSource,
@@ -80,6 +82,34 @@ def test_a_restart_between_lease_and_offset_log_gets_the_same_lease(fake: FakeBr
     start = reader.initialOffset()
     assert reader.latestOffset(start, ReadMaxRows(2)) == lost
     assert read_all(reader, reader.partitions(start, lost)) == [b"a"]
+
+
+@pytest.fixture
+def two_clients(fake: FakeBroker) -> Iterator[tuple[LeaseClient, LeaseClient]]:
+    raw = {"servers": fake.servers, "user": fake.user, "password": fake.password, "subscribe": "q"}
+    connection = parse_options(raw).connection
+    clients = LeaseClient(connection), LeaseClient(connection)
+    yield clients
+    for client in clients:
+        client.close()
+
+
+def test_a_reader_outwaits_one_that_was_killed_in_its_first_batch(
+    fake: FakeBroker, two_clients: tuple[LeaseClient, LeaseClient]
+):
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    fake.clock = lambda: now
+    fake.busy_s = FIRST_BATCH_WINDOW_MS / 1000
+    fake.publish("q", [b"a"])
+    killed, restarted = two_clients
+    killed.open_group("g", Destination("queue", "q"), None, sleep=sleep)
+    group = restarted.open_group("g", Destination("queue", "q"), None, sleep=sleep)
+    assert (group.epoch, now) == (2, fake.busy_s)
 
 
 def test_a_restart_repeats_a_batch_without_asking_for_its_end(fake: FakeBroker, readers: Any):

@@ -80,6 +80,14 @@ def test_a_sync_of_many_files_is_one_answer(kind: type[Syncer], tmp_path: Path) 
 
 
 @KINDS
+def test_a_sync_of_nothing_is_answered(kind: type[Syncer], tmp_path: Path) -> None:
+    syncer = open_syncer(kind, OsFiles(tmp_path))
+    syncer.sync(7, [])
+    assert reports(syncer, 1) == [Synced(7, None)]
+    syncer.close()
+
+
+@KINDS
 def test_errors_come_back(kind: type[Syncer], tmp_path: Path) -> None:
     files = BrokenFiles(tmp_path)
     syncer = open_syncer(kind, files)
@@ -110,7 +118,7 @@ def test_a_dead_sync_process_fails_the_journal(tmp_path: Path) -> None:
     listener = Listener()
     store = JournalStore(OsFiles(tmp_path), SMALL, node_id=NODE, syncer=syncer, events=listener, state=listener.source)
     store.recover(Kept())
-    os.kill(syncer.pid, signal.SIGKILL)
+    os.kill(syncer._pid, signal.SIGKILL)
     store.append(note(1))
     with pytest.raises(StorageError, match="DMQ3019"):
         store.wait_synced(store._last, 10)
@@ -124,8 +132,8 @@ def test_the_sync_process_ignores_the_signals_that_end_its_parent(tmp_path: Path
     syncer = SyncProcess(OsFiles(tmp_path))
     syncer.prepare(Order("first", HEADER, 70_000))
     reports(syncer, 1)
-    os.kill(syncer.pid, signal.SIGINT)
-    os.kill(syncer.pid, signal.SIGTERM)
+    os.kill(syncer._pid, signal.SIGINT)
+    os.kill(syncer._pid, signal.SIGTERM)
     syncer.prepare(Order("second", HEADER, 70_000))
     assert reports(syncer, 1) == [Prepared("second", None)]
     syncer.close()
@@ -152,7 +160,7 @@ def test_the_sync_process_ends_with_its_parent(tmp_path: Path) -> None:
 
 def test_what_the_syncer_says_after_death_is_death(tmp_path: Path) -> None:
     syncer = SyncProcess(OsFiles(tmp_path))
-    os.kill(syncer.pid, signal.SIGKILL)
+    os.kill(syncer._pid, signal.SIGKILL)
     (report,) = reports(syncer, 1)
     assert isinstance(report, SyncerDied)
     syncer.close()

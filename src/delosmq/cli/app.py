@@ -4,19 +4,39 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
-from rich.console import Console
 
+from delosmq import __version__
+from delosmq.cli.output import plain_console
 from delosmq.cli.queue_commands import queue_app
 from delosmq.cli.spark_commands import spark_app
 from delosmq.model.errors import BrokerError
 
 FAILED = 1
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="DelosMQ, a durable message broker.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="DelosMQ, a durable message broker.",
+)
 app.add_typer(queue_app, name="queue")
 app.add_typer(spark_app, name="spark")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        plain_console().print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """DelosMQ, a durable message broker."""
 
 
 @app.command()
@@ -53,17 +73,12 @@ def run(context: typer.Context) -> None:
 
 
 def run_app() -> int:
-    """Runs the command line; one sentence and exit code 1 for everything a user can mend."""
+    """Runs the command line; one sentence and exit code 1 for everything a user can mend, 2 for a wrong call."""
     try:
-        app(standalone_mode=False)
+        app()
     except BrokerError as error:
-        Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
+        plain_console(stderr=True).print(str(error))
         return FAILED
-    except click.exceptions.Exit as leave:
-        return leave.exit_code
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except click.Abort:
-        return FAILED
+    except SystemExit as leave:
+        return leave.code if isinstance(leave.code, int) else 0 if leave.code is None else FAILED
     return 0

@@ -2,9 +2,9 @@
 
 import secrets
 from pathlib import Path
+from typing import IO
 
-from rich.console import Console
-
+from delosmq.cli.output import plain_console
 from delosmq.config.bootstrap import WebBind
 from delosmq.config.findings import WRONG_INSTANCE_VALUE
 from delosmq.config.instance import create_instance
@@ -20,7 +20,7 @@ def create_command(
     host: str = "127.0.0.1",
     stomp_port: int = 61613,
     http_port: int = 8161,
-    console: Console | None = None,
+    file: IO[str] | None = None,
 ) -> None:
     """Makes an instance directory and says what was made, the password of its administrator once, and what to do next.
 
@@ -31,7 +31,7 @@ def create_command(
     Raises:
         ConfigurationError: the directory can't be used or a value makes no sense; nothing is left behind.
     """
-    out = console or Console()
+    out = plain_console(file=file)
     web = WebBind(port=http_port)
     created = create_instance(directory, user=user, password=password, host=host, stomp_port=stomp_port, web=web)
     lines = [
@@ -47,10 +47,10 @@ def create_command(
         lines.append(f"  password       {created.password}   (shown this once; keep it)")
     lines += ["", f"Next: delosmq run {directory}"]
     for line in lines:
-        out.print(line, markup=False, highlight=False, soft_wrap=True)
+        out.print(line)
 
 
-def mask_command(password: str, *, console: Console | None = None) -> None:
+def mask_command(password: str, *, file: IO[str] | None = None) -> None:
     """Prints the stored form of ``password``, for artemis-users.properties.
 
     Args:
@@ -62,4 +62,4 @@ def mask_command(password: str, *, console: Console | None = None) -> None:
     if not password:
         raise ConfigurationError(WRONG_INSTANCE_VALUE, "the password is empty; give one on standard input")
     stored = hash_password(password, secrets.token_bytes(SALT_BYTES))
-    (console or Console()).print(stored, markup=False, highlight=False, soft_wrap=True)
+    plain_console(file=file).print(stored)

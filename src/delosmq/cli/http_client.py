@@ -17,7 +17,7 @@ class HttpClient:
     """JSON over HTTP with a broker's login. The password comes from a file or DELOSMQ_PASSWORD, never an argument."""
 
     def __init__(self, url: str, user: str, password_file: Path | None) -> None:
-        self._url = url.rstrip("/")
+        self._url = (url if "://" in url else f"http://{url}").rstrip("/")
         self._user = user
         self._password = self._read_password(password_file)
 

@@ -1,5 +1,6 @@
 """``delosmq queue``."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from delosmq.cli.http_client import HttpClient
+from delosmq.cli.output import plain_console
 
 queue_app = typer.Typer(no_args_is_help=True, help="Queues of a running broker.")
 
@@ -44,8 +46,7 @@ def stat(
         table.add_column(title, justify="left" if field in ("name", "address", "routing_type") else "right")
     for row in queues:
         table.add_row(*(str(row[field]) for field, _ in COLUMNS))
+    if not queues:
+        plain_console(stderr=True).print(f"there is no queue that user '{user}' may view")
     # Wide enough for any name: output that is piped must not be cut to a terminal's width.
-    console = Console(highlight=False, soft_wrap=True)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=240)
-    console.print(table)
+    Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 240).print(table)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from delosmq.cli.output import plain_console
 from delosmq.model.errors import BrokerError
 
 spark_app = typer.Typer(no_args_is_help=True, help="Read queues with Spark: check the machine, archive to Parquet.")
@@ -34,16 +35,16 @@ def doctor(
     """Say line by line what Spark needs, what is here, and what to do about the rest."""
     from delosmq.spark.doctor import examine
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
     connection = _connection(servers, user, password, password_file) if servers else None
     sound = True
     for finding in examine(os.environ, session=session, connection=connection):
         sound = sound and finding.good
         mark = "[green]ok[/green]     " if finding.good else "[red]missing[/red]"
         console.print(f"{mark} {finding.name:<8} ", end="")
-        console.print(finding.text, markup=False, soft_wrap=True)
+        console.print(finding.text, markup=False)
         if finding.remedy and not finding.good:
-            console.print(f"                 -> {finding.remedy}", markup=False, soft_wrap=True)
+            console.print(f"                 -> {finding.remedy}", markup=False)
     if not sound:
         raise typer.Exit(FAILED)
 
@@ -55,7 +56,7 @@ def archive(
     queue: Annotated[str, typer.Option(help="Queue to archive; its messages are consumed.")] = "",
     topic: Annotated[str, typer.Option(help="Multicast address to archive, through a durable subscription.")] = "",
     servers: Servers = "http://127.0.0.1:8161",
-    user: User = "",
+    user: User = "admin",
     password: Password = "",
     password_file: PasswordFile = None,
     group: Annotated[str, typer.Option(help="Name of the leases' group; default archive-QUEUE.")] = "",
@@ -68,7 +69,7 @@ def archive(
     master: Annotated[str, typer.Option(help="Where Spark runs, as in spark://host:7077.")] = "local[2,4]",
 ) -> None:
     """Archive a queue to Parquet by day, each message once. SIGTERM and Ctrl-C stop between two batches."""
-    console = Console(stderr=False, highlight=False, soft_wrap=True)
+    console = plain_console()
     if bool(queue) == bool(topic):
         console.print("DMQ7301: name either --queue or --topic", markup=False)
         raise typer.Exit(2)

@@ -95,6 +95,8 @@ class Acknowledgements:
                 slot.delivery_count -= 1
             elif self._dead_letters.exhausted(queue, slot) and not (slot.recorded and self._log.storage_low):
                 # Copy and original in one batch of their own: a batch with all copies might not fit into a segment.
+                self.record_counts(queue, counted)
+                counted = []
                 self._log.close()
                 self._dead_letters.bury(queue, slot)
                 self._log.close()
@@ -114,9 +116,13 @@ class Acknowledgements:
         self._dispatcher.mark(queue)
 
     def record_counts(self, queue: Queue, slots: list[Slot]) -> None:
-        """Records the delivery counts of those slots that the store holds."""
+        """Records the delivery counts of those slots that the store holds.
+
+        Not while space is short: each disconnect would take from the room that acknowledgements need, and a count that
+        a crash forgets is one the crash of a moment before would have forgotten too.
+        """
         kept = [slot for slot in slots if slot.message.home is not None]
-        if not kept:
+        if not kept or self._log.storage_low:
             return
         self._log.record(encode_counted(queue.id, kept))
         batch = self._log.batch()

@@ -1,5 +1,6 @@
 """Addresses and queues: creating, changing, finding and deleting them, recorded so that they outlive a restart."""
 
+import json
 from typing import Final
 
 from delosmq.engine.address import Address
@@ -8,13 +9,14 @@ from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.log import Log
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import BINDING, encode_json
-from delosmq.model.errors import MisuseError, NotFoundError
+from delosmq.model.errors import LimitError, MisuseError, NotFoundError
 from delosmq.model.ids import QueueId
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.settings import UNLIMITED, AddressSettings, QueueSettings
-from delosmq.model.wildcard import AddressSettingsTable
+from delosmq.model.wildcard import ANY_WORDS, ONE_WORD, SEPARATOR, AddressSettingsTable
 
 NAME_LIMIT_BYTES: Final = 1024
+ENTRY_BYTES: Final = 160
 
 
 def queue_as_json(queue: Queue) -> dict[str, object]:
@@ -51,6 +53,11 @@ def queue_from_json(value: dict[str, object]) -> QueueSettings:
     )
 
 
+def _state_bytes_of(*names: str) -> int:
+    """What an address or a durable queue takes in a state block, with room for the largest numbers it may get."""
+    return ENTRY_BYTES + sum(len(json.dumps(name)) for name in names)
+
+
 def check_ring_size(queue: str, ring_size: int | None) -> None:
     """Refuses negative rings other than -1.
 
@@ -65,13 +72,27 @@ def check_ring_size(queue: str, ring_size: int | None) -> None:
 
 
 class Bindings:
-    """The addresses and queues of a broker."""
+    """The addresses and queues of a broker.
 
-    def __init__(self, log: Log, ids: Identifiers, table: AddressSettingsTable, events: EngineEvents) -> None:
+    Args:
+        state_limit_bytes: what their description may take in the state block of the store; more can't be created.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        ids: Identifiers,
+        table: AddressSettingsTable,
+        events: EngineEvents,
+        *,
+        state_limit_bytes: int,
+    ) -> None:
         self._log = log
         self._ids = ids
         self._table = table
         self._events = events
+        self._state_limit_bytes = state_limit_bytes
+        self._state_bytes: int = 0
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
         self.by_id: dict[int, Queue] = {}
@@ -85,8 +106,10 @@ class Bindings:
             address = Address(name, set(routing_types), self._table.resolve(name))
             address.auto_created = auto_created
             self.addresses[name] = address
+            self._state_bytes += _state_bytes_of(address.name)
         else:
             address.routing_types |= routing_types
+            address.auto_created = address.auto_created and auto_created
         return address
 
     def add_queue(self, queue_id: QueueId, settings: QueueSettings) -> Queue:
@@ -96,6 +119,8 @@ class Bindings:
         address.bind(queue)
         self.queues[settings.name] = queue
         self.by_id[queue_id] = queue
+        if settings.durable:
+            self._state_bytes += _state_bytes_of(queue.name, queue.address.name)
         return queue
 
     def drop_queue(self, queue: Queue) -> None:
@@ -104,22 +129,46 @@ class Bindings:
         queue.address.unbind(queue)
         del self.queues[queue.name]
         del self.by_id[queue.id]
+        if queue.settings.durable:
+            self._state_bytes -= _state_bytes_of(queue.name, queue.address.name)
 
     def drop_address(self, name: str) -> None:
         """Forgets an address without queues."""
         del self.addresses[name]
+        self._state_bytes -= _state_bytes_of(name)
 
     # -- decisions; the caller closes the log --------------------------------------------------------------------
 
     def create_address(self, name: str, routing_types: set[int], *, auto_created: bool = False) -> Address:
-        """Creates an address, or widens an existing one."""
+        """Creates an address, or widens an existing one.
+
+        One that is auto-created is not recorded: it comes again with its next use, or with its durable queues.
+
+        Raises:
+            LimitError: there are as many addresses and queues as the store can describe.
+        """
         _check_name("address", name)
         known = self.addresses.get(name)
-        if known is not None and routing_types <= known.routing_types:
+        if known is not None and routing_types <= known.routing_types and (auto_created or not known.auto_created):
             return known
+        self._check_state()
         address = self.add_address(name, routing_types, auto_created=auto_created)
-        self._log.record(encode_json(BINDING, {"address": address_as_json(address)}))
+        if not auto_created:
+            self._log.record(encode_json(BINDING, {"address": address_as_json(address)}))
         return address
+
+    def _check_state(self) -> None:
+        if self._state_bytes >= self._state_limit_bytes:
+            raise LimitError(
+                "DMQ2204",
+                f"there are {len(self.addresses)} addresses and {len(self.queues)} queues already, as many as the"
+                " broker can keep; delete some, or set a larger journal-file-size",
+            )
+
+    def drop_if_unused(self, address: Address) -> None:
+        """Forgets an auto-created address once its last queue is gone."""
+        if address.auto_created and not address.queues() and not address.waiters:
+            self.drop_address(address.name)
 
     def create_queue(self, settings: QueueSettings, *, temporary: bool = False) -> Queue:
         """Creates a queue and, if need be, its address.
@@ -131,6 +180,7 @@ class Bindings:
         check_ring_size(settings.name, settings.ring_size)
         if settings.name in self.queues:
             raise MisuseError("DMQ2102", f"queue '{settings.name}' exists already; update it or choose another name")
+        self._check_state()
         self.create_address(settings.address, {settings.routing_type}, auto_created=settings.auto_created)
         queue = self.add_queue(QueueId(self._ids.next()), settings)
         queue.temporary = temporary
@@ -194,6 +244,10 @@ class Bindings:
 
 
 def _check_name(kind: str, name: str) -> None:
+    if any(word in (ANY_WORDS, ONE_WORD) for word in name.split(SEPARATOR)):
+        raise MisuseError(
+            "DMQ2115", f"'{name}' has a wildcard word, and wildcards in names are not supported yet, name each one"
+        )
     if not name or len(name.encode()) > NAME_LIMIT_BYTES or "\n" in name or "\0" in name:
         raise MisuseError(
             "DMQ2105", f"'{name[:80]}' is no name for a {kind}: 1 to {NAME_LIMIT_BYTES} bytes without line breaks"

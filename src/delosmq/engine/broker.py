@@ -33,6 +33,8 @@ Creation = tuple[str, str]
 RECORD_ROOM_BYTES: Final = 8 * 1024
 """Kept free in the largest batch (half a segment) for what a record holds beside the encoded message."""
 MAX_MESSAGE_BYTES: Final = 1 << 31
+STATE_SHARE: Final = 12
+"""Part of a segment that addresses and queues may take; the store's limit for the whole state is an eighth."""
 
 
 class Broker:
@@ -49,7 +51,14 @@ class Broker:
         self._events = events
         self._ids = Identifiers(self.log)
         self._memory = MemoryLimits(settings.global_max_size_bytes)
-        self._bindings = Bindings(self.log, self._ids, AddressSettingsTable(settings.address_settings), events)
+        journal = settings.journal
+        self._bindings = Bindings(
+            self.log,
+            self._ids,
+            AddressSettingsTable(settings.address_settings),
+            events,
+            state_limit_bytes=journal.file_size_bytes // STATE_SHARE,
+        )
         self._dispatcher = Dispatcher()
         self._jobs = Jobs()
         self._removals = Removals(self.log, self._memory)
@@ -83,7 +92,6 @@ class Broker:
         )
         self.state = EngineState(self._bindings, self._ids, self.leases)
         self._next_consumer_id: int = 1
-        journal = settings.journal
         # Non-durable ones too: a lease stores what it holds.
         self._largest_message_bytes: int = (
             journal.file_size_bytes // 2 - RECORD_ROOM_BYTES if journal.directory else MAX_MESSAGE_BYTES
@@ -144,7 +152,7 @@ class Broker:
         elif (settings.ring_size is not None and settings.ring_size != known.settings.ring_size) or (
             settings.max_consumers is not None and settings.max_consumers != known.settings.max_consumers
         ):
-            self._bindings.update_queue(known, settings)
+            self._bindings.update_queue(known, _merged(known.settings, settings))
 
     def _trim(self, queue: Queue) -> None:
         # While reloading a queue is cut down to its ring (ring-queues: after a restart).
@@ -153,7 +161,7 @@ class Broker:
             if slot is None:
                 break
             self._router.replace(queue, slot)
-        self.log.close()
+            self.log.close()
 
     @property
     def storage_low(self) -> bool:
@@ -226,15 +234,22 @@ class Broker:
                 "DMQ2107",
                 f"there is no address '{name}' and its address-settings don't auto-create it; create it in broker.xml",
             )
-        if address is None:
-            address = self._bindings.create_address(name, {kind}, auto_created=True)
         if queue_name:
             queue = self.queues.get(queue_name)
-            if queue is None or queue.address is not address:
-                self.log.close()
+            if queue is None or queue.address.name != name:
                 raise NotFoundError("DMQ2108", f"address '{name}' has no queue '{queue_name}'; create it first")
-        elif kind == ANYCAST and not address.anycast and settings.auto_create_queues and name not in self.queues:
+        if address is None:
+            address = self._bindings.create_address(name, {kind}, auto_created=True)
+        if (
+            kind == ANYCAST
+            and not queue_name
+            and not address.anycast
+            and settings.auto_create_queues
+            and name not in self.queues
+        ):
             self._bindings.create_queue(QueueSettings(name, name, ANYCAST, durable=True, auto_created=True))
+        # A decision of its own, whatever becomes of the message.
+        self.log.close()
         return address
 
     def _refuse(self, address: Address, message: Message) -> int:
@@ -269,7 +284,7 @@ class Broker:
         blocked = self._blocked
         self._blocked = []
         for address in blocked:
-            if self._memory.is_full(address) or self.storage_low:
+            if self._memory.is_full(address):
                 self._blocked.append(address)
                 continue
             waiters = address.waiters
@@ -353,6 +368,7 @@ class Broker:
     def _drop(self, queue: Queue) -> None:
         self._bindings.drop_queue(queue)
         self._bindings.record_drop(queue)
+        self._bindings.drop_if_unused(queue.address)
         self.log.close()
         if queue.pending.count:
             self._jobs.add(Purge(queue, self._removals, self.log))
@@ -500,5 +516,39 @@ class Broker:
             if topic not in self.addresses:
                 raise NotFoundError("DMQ2114", f"there is no address '{topic}' to subscribe to; create it first")
             self._bindings.check_routing(self.addresses[topic], MULTICAST)
-            self._bindings.create_queue(QueueSettings(group, topic, MULTICAST, durable=True))
+            made = self._bindings.create_queue(QueueSettings(group, topic, MULTICAST, durable=True))
+            return self.leases.open(group, made, run, incarnation, owns_queue=True)
         return self.leases.open(group, self.queues[group], run, incarnation)
+
+    def release_lease(self, group: str) -> int:
+        """Ends a lease group, and with it the subscription that was made for it, unless others read that too.
+
+        Raises:
+            LeaseError: there is no such group.
+        """
+        ended = self.leases.find(group)
+        queue = ended.queue
+        count = self.leases.release(group)
+        if ended.owns_queue and not queue.consumers:
+            self._drop(queue)  # nobody would ever empty it
+        return count
+
+    def end_overdue_leases(self) -> list[str]:
+        """Releases the groups that nobody asks for any more; gives their names. Called now and then by a timer."""
+        overdue = self.leases.overdue()
+        for name in overdue:
+            self.release_lease(name)
+        return overdue
+
+
+def _merged(stored: QueueSettings, configured: QueueSettings) -> QueueSettings:
+    """What broker.xml says; what it leaves open stays as it was set at run time."""
+    return QueueSettings(
+        stored.name,
+        stored.address,
+        stored.routing_type,
+        stored.durable,
+        stored.ring_size if configured.ring_size is None else configured.ring_size,
+        max_consumers=stored.max_consumers if configured.max_consumers is None else configured.max_consumers,
+        auto_created=stored.auto_created,
+    )

@@ -39,9 +39,15 @@ class DeadLetters:
 
     @staticmethod
     def exhausted(queue: Queue, slot: Slot) -> bool:
-        """Whether the attempts of a returning slot are used up."""
-        limit = queue.address.settings.max_delivery_attempts
-        return limit != UNLIMITED and slot.delivery_count >= limit
+        """Whether the attempts of a returning slot are used up.
+
+        Never in the dead-letter address itself: what is there would only be copied to where it is, again and again.
+        """
+        settings = queue.address.settings
+        limit = settings.max_delivery_attempts
+        return (
+            limit != UNLIMITED and slot.delivery_count >= limit and settings.dead_letter_address != queue.address.name
+        )
 
     def bury(self, queue: Queue, slot: Slot) -> None:
         """Moves a slot that is in no list to the dead-letter address; drops it when there is no queue to take it."""

@@ -20,7 +20,7 @@ class Dispatcher:
 
     def mark(self, queue: Queue) -> None:
         """Puts a queue on the ready list if it has both messages and consumers; cheap, for every change."""
-        if not queue.ready and queue.rotation and queue.pending.count and not queue.deleted:
+        if not queue.ready and queue.rotation and queue.pending.count and not queue.deleted and not queue.returning:
             queue.ready = True
             self._ready.append(queue)
 
@@ -29,7 +29,7 @@ class Dispatcher:
         for _ in range(min(len(self._ready), QUEUES_PER_TICK)):
             queue = self._ready.popleft()
             queue.ready = False
-            if not queue.deleted:
+            if not queue.deleted and not queue.returning:
                 dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK)
                 self.mark(queue)
         return len(self._ready) > 0

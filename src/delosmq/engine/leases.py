@@ -5,9 +5,7 @@ alone. Making and acknowledging leases of many messages is cut into slices; the 
 acknowledges it, is the moment at which it happens as a whole.
 """
 
-import zlib
 from abc import ABC, abstractmethod
-from base64 import b64decode, b64encode
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -18,9 +16,10 @@ from delosmq.engine.credit import OpenCredit
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.jobs import Job, Jobs
+from delosmq.engine.lease_rows import LeaseRows
 from delosmq.engine.log import Log
 from delosmq.engine.queue import Queue
-from delosmq.engine.records import ACKNOWLEDGED, LEASE, encode_json
+from delosmq.engine.records import ACKNOWLEDGED, LEASE, PURGED, encode_json
 from delosmq.engine.removals import Removals
 from delosmq.engine.routing import Router
 from delosmq.engine.slots import Slot
@@ -33,6 +32,10 @@ RUNS_PER_LEASE: Final = 10_000
 """Runs of consecutive sequences in one lease; bounds the one record that makes it to about 30 KB."""
 LIVE_WINDOW_MS: Final = 10_000
 """A run heard of this recently counts as alive: another may not take over its group without the incarnation."""
+FIRST_BATCH_WINDOW_MS: Final = 60_000
+"""As `LIVE_WINDOW_MS` while a lease is made but none acknowledged: the run works on its first batch, has read its rows
+and calls again only when it is through. Wrongly taken over, both runs would archive that lease. Not longer, because a
+restarted query whose checkpoint holds nothing yet looks like a stranger and has to wait as long."""
 RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 
 GROUP_BUSY: Final = "GROUP_BUSY"
@@ -74,23 +77,27 @@ class _NoPort(ConsumerPort):
 
 
 class Lease:
-    """One lease, of at least one message. Its slots never change.
+    """One lease, of at least one message. Its rows never change."""
 
-    Attributes:
-        size_bytes: of the encoded messages.
-        lowest_sequence, oldest_ms: over all rows; those of a high priority come first whatever their sequence.
-    """
-
-    def __init__(self, number: int, slots: list[Slot]) -> None:
+    def __init__(self, number: int, rows: LeaseRows) -> None:
         self.number = number
-        self.slots = slots
-        self.size_bytes: int = 0
-        self.lowest_sequence: int = slots[0].sequence
-        self.oldest_ms: int = slots[0].message.timestamp_ms
-        for slot in slots:
-            self.size_bytes += slot.message.encoded_size_bytes
-            self.lowest_sequence = min(self.lowest_sequence, slot.sequence)
-            self.oldest_ms = min(self.oldest_ms, slot.message.timestamp_ms)
+        self.rows = rows
+        self.slots: list[Slot] = rows.slots
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the encoded messages."""
+        return self.rows.size_bytes
+
+    @property
+    def lowest_sequence(self) -> int:
+        """Over all rows; those of a high priority come first whatever their sequence."""
+        return self.rows.lowest_sequence
+
+    @property
+    def oldest_ms(self) -> int:
+        """When the oldest message was sent."""
+        return self.rows.oldest_ms
 
     @property
     def first_sequence(self) -> int:
@@ -108,9 +115,10 @@ class LeaseGroup:
 
     Attributes:
         acked: leases up to this number are acknowledged; newest: number of the newest lease made.
-        building: slots taken for the lease under way.
+        draft: rows taken for the lease under way.
         forgetting: acknowledged leases whose references are not all ended yet.
         contact_ms: wall clock of the last call by its run.
+        owns_queue: its queue is the subscription to a topic that was made for it, and ends with it.
     """
 
     def __init__(self, name: str, queue: Queue, incarnation: str, consumer: Consumer) -> None:
@@ -125,72 +133,22 @@ class LeaseGroup:
         self.contact_ms: int = 0
         self.leases: dict[int, Lease] = {}
         self.forgetting: dict[int, Lease] = {}
-        self.building: list[Slot] = []
-        self.building_bytes: int = 0
-        self.building_runs: int = 0
+        self.draft: LeaseRows = LeaseRows()
+        self.owns_queue: bool = False
         self.waiters: list[LeaseWaiter] = []
+
+    @property
+    def building(self) -> list[Slot]:
+        """Slots taken for the lease under way."""
+        return self.draft.slots
 
     @property
     def leased_count(self) -> int:
         """Messages in leases that are not acknowledged, the one under way included."""
-        count = len(self.building)
+        count = len(self.draft.slots)
         for lease in self.leases.values():
             count += len(lease.slots)
         return count
-
-
-def pack_sequences(slots: list[Slot]) -> str:
-    """Sequences in order, as records hold them: runs of (distance to the end of the run before, length), compressed.
-
-    Varints, the distance zigzag as priorities go back and forth. Queues that share a broker have many short runs, which
-    look alike: as JSON 10,000 of them would take 160 KB, a large part of a small journal file.
-    """
-    packed: list[int] = []
-    end = 0
-    first = 0
-    count = 0
-    for slot in slots:
-        if count and first + count == slot.sequence:
-            count += 1
-            continue
-        if count:
-            _pack_run(packed, first - end, count)
-            end = first + count
-        first = slot.sequence
-        count = 1
-    if count:
-        _pack_run(packed, first - end, count)
-    return b64encode(zlib.compress(bytes(packed), 1)).decode()
-
-
-def _pack_run(packed: list[int], distance: int, count: int) -> None:
-    for value in (distance * 2 if distance >= 0 else -distance * 2 - 1, count):
-        while value > 127:
-            packed.append(value & 127 | 128)
-            value >>= 7
-        packed.append(value)
-
-
-def unpack_sequences(text: str) -> list[int]:
-    """The sequences that `pack_sequences` wrote."""
-    values: list[int] = []
-    value = 0
-    shift = 0
-    for byte in zlib.decompress(b64decode(text)):
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            values.append(value)
-            value = 0
-            shift = 0
-    found: list[int] = []
-    end = 0
-    for i in range(0, len(values), 2):
-        zigzag = values[i]
-        first = end + (zigzag >> 1 if zigzag & 1 == 0 else -(zigzag >> 1) - 1)
-        end = first + values[i + 1]
-        found.extend(range(first, end))
-    return found
 
 
 class _Forget(Job):
@@ -211,6 +169,25 @@ class _Forget(Job):
         if self._at < len(self._lease.slots):
             return False
         del self._group.forgetting[self._lease.number]
+        return True
+
+
+class _GiveBack(Job):
+    """Returns what a released group held, a slice at a time."""
+
+    def __init__(self, leases: "Leases", group: LeaseGroup, newest_first: list[Slot]) -> None:
+        self._leases = leases
+        self._group = group
+        self._slots = newest_first
+        self._at = 0
+
+    def step(self) -> bool:
+        part = self._slots[self._at : self._at + ROWS_PER_SLICE]
+        self._at += len(part)
+        self._leases.give_back(self._group, part)
+        if self._at < len(self._slots):
+            return False
+        self._leases.given_back(self._group)
         return True
 
 
@@ -240,13 +217,20 @@ class Leases:
         self._random = random
         self._events = events
         self.groups: dict[str, LeaseGroup] = {}
+        # Released, with messages that are not back in their places yet.
+        self.ending: list[LeaseGroup] = []
         # While the broker was down nobody could be heard of: that time counts against no group.
         self._started_ms: int = clock.wall_ms()
 
     # -- opening -------------------------------------------------------------------------------------------------
 
-    def open(self, name: str, queue: Queue, run: str, incarnation: str | None) -> LeaseGroup:
+    def open(
+        self, name: str, queue: Queue, run: str, incarnation: str | None, *, owns_queue: bool = False
+    ) -> LeaseGroup:
         """Gives ``run`` the group under a new epoch, which fences all earlier ones.
+
+        Args:
+            owns_queue: the queue was just made for this group, to end with it.
 
         Raises:
             LeaseError: another run is alive, or the group has a history that is not this reader's.
@@ -265,6 +249,8 @@ class Leases:
             group = self.restore(name, queue, self._random.token(12))
         else:
             self._check_open(group, queue, run, incarnation, now)
+        if owns_queue:
+            group.owns_queue = True
         group.epoch += 1
         group.run = run
         group.contact_ms = now
@@ -279,6 +265,7 @@ class Leases:
                 "epoch": group.epoch,
                 "run": run,
                 "contact": now,
+                "owns": group.owns_queue,
             }
         )
         self._log.close()
@@ -311,12 +298,15 @@ class Leases:
                     " release the group if its query is gone for good",
                 )
             silent_ms = now - self.heard_ms(group)
-            if run != group.run and silent_ms < LIVE_WINDOW_MS:
+            window_ms = FIRST_BATCH_WINDOW_MS if group.leases else LIVE_WINDOW_MS
+            if run != group.run and silent_ms < window_ms:
+                wait_s = -(-(window_ms - silent_ms) // 1000)
                 raise LeaseError(
                     "DMQ2403",
                     GROUP_BUSY,
-                    f"group '{group.name}' is in use by another query, heard of {silent_ms} ms ago; one"
-                    " group serves one checkpoint: give this query a group.id of its own",
+                    f"group '{group.name}' is in use by another query, heard of {silent_ms} ms ago; it is free in"
+                    f" {wait_s} s if nothing more is heard of that one. One group serves one checkpoint: give this"
+                    " query a group.id of its own",
                 )
         elif incarnation != group.incarnation:
             raise LeaseError(
@@ -338,6 +328,10 @@ class Leases:
     def heard_ms(self, group: LeaseGroup) -> int:
         """Since when, at the earliest, the group may be counted as silent (wall clock)."""
         return max(group.contact_ms, self._started_ms)
+
+    def heard_of(self, group: LeaseGroup) -> None:
+        """A call of its run. Calls that only read carry no epoch: whose they are isn't known, but somebody reads."""
+        group.contact_ms = self._clock.wall_ms()
 
     def find(self, name: str) -> LeaseGroup:
         """The group.
@@ -423,6 +417,8 @@ class Leases:
 
     def _collect(self, group: LeaseGroup, max_rows: int, max_bytes: int, until: int | None) -> bool:
         """Takes a slice of pending messages for the lease under way; True when it is complete."""
+        if group.queue.returning:
+            return False  # first all of what a released group held has to be back in its place
         pending = group.queue.pending
         for _ in range(ROWS_PER_SLICE):
             if self._is_complete(group, max_rows, max_bytes):
@@ -433,19 +429,13 @@ class Leases:
             if not slot.recorded:
                 self._store(group, slot)
             group.queue.hand_out(slot, group.consumer)
-            if not group.building or group.building[-1].sequence + 1 != slot.sequence:
-                group.building_runs += 1
-            group.building.append(slot)
-            group.building_bytes += slot.message.encoded_size_bytes
+            group.draft.add(slot)
         return self._is_complete(group, max_rows, max_bytes)
 
     @staticmethod
     def _is_complete(group: LeaseGroup, max_rows: int, max_bytes: int) -> bool:
-        return (
-            len(group.building) >= max_rows
-            or group.building_bytes >= max_bytes
-            or group.building_runs >= RUNS_PER_LEASE
-        )
+        draft = group.draft
+        return len(draft.slots) >= max_rows or draft.size_bytes >= max_bytes or draft.runs >= RUNS_PER_LEASE
 
     def _store(self, group: LeaseGroup, slot: Slot) -> None:
         # What is leased must survive a restart, or a replayed batch of the reader would differ. A decision of its own
@@ -470,19 +460,17 @@ class Leases:
         slot.recorded = True
 
     def _make(self, group: LeaseGroup) -> Lease:
-        lease = Lease(group.newest + 1, group.building)
-        group.building = []
+        lease = Lease(group.newest + 1, group.draft)
+        group.draft = LeaseRows()
         self.adopt(group, lease)
-        self._record({"op": "lease", "group": group.name, "lease": lease.number, "rows": pack_sequences(lease.slots)})
+        self._record({"op": "lease", "group": group.name, "lease": lease.number, "rows": lease.rows.packed()})
         try:
             self._log.close()
         except StorageError:
             del group.leases[lease.number]
             group.newest = lease.number - 1
-            group.building = lease.slots
+            group.draft = lease.rows
             raise
-        group.building_bytes = 0
-        group.building_runs = 0
         return lease
 
     @staticmethod
@@ -499,14 +487,17 @@ class Leases:
         Raises:
             LeaseError: LEASE_LOST when the lease is acknowledged or gone.
         """
-        lease = self.find(name).leases.get(number)
+        group = self.find(name)
+        lease = group.leases.get(number)
         if lease is None:
             raise self._unreadable(name, number)
+        self.heard_of(group)
         return lease.slots[start:stop]
 
     def describe(self, name: str, after: int, upto: int) -> list[Lease]:
         """Leases ``after`` (exclusive) to ``upto`` (inclusive) that can still be read, in order."""
         group = self.find(name)
+        self.heard_of(group)
         numbers = range(max(after, group.acked) + 1, min(upto, group.newest) + 1)
         return [group.leases[k] for k in numbers if k in group.leases]
 
@@ -532,7 +523,7 @@ class Leases:
                 f"group '{name}' was opened by another run since (epoch {group.epoch}, this one has {epoch}); this run"
                 " must stop",
             )
-        group.contact_ms = self._clock.wall_ms()
+        self.heard_of(group)
         return group
 
     def _acknowledge(self, group: LeaseGroup, number: int) -> None:
@@ -575,7 +566,13 @@ class Leases:
     # -- ending --------------------------------------------------------------------------------------------------
 
     def release(self, name: str) -> int:
-        """Ends a group: what it holds unacknowledged goes back in order, redelivered. Gives how many messages."""
+        """Ends a group: what it holds unacknowledged goes back in order, redelivered. Gives how many messages.
+
+        They go back slice by slice, and nobody gets one of that queue before all are in their places. Should the broker
+        end meanwhile, the rest is back after its start.
+
+        Acknowledged leases that are not worked off yet are, at once: call when `is_settled`, if that can wait.
+        """
         group = self.find(name)
         # Acknowledged is acknowledged, also for what the slices had not reached yet.
         for lease in group.forgetting.values():
@@ -588,25 +585,50 @@ class Leases:
         # The moment it happens; should the rest be lost in a crash, only counts of deliveries are.
         self._record({"op": "release", "group": name})
         self._log.close()
-        returning: list[Slot] = []
+        newest_first: list[Slot] = []
         for lease in group.leases.values():
-            returning.extend(lease.slots)
-        returning.extend(group.building)
-        returning.reverse()
-        for at in range(0, len(returning), ROWS_PER_SLICE):
-            self._acks.give_back(group.queue, group.consumer, returning[at : at + ROWS_PER_SLICE], NONE_UNSEEN)
-            self._log.close()
-        self._events.lease_group_ended(name, len(returning))
+            newest_first.extend(lease.slots)
+        newest_first.extend(group.building)
+        newest_first.reverse()
+        if newest_first:
+            group.queue.returning += 1
+            self.ending.append(group)
+            work = _GiveBack(self, group, newest_first)
+            if not work.step():
+                self._jobs.add(work)
+        self._events.lease_group_ended(name, len(newest_first))
         self._tell(group)
-        return len(returning)
+        return len(newest_first)
 
-    def end_overdue(self) -> list[str]:
-        """Releases groups not heard of for `RETENTION_MS`; gives their names. Called now and then by a timer."""
+    def give_back(self, group: LeaseGroup, newest_first: list[Slot]) -> None:
+        """Returns a slice of what a released group held; when its queue is gone, ends the references instead."""
+        queue = group.queue
+        if queue.deleted:
+            for slot in newest_first:
+                queue.take_back(slot, group.consumer)
+            self._removals.remove(queue, newest_first, PURGED)
+        else:
+            self._acks.give_back(queue, group.consumer, newest_first, NONE_UNSEEN)
+        self._log.close()
+
+    def given_back(self, group: LeaseGroup) -> None:
+        """All of it is back: its queue hands out again."""
+        self.ending.remove(group)
+        group.queue.returning -= 1
+        self._dispatcher.mark(group.queue)
+
+    def on_queue(self, queue: Queue) -> list[LeaseGroup]:
+        """Groups that hold messages of a queue, those included that return them just now."""
+        return [group for group in (*self.groups.values(), *self.ending) if group.queue is queue]
+
+    def is_settled(self, name: str) -> bool:
+        """Whether nothing is left to do for what the group acknowledged."""
+        return not self.find(name).forgetting
+
+    def overdue(self) -> list[str]:
+        """Names of groups not heard of for `RETENTION_MS`."""
         limit = self._clock.wall_ms() - RETENTION_MS
-        overdue = [group.name for group in self.groups.values() if self.heard_ms(group) < limit]
-        for name in overdue:
-            self.release(name)
-        return overdue
+        return [group.name for group in self.groups.values() if self.heard_ms(group) < limit]
 
     def _record(self, value: dict[str, object]) -> None:
         self._log.record(encode_json(LEASE, value))

@@ -122,14 +122,10 @@ class Log:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._open: Batch | None = None
+        self._stopped: bool = False
         self.position: Position = Position(0)
         self.synced: Position = Position(0)
         self.storage_low: bool = False
-
-    @property
-    def next_position(self) -> Position:
-        """The position the open batch will get."""
-        return Position(self.position + 1)
 
     def batch(self) -> Batch:
         """The batch of the decision under way; made by its first record."""
@@ -146,11 +142,17 @@ class Log:
         batch.metas.append(meta)
         batch.bodies.append(NO_BODY)
 
+    def stop(self) -> None:
+        """Records nothing from now on: the broker has failed, and what is half decided must not reach the store."""
+        self._stopped = True
+
     def close(self) -> Position:
         """Ends the decision: hands its batch, if any, to the store. Returns the newest position."""
         batch = self._open
         if batch is not None:
             self._open = None
+            if self._stopped:
+                return self.position
             self._store.append(batch)
             self.position = batch.position
         return self.position

@@ -22,6 +22,8 @@ class Queue:
             dead-letter address or were dropped for want of one.
         newest_sequence: of the last message added.
         ready: on the dispatcher's list.
+        returning: released lease groups whose messages are on their way back; nothing is handed out meanwhile, as it
+            would be out of order.
         rotation: consumers that may have room, the next one to be asked at ``turn``.
     """
 
@@ -37,6 +39,7 @@ class Queue:
         self.rotation: list[Consumer] = []
         self.turn: int = 0
         self.ready: bool = False
+        self.returning: int = 0
         self.ring: Ring = Ring(UNLIMITED)
         self.max_consumers: int = UNLIMITED
         self.apply_settings(settings)

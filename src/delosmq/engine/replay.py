@@ -9,7 +9,8 @@ from typing import Final
 
 from delosmq.engine.bindings import Bindings, address_as_json, queue_as_json, queue_from_json
 from delosmq.engine.identifiers import Identifiers
-from delosmq.engine.leases import Lease, LeaseGroup, Leases, pack_sequences, unpack_sequences
+from delosmq.engine.lease_rows import LeaseRows, unpack_sequences
+from delosmq.engine.leases import Lease, LeaseGroup, Leases
 from delosmq.engine.log import Log, Replay, StateSource, Store
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.queue import Queue
@@ -67,7 +68,7 @@ class EngineState(StateSource):
         value: Json = {
             "version": 1,
             "reserved_below": self._ids.reserved_below,
-            "addresses": [address_as_json(address) for address in self._bindings.addresses.values()],
+            "addresses": [address_as_json(a) for a in self._bindings.addresses.values() if not a.auto_created],
             "queues": [queue_as_json(q) for q in self._bindings.queues.values() if q.settings.durable],
             "groups": [_group_as_json(group) for group in self._leases.groups.values()],
         }
@@ -82,10 +83,11 @@ def _group_as_json(group: LeaseGroup) -> Json:
         "epoch": group.epoch,
         "run": group.run,
         "contact": group.contact_ms,
+        "owns": group.owns_queue,
         "acked": group.acked,
         "newest": group.newest,
         "leases": [
-            [lease.number, pack_sequences(lease.slots)]
+            [lease.number, lease.rows.packed()]
             for lease in list(group.forgetting.values()) + list(group.leases.values())
         ],
     }
@@ -98,6 +100,7 @@ class _GroupState:
         self.epoch = 0
         self.run = ""
         self.contact_ms = 0
+        self.owns_queue = False
         self.acked = 0
         self.newest = 0
         self.leases: dict[int, str] = {}
@@ -143,6 +146,7 @@ class EngineReplay(Replay):
         group.epoch = _int(item["epoch"])
         group.run = str(item["run"])
         group.contact_ms = _int(item["contact"])
+        group.owns_queue = item.get("owns") is True
         group.acked = _int(item["acked"])
         group.newest = _int(item["newest"])
         for pair in _list(item["leases"]):
@@ -245,6 +249,7 @@ class EngineReplay(Replay):
             group.epoch = _int(value["epoch"])
             group.run = str(value["run"])
             group.contact_ms = _int(value["contact"])
+            group.owns_queue = value.get("owns") is True
         elif op == "lease":
             number = _int(value["lease"])
             self._groups[name].leases[number] = str(value["rows"])
@@ -317,15 +322,16 @@ class EngineReplay(Replay):
         group.epoch = state.epoch
         group.run = state.run
         group.contact_ms = state.contact_ms
+        group.owns_queue = state.owns_queue
         slots = self._slots[queue.id]
         for number in sorted(state.leases):
-            rows: list[Slot] = []
+            rows = LeaseRows()
             for sequence in unpack_sequences(state.leases[number]):
                 slot = slots.get(sequence)
                 if slot is not None:
                     queue.hand_out(slot, group.consumer)
-                    rows.append(slot)
-            if rows:
+                    rows.add(slot)
+            if rows.slots:
                 self._leases.adopt(group, Lease(number, rows))
         group.newest = max(state.newest, state.acked)
         self._leases.settle(group, state.acked)

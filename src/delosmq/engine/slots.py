@@ -158,6 +158,10 @@ class PendingSlots:
             self._occupied &= ~(1 << priority)
         self.count -= 1
 
+    def levels(self) -> list[SlotList]:
+        """The levels, the highest priority first."""
+        return self._levels[::-1]
+
     def in_order(self) -> list[Slot]:
         """All slots, head first. Linear: for restart, deletion and tests."""
         found: list[Slot] = []

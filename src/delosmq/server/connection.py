@@ -8,11 +8,11 @@ import logging
 from abc import ABC, abstractmethod
 from typing import Final, cast
 
-from delosmq.model.errors import BrokerError, PeerError
+from delosmq.model.errors import BrokerError, LimitError, PeerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
-from delosmq.server.passwords import PasswordChecks
+from delosmq.server.passwords import PasswordCheck, PasswordChecks
 from delosmq.server.ticker import Ticker, TickParticipant
 from delosmq.sessions.protocol import NO_TIMER, Peer, Protocol, Session, SessionHost, SessionServices
 from delosmq.wire.detect import FOREIGN, MINE, describe
@@ -25,6 +25,8 @@ _FINISH_S: Final = 5.0
 # How long we read on after the last byte was sent: closing a socket with unread bytes resets it, and a reset can
 # overtake the ERROR that explains it.
 _LINGER_S: Final = 1.0
+# Line ends may come before the first frame, but not without end.
+_START_LIMIT_BYTES: Final = 4_096
 _NS_PER_S: Final = 1_000_000_000
 
 # States of a connection.
@@ -60,6 +62,7 @@ class ServerParts:
         services: SessionServices,
         ticker: Ticker,
         *,
+        passwords: PasswordChecks,
         protocols: tuple[Protocol, ...],
         log: logging.Logger,
     ) -> None:
@@ -68,7 +71,7 @@ class ServerParts:
         self.ticker = ticker
         self.protocols = protocols
         self.log = log
-        self.passwords = PasswordChecks(loop)
+        self.passwords = passwords
         self.buffer = memoryview(bytearray(READ_BYTES))
 
 
@@ -91,6 +94,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = NO_TIMER
         self._deadline: asyncio.TimerHandle | None = None
+        self._check: PasswordCheck | None = None
         self._protocols = tuple(p for p in parts.protocols if p.name in acceptor.protocols)
 
     # -- called by asyncio -----------------------------------------------------------------------------------------
@@ -143,9 +147,10 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
     def resume_writing(self) -> None:
         self._writable = True
         session = self._session
-        if session is not None and self._state in (_SERVING, _FINISHING):
-            session.outbox.confirm_written()
-            self._parts.ticker.write_soon(self)
+        if session is None or self._state not in (_SERVING, _FINISHING) or self._is_broken(session):
+            return
+        session.outbox.confirm_written()
+        self._parts.ticker.write_soon(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._state = _CLOSED
@@ -153,6 +158,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
         for timer in (self._timer, self._deadline):
             if timer is not None:
                 timer.cancel()
+        self._cancel_check()
         session = self._session
         self._session = None
         if session is not None:
@@ -169,16 +175,24 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
         self._parts.ticker.write_soon(self)
 
     def verify(self, attempt: LoginAttempt, password: str) -> None:
-        self._parts.passwords.check(attempt, password, self._on_verified)
+        try:
+            self._check = self._parts.passwords.check(attempt, password, self._on_verified)
+        except LimitError as busy:
+            # Not from here: the session is in the middle of its CONNECT.
+            self._parts.loop.call_soon(self._fail, busy)
 
     def wake_soon(self) -> None:
         self._parts.loop.call_soon(self._on_timer)
 
+    def report(self, trouble: BrokerError) -> None:
+        self._parts.log.warning("%s [peer %s, acceptor '%s']", trouble, self._peer.name, self._acceptor.name)
+
     def finish(self, reason: BrokerError | None) -> None:
         if self._state >= _FINISHING:
             return
+        self._cancel_check()
         if reason is not None:
-            self._parts.log.warning("%s [peer %s, acceptor '%s']", reason, self._peer.name, self._acceptor.name)
+            self.report(reason)
         self._state = _FINISHING
         self._set_deadline(_FINISH_S)
         self._parts.ticker.write_soon(self)
@@ -190,17 +204,15 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
         transport = self._transport
         if session is None or transport is None or self._state not in (_SERVING, _FINISHING):
             return False
-        outbox = session.outbox
-        # One write at a time is under way; `resume_writing` brings us back.
-        if self._writable and not outbox.in_flight_bytes:
-            while chunk := outbox.take():
-                transport.write(chunk)
-                if self._is_stuck():
-                    break
-                outbox.confirm_written()
+        try:
+            self._write(session, transport)
+        except OSError as error:
+            self._give_up(error)
+        if self._is_broken(session):
+            return False
         touched = session.handle_written(self._now())
         if self._state == _FINISHING:
-            if not outbox.reply_bytes:
+            if not session.outbox.reply_bytes:
                 self._linger()
         else:
             self._adjust(session)
@@ -211,20 +223,47 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
         if not self._parts.ticker.running:
             # After a fatal error nothing may be confirmed, so there is nothing to wait for.
             self.abort()
-        elif self._session is not None and self._state == _SERVING:
-            self._session.fail(reason)
-            self._parts.ticker.schedule()
         elif self._state == _DETECTING:
             self._close()
+        else:
+            self._fail(reason)
 
     def abort(self) -> None:
         """Closes the socket now, whatever it still holds."""
         if self._transport is not None:
             self._transport.abort()
 
+    def _write(self, session: Session, transport: asyncio.Transport) -> None:
+        outbox = session.outbox
+        # One write at a time is under way; `resume_writing` brings us back.
+        if not self._writable or outbox.in_flight_bytes:
+            return
+        while not self._is_broken(session) and (chunk := outbox.take()):
+            transport.write(chunk)
+            if self._is_stuck() or self._is_broken(session):
+                break
+            outbox.confirm_written()
+
     def _is_stuck(self) -> bool:
         # `transport.write` calls `pause_writing` when the socket does not take everything.
         return not self._writable
+
+    def _is_broken(self, session: Session) -> bool:
+        """Whether the peer is gone and `connection_lost` follows. What was taken and not confirmed did not arrive."""
+        # A transport that could not write says nothing: it drops what it has and is closing.
+        if self._transport is not None and not self._transport.is_closing():
+            return False
+        session.outbox.refuse_deliveries()
+        return True
+
+    def _give_up(self, error: OSError | RuntimeError) -> None:
+        """The socket is of no use any more; that is this connection's end and nobody else's."""
+        self._parts.log.info(
+            "DMQ6704: the socket of %s can't be used any more (%s); closed. Its messages go back to their queues",
+            self._peer.name,
+            error,
+        )
+        self.abort()
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -239,7 +278,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
                 self._serve(protocol, start)
                 return
             undecided = undecided or verdict != FOREIGN
-        if not undecided:
+        if not undecided or len(self._start) > _START_LIMIT_BYTES:
             self._parts.log.warning(
                 "DMQ6702: %s speaks no protocol of acceptor '%s' (%s): its first bytes look like %s; closed."
                 " Check the port and the client's protocol",
@@ -267,7 +306,18 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
         self._adjust(session)
         self._parts.ticker.schedule()
 
+    def _fail(self, reason: BrokerError) -> None:
+        if self._session is not None and self._state == _SERVING:
+            self._session.fail(reason)
+            self._parts.ticker.schedule()
+
+    def _cancel_check(self) -> None:
+        if self._check is not None:
+            self._parts.passwords.cancel(self._check, self._on_verified)
+            self._check = None
+
     def _on_verified(self, verified: bool) -> None:
+        self._check = None
         session = self._session
         if session is None or self._state != _SERVING:
             return
@@ -340,10 +390,14 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
             return
         self._state = _LINGERING
         self._set_deadline(_LINGER_S)
-        if not self._reading:
-            self._reading = True
-            transport.resume_reading()
-        transport.write_eof()
+        try:
+            if not self._reading:
+                self._reading = True
+                transport.resume_reading()
+            transport.write_eof()
+        except (OSError, RuntimeError) as error:
+            # A peer that has reset the connection: the socket is connected no more, and nobody reads our replies.
+            self._give_up(error)
 
     def _set_deadline(self, after_s: float) -> None:
         if self._deadline is not None:

@@ -20,6 +20,9 @@ NO_SEQUENCE: Final = 0
 
 HEART_BEAT: Final = b"\n"
 
+# Less than any total: nothing fits.
+_NO_ROOM: Final = -1
+
 # A write of this size costs one system call and fits a socket buffer of Linux; larger ones would only blur the line
 # between "written" and "still here".
 WRITE_BYTES: Final = 256 * 1024
@@ -109,6 +112,10 @@ class Outbox:
             return True
         return False
 
+    def refuse_deliveries(self) -> None:
+        """`has_room` says no from now on: what would be added could not leave any more."""
+        self._limit_bytes = _NO_ROOM
+
     def reply(self, position: Position, frame: bytes) -> None:
         """Adds a reply that depends on everything up to ``position``."""
         self.reply_bytes += len(frame)
@@ -187,6 +194,7 @@ class Outbox:
 
     def close(self) -> None:
         """Forgets everything: the peer is gone."""
+        self.refuse_deliveries()
         if self._holding:
             self._gate.let_go(self)
         for stream in self._holding:
@@ -268,11 +276,6 @@ class Gate:
         self.synced: Position = synced
         self._holding: dict[Outbox, None] = {}
         self._waiters: list[tuple[int, GateWaiter]] = []
-
-    @property
-    def is_waited_for(self) -> bool:
-        """Whether anything waits for a sync."""
-        return bool(self._holding) or bool(self._waiters)
 
     def hold(self, outbox: Outbox) -> None:
         """An outbox has entries that wait."""

@@ -68,6 +68,10 @@ class SessionHost(OutboxOwner):
         """Call `Session.handle_timer` in the next turn of the loop: there is work that can't be done here."""
 
     @abstractmethod
+    def report(self, trouble: BrokerError) -> None:
+        """Something went wrong that the peer is not told, or is not there to be told; for the log."""
+
+    @abstractmethod
     def finish(self, reason: BrokerError | None) -> None:
         """The session is over: send what its outbox holds for replies, for a bounded time, then close the socket.
 

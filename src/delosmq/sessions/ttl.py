@@ -27,7 +27,7 @@ class ConnectionTtl:
         self.next_check_at: MonotonicNs = MonotonicNs(now + self._interval_ns)
 
     def check(self, now: MonotonicNs, heard: bool) -> bool:
-        """Whether the connection is to be failed. ``heard``: bytes came since the last check, or we don't read."""
+        """Whether the connection is to be failed. ``heard``: bytes came since the last check, or it waits for us."""
         self.next_check_at = MonotonicNs(now + self._interval_ns)
         if heard:
             self._heard_at = now

@@ -17,9 +17,10 @@ from delosmq.spark.transport import Transport, UnansweredError, segment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BUSY_ATTEMPTS = 40
+BUSY_ATTEMPTS = 180
 BUSY_PAUSE_S = 0.5
-"""Together 20 s: twice the 10 s for which a broker holds a group without acknowledgements for the last reader."""
+"""Together 90 s: longer than the 60 s for which a broker holds a group whose first lease is not acknowledged for its
+reader. A query killed before its checkpoint had its first offset is restarted within."""
 BROWSE_PAGE_ROWS = 10_000
 
 
@@ -86,7 +87,7 @@ class LeaseClient:
         """Open the group for this reader and get a new epoch, which fences all older ones.
 
         `incarnation` None makes the group, or takes over one of which nothing was ever acknowledged. While the broker
-        says that another reader was heard of a moment ago, asks again for 20 s.
+        says that another reader was heard of a moment ago, asks again for 90 s.
 
         Raises:
             GroupBusyError: the other reader is still alive.

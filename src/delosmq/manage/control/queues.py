@@ -5,7 +5,7 @@ from typing import Final
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
+from delosmq.manage.control.browse import Browse
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.settings import UNLIMITED, QueueSettings
@@ -83,9 +83,7 @@ class QueueControl:
         Raises:
             NotFoundError: there is none of that name.
         """
-        queue = self._find(name)
-        self._access.require(login, queue.address.name, VIEW)
-        return queue_info(self._broker, queue)
+        return queue_info(self._broker, self._find(login, name, VIEW))
 
     def peek(self, login: Login, name: str) -> QueueInfo | None:
         """As `get`, or None when the queue went away since it was listed."""
@@ -111,8 +109,7 @@ class QueueControl:
             NotFoundError: there is none of that name.
             MisuseError: a setting makes no sense.
         """
-        queue = self._find(name)
-        self._access.require(login, queue.address.name, EDIT)
+        queue = self._find(login, name, EDIT)
         old = queue.settings
         max_consumers = change.max_consumers if "max_consumers" in change.named else old.max_consumers
         _check_max_consumers(name, max_consumers)
@@ -123,27 +120,31 @@ class QueueControl:
         )
         return queue_info(self._broker, queue)
 
-    def browse(self, login: Login, name: str, *, after: int, until: int, max_rows: int) -> list[Slot]:
-        """Messages with ``after`` < sequence <= ``until``, at most ``max_rows``, by sequence. Takes nothing.
+    def browse(self, login: Login, name: str, *, after: int, until: int, max_rows: int) -> Browse:
+        """A look at messages with ``after`` < sequence <= ``until``, at most ``max_rows``, by sequence. Takes nothing.
 
         Who may consume may browse, as consuming shows as much.
-        """
-        queue = self._find(name)
-        address = queue.address.name
-        if not self._access.check(login.roles, address, CONSUME):
-            self._access.require(login, address, BROWSE)
-        found = [slot for slot in queue.pending.in_order() if after < slot.sequence <= until]
-        for consumer in queue.consumers:
-            slot = consumer.in_delivery.head
-            while slot is not None:
-                if after < slot.sequence <= until:
-                    found.append(slot)
-                slot = slot.next
-        found.sort(key=lambda one: one.sequence)
-        return found[:max_rows]
 
-    def _find(self, name: str) -> Queue:
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        queue = self._find(login, name, CONSUME, BROWSE)
+        return Browse(self._broker, queue, after=after, until=until, max_rows=max_rows)
+
+    def _find(self, login: Login, name: str, *permissions: str) -> Queue:
+        """The queue, for those who have one of the permissions on its address.
+
+        Raises:
+            PermissionDeniedError: they have none. That a queue doesn't exist learns only who might see it if it did: on
+                an address of its name, as a queue has unless told otherwise.
+            NotFoundError: there is none of that name.
+        """
         queue = self._broker.queues.get(name)
+        address = queue.address.name if queue is not None else name
+        if not any(self._access.check(login.roles, address, permission) for permission in permissions):
+            # First as for a queue that doesn't exist, so that the refusals are alike.
+            self._access.require(login, name, permissions[-1])
+            self._access.require(login, address, permissions[-1])
         if queue is None:
             raise NotFoundError("DMQ6201", f"there is no queue '{name}'; `delosmq queue stat` lists those that exist")
         return queue
@@ -199,11 +200,11 @@ def _lowest_held(broker: Broker, queue: Queue) -> list[int]:
     """Sequences in delivery, the lowest among them: all of a consumer's, of a lease only its own lowest."""
     held: list[int] = []
     leasing: set[int] = set()
-    for group in broker.leases.groups.values():
-        if group.queue is queue:
-            leasing.add(id(group.consumer))
-            held.extend(slot.sequence for slot in group.building)
-            held.extend(lease.lowest_sequence for lease in group.leases.values())
+    for group in broker.leases.on_queue(queue):
+        leasing.add(id(group.consumer))
+        if group.building:
+            held.append(group.draft.lowest_sequence)
+        held.extend(lease.lowest_sequence for lease in group.leases.values())
     for consumer in queue.consumers:
         if id(consumer) not in leasing:
             held.extend(slot.sequence for slot in consumer.held_newest_first())

@@ -26,8 +26,8 @@ from delosmq.manage.http.operations import Call, Endpoints, Operation
 from delosmq.manage.http.problems import ProblemError
 from delosmq.manage.http.queue_calls import BrokerCalls, QueueCalls
 from delosmq.model.conversion import Conversions
-from delosmq.model.ports import Clock
 from delosmq.security.access import AccessControl
+from delosmq.server.passwords import PasswordChecks
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
 from delosmq.sessions.outbox import Gate
 
@@ -54,15 +54,15 @@ class HttpApi:
         gate: Gate,
         *,
         access: AccessControl,
+        passwords: PasswordChecks,
         conversions: Conversions,
-        clock: Clock,
         logger: logging.Logger,
         version: str,
     ) -> None:
         self.drain = Drain()
         queues = QueueControl(broker, access)
         leases = LeaseControl(broker, access)
-        control = BrokerControl(broker, host, clock=clock, version=version)
+        control = BrokerControl(broker, host, clock=broker.clock, version=version)
         queue_calls = QueueCalls(broker, queues, host, gate=gate, conversions=conversions, logger=logger)
         lease_calls = LeaseCalls(
             broker, leases, host, gate=gate, drain=self.drain, conversions=conversions, logger=logger
@@ -75,7 +75,7 @@ class HttpApi:
             Operation("GET", "/openapi.json", "openapi", "This document", _LOGIN, self._openapi, None),
         ]
         self._document = openapi.document(self.operations, version)
-        endpoints = Endpoints(BasicLogins(access), gate, host, logger)
+        endpoints = Endpoints(BasicLogins(access, passwords), gate, host, logger)
         self._app = Starlette(
             routes=[endpoints.route(operation) for operation in self.operations],
             exception_handlers={HTTPException: _on_http_exception},
@@ -92,29 +92,6 @@ class HttpApi:
 
     async def _openapi(self, call: Call) -> Response:
         return JSONResponse(self._document)
-
-
-def build_app(
-    broker: Broker,
-    gate: Gate,
-    access: AccessControl,
-    *,
-    conversions: Conversions,
-    host: Host,
-    version: str,
-    logger: logging.Logger,
-) -> HttpApi:
-    """The HTTP API of a running broker."""
-    return HttpApi(
-        broker,
-        host,
-        gate,
-        access=access,
-        conversions=conversions,
-        clock=broker.clock,
-        logger=logger,
-        version=version,
-    )
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:

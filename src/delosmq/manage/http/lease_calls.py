@@ -1,6 +1,8 @@
 """The calls of lease readers."""
 
+import asyncio
 import logging
+from typing import Final
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -25,6 +27,9 @@ from delosmq.model.conversion import Conversions
 from delosmq.sessions.lease.answers import LeaseExtent
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession, nothing_new
 from delosmq.sessions.outbox import Gate
+
+SETTLE_PAUSE_S: Final = 0.005
+"""While ticks work off what a group acknowledged, before it is released."""
 
 
 class LeaseCalls:
@@ -126,7 +131,11 @@ class LeaseCalls:
 
     async def release(self, call: Call) -> Answer:
         """POST /leases/{group}/release."""
-        return self._answer(Released(self._control.session(call.login).release(call.path["group"])))
+        session = self._control.session(call.login)
+        while not session.may_release(call.path["group"]):
+            self._host.changed()
+            await asyncio.sleep(SETTLE_PAUSE_S)
+        return self._answer(Released(session.release(call.path["group"])))
 
     def _answer(self, content: object) -> Answer:
         self._host.changed()

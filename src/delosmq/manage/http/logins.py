@@ -1,37 +1,34 @@
-"""Who is calling: HTTP Basic against the broker's users. Passwords are verified outside the loop, a few at once."""
+"""Who is calling: HTTP Basic against the broker's users."""
 
-import asyncio
 import base64
 import binascii
-from collections.abc import Callable
 from typing import Final
 
-from delosmq.manage.http.problems import ProblemError
-from delosmq.security.access import AccessControl, Login
-from delosmq.security.passwords import verify_login
+from starlette.responses import Response
 
-HASHES_AT_ONCE: Final = 2
-"""19 MiB and tens of milliseconds of a core each."""
-WAITING_LIMIT: Final = 64
-"""Logins that wait for their turn; more are turned away rather than let the line grow."""
+from delosmq.manage.http.problems import ProblemError
+from delosmq.model.errors import LimitError
+from delosmq.security.access import AccessControl, Login
+from delosmq.server.passwords import PasswordChecks
 
 NO_LOGIN: Final = "DMQ6301"
 
-Verify = Callable[[str, str], bool]
+
+class LoginError(ProblemError):
+    """Nobody is logged in; a connection of nobody is not kept open, where it would take the place of others."""
+
+    def response(self) -> Response:
+        response = super().response()
+        response.headers["Connection"] = "close"
+        return response
 
 
 class BasicLogins:
-    """Logs in each request. What was verified before costs no hash again.
+    """Logs in each request. What was verified before costs no hash again."""
 
-    Args:
-        verify: compares a stored form with a password; runs in a worker thread.
-    """
-
-    def __init__(self, access: AccessControl, *, verify: Verify = verify_login) -> None:
+    def __init__(self, access: AccessControl, passwords: PasswordChecks) -> None:
         self._access = access
-        self._verify = verify
-        self._turn = asyncio.Semaphore(HASHES_AT_ONCE)
-        self._waiting = 0
+        self._passwords = passwords
 
     async def login(self, authorization: str | None) -> Login:
         """The login that an Authorization header stands for.
@@ -45,18 +42,10 @@ class BasicLogins:
         attempt = self._access.attempt(user, password)
         if attempt.login is not None:
             return attempt.login
-        if self._waiting >= WAITING_LIMIT:
-            raise ProblemError(503, "DMQ6303", "BUSY", "too many logins are being verified; try again in a moment")
-        self._waiting += 1
         try:
-            async with self._turn:
-                # Of many requests that came with the same new login, the first one settles it for all.
-                attempt = self._access.attempt(user, password)
-                if attempt.login is not None:
-                    return attempt.login
-                verified = await asyncio.to_thread(self._verify, attempt.stored, password)
-        finally:
-            self._waiting -= 1
+            verified = await self._passwords.verify(attempt, password)
+        except LimitError as busy:
+            raise LoginError(503, "DMQ6303", "BUSY", busy.message) from None
         login = self._access.finish(attempt, verified)
         if login is None:
             raise _refusal("DMQ6302", "wrong user or password; check both")
@@ -76,5 +65,5 @@ def _decode_basic(authorization: str) -> tuple[str, str]:
     return user, password
 
 
-def _refusal(code: str, detail: str) -> ProblemError:
-    return ProblemError(401, code, "LOGIN_REQUIRED", detail)
+def _refusal(code: str, detail: str) -> LoginError:
+    return LoginError(401, code, "LOGIN_REQUIRED", detail)

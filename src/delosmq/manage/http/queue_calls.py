@@ -83,9 +83,12 @@ class QueueCalls:
         wanted: BrowseRows = call.query
         names = choose_columns(wanted.columns, wanted.headers)
         queue = call.path["name"]
-        slots = self._control.browse(
+        browse = self._control.browse(
             call.login, queue, after=wanted.after, until=wanted.until, max_rows=wanted.max_rows
         )
+        for _ in browse:
+            await asyncio.sleep(0)
+        slots = browse.found
         position = self._broker.log.position
         self._host.changed()
         response = await RowStream(slots, names, queue, conversions=self._conversions, logger=self._logger).response()

@@ -121,7 +121,8 @@ class LeaseSession:
         )
         if lease is not None:
             return LeaseStep(extent(lease), False, False)
-        return LeaseStep(None, len(found.building) > 0, wanted.until is None)
+        collecting = len(found.building) > 0 or found.queue.returning > 0
+        return LeaseStep(None, collecting, wanted.until is None)
 
     def wait(self, group: str, waiter: LeaseWaiter) -> None:
         """Registers for one `LeaseWaiter.on_messages`."""
@@ -146,14 +147,22 @@ class LeaseSession:
         self._find(group)
         return self._broker.leases.acknowledge(group, number, epoch)
 
+    def may_release(self, group: str) -> bool:
+        """Whether nothing is left to do for what the group acknowledged; `release` would do it at once."""
+        self._find(group)
+        return self._broker.leases.is_settled(group)
+
     def release(self, group: str) -> int:
         """Ends the group: what is not acknowledged goes back in order. Gives how many messages."""
         self._find(group)
-        return self._broker.leases.release(group)
+        return self._broker.release_lease(group)
 
     def stat(self, group: str) -> GroupStat:
-        """Where the group stands."""
-        return group_stat(self._broker, self._find(group))
+        """Where the group stands; counts as a call of its run."""
+        found = self._find(group)
+        standing = group_stat(self._broker, found)
+        self._broker.leases.heard_of(found)
+        return standing
 
     def stats(self) -> list[GroupStat]:
         """All groups that this login may read, by name."""

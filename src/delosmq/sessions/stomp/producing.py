@@ -50,6 +50,8 @@ NOT_RELAYED: Final = frozenset(
     )
 )
 _TARGETS_LIMIT: Final = 1_000
+# What an entry takes beside its message and the text of its receipt.
+_ENTRY_BYTES: Final = 256
 
 
 class Reading:
@@ -85,7 +87,7 @@ class Parked:
     @property
     def size_bytes(self) -> int:
         """What it counts against the limit."""
-        return len(self.receipt) + (0 if self.message is None else self.message.charge_bytes)
+        return _ENTRY_BYTES + len(self.receipt) + (0 if self.message is None else self.message.charge_bytes)
 
 
 class Producer(SpaceWaiter):

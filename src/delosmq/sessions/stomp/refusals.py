@@ -1,6 +1,6 @@
 """The sentences with which a STOMP session refuses what its peer asks. None repeats a passcode."""
 
-from delosmq.model.errors import PeerError
+from delosmq.model.errors import PeerError, StorageError
 
 _SHOWN_CHARACTERS = 64
 
@@ -119,3 +119,11 @@ def silent(peer: str, ttl_ms: int) -> PeerError:
 
 def stopping() -> PeerError:
     return PeerError("DMQ5118", "the broker is stopping: connect again later.")
+
+
+def not_given_back(peer: str, destination: str, error: StorageError) -> StorageError:
+    return StorageError(
+        "DMQ5120",
+        f"what the subscription of {peer} to {_shown(destination)} had answered or held could not be recorded:"
+        f" {error}; it is delivered again at the latest after a restart. Make room for the journal.",
+    )

@@ -59,15 +59,29 @@ _NAMES: Final = {V10: "1.0", V11: "1.1", V12: "1.2"}
 _SUPPORTED: Final = "1.0,1.1,1.2"
 # A little earlier than promised, so that a busy moment is not a broken promise.
 _BEAT_SHARE_PERCENT: Final = 90
+_HEAD_BEFORE_LOGIN_BYTES: Final = 64 * 1024
+# Enough for a short frame that came too early to be refused by its name.
+_BODY_BEFORE_LOGIN_BYTES: Final = 1_024
 
 
 def limits_of(acceptor: AcceptorSettings) -> StompLimits:
-    """The decoder's limits for connections of ``acceptor``."""
+    """The decoder's limits for connections of ``acceptor`` that are logged in."""
     return StompLimits(
         max_head_bytes=acceptor.max_head_bytes,
         max_headers=acceptor.max_headers,
         max_body_bytes=acceptor.max_frame_bytes,
         max_header_line_bytes=acceptor.max_head_bytes,
+    )
+
+
+def limits_before_login(acceptor: AcceptorSettings) -> StompLimits:
+    """The decoder's limits for those who are not: CONNECT has no body, and anybody may open connections."""
+    head = min(acceptor.max_head_bytes, _HEAD_BEFORE_LOGIN_BYTES)
+    return StompLimits(
+        max_head_bytes=head,
+        max_headers=acceptor.max_headers,
+        max_body_bytes=min(acceptor.max_frame_bytes, _BODY_BEFORE_LOGIN_BYTES),
+        max_header_line_bytes=head,
     )
 
 
@@ -109,7 +123,7 @@ class StompSession(Session):
         self._outbox_limit: int = acceptor.outbox_limit_bytes
         self._services = services
         self._broker = broker
-        self._decoder: StompDecoder = StompDecoder(limits_of(acceptor))
+        self._decoder: StompDecoder = StompDecoder(limits_before_login(acceptor))
         self._destinations: Destinations = Destinations(acceptor)
         self._limits = heartbeat.limits_of(acceptor, broker.settings.connection_ttl_override_ms)
         self._ttl: ConnectionTtl = ConnectionTtl(
@@ -205,6 +219,7 @@ class StompSession(Session):
     def _logged_in(self, login: Login, now: MonotonicNs) -> None:
         self.state = CONNECTED
         self.established = True
+        self._decoder.set_limits(limits_of(self._acceptor))
         self._permissions = Permissions(login, self._services.access, self._broker)
         self._producer = self._new_producer(self.version)
         self._producer.permit(self._permissions)
@@ -302,8 +317,18 @@ class StompSession(Session):
         self._subscriptions.clear()
         self.outbox.close_streams([subscription.stream for subscription in subscriptions])
         for subscription in subscriptions:
-            self._acknowledge_written(subscription)
-            self._close_subscription(subscription)
+            # A full disk must not keep a peer from leaving, nor one subscription's trouble the others from closing.
+            try:
+                self._acknowledge_written(subscription)
+            except StorageError as error:
+                self._report(subscription, error)
+            try:
+                self._close_subscription(subscription)
+            except StorageError as error:
+                self._report(subscription, error)
+
+    def _report(self, subscription: Subscription, error: StorageError) -> None:
+        self._host.report(refusals.not_given_back(self._peer.name, subscription.destination, error))
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
 
@@ -443,7 +468,8 @@ class StompSession(Session):
             self._beat_at = MonotonicNs(now + self._beat_every_ns)
             self.outbox.beat()
         if now >= self._ttl.next_check_at:
-            heard = self._heard or not self.reading
+            # Whoever waits for us owes nothing: one we do not read, or whose SENDs we keep waiting for space.
+            heard = self._heard or not self.reading or self._producer.parked_bytes > 0
             self._heard = False
             if self._ttl.check(now, heard):
                 self.fail(refusals.silent(self._peer.name, self._ttl.ttl_ms))
@@ -455,7 +481,11 @@ class StompSession(Session):
         for stream in self.outbox.take_written():
             subscription = self._by_consumer.get(stream.owner_id)
             if subscription is not None:
-                self._acknowledge_written(subscription)
+                try:
+                    self._acknowledge_written(subscription)
+                except StorageError as error:
+                    self.fail(error)
+                    return True
                 touched = True
         touched = self._return_room() or touched
         return self._go_on_reading(now) or touched

@@ -51,6 +51,7 @@ class Subscription(ConsumerPort):
 
     Attributes:
         key: the ``id`` of SUBSCRIBE, or the destination in STOMP 1.0 without one.
+        destination: as the peer wrote it.
         consumer: set right after subscribing, before anything is delivered.
     """
 
@@ -61,7 +62,7 @@ class Subscription(ConsumerPort):
         self.mode = mode
         self.consumer: Consumer | None = None
         self.stream: Stream = Stream(reports=mode == AUTO)
-        self._destination = destination
+        self.destination = destination
         self._version = version
         self._tag: str = PROTOCOL_TAGS[version]
         self._outbox = outbox
@@ -130,12 +131,12 @@ class Subscription(ConsumerPort):
             headers = decode_head(message.head, version)
         else:
             assert self._conversions is not None  # attached before the first delivery
-            encoded = _CONVERSION.from_hub(self._conversions.to_hub(message), self._destination)
+            encoded = _CONVERSION.from_hub(self._conversions.to_hub(message), self.destination)
             headers = decode_head(encoded.head, V12)
         if message.annotations is not None:
             if _ORIGINAL_ADDRESS in message.annotations:
                 # A copy lies elsewhere than its sender said: it is told where it was found.
-                headers[DESTINATION] = self._destination
+                headers[DESTINATION] = self.destination
             headers.update(message.annotations)
         return encode_lines(list(headers.items()), self._version)
 

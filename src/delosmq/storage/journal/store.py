@@ -63,6 +63,7 @@ class JournalStore(ServedStore):
         self._largest = size // BATCH_SHARE
         self._due = size // ROOM_SHARE
         self._large = self._due // 2
+        self._watch = self._due + self._largest
         self._events = events
         self._state = state
         self._logger = logger or logging.getLogger("delosmq.storage.journal")
@@ -213,7 +214,7 @@ class JournalStore(ServedStore):
         segment.take_batch(frame, position, len(batch.metas))
         self._parts += frame.parts
         self._last = position
-        if segment.room < self._due:
+        if segment.room < self._watch:
             self._keep_room()
 
     def flush(self) -> None:
@@ -425,6 +426,10 @@ class JournalStore(ServedStore):
             low = len(self._spares.ready) <= 1
             if self._spares.ready:
                 self._roll()
+        elif not self._spares.ready and self._open.room < self._due + self._largest:
+            # Right after the start no file may be ready yet: the largest batch must still find room.
+            low = True
+        self._watch = self._due if self._spares.ready else self._due + self._largest
         if low != self._low and self._failure is None:
             self._low = low
             if self._events is not None:

@@ -62,16 +62,12 @@ class SyncProcess(Syncer):
             _live_as_child(files, child_end)
         child_end.close()
 
-    @property
-    def pid(self) -> int:
-        """Of the child."""
-        return self._pid
-
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def sync(self, ticket: int, handles: Sequence[int]) -> None:
-        for start in range(0, len(handles), MOST_DESCRIPTORS):
+        # Without handles too there is one frame, as there is one answer.
+        for start in range(0, max(1, len(handles)), MOST_DESCRIPTORS):
             some = handles[start : start + MOST_DESCRIPTORS]
             last = start + MOST_DESCRIPTORS >= len(handles)
             self._send(SYNC, SYNC_REQUEST.pack(ticket if last else 0, len(some)), some)
@@ -96,6 +92,8 @@ class SyncProcess(Syncer):
                 self._dead = OSError(errno.EPIPE, "the sync process has ended")
                 break
             self._buffer += chunk
+            if len(chunk) < READ_SIZE:
+                break
         frames, self._buffer = _split(self._buffer)
         reports = [_decode_answer(kind, payload) for kind, payload in frames]
         return [*reports, SyncerDied(self._dead)] if self._dead is not None else reports

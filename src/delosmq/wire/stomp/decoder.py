@@ -101,6 +101,12 @@ class StompDecoder:
         """Bytes held and not handed out yet."""
         return len(self._buffer) - self._offset + len(self._partial)
 
+    def set_limits(self, limits: StompLimits) -> None:
+        """In force from the next frame on; a peer that is known may be given more."""
+        self._limits = limits
+        self._window_bytes = min(_WINDOW_BYTES, limits.max_head_bytes + 1)
+        self._most_pattern_bytes = min(_WINDOW_BYTES, limits.max_header_line_bytes)
+
     def feed(self, chunk: bytes) -> None:
         """Add what was read from the peer; nothing happens once ``closed``."""
         if self.closed or not chunk:

@@ -1,0 +1,112 @@
+"""Looking through a queue without taking anything, in slices: a queue may be large, and the broker serves others."""
+
+import heapq
+from collections.abc import Iterator
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.queue import Queue
+from delosmq.engine.slots import Slot, SlotList
+
+SLOTS_PER_SLICE: Final = 2_000
+"""About 1 ms of looking; the loop serves others between slices."""
+
+
+def _sequence_of(slot: Slot) -> int:
+    return slot.sequence
+
+
+class Browse:
+    """One page: messages with ``after`` < sequence <= ``until``, at most ``max_rows``, by sequence.
+
+    Iterate it to the end, with other work after each slice; then `found` is the page. What stays where it is
+    meanwhile is found exactly once; what leaves the queue may be found or not.
+
+    Attributes:
+        found: the page so far.
+    """
+
+    def __init__(self, broker: Broker, queue: Queue, *, after: int, until: int, max_rows: int) -> None:
+        self.found: list[Slot] = []
+        self._after = after
+        self._until = until
+        self._max_rows = max_rows
+        # Each slice is one run, sorted; the page is merged from them.
+        self._runs: list[list[Slot]] = []
+        self._run: list[Slot] = []
+        self._work = self._all_steps(broker, queue)
+
+    def __iter__(self) -> Iterator[None]:
+        return self._work
+
+    def _all_steps(self, broker: Broker, queue: Queue) -> Iterator[None]:
+        # In the order in which messages move, from pending to held, so that none slips through between.
+        for level in queue.pending.levels():
+            yield from self._look_through_level(level)
+        held: list[list[Slot]] = []
+        leasing: set[int] = set()
+        for group in broker.leases.on_queue(queue):
+            leasing.add(id(group.consumer))
+            # The slots of a lease never change; what is being collected grows.
+            held.extend(lease.slots for lease in group.leases.values())
+            held.append(list(group.building))
+        for consumer in queue.consumers:
+            if id(consumer) not in leasing:
+                held.append(consumer.held_newest_first())
+        for slots in held:
+            yield from self._look_through_held(slots)
+        yield from self._merge()
+
+    def _look_through_held(self, slots: list[Slot]) -> Iterator[None]:
+        for at in range(0, len(slots), SLOTS_PER_SLICE):
+            for slot in slots[at : at + SLOTS_PER_SLICE]:
+                if slot.in_list is not None:
+                    self._add(slot)
+            self._end_run()
+            yield
+
+    def _look_through_level(self, level: SlotList) -> Iterator[None]:
+        """A level is ordered by sequence: what lies beyond the page need not be looked at."""
+        slot = level.head
+        last = 0
+        wanted = self._max_rows
+        looked = 0
+        while slot is not None and wanted > 0 and slot.sequence <= self._until:
+            # Below ``last`` only when it started over.
+            if slot.sequence > last:
+                last = slot.sequence
+                wanted -= self._add(slot)
+            looked += 1
+            if looked % SLOTS_PER_SLICE == 0:
+                self._end_run()
+                yield
+                if slot.in_list is not level:
+                    # It left meanwhile, and with it the way on: start over and skip what was seen.
+                    slot = level.head
+                    continue
+            slot = slot.next
+        self._end_run()
+
+    def _add(self, slot: Slot) -> int:
+        if self._after < slot.sequence <= self._until:
+            self._run.append(slot)
+            return 1
+        return 0
+
+    def _end_run(self) -> None:
+        if self._run:
+            self._run.sort(key=_sequence_of)
+            self._runs.append(self._run)
+            self._run = []
+
+    def _merge(self) -> Iterator[None]:
+        newest = 0
+        for i, slot in enumerate(heapq.merge(*self._runs, key=_sequence_of), 1):
+            # Twice when it moved from pending to held between two slices.
+            if slot.sequence != newest:
+                newest = slot.sequence
+                self.found.append(slot)
+                if len(self.found) == self._max_rows:
+                    return
+            if i % SLOTS_PER_SLICE == 0:
+                yield
