@@ -1,5 +1,7 @@
 """A broker inside this process: BROKER-6 as far as it goes today."""
 
+# BROKER-6
+
 import socket
 import urllib.request
 from dataclasses import replace

@@ -3,6 +3,8 @@
 ``DELOSMQ_KILLS=50`` runs the long form; ``DELOSMQ_SEED`` chooses the moments.
 """
 
+# BROKER-1
+
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,7 @@
 """The command line, as a user calls it: create, run, queue stat, mask."""
 
+# BROKER-5
+
 import json
 import os
 import re

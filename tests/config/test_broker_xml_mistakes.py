@@ -1,5 +1,7 @@
 """broker.xml: every kind of mistake is named with file, line and remedy, and many at once."""
 
+# BROKER-3
+
 import re
 from contextlib import suppress
 from pathlib import Path

@@ -1,5 +1,7 @@
 """broker.xml: what is known but does not take effect is said once."""
 
+# BROKER-3
+
 import pytest
 
 from tests.config.conftest import Load

@@ -1,5 +1,7 @@
 """broker.xml: what it says arrives in the settings."""
 
+# BROKER-3
+
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,7 @@ def test_passwords_of_a_url_are_not_kept(load: Load) -> None:
     assert "hunter2" not in repr(acceptor)
 
 
+# RING-2
 def test_addresses_and_queues(load: Load) -> None:
     settings = load(
         '<addresses><address name="orders"><multicast><queue name="orders.work" ring-size="3" max-consumers="2">'

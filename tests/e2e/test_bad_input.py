@@ -1,5 +1,7 @@
 """What a peer may do wrong: it is told so, and nobody else notices."""
 
+# BROKER-4
+
 from random import Random
 
 import pytest
@@ -180,12 +182,14 @@ def test_too_many_subscriptions_are_refused(broker: RunningBroker) -> None:
         assert "20 subscriptions" in client.error().headers["message"]
 
 
+# TTL-1
 def test_a_client_that_promised_to_beat_and_does_not_is_told_so(broker: RunningBroker) -> None:
     with RawPeer(broker.port) as peer:
         peer.connect("heart-beat:50,0")
         assert b"TTL" in peer.until_closed()
 
 
+# ACK-7
 def test_a_peer_that_reads_nothing_holds_up_nobody(broker: RunningBroker, name: str) -> None:
     with RawPeer(broker.port) as deaf, Client(broker.port, "1.2") as client:
         deaf.connect()

@@ -1,5 +1,7 @@
 """stomp.py, unmodified, over STOMP 1.0, 1.1 and 1.2 against a whole broker on a journal."""
 
+# BROKER-2
+
 from typing import Any
 
 import pytest
@@ -124,6 +126,7 @@ def test_unsubscribing_ends_deliveries(broker: RunningBroker, version: str, name
 # -- acknowledgement ---------------------------------------------------------------------------------------------
 
 
+# ACK-1
 @every_version
 def test_auto_is_acknowledged_by_delivery(broker: RunningBroker, version: str, name: str) -> None:
     with Client(broker.port, version) as client:
@@ -137,6 +140,7 @@ def test_auto_is_acknowledged_by_delivery(broker: RunningBroker, version: str, n
         client.nothing_more_comes(f"/queue/{name}", 0)
 
 
+# ACK-1
 @every_version
 def test_client_acknowledges_all_up_to_that_message(broker: RunningBroker, version: str, name: str) -> None:
     with Client(broker.port, version) as client:
@@ -151,6 +155,7 @@ def test_client_acknowledges_all_up_to_that_message(broker: RunningBroker, versi
         assert redelivered(client.inbox.messages[:1]) == [("c", "true")]
 
 
+# ACK-1
 @every_version
 def test_client_individual_acknowledges_one(broker: RunningBroker, version: str, name: str) -> None:
     with Client(broker.port, version) as client:
@@ -198,6 +203,7 @@ def test_a_prefetch_of_one_gives_one_at_a_time(broker: RunningBroker, version: s
 # -- refusing ----------------------------------------------------------------------------------------------------
 
 
+# ACK-4
 @later_versions
 def test_a_refused_message_comes_again_and_ends_as_a_dead_letter(
     broker: RunningBroker, version: str, name: str
@@ -218,6 +224,7 @@ def test_a_refused_message_comes_again_and_ends_as_a_dead_letter(
     assert dead.headers["region"] == "north"
 
 
+# ACK-4
 @every_version
 def test_a_message_that_kills_its_consumers_ends_as_a_dead_letter(
     broker: RunningBroker, version: str, name: str
@@ -237,6 +244,7 @@ def test_a_message_that_kills_its_consumers_ends_as_a_dead_letter(
 # -- routing -----------------------------------------------------------------------------------------------------
 
 
+# EXCL-3
 @every_version
 def test_higher_priorities_come_first(broker: RunningBroker, version: str, name: str) -> None:
     with Client(broker.port, version) as client:
@@ -259,6 +267,7 @@ def test_every_subscriber_of_a_topic_gets_a_copy_of_what_comes_later(
         assert one.bodies(1) == other.bodies(1) == ["to all"]
 
 
+# EXCL-3
 @every_version
 def test_consumers_of_a_queue_share_its_messages(broker: RunningBroker, version: str, name: str) -> None:
     with Client(broker.port, version) as one, Client(broker.port, version) as other:
@@ -284,6 +293,7 @@ def test_one_queue_of_a_multicast_address_can_be_named(broker: RunningBroker, ve
         assert client.bodies(3)[1:] == [f"for both {version}", f"for b {version}"]
 
 
+# RING-1
 @every_version
 def test_a_ring_keeps_the_newest(broker: RunningBroker, version: str) -> None:
     with Client(broker.port, version) as client:

@@ -23,6 +23,7 @@ class Waiter(SpaceWaiter):
         self.called += 1
 
 
+# EXCL-3
 def test_higher_priorities_leave_first_and_equal_ones_in_order():
     bench = Bench(queues=(anycast("q"),))
     bench.send("q", "a b", priority=4)
@@ -33,6 +34,7 @@ def test_higher_priorities_leave_first_and_equal_ones_in_order():
     assert port.bodies == "c d a b e"
 
 
+# EXCL-3
 def test_consumers_take_turns():
     bench = Bench(queues=(anycast("q"),))
     ports = [bench.consume("q")[1] for _ in range(3)]
@@ -41,6 +43,7 @@ def test_consumers_take_turns():
     assert [port.bodies for port in ports] == ["1 4", "2 5", "3 6"]
 
 
+# EXCL-3, ACK-7
 def test_a_consumer_without_credit_holds_up_nobody():
     bench = Bench(queues=(anycast("q"),))
     slow, slow_port = bench.consume("q", MessageCredit(1))
@@ -113,6 +116,7 @@ def test_what_the_peer_never_saw_does_not_count_as_delivered():
     assert [(slot.message.body, slot.delivery_count) for slot in again.slots] == [(b"A", 2), (b"B", 1)]
 
 
+# ACK-4
 def test_rejected_messages_go_to_the_dead_letter_address_when_attempts_are_used_up():
     bench = Bench(
         queues=(anycast("q"), anycast("DLQ")),
@@ -249,6 +253,7 @@ def test_max_consumers_is_a_limit():
     bench.consume("q")
 
 
+# ACK-7
 def test_block_changes_nothing_and_calls_back_when_there_is_room():
     bench = Bench(
         queues=(anycast("q"),), settings={"q": {"max_size_messages": 2, "address_full_policy": AddressFullPolicy.BLOCK}}
@@ -280,6 +285,7 @@ def test_fail_and_drop():
     assert bench.pending("d") == "A"
 
 
+# BROKER-1
 def test_the_global_limit_blocks_every_address():
     bench = Bench(queues=(anycast("p"), anycast("q")), global_max=600)
     assert bench.send("p", "A B") == [ROUTED, ROUTED]
@@ -394,6 +400,7 @@ def test_an_auto_created_address_goes_with_its_last_subscription_and_is_never_re
     assert "reply.2" not in bench.restart().broker.addresses
 
 
+# RING-4
 def test_a_ring_size_set_at_run_time_survives_a_change_of_another_setting():
     bench = Bench(queues=(anycast("q"),))
     bench.broker.update_queue("q", ring_size=7, max_consumers=None)
@@ -402,6 +409,7 @@ def test_a_ring_size_set_at_run_time_survives_a_change_of_another_setting():
     assert (queue.ring_size, queue.max_consumers) == (7, 3)
 
 
+# ACK-4
 def test_a_message_that_fails_in_the_dead_letter_queue_stays_there():
     bench = Bench(queues=(anycast("DLQ"),), settings={"#": {"dead_letter_address": "DLQ", "max_delivery_attempts": 1}})
     consumer, port = bench.consume("DLQ")

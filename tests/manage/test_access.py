@@ -1,5 +1,7 @@
 """Who may call what: logins and permissions."""
 
+# BROKER-4
+
 import asyncio
 import base64
 import logging

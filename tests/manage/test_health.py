@@ -1,5 +1,7 @@
 """Health and metrics."""
 
+# BROKER-5
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from delosmq.manage.control.host import Reason

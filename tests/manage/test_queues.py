@@ -1,5 +1,7 @@
 """``/api/v1/queues``, addresses and the broker."""
 
+# BROKER-5
+
 import pytest
 
 from tests.manage.support import Api, bodies, problem, succeeded, table
@@ -63,6 +65,7 @@ async def test_a_queue_that_is_not_there(api: Api):
     assert problem(await api.get(f"{QUEUES}/nothing")) == (404, "DMQ6201", "NOT_FOUND")
 
 
+# RING-2
 async def test_create_answers_with_the_queue(api: Api):
     wanted = {"name": "prices.last", "address": "prices", "routing_type": "MULTICAST", "ring_size": 3}
     response = await api.post(QUEUES, wanted)
@@ -109,6 +112,7 @@ async def test_update_changes_what_is_named_and_nothing_else(api: Api):
     assert (back["ring_size"], back["max_consumers"]) == (-1, 3)
 
 
+# RING-4
 async def test_a_ring_set_by_update_holds_for_what_is_sent_next(api: Api):
     await api.patch(f"{QUEUES}/q", {"ring_size": 2})
     api.send("q", "a b c")
@@ -141,6 +145,7 @@ async def test_a_wrong_field_is_named(api: Api, body: dict[str, object], field: 
     assert field in response.json()["detail"]
 
 
+# EXCL-3
 async def test_browsing_takes_nothing_and_goes_by_sequence(api: Api):
     api.send("q", "a b")
     api.send("q", "c", priority=9)

@@ -1,5 +1,7 @@
 """Logins, their cache, and permissions by the most specific match."""
 
+# BROKER-4
+
 import pytest
 
 from delosmq.model.errors import PermissionDeniedError

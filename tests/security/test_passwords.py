@@ -1,5 +1,7 @@
 """Stored passwords: what DelosMQ writes, what it reads from Artemis, what it refuses."""
 
+# BROKER-4
+
 import hmac
 
 import pytest

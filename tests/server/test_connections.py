@@ -168,6 +168,7 @@ async def test_a_heart_beat_comes_by_itself() -> None:
         await peer.close()
 
 
+# TTL-1
 async def test_a_silent_peer_is_told_and_closed() -> None:
     async with running(replace(TCP, connection_ttl_ms=100), ttl_check_interval_ms=50) as server:
         peer = await server.connect()

@@ -1,5 +1,7 @@
 """stomp.py, unmodified, against a broker with a real socket: versions 1.0, 1.1 and 1.2."""
 
+# BROKER-2
+
 import asyncio
 import queue
 from collections.abc import AsyncIterator, Callable
@@ -135,6 +137,7 @@ async def test_auto(server: RunningServer, version: str) -> None:
     assert server.broker.queues["a"].message_count == 0
 
 
+# ACK-1
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_client_acknowledges_all_up_to_one(server: RunningServer, version: str) -> None:
     def work(client: Client) -> None:
@@ -148,6 +151,7 @@ async def test_client_acknowledges_all_up_to_one(server: RunningServer, version:
     assert server.broker.queues["a"].message_count == 1
 
 
+# ACK-1, ACK-4
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
 async def test_individual_nack_redelivery_and_dead_letter(server: RunningServer, version: str) -> None:
     def work(client: Client) -> None:

@@ -82,9 +82,10 @@ class StompBench:
         acceptor: AcceptorSettings = ACCEPTOR,
         hold: bool = False,
         ttl_override_ms: int = -1,
+        store: MemoryStore | None = None,
     ) -> None:
         self.clock = ManualClock()
-        self.store = MemoryStore()
+        self.store = store if store is not None else MemoryStore()
         self.gate = Gate()
         self.acceptor = acceptor
         self.hold = hold

@@ -1,5 +1,7 @@
 """Protocol detection by the first bytes."""
 
+# BROKER-2
+
 import pytest
 
 from delosmq.sessions.stomp.protocol import StompProtocol

@@ -9,6 +9,7 @@ LIMITS = HeartBeatLimits(ttl_ms=1_000, ttl_min_ms=5_000, ttl_max_ms=10_000, modi
 DEFAULTS = HeartBeatLimits(ttl_ms=60_000, ttl_min_ms=1_000, ttl_max_ms=0, modifier=2.0)
 
 
+# TTL-1
 @pytest.mark.parametrize(
     "client, send, expect, ttl",
     [("0,0", 0, 500, 1_000), ("1,0", 0, 2_500, 5_000), ("20000,0", 0, 5_000, 10_000), ("4000,0", 0, 4_000, 8_000)],
@@ -26,6 +27,7 @@ def test_there_may_be_no_maximum() -> None:
     assert negotiate(200_000, 0, DEFAULTS) == HeartBeat(0, 200_000, 400_000)
 
 
+# TTL-2
 def test_the_override_decides_alone() -> None:
     limits = HeartBeatLimits(60_000, 1_000, 0, 2.0, override_ms=7_000)
     assert negotiate(100, 0, limits) == HeartBeat(0, 3_500, 7_000)

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from delosmq.engine.log import Batch
 from delosmq.model.errors import StorageError
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
 from delosmq.sessions.stomp.session import CLOSED
+from delosmq.storage.memory import MemoryStore
 from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Client, StompBench
 
 ONE_MESSAGE = {"full.#": {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.BLOCK}}
@@ -101,6 +103,7 @@ def test_a_returned_message_that_was_not_synced_yet_was_never_seen() -> None:
 # -- back-pressure -----------------------------------------------------------------------------------------------------
 
 
+# ACK-7
 def test_sends_to_a_full_address_are_parked_in_order_while_other_frames_are_handled() -> None:
     bench = StompBench(address_settings=ONE_MESSAGE)
     client = bench.connect()
@@ -241,22 +244,34 @@ def test_receipts_alone_count_against_the_limit() -> None:
 # -- trouble with the store --------------------------------------------------------------------------------------------
 
 
-def full_disk(*_: object) -> None:
-    raise StorageError("DMQ3999", "no room left")
+class FillingStore(MemoryStore):
+    """Takes batches until it is full."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = False
+
+    def append(self, batch: Batch) -> None:
+        if self.full:
+            raise StorageError("DMQ3999", "no room left")
+        super().append(batch)
 
 
-@pytest.mark.parametrize("method", ["close_consumer", "acknowledge_through"])
+@pytest.mark.parametrize("mode", ["auto", "client"])
 @pytest.mark.parametrize("end", ["lost", "eof", "refused", "disconnected"])
-def test_a_full_disk_does_not_keep_a_peer_from_leaving(monkeypatch: pytest.MonkeyPatch, method: str, end: str) -> None:
-    bench = StompBench()
+def test_a_full_disk_does_not_keep_a_peer_from_leaving(mode: str, end: str) -> None:
+    # What was delivered is acknowledged (auto) or returned and counted (client): either wants to be recorded.
+    store = FillingStore()
+    bench = StompBench(store=store)
     client = bench.connect()
     for key in ("a", "b"):
-        client.frame("SUBSCRIBE", f"id:{key}", f"destination:/queue/{key}", "ack:auto")
-    client.feed("SEND\ndestination:/queue/a\n\nx\0")
+        client.frame("SUBSCRIBE", f"id:{key}", f"destination:/queue/{key}", f"ack:{mode}")
+        client.feed(f"SEND\ndestination:/queue/{key}\npersistent:true\n\nx\0")
     bench.broker.tick()
-    client.session.outbox.take()
-    client.session.outbox.confirm_written()
-    monkeypatch.setattr(bench.broker, method, full_disk)
+    bench.sync()
+    while client.session.outbox.take():
+        client.session.outbox.confirm_written()
+    store.full = True
     if end == "lost":
         client.session.connection_lost()
     elif end == "eof":
@@ -270,12 +285,16 @@ def test_a_full_disk_does_not_keep_a_peer_from_leaving(monkeypatch: pytest.Monke
     assert "DMQ3999" in str(client.host.reports[0])
 
 
-def test_a_delivery_whose_acknowledgement_has_no_room_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = StompBench()
-    client = bench.connect()
+def test_a_delivery_whose_acknowledgement_has_no_room_ends_its_connection() -> None:
+    store = FillingStore()
+    bench = StompBench(store=store)
+    sender, client = bench.connect(), bench.connect()
     client.frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:auto")
-    monkeypatch.setattr(bench.broker, "acknowledge_through", full_disk)
-    client.frame("SEND", "destination:/queue/a", body="x")
+    client.reads = False
+    sender.frame("SEND", "destination:/queue/a", "persistent:true", body="x")
+    store.full = True
+    client.reads = True
+    bench.tick()
     assert "DMQ3999" in client.error().headers["message"]
 
 

@@ -160,6 +160,7 @@ def three_messages(bench: StompBench, version: str, mode: str) -> tuple[Client, 
     return client, list(frames)
 
 
+# ACK-1
 @pytest.mark.parametrize("version", VERSIONS)
 def test_client_acknowledges_everything_up_to_the_message(version: str) -> None:
     bench = StompBench()
@@ -169,6 +170,7 @@ def test_client_acknowledges_everything_up_to_the_message(version: str) -> None:
     assert bench.queue("a").message_count == 1
 
 
+# ACK-1
 @pytest.mark.parametrize("version", VERSIONS)
 def test_client_individual_acknowledges_one(version: str) -> None:
     bench = StompBench()
@@ -193,6 +195,7 @@ def test_nack_returns_a_message_which_comes_again_as_redelivered(version: str) -
     assert bench.queue("a").message_count == 2
 
 
+# ACK-4
 def test_a_message_that_fails_too_often_is_a_dead_letter_that_says_where_it_came_from() -> None:
     bench = StompBench(
         queues=(QueueSettings("DLQ", "DLQ"),),
@@ -214,6 +217,7 @@ def test_a_message_that_fails_too_often_is_a_dead_letter_that_says_where_it_came
     assert dead.body == b"p"
 
 
+# ACK-1
 def test_auto_is_acknowledged_when_it_is_written() -> None:
     bench = StompBench()
     client = bench.connect()
@@ -323,6 +327,7 @@ def test_there_may_be_no_window() -> None:
     assert in_delivery(("ack:client",), window_bytes=-1) == 30
 
 
+# ACK-7
 def test_a_peer_that_does_not_read_stops_its_own_deliveries() -> None:
     bench = StompBench(acceptor=replace(ACCEPTOR, outbox_limit_bytes=2_000))
     slow = bench.connect()

@@ -1,5 +1,7 @@
 """Everything a peer can do wrong gets one ERROR that names it, ends that connection, and nobody else notices."""
 
+# BROKER-4
+
 from dataclasses import replace
 
 import pytest

@@ -8,6 +8,7 @@ def at(ms: int) -> MonotonicNs:
     return MonotonicNs(ms * 1_000_000)
 
 
+# TTL-1, TTL-2
 def test_a_silent_connection_fails_at_the_first_check_after_its_ttl() -> None:
     ttl = ConnectionTtl(5_000, 2_000, at(0))
     assert ttl.next_check_at == at(2_000)

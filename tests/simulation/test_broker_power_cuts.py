@@ -3,6 +3,8 @@
 ``DELOSMQ_HISTORIES=1000`` runs the long form; ``DELOSMQ_SEED`` says where its seeds begin.
 """
 
+# BROKER-1
+
 import logging
 import os
 from random import Random

@@ -3,6 +3,8 @@
 ``DELOSMQ_POWER_CUTS=1000`` runs more seeds than the suite does; every seed cuts power several times.
 """
 
+# BROKER-1
+
 import os
 
 import pytest

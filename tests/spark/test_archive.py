@@ -1,5 +1,7 @@
 """The archive: each message once, replaced when repeated, readable by Spark and by plain pyarrow."""
 
+# PIPE-2
+
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,6 +57,7 @@ def test_the_password_is_not_shown(tmp_path: Path):
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 class TestOnSpark:
+    # PIPE-1
     def test_each_message_is_archived_once_for_every_reader(
         self, spark: Any, any_broker: BrokerUnderTest, tmp_path: Path
     ):

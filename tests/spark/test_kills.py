@@ -3,6 +3,8 @@
 DELOSMQ_SPARK_KILLS is the number of kills per kind; the long form is 5. Without it two kinds are killed once each.
 """
 
+# PIPE-1
+
 import json
 import os
 import random
@@ -170,6 +172,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
     broker.stop()
 
 
+# PIPE-3
 def test_random_kills_of_every_part_lose_and_double_nothing(scene: Scene, spark: Any):
     chance = random.Random(20260301)
     for kind in [kind for kind in KINDS for _ in range(KILLS)] if KILLS else SHORT_FORM:

@@ -48,6 +48,7 @@ def client(broker: BrokerUnderTest, client_of: Any) -> LeaseClient:
     return made
 
 
+# PIPE-1
 def test_a_lease_is_numbered_ordered_and_repeatable(client: LeaseClient):
     group = open_group(client)
     assert (group.queue, group.acked, group.lease) == (QUEUE.name, 0, 0)
@@ -187,6 +188,7 @@ def test_release_gives_back_in_order(client: LeaseClient):
     assert bodies(client, 1, 0, 3) == [b"10", b"11", b"12"]
 
 
+# PIPE-1
 def test_a_topic_gets_a_subscription_that_starts_empty(client: LeaseClient, broker: BrokerUnderTest):
     broker.make_queue("prices.all", "prices", "MULTICAST")
     group = client.open_group("t", Destination("topic", "prices"), None, sleep=no_sleep)

@@ -135,6 +135,7 @@ def test_available_now_ends_under_traffic(fake: FakeBroker, readers: Any):
     assert reader.latestOffset(end, ReadMaxRows(2)) == end
 
 
+# PIPE-3
 @pytest.mark.parametrize("limit, rows", [(ReadMaxRows(4), 4), (ReadMaxBytes(30), 3), (ReadAllAvailable(), 20)])
 def test_sparks_limit_decides(fake: FakeBroker, readers: Any, limit: Any, rows: int):
     fake.publish("q", [b"ten bytes."] * 20)
@@ -220,6 +221,7 @@ def test_an_empty_queue_reads_as_no_rows(fake: FakeBroker, readers: Any):
     assert reader.partitions() == []
 
 
+# PIPE-3
 @pytest.mark.parametrize(
     "rows, wanted, sizes",
     [

@@ -48,6 +48,7 @@ class Collected:
         return [body for number in sorted(self.batches) for body in self.batches[number]]
 
 
+# PIPE-1
 def test_a_stream_reads_each_message_once_over_restarts(spark: Any, any_broker: BrokerUnderTest, tmp_path: Path):
     wanted = [b"%d" % number for number in range(250)]
     any_broker.publish("q", wanted)
@@ -60,6 +61,7 @@ def test_a_stream_reads_each_message_once_over_restarts(spark: Any, any_broker: 
     assert collected.bodies == [*wanted, b"later"]
 
 
+# PIPE-1
 @pytest.mark.parametrize("fail_at", [0, 1])
 def test_a_failed_batch_is_repeated_with_the_same_rows(spark: Any, fake: FakeBroker, tmp_path: Path, fail_at: int):
     from pyspark.errors import StreamingQueryException
@@ -87,6 +89,7 @@ def test_a_deleted_checkpoint_fails_with_a_sentence(spark: Any, fake: FakeBroker
         Collected(spark, fake, tmp_path / "second").run()
 
 
+# PIPE-1
 def test_a_batch_read_shows_all_columns_and_takes_nothing(spark: Any, any_broker: BrokerUnderTest):
     any_broker.publish("q", [b"%d" % number for number in range(50)])
     frame = (

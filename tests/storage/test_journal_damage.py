@@ -1,5 +1,7 @@
 """A damaged journal: a torn tail is cut off and told, anything else refuses the start and names file and offset."""
 
+# BROKER-1
+
 import logging
 
 import pytest

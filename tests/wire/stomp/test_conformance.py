@@ -1,5 +1,7 @@
 """STOMP clause by clause: bytes in, frames or refusal out. Each case is also decoded byte by byte."""
 
+# BROKER-2
+
 from dataclasses import dataclass, field
 
 import pytest

@@ -1,5 +1,7 @@
 """Oversized frames of each kind are refused before they are buffered."""
 
+# BROKER-4
+
 import pytest
 
 from delosmq.wire.stomp.decoder import StompLimits
