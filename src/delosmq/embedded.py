@@ -57,7 +57,6 @@ def default_settings() -> BrokerSettings:
                 {
                     "dead_letter_address": "DLQ",
                     "default_address_routing_type": MULTICAST,
-                    "default_queue_routing_type": MULTICAST,
                 },
             ),
         ),

@@ -57,7 +57,7 @@ MISTAKES = [
     (ADDRESS.format('<queue name="q" max-consumers="many"/>'), "DMQ4005", "whole number"),
     (SETTING.format("<address-full-policy>WAIT</address-full-policy>"), "DMQ4005", "PAGE, BLOCK, FAIL or DROP"),
     (
-        SETTING.format("<default-queue-routing-type>QUEUE</default-queue-routing-type>"),
+        SETTING.format("<default-address-routing-type>QUEUE</default-address-routing-type>"),
         "DMQ4005",
         "ANYCAST or MULTICAST",
     ),

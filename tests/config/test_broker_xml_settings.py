@@ -130,14 +130,11 @@ def test_every_address_setting_in_effect_fills_its_field(load: Load) -> None:
     settings = load(
         '<address-settings><address-setting match="#"><max-size-messages>9</max-size-messages>'
         "<auto-create-queues>false</auto-create-queues><auto-create-addresses>false</auto-create-addresses>"
-        "<default-queue-routing-type>ANYCAST</default-queue-routing-type>"
-        "<default-max-consumers>1</default-max-consumers>"
-        "<default-consumer-window-size>2K</default-consumer-window-size></address-setting></address-settings>"
+        "<default-max-consumers>1</default-max-consumers></address-setting></address-settings>"
     ).settings
     found = AddressSettingsTable(settings.address_settings).resolve("any")
     assert (found.max_size_messages, found.auto_create_queues, found.auto_create_addresses) == (9, False, False)
-    assert (found.default_queue_routing_type, found.default_max_consumers) == (ANYCAST, 1)
-    assert found.default_consumer_window_size == 2048
+    assert found.default_max_consumers == 1
 
 
 def test_security_settings_with_the_old_names_of_permissions(load: Load) -> None:

@@ -116,10 +116,3 @@ class Queue:
         """Puts a consumer that may have room again back into the rotation, last."""
         consumer.parked = False
         self.rotation.append(consumer)
-
-    def find_pending(self, sequence: int) -> Slot | None:
-        """A pending slot by its sequence. Linear: for tests and single look-ups by an operator."""
-        for slot in self.pending.in_order():
-            if slot.sequence == sequence:
-                return slot
-        return None

@@ -42,7 +42,6 @@ ACKNOWLEDGED: Final = 1
 REPLACED: Final = 2
 KILLED: Final = 3
 PURGED: Final = 4
-REASON_NAMES: Final = {ACKNOWLEDGED: "acknowledged", REPLACED: "replaced", KILLED: "killed", PURGED: "purged"}
 
 _STORED: Final = Struct("<BBBBQQQQIHHBHIB")
 _QUEUE_ID: Final = Struct("<Q")

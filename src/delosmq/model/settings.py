@@ -32,7 +32,6 @@ class AddressSettings:
         max_delivery_attempts: -1 for endless.
         max_size_bytes, max_size_messages: memory limit of the address, -1 for none.
         default_ring_size: pending messages a queue without a ``ring-size`` of its own keeps; -1 for all.
-        default_consumer_window_size: bytes in delivery to a consumer that asks for no window; -1 for no bound.
     """
 
     dead_letter_address: str = ""
@@ -43,10 +42,8 @@ class AddressSettings:
     auto_create_addresses: bool = True
     auto_create_queues: bool = True
     default_address_routing_type: int = MULTICAST
-    default_queue_routing_type: int = MULTICAST
     default_ring_size: int = UNLIMITED
     default_max_consumers: int = UNLIMITED
-    default_consumer_window_size: int = MIB
 
 
 @dataclass(frozen=True)

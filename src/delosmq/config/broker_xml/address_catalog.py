@@ -45,10 +45,8 @@ _IN_EFFECT: Final = [
     in_effect("auto-create-queues", "a send or subscription makes the queue it needs", "true"),
     in_effect("auto-create-addresses", "a send or subscription makes the address it needs", "true"),
     in_effect("default-address-routing-type", "of an address made automatically: ANYCAST or MULTICAST", "MULTICAST"),
-    in_effect("default-queue-routing-type", "of a queue made automatically: ANYCAST or MULTICAST", "MULTICAST"),
     in_effect("default-ring-size", "for queues without a ring-size; -1 for all", "-1"),
     in_effect("default-max-consumers", "for queues without max-consumers; -1 for any number", "-1"),
-    in_effect("default-consumer-window-size", "bytes in delivery to one consumer; -1 for no limit", "1048576", "bytes"),
 ]
 
 _NO_EXPIRY: Final = "messages don't expire yet"
@@ -94,6 +92,8 @@ ADDRESS_SETTING: Final[Table] = table(
             _NO_PAGING,
         ),
         not_yet("disk-full-policy", "producers wait"),
+        not_yet("default-queue-routing-type", "an automatic queue has the routing type of its address"),
+        not_yet("default-consumer-window-size", "STOMP's window is the acceptor's stompConsumerWindowSize"),
         *not_yet_all(
             "default-group-rebalance default-group-rebalance-pause-dispatch default-group-buckets "
             "default-group-first-key",

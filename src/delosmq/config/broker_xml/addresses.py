@@ -36,10 +36,8 @@ _SETTING_PARSERS: Final[dict[str, Callable[[str], object]]] = {
     "auto-create-queues": values.parse_boolean,
     "auto-create-addresses": values.parse_boolean,
     "default-address-routing-type": values.parse_routing_type,
-    "default-queue-routing-type": values.parse_routing_type,
     "default-ring-size": values.unlimited_or_at_least(0),
     "default-max-consumers": values.unlimited_or_at_least(0),
-    "default-consumer-window-size": values.parse_limit_bytes,
 }
 
 
