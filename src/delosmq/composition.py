@@ -145,7 +145,14 @@ class ComposedBroker(Host):
         self.store = store
         self.clock = SystemClock()
         self.random = SystemRandom()
-        self.broker = Broker(settings, store, clock=self.clock, random=self.random, events=events or EngineEvents())
+        self.broker = Broker(
+            settings,
+            store,
+            clock=self.clock,
+            random=self.random,
+            events=events or EngineEvents(),
+            conversions=conversions(),
+        )
         self.gate = Gate()
         self.access = AccessControl(
             accounts.users, accounts.roles, settings.security_settings, cache_key=secrets.token_bytes(32)

@@ -417,9 +417,9 @@ class Engine(RuleBasedStateMachine):
         total = 0
         for address in broker.addresses.values():
             messages = {id(s.message): s.message for queue in address.queues() for s in all_slots(queue)}
-            assert address.used_messages == len(messages), address.name
+            assert address.account.used_messages == len(messages), address.name
             size = sum(message.charge_bytes for message in messages.values())
-            assert address.used_bytes == size, address.name
+            assert address.account.used_bytes == size, address.name
             total += size
         assert broker.used_bytes == total
 

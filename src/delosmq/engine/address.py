@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.queue import Queue
-from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.message import ANYCAST, MULTICAST, Account
 from delosmq.model.settings import AddressSettings
 
 
@@ -22,7 +22,7 @@ class Address:
     """One address.
 
     Attributes:
-        used_bytes, used_messages: what its messages count against its limits, each message once.
+        account: what its messages count against its limits, each message once.
         routed_messages, unrouted_messages: since start.
     """
 
@@ -33,8 +33,7 @@ class Address:
         self.auto_created: bool = False
         self.anycast: list[Queue] = []
         self.multicast: list[Queue] = []
-        self.used_bytes: int = 0
-        self.used_messages: int = 0
+        self.account: Account = Account()
         self.routed_messages: int = 0
         self.unrouted_messages: int = 0
         self.waiters: list[SpaceWaiter] = []

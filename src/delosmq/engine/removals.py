@@ -43,7 +43,7 @@ class Removals:
         message = slot.message
         message.references -= 1
         if message.references == 0:
-            self._memory.release(queue.address, message)
+            self._memory.release(message)
 
 
 def _note_for_store(slot: Slot, batch: Batch) -> None:

@@ -271,7 +271,7 @@ class EngineReplay(Replay):
                 message = slot.message
                 if message.references == 0:
                     self._load(store, message)
-                    self._memory.charge(queue.address, message)
+                    self._memory.charge(queue.address.account, message)
                     alive[sequence] = message
                 message.references += 1
                 message.recorded_references += 1

@@ -42,7 +42,7 @@ class Router:
         message.sequence = sequence
         address = queues[0].address
         address.routed_messages += 1
-        self._memory.charge(address, message)
+        self._memory.charge(address.account, message)
         # All of them before the first add: a ring may push the message itself out again while others still get it.
         message.references = len(queues)
         durable = message.durable

@@ -4,6 +4,7 @@ Taking the head, adding at the tail and removing from the middle are constant ti
 from the place of the last return, so a batch of returns in order costs one step each.
 """
 
+from heapq import heappop, heappush
 from typing import Final
 
 from delosmq.model.ids import Sequence
@@ -17,7 +18,14 @@ class Slot:
 
     Attributes:
         delivery_count: deliveries so far, the one under way included.
+        order: its place among the slots of its priority; the sequence, unless it took the place of another one.
         recorded: whether the store holds this reference (durable message on a durable queue, or leased).
+        borrowed: lent to a reader that does not consume (a browser, a non-destructive queue): answering it changes
+            nothing in the queue.
+        transaction: of the acknowledgement that waits for its commit, 0 for none.
+        due_at_ms: scheduled until then, 0 when it isn't.
+        delivered_at_ms: wall clock of the last delivery.
+        marks: cursors that stand on it.
         previous, next: neighbours in the one list the slot is in: pending in its queue, or held by a consumer.
         in_list: that list, None while the slot is in none.
     """
@@ -25,8 +33,14 @@ class Slot:
     def __init__(self, message: Message, recorded: bool) -> None:
         self.message = message
         self.sequence: Sequence = message.sequence
+        self.order: int = message.sequence
         self.delivery_count: int = 0
         self.recorded = recorded
+        self.borrowed: bool = False
+        self.transaction: int = 0
+        self.due_at_ms: int = 0
+        self.delivered_at_ms: int = 0
+        self.marks: int = 0
         self.previous: Slot | None = None
         self.next: Slot | None = None
         self.in_list: SlotList | None = None
@@ -73,28 +87,42 @@ class SlotList:
         slot.in_list = None
         self.count -= 1
 
-    def insert_by_sequence(self, slot: Slot) -> int:
-        """Puts a slot back where its sequence belongs; the list must be ordered. Returns the steps walked."""
+    def insert(self, slot: Slot) -> int:
+        """Puts a slot where its order belongs; the list must be ordered. Returns the steps walked."""
         steps = 0
         head = self.head
-        if head is None or slot.sequence < head.sequence:
+        tail = self.tail
+        order = slot.order
+        if head is None or tail is None or order < head.order:
             self._link_between(None, head, slot)
             return steps
-        # Returns come in runs: the neighbour of the last return is nearly always next to the place wanted.
-        at = self._finger if self._finger is not None else head
-        while at.sequence > slot.sequence:
+        if order > tail.order:
+            self._link_between(tail, None, slot)
+            return steps
+        at = self._nearest(order, head, tail)
+        while at.order > order:
             steps += 1
             before = at.previous
             assert before is not None  # the head is smaller than the slot
             at = before
         while True:
             after = at.next
-            if after is None or after.sequence > slot.sequence:
+            if after is None or after.order > order:
                 break
             steps += 1
             at = after
         self._link_between(at, at.next, slot)
         return steps
+
+    def _nearest(self, order: int, head: Slot, tail: Slot) -> Slot:
+        # Returns come in runs: the neighbour of the last return is nearly always next to the place wanted.
+        at = self._finger
+        if at is None:
+            at = head
+        away = abs(at.order - order)
+        if order - head.order < away:
+            return head
+        return tail if tail.order - order < away else at
 
     def _link_between(self, before: Slot | None, after: Slot | None, slot: Slot) -> None:
         slot.previous = before
@@ -113,11 +141,12 @@ class SlotList:
 
 
 class PendingSlots:
-    """The pending messages of a queue: highest priority first, then by sequence."""
+    """The pending messages of a queue: highest priority first, then by order."""
 
     def __init__(self) -> None:
         self._levels: list[SlotList] = [SlotList() for _ in range(LEVELS)]
         self._occupied: int = 0
+        self._cursors: list[Cursor] = []
         self.count: int = 0
 
     def add_tail(self, slot: Slot) -> None:
@@ -128,18 +157,33 @@ class PendingSlots:
         self.count += 1
 
     def put_back(self, slot: Slot) -> int:
-        """Returns a slot to its place by sequence within its priority; gives the steps walked."""
+        """Returns a slot to its place by order within its priority; gives the steps walked."""
         priority = slot.message.priority
-        steps = self._levels[priority].insert_by_sequence(slot)
+        steps = self._levels[priority].insert(slot)
         self._occupied |= 1 << priority
         self.count += 1
+        for cursor in self._cursors:
+            cursor.came_back(slot)
         return steps
+
+    def put_first(self, slot: Slot) -> None:
+        """Puts a slot before all others of its priority."""
+        head = self._levels[slot.message.priority].head
+        if head is not None and head.order <= slot.order:
+            slot.order = head.order - 1
+        self.put_back(slot)
 
     def head(self) -> Slot | None:
         """The oldest message of the highest priority."""
         if self._occupied == 0:
             return None
         return self._levels[self._occupied.bit_length() - 1].head
+
+    def lowest(self) -> Slot | None:
+        """The oldest message of the lowest priority."""
+        if self._occupied == 0:
+            return None
+        return self._levels[(self._occupied & -self._occupied).bit_length() - 1].head
 
     def head_upto(self, sequence: int) -> Slot | None:
         """As `head`, among messages with at most this sequence."""
@@ -152,11 +196,44 @@ class PendingSlots:
     def remove(self, slot: Slot) -> None:
         """Takes a slot out, wherever it is."""
         priority = slot.message.priority
+        if slot.marks:
+            self._leave_marks(slot, priority)
         level = self._levels[priority]
         level.unlink(slot)
         if level.count == 0:
             self._occupied &= ~(1 << priority)
         self.count -= 1
+
+    def holds(self, slot: Slot) -> bool:
+        """Whether the slot is one of these."""
+        return slot.in_list is self._levels[slot.message.priority]
+
+    def _leave_marks(self, slot: Slot, priority: int) -> None:
+        for cursor in self._cursors:
+            if cursor.passed[priority] is slot:
+                cursor.step_back(priority, slot)
+
+    def cursor(self) -> "Cursor":
+        """A cursor before everything that is pending. Give it back with `drop` when it is no longer needed."""
+        cursor = Cursor(self)
+        self._cursors.append(cursor)
+        return cursor
+
+    def drop(self, cursor: "Cursor") -> None:
+        """Forgets a cursor."""
+        self._cursors.remove(cursor)
+        for slot in cursor.passed:
+            if slot is not None:
+                slot.marks -= 1
+
+    def next_of(self, priority: int, after: Slot | None) -> Slot | None:
+        """The slot behind ``after`` in a level, the first one for None."""
+        return self._levels[priority].head if after is None else after.next
+
+    @property
+    def occupied(self) -> int:
+        """Bit set of the priorities that have messages."""
+        return self._occupied
 
     def levels(self) -> list[SlotList]:
         """The levels, the highest priority first."""
@@ -171,3 +248,78 @@ class PendingSlots:
                 found.append(slot)
                 slot = slot.next
         return found
+
+
+class Cursor:
+    """A place in the pending slots of a queue: what lies before it was looked at and passed.
+
+    It survives everything that happens to the queue: slots that go, new ones at any tail, slots that come back behind
+    it (they are looked at next, in their order, and nothing else twice).
+
+    Attributes:
+        passed: per priority, the last slot passed that is still pending; None at the beginning.
+    """
+
+    def __init__(self, pending: PendingSlots) -> None:
+        self._pending = pending
+        self.passed: list[Slot | None] = [None] * LEVELS
+        # Behind the cursor, to be looked at all the same: (-priority, order, slot).
+        self._returned: list[tuple[int, int, Slot]] = []
+        self._returned_orders: set[int] = set()
+
+    def peek(self) -> Slot | None:
+        """The first slot, in the queue's order, that was not passed yet."""
+        pending = self._pending
+        occupied = pending.occupied
+        found: Slot | None = None
+        while occupied:
+            priority = occupied.bit_length() - 1
+            found = pending.next_of(priority, self.passed[priority])
+            if found is not None:
+                break
+            occupied &= ~(1 << priority)
+        returned = self._returned
+        while returned:
+            slot = returned[0][2]
+            if pending.holds(slot) and self.has_passed(slot):
+                if found is None or slot.message.priority >= found.message.priority:
+                    return slot
+                break
+            self._drop_returned()
+        return found
+
+    def advance(self, slot: Slot) -> None:
+        """Passes ``slot``, which `peek` gave."""
+        returned = self._returned
+        if returned and returned[0][2] is slot:
+            self._drop_returned()
+            return
+        priority = slot.message.priority
+        before = self.passed[priority]
+        if before is not None:
+            before.marks -= 1
+        self.passed[priority] = slot
+        slot.marks += 1
+
+    def has_passed(self, slot: Slot) -> bool:
+        """Whether a slot lies before the cursor, looked at or not."""
+        last = self.passed[slot.message.priority]
+        return last is not None and slot.order <= last.order
+
+    def came_back(self, slot: Slot) -> None:
+        """A slot is pending again: when that is behind the cursor, it is looked at once more."""
+        # Once is enough: an order is never that of two slots of a queue at a time.
+        if self.has_passed(slot) and slot.order not in self._returned_orders:
+            self._returned_orders.add(slot.order)
+            heappush(self._returned, (-slot.message.priority, slot.order, slot))
+
+    def _drop_returned(self) -> None:
+        self._returned_orders.discard(heappop(self._returned)[1])
+
+    def step_back(self, priority: int, slot: Slot) -> None:
+        """The slot it stands on goes."""
+        before = slot.previous
+        slot.marks -= 1
+        self.passed[priority] = before
+        if before is not None:
+            before.marks += 1

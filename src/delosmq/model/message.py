@@ -31,6 +31,14 @@ BODY_KIND_NAMES: Final = {
 }
 
 
+class Account:
+    """What is counted against the limits of an address: each message once, whatever the number of its queues."""
+
+    def __init__(self) -> None:
+        self.used_bytes: int = 0
+        self.used_messages: int = 0
+
+
 class Home:
     """Where a store keeps the body of one message: the store's to fill, the engine's to hand back.
 
@@ -54,12 +62,17 @@ class Message:
         head: encoded headers as their protocol wrote them.
         body: the encoded body.
         body_kind: one of the ``*_BODY`` constants.
-        expires_at_ms: wall clock, 0 for never.
+        expires_at_ms: wall clock, 0 for never. The engine may change it once, before the message is routed.
+        due_at_ms: wall clock; not delivered earlier, 0 for at once.
+        group_id, group_sequence: as in ``JMSXGroupID`` and ``JMSXGroupSeq``; "" is no group.
+        duplicate_id: as in ``_AMQ_DUPL_ID``; empty for none.
+        connection_id: whose SEND it was, for consumers that want no messages of their own connection; not stored.
         annotations: properties the broker adds (``_AMQ_ORIG_ADDRESS``, ...); None when there are none.
         user: who sent it, validated.
         message_id, sequence, position: given by the engine; the position is that of the batch which stored it.
         references: in how many queues it is; recorded_references: in how many of them the store holds it.
         home: where the store holds it; None when no store does.
+        account: what the message is charged to; None before it is routed.
     """
 
     def __init__(
@@ -76,6 +89,11 @@ class Message:
         expires_at_ms: int = 0,
         user: str = "",
         annotations: dict[str, str] | None = None,
+        due_at_ms: int = 0,
+        group_id: str = "",
+        group_sequence: int = 0,
+        duplicate_id: bytes = b"",
+        connection_id: str = "",
     ) -> None:
         self.address = address
         self.protocol = protocol
@@ -88,6 +106,12 @@ class Message:
         self.expires_at_ms = expires_at_ms
         self.user = user
         self.annotations = annotations
+        self.due_at_ms = due_at_ms
+        self.group_id = group_id
+        self.group_sequence = group_sequence
+        self.duplicate_id = duplicate_id
+        self.connection_id = connection_id
+        self.account: Account | None = None
         self.message_id: MessageId = MessageId(0)
         self.sequence: Sequence = Sequence(0)
         self.position: Position = NOTHING_DURABLE

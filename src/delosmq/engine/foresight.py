@@ -1,0 +1,38 @@
+"""What a command would create or read, asked before it runs so that permissions can be checked."""
+
+from delosmq.engine.core import Core
+from delosmq.model.message import ANYCAST, MULTICAST
+
+Creation = tuple[str, str]
+
+
+class Foresight:
+    """Looks, changes nothing."""
+
+    def __init__(self, core: Core) -> None:
+        self._bindings = core.bindings
+
+    def needs_creation(self, address: str, queue_name: str, routing: int, *, for_subscription: bool) -> list[Creation]:
+        """The creations the next send or subscription would cause, as ``(permission, address)``; [] normally."""
+        needed: list[Creation] = []
+        known = self._bindings.addresses.get(address)
+        if known is None:
+            needed.append(("createAddress", address))
+        kind = self._bindings.resolve_routing(address, routing)
+        if queue_name:
+            if for_subscription and queue_name not in self._bindings.queues:
+                needed.append(("createDurableQueue", address))
+        elif kind == ANYCAST:
+            if address not in self._bindings.queues and (known is None or not known.anycast or for_subscription):
+                needed.append(("createDurableQueue", address))
+        elif for_subscription and not self._is_queue(address, routing):
+            needed.append(("createNonDurableQueue", address))
+        return needed
+
+    def _is_queue(self, name: str, routing: int) -> bool:
+        return routing != MULTICAST and name in self._bindings.queues
+
+    def address_of(self, address: str, queue_name: str, routing: int) -> str:
+        """The address whose permissions decide about a subscription: that of the queue it would read."""
+        queue = self._bindings.queues.get(queue_name or address) if queue_name or routing != MULTICAST else None
+        return queue.address.name if queue is not None else address

@@ -1,0 +1,57 @@
+"""Lease groups and what they read: a queue, or a topic through a subscription made for them."""
+
+from delosmq.engine.core import Core
+from delosmq.engine.dropping import Dropping
+from delosmq.engine.leases import LeaseGroup, Leases
+from delosmq.model.errors import NotFoundError
+from delosmq.model.message import MULTICAST
+from delosmq.model.settings import QueueSettings
+
+
+class Leasing:
+    """Begins and ends lease groups."""
+
+    def __init__(self, core: Core, leases: Leases, dropping: Dropping) -> None:
+        self._bindings = core.bindings
+        self._leases = leases
+        self._dropping = dropping
+
+    def open(self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None) -> LeaseGroup:
+        """Opens a lease group on a queue, or on a topic as a durable subscription named like the group.
+
+        Raises:
+            LeaseError: see `Leases.open`.
+            NotFoundError: there is no such queue, or no such address.
+        """
+        known = self._leases.groups.get(group)
+        if known is not None and topic and known.queue.address.name == topic:
+            return self._leases.open(group, known.queue, run, incarnation)
+        if not topic:
+            return self._leases.open(group, self._bindings.queue_named(queue), run, incarnation)
+        if group not in self._bindings.queues:
+            if topic not in self._bindings.addresses:
+                raise NotFoundError("DMQ2114", f"there is no address '{topic}' to subscribe to; create it first")
+            self._bindings.check_routing(self._bindings.addresses[topic], MULTICAST)
+            made = self._bindings.create_queue(QueueSettings(group, topic, MULTICAST, durable=True))
+            return self._leases.open(group, made, run, incarnation, owns_queue=True)
+        return self._leases.open(group, self._bindings.queues[group], run, incarnation)
+
+    def release(self, group: str) -> int:
+        """Ends a lease group, and with it the subscription that was made for it, unless others read that too.
+
+        Raises:
+            LeaseError: there is no such group.
+        """
+        ended = self._leases.find(group)
+        queue = ended.queue
+        count = self._leases.release(group)
+        if ended.owns_queue and not queue.consumers:
+            self._dropping.drop(queue)  # nobody would ever empty it
+        return count
+
+    def end_overdue(self) -> list[str]:
+        """Releases the groups that nobody asks for any more; gives their names. Called now and then by a timer."""
+        overdue = self._leases.overdue()
+        for name in overdue:
+            self.release(name)
+        return overdue
