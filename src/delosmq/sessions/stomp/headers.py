@@ -3,7 +3,7 @@
 from typing import Final
 
 from delosmq.model.message import ANY_ROUTING, ANYCAST, DEFAULT_PRIORITY, HIGHEST_PRIORITY, MULTICAST
-from delosmq.sessions.stomp.refusals import header_not_supported, header_wrong
+from delosmq.sessions.stomp.refusals import header_missing, header_not_supported, header_wrong
 
 # Ids are below 2**63; int() of longer digit strings is slow, and none of them is ours.
 _MAX_DIGITS: Final = 19
@@ -92,3 +92,15 @@ def read_routing(headers: dict[str, str], name: str, command: str) -> int:
 def parse_count(text: str) -> int:
     """A non-negative decimal number; -1 for anything else."""
     return int(text) if text.isdigit() and text.isascii() and len(text) <= _MAX_DIGITS else -1
+
+
+def required(headers: dict[str, str], name: str, command: str) -> str:
+    """A header that must be there.
+
+    Raises:
+        PeerError: it isn't.
+    """
+    value = headers.get(name)
+    if value is None:
+        raise header_missing(name, command)
+    return value

@@ -6,7 +6,6 @@ The table at the end of this file is the protocol: which command is allowed in w
 from collections.abc import Callable
 from typing import Final
 
-from delosmq.engine.consumer import Consumer
 from delosmq.model.errors import (
     BrokerError,
     LimitError,
@@ -17,31 +16,16 @@ from delosmq.model.errors import (
 )
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
-from delosmq.security.access import CONSUME, Login, LoginAttempt
+from delosmq.security.access import Login, LoginAttempt
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
 from delosmq.sessions.stomp import heartbeat, refusals
-from delosmq.sessions.stomp.destinations import Destinations, Target
-from delosmq.sessions.stomp.headers import (
-    UNSUPPORTED_IN_ACK,
-    UNSUPPORTED_IN_SUBSCRIBE,
-    UNSUPPORTED_IN_UNSUBSCRIBE,
-    parse_count,
-    read_routing,
-    refuse_unsupported,
-)
+from delosmq.sessions.stomp.destinations import Destinations
 from delosmq.sessions.stomp.heartbeat import HeartBeat
 from delosmq.sessions.stomp.owner import SessionOwner
 from delosmq.sessions.stomp.permissions import Permissions
 from delosmq.sessions.stomp.producing import Producer
-from delosmq.sessions.stomp.subscription import (
-    ACK_MODES,
-    AUTO,
-    CLIENT,
-    Subscription,
-    read_credit,
-    split_ack_id,
-)
+from delosmq.sessions.stomp.subscribing import Subscriber
 from delosmq.sessions.ttl import NS_PER_MS, ConnectionTtl
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
 from delosmq.wire.stomp.encoder import encode_frame
@@ -140,8 +124,9 @@ class StompSession(Session):
         self._pending_receipt: str = ""
         self._owner: _Owner = _Owner(self)
         self._producer: Producer = self._new_producer(V10)
-        self._subscriptions: dict[str, Subscription] = {}
-        self._by_consumer: dict[int, Subscription] = {}
+        self._subscriber: Subscriber = Subscriber(
+            host, peer, acceptor, services, outbox=self.outbox, owner=self._owner, destinations=self._destinations
+        )
 
     # -- input -----------------------------------------------------------------------------------------------------
 
@@ -223,6 +208,7 @@ class StompSession(Session):
         self._permissions = Permissions(login, self._services.access, self._broker)
         self._producer = self._new_producer(self.version)
         self._producer.permit(self._permissions)
+        self._subscriber.permit(self._permissions, self.version)
         pairs = [
             ("version", _NAMES[self.version]),
             ("session", self._peer.connection_id),
@@ -246,147 +232,23 @@ class StompSession(Session):
     def _send(self, frame: Frame, now: MonotonicNs) -> None:
         self._producer.send(frame, self._wall)
 
-    # -- subscribing -----------------------------------------------------------------------------------------------
+    # -- receiving -------------------------------------------------------------------------------------------------
 
     def _subscribe(self, frame: Frame, now: MonotonicNs) -> None:
-        headers = frame.headers
-        refuse_unsupported(headers, UNSUPPORTED_IN_SUBSCRIBE, "SUBSCRIBE")
-        destination = _required(headers, "destination", "SUBSCRIBE")
-        header_id = headers.get("id")
-        if header_id is None and self.version != V10:
-            raise refusals.header_missing("id", "SUBSCRIBE")
-        key = destination if header_id is None else header_id
-        if key in self._subscriptions:
-            raise refusals.subscription_taken("destination" if header_id is None else "id", key)
-        if len(self._subscriptions) >= self._acceptor.max_subscriptions:
-            raise refusals.too_many_subscriptions(self._acceptor.max_subscriptions)
-        mode = self._read_mode(headers)
-        credit = read_credit(headers, mode, self._acceptor.stomp_consumer_window_bytes)
-        routing = read_routing(headers, "subscription-type", "SUBSCRIBE")
-        routing = routing or read_routing(headers, "destination-type", "SUBSCRIBE")
-        target = self._destinations.decode(destination, routing, "SUBSCRIBE")
-        self._check_consume(target)
-        subscription = Subscription(
-            key, header_id, mode, destination=destination, version=self.version, outbox=self.outbox
-        )
-        consumer = self._broker.subscribe(
-            target.address, subscription, credit, queue_name=target.queue_name, routing=target.routing
-        )
-        subscription.attach(consumer, self._owner, self._services.conversions)
-        self._subscriptions[key] = subscription
-        self._by_consumer[consumer.id] = subscription
-        self._answer(headers)
-
-    def _read_mode(self, headers: dict[str, str]) -> int:
-        value = headers.get("ack", "auto")
-        mode = ACK_MODES.get(value)
-        # client-individual came with 1.1, but clients of 1.0 use it and no meaning is lost.
-        if mode is None:
-            raise refusals.header_wrong("ack", "SUBSCRIBE", value, "auto, client or client-individual")
-        return mode
-
-    def _check_consume(self, target: Target) -> None:
-        permissions = self._permissions
-        assert permissions is not None  # connected
-        address = self._broker.address_of(target.address, target.queue_name, target.routing)
-        permissions.require(address, CONSUME)
-        permissions.require_creation(target.address, target.queue_name, target.routing, for_subscription=True)
+        self._subscriber.subscribe(frame)
+        self._answer(frame.headers)
 
     def _unsubscribe(self, frame: Frame, now: MonotonicNs) -> None:
-        headers = frame.headers
-        refuse_unsupported(headers, UNSUPPORTED_IN_UNSUBSCRIBE, "UNSUBSCRIBE")
-        name = "id" if "id" in headers or self.version != V10 else "destination"
-        key = _required(headers, name, "UNSUBSCRIBE")
-        subscription = self._subscriptions.pop(key, None)
-        if subscription is None:
-            raise refusals.unknown_subscription(name, key, "UNSUBSCRIBE")
-        self._close_subscription(subscription)
-        self._return_room()
-        self._answer(headers)
-
-    def _close_subscription(self, subscription: Subscription) -> None:
-        if not subscription.stream.closed:
-            self.outbox.close_stream(subscription.stream)
-        consumer = subscription.consumer
-        assert consumer is not None  # attached when it was put into the dict
-        self._by_consumer.pop(consumer.id, None)
-        self._broker.close_consumer(consumer, subscription.stream.unseen)
-
-    def _close_subscriptions(self) -> None:
-        subscriptions = list(self._subscriptions.values())
-        self._subscriptions.clear()
-        self.outbox.close_streams([subscription.stream for subscription in subscriptions])
-        for subscription in subscriptions:
-            # A full disk must not keep a peer from leaving, nor one subscription's trouble the others from closing.
-            try:
-                self._acknowledge_written(subscription)
-            except StorageError as error:
-                self._report(subscription, error)
-            try:
-                self._close_subscription(subscription)
-            except StorageError as error:
-                self._report(subscription, error)
-
-    def _report(self, subscription: Subscription, error: StorageError) -> None:
-        self._host.report(refusals.not_given_back(self._peer.name, subscription.destination, error))
-
-    # -- acknowledging ---------------------------------------------------------------------------------------------
+        self._subscriber.unsubscribe(frame)
+        self._answer(frame.headers)
 
     def _ack(self, frame: Frame, now: MonotonicNs) -> None:
-        self._settle(frame, True)
+        self._subscriber.settle(frame, True)
+        self._answer(frame.headers)
 
     def _nack(self, frame: Frame, now: MonotonicNs) -> None:
-        self._settle(frame, False)
-
-    def _settle(self, frame: Frame, accepted: bool) -> None:
-        headers = frame.headers
-        command = frame.command
-        refuse_unsupported(headers, UNSUPPORTED_IN_ACK, command)
-        if self.version == V12:
-            name = "id"
-            ack_id = _required(headers, name, command)
-            consumer_id, sequence = split_ack_id(ack_id)
-            subscription = self._by_consumer.get(consumer_id)
-        else:
-            name = "message-id"
-            ack_id = _required(headers, name, command)
-            subscription, sequence = self._find_delivery(headers, ack_id, command)
-        if subscription is None or subscription.mode == AUTO:
-            raise refusals.unknown_delivery(name, ack_id, command)
-        consumer = subscription.consumer
-        assert consumer is not None  # attached when it was put into the dict
-        if not self._settle_through(consumer, sequence, subscription.mode == CLIENT, accepted):
-            raise refusals.unknown_delivery(name, ack_id, command)
-        self._answer(headers)
-
-    def _settle_through(self, consumer: Consumer, sequence: int, cumulative: bool, accepted: bool) -> bool:
-        broker = self._broker
-        if accepted:
-            if cumulative:
-                return broker.acknowledge_through(consumer, sequence)
-            return broker.acknowledge(consumer, sequence)
-        if cumulative:
-            return broker.reject_through(consumer, sequence)
-        return broker.reject(consumer, sequence)
-
-    def _find_delivery(self, headers: dict[str, str], ack_id: str, command: str) -> tuple[Subscription | None, int]:
-        """How 1.0 and 1.1 name a delivery."""
-        if self.version == V10:
-            consumer_id, sequence = split_ack_id(ack_id)
-            return self._by_consumer.get(consumer_id), sequence
-        key = _required(headers, "subscription", command)
-        subscription = self._subscriptions.get(key)
-        if subscription is None:
-            raise refusals.unknown_subscription("subscription", key, command)
-        return subscription, parse_count(ack_id)
-
-    def _acknowledge_written(self, subscription: Subscription) -> None:
-        """``auto``: what is in the peer's socket is acknowledged."""
-        stream = subscription.stream
-        consumer = subscription.consumer
-        if subscription.mode == AUTO and stream.written and consumer is not None:
-            self._broker.acknowledge_through(consumer, stream.written)
-            stream.written = 0
+        self._subscriber.settle(frame, False)
+        self._answer(frame.headers)
 
     # -- replies and leaving ---------------------------------------------------------------------------------------
 
@@ -401,7 +263,7 @@ class StompSession(Session):
         raise refusals.command_not_supported(frame.command)
 
     def _disconnect(self, frame: Frame, now: MonotonicNs) -> None:
-        self._close_subscriptions()
+        self._subscriber.close_all()
         self.state = DISCONNECTING
         self._producer.changed_state()
         self._producer.finish(frame.headers.get("receipt", ""))
@@ -419,7 +281,7 @@ class StompSession(Session):
         if self.state == CLOSED:
             return
         self.state = CLOSED
-        self._close_subscriptions()
+        self._subscriber.close_all()
         self._producer.close()
         text = str(error)
         pairs = [("message", text.replace("\n", " ")), ("content-type", "text/plain")]
@@ -436,14 +298,14 @@ class StompSession(Session):
         if self.state == CLOSED:
             return
         self.state = CLOSED
-        self._close_subscriptions()
+        self._subscriber.close_all()
         # Nobody can say any more that parked SENDs should stay, and nobody was told that they arrived.
         self._producer.close()
         self._host.finish(None)
 
     def connection_lost(self) -> None:
         self.state = CLOSED
-        self._close_subscriptions()
+        self._subscriber.close_all()
         self._producer.close()
         self.outbox.close()
         # Ends the cycle session -> parts -> owner -> session: nothing waits for the garbage collector.
@@ -477,27 +339,12 @@ class StompSession(Session):
         self._go_on_reading(now)
 
     def handle_written(self, now: MonotonicNs) -> bool:
-        touched = False
-        for stream in self.outbox.take_written():
-            subscription = self._by_consumer.get(stream.owner_id)
-            if subscription is not None:
-                try:
-                    self._acknowledge_written(subscription)
-                except StorageError as error:
-                    self.fail(error)
-                    return True
-                touched = True
-        touched = self._return_room() or touched
+        try:
+            touched = self._subscriber.handle_written()
+        except StorageError as error:
+            self.fail(error)
+            return True
         return self._go_on_reading(now) or touched
-
-    def _return_room(self) -> bool:
-        if not self.outbox.room_returned():
-            return False
-        for subscription in self._subscriptions.values():
-            consumer = subscription.consumer
-            if consumer is not None:
-                self._broker.credit_changed(consumer)
-        return True
 
     def _go_on_reading(self, now: MonotonicNs) -> bool:
         """Back-pressure may be over: the frames that were left undecoded come first."""
@@ -551,13 +398,6 @@ class _Owner(SessionOwner):
     def subscription_ended(self, reason: BrokerError) -> None:
         if self.session is not None:
             self.session.fail_soon(reason, "")
-
-
-def _required(headers: dict[str, str], name: str, command: str) -> str:
-    value = headers.get(name)
-    if value is None:
-        raise refusals.header_missing(name, command)
-    return value
 
 
 Handler = Callable[[StompSession, Frame, MonotonicNs], None]

@@ -1,0 +1,220 @@
+"""The receiving half of a session: subscriptions, and the answers to what they delivered."""
+
+from delosmq.engine.consumer import Consumer
+from delosmq.model.errors import StorageError
+from delosmq.model.settings import AcceptorSettings
+from delosmq.security.access import CONSUME
+from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
+from delosmq.sessions.stomp import refusals
+from delosmq.sessions.stomp.destinations import Destinations, Target
+from delosmq.sessions.stomp.headers import (
+    UNSUPPORTED_IN_ACK,
+    UNSUPPORTED_IN_SUBSCRIBE,
+    UNSUPPORTED_IN_UNSUBSCRIBE,
+    parse_count,
+    read_routing,
+    refuse_unsupported,
+    required,
+)
+from delosmq.sessions.stomp.owner import SessionOwner
+from delosmq.sessions.stomp.permissions import Permissions
+from delosmq.sessions.stomp.subscription import (
+    ACK_MODES,
+    AUTO,
+    CLIENT,
+    Subscription,
+    read_credit,
+    split_ack_id,
+)
+from delosmq.wire.stomp.frames import V10, V12, Frame
+
+
+class Subscriber:
+    """All subscriptions of one connection."""
+
+    def __init__(
+        self,
+        host: SessionHost,
+        peer: Peer,
+        acceptor: AcceptorSettings,
+        services: SessionServices,
+        *,
+        outbox: Outbox,
+        owner: SessionOwner,
+        destinations: Destinations,
+    ) -> None:
+        self._host = host
+        self._peer = peer
+        self._acceptor = acceptor
+        self._services = services
+        self._broker = services.broker
+        self._outbox = outbox
+        self._owner = owner
+        self._destinations = destinations
+        self._version: int = V10
+        self._permissions: Permissions | None = None
+        self._subscriptions: dict[str, Subscription] = {}
+        self._by_consumer: dict[int, Subscription] = {}
+
+    def permit(self, permissions: Permissions, version: int) -> None:
+        """Names the user and the version of the protocol; before the first SUBSCRIBE."""
+        self._permissions = permissions
+        self._version = version
+
+    def subscribe(self, frame: Frame) -> None:
+        """Handles a SUBSCRIBE; the caller answers it."""
+        headers = frame.headers
+        refuse_unsupported(headers, UNSUPPORTED_IN_SUBSCRIBE, "SUBSCRIBE")
+        destination = required(headers, "destination", "SUBSCRIBE")
+        header_id = headers.get("id")
+        if header_id is None and self._version != V10:
+            raise refusals.header_missing("id", "SUBSCRIBE")
+        key = destination if header_id is None else header_id
+        if key in self._subscriptions:
+            raise refusals.subscription_taken("destination" if header_id is None else "id", key)
+        if len(self._subscriptions) >= self._acceptor.max_subscriptions:
+            raise refusals.too_many_subscriptions(self._acceptor.max_subscriptions)
+        mode = self._read_mode(headers)
+        credit = read_credit(headers, mode, self._acceptor.stomp_consumer_window_bytes)
+        routing = read_routing(headers, "subscription-type", "SUBSCRIBE")
+        routing = routing or read_routing(headers, "destination-type", "SUBSCRIBE")
+        target = self._destinations.decode(destination, routing, "SUBSCRIBE")
+        self._check_consume(target)
+        subscription = Subscription(
+            key, header_id, mode, destination=destination, version=self._version, outbox=self._outbox
+        )
+        consumer = self._broker.subscribe(
+            target.address, subscription, credit, queue_name=target.queue_name, routing=target.routing
+        )
+        subscription.attach(consumer, self._owner, self._services.conversions)
+        self._subscriptions[key] = subscription
+        self._by_consumer[consumer.id] = subscription
+
+    def _read_mode(self, headers: dict[str, str]) -> int:
+        value = headers.get("ack", "auto")
+        mode = ACK_MODES.get(value)
+        # client-individual came with 1.1, but clients of 1.0 use it and no meaning is lost.
+        if mode is None:
+            raise refusals.header_wrong("ack", "SUBSCRIBE", value, "auto, client or client-individual")
+        return mode
+
+    def _check_consume(self, target: Target) -> None:
+        permissions = self._permissions
+        assert permissions is not None  # connected
+        address = self._broker.address_of(target.address, target.queue_name, target.routing)
+        permissions.require(address, CONSUME)
+        permissions.require_creation(target.address, target.queue_name, target.routing, for_subscription=True)
+
+    def unsubscribe(self, frame: Frame) -> None:
+        """Handles an UNSUBSCRIBE; the caller answers it."""
+        headers = frame.headers
+        refuse_unsupported(headers, UNSUPPORTED_IN_UNSUBSCRIBE, "UNSUBSCRIBE")
+        name = "id" if "id" in headers or self._version != V10 else "destination"
+        key = required(headers, name, "UNSUBSCRIBE")
+        subscription = self._subscriptions.pop(key, None)
+        if subscription is None:
+            raise refusals.unknown_subscription(name, key, "UNSUBSCRIBE")
+        self._close(subscription)
+        self.return_room()
+
+    def _close(self, subscription: Subscription) -> None:
+        if not subscription.stream.closed:
+            self._outbox.close_stream(subscription.stream)
+        consumer = subscription.consumer
+        assert consumer is not None  # attached when it was put into the dict
+        self._by_consumer.pop(consumer.id, None)
+        self._broker.close_consumer(consumer, subscription.stream.unseen)
+
+    def close_all(self) -> None:
+        """Gives back what all of them hold."""
+        subscriptions = list(self._subscriptions.values())
+        self._subscriptions.clear()
+        self._outbox.close_streams([subscription.stream for subscription in subscriptions])
+        for subscription in subscriptions:
+            # A full disk must not keep a peer from leaving, nor one subscription's trouble the others from closing.
+            try:
+                self._acknowledge_written(subscription)
+            except StorageError as error:
+                self._report(subscription, error)
+            try:
+                self._close(subscription)
+            except StorageError as error:
+                self._report(subscription, error)
+
+    def _report(self, subscription: Subscription, error: StorageError) -> None:
+        self._host.report(refusals.not_given_back(self._peer.name, subscription.destination, error))
+
+    def settle(self, frame: Frame, accepted: bool) -> None:
+        """Handles an ACK or NACK; the caller answers it."""
+        headers = frame.headers
+        command = frame.command
+        refuse_unsupported(headers, UNSUPPORTED_IN_ACK, command)
+        if self._version == V12:
+            name = "id"
+            ack_id = required(headers, name, command)
+            consumer_id, sequence = split_ack_id(ack_id)
+            subscription = self._by_consumer.get(consumer_id)
+        else:
+            name = "message-id"
+            ack_id = required(headers, name, command)
+            subscription, sequence = self._find_delivery(headers, ack_id, command)
+        if subscription is None or subscription.mode == AUTO:
+            raise refusals.unknown_delivery(name, ack_id, command)
+        consumer = subscription.consumer
+        assert consumer is not None  # attached when it was put into the dict
+        if not self._settle_through(consumer, sequence, subscription.mode == CLIENT, accepted):
+            raise refusals.unknown_delivery(name, ack_id, command)
+
+    def _settle_through(self, consumer: Consumer, sequence: int, cumulative: bool, accepted: bool) -> bool:
+        broker = self._broker
+        if accepted:
+            if cumulative:
+                return broker.acknowledge_through(consumer, sequence)
+            return broker.acknowledge(consumer, sequence)
+        if cumulative:
+            return broker.reject_through(consumer, sequence)
+        return broker.reject(consumer, sequence)
+
+    def _find_delivery(self, headers: dict[str, str], ack_id: str, command: str) -> tuple[Subscription | None, int]:
+        """How 1.0 and 1.1 name a delivery."""
+        if self._version == V10:
+            consumer_id, sequence = split_ack_id(ack_id)
+            return self._by_consumer.get(consumer_id), sequence
+        key = required(headers, "subscription", command)
+        subscription = self._subscriptions.get(key)
+        if subscription is None:
+            raise refusals.unknown_subscription("subscription", key, command)
+        return subscription, parse_count(ack_id)
+
+    def _acknowledge_written(self, subscription: Subscription) -> None:
+        """``auto``: what is in the peer's socket is acknowledged."""
+        stream = subscription.stream
+        consumer = subscription.consumer
+        if subscription.mode == AUTO and stream.written and consumer is not None:
+            self._broker.acknowledge_through(consumer, stream.written)
+            stream.written = 0
+
+    def handle_written(self) -> bool:
+        """Acknowledges for ``auto`` what has reached the peer's socket. True when there was something.
+
+        Raises:
+            StorageError: it could not be recorded.
+        """
+        touched = False
+        for stream in self._outbox.take_written():
+            subscription = self._by_consumer.get(stream.owner_id)
+            if subscription is not None:
+                self._acknowledge_written(subscription)
+                touched = True
+        return self.return_room() or touched
+
+    def return_room(self) -> bool:
+        """Tells the engine that the outbox takes more again. True when it was told."""
+        if not self._outbox.room_returned():
+            return False
+        for subscription in self._subscriptions.values():
+            consumer = subscription.consumer
+            if consumer is not None:
+                self._broker.credit_changed(consumer)
+        return True
