@@ -57,6 +57,9 @@ class SystemRandom(Random):
     def token(self, size_bytes: int) -> str:
         return secrets.token_urlsafe(size_bytes)
 
+    def fraction(self) -> float:
+        return secrets.randbits(53) / (1 << 53)
+
 
 @dataclass(frozen=True)
 class Accounts:
@@ -155,7 +158,11 @@ class ComposedBroker(Host):
         )
         self.gate = Gate()
         self.access = AccessControl(
-            accounts.users, accounts.roles, settings.security_settings, cache_key=secrets.token_bytes(32)
+            accounts.users,
+            accounts.roles,
+            settings.security_settings,
+            cache_key=secrets.token_bytes(32),
+            wildcards=settings.wildcards,
         )
         self.failed = asyncio.Event()
         self.failure: BaseException | None = None
@@ -210,17 +217,19 @@ class ComposedBroker(Host):
         if self._http_bind is not None:
             # Before the first client is served: a port in use must stop the start, not a running broker.
             self._http_socket = bind(self._http_bind.host, self._http_bind.port, "the HTTP interface")
+            parts.http_port = self._http_socket.getsockname()[1]
         self._ticker.start()
         await self._server.start()
         self._lease_timer = loop.call_later(LEASE_CHECK_EVERY_S, self._on_lease_timer)
         for listener in self._server.listeners:
             acceptor = listener.acceptor
             self.logger.info(
-                "DMQ6010: acceptor '%s' listens on %s:%d for %s",
+                "DMQ6010: acceptor '%s' listens on %s:%d for %s%s",
                 acceptor.name,
                 acceptor.host,
                 listener.port,
                 ", ".join(acceptor.protocols),
+                "" if acceptor.tls is None else " with TLS",
             )
 
     async def start_http(self) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from delosmq.config.broker_xml import LoadedConfiguration, load_broker_xml
+from delosmq.config.broker_xml.filters import CheckSelector, parse_as_selector
 
 HEAD = '<configuration xmlns="urn:activemq">\n<core xmlns="urn:activemq:core">\n'
 TAIL = "\n</core>\n</configuration>\n"
@@ -18,10 +19,12 @@ Load = Callable[..., LoadedConfiguration]
 def load(tmp_path: Path) -> Load:
     """Loads a broker.xml with the given children of <core>, the first of which is in line 3."""
 
-    def load_core(core: str, **properties: str) -> LoadedConfiguration:
+    def load_core(
+        core: str, *, check_selector: CheckSelector = parse_as_selector, **properties: str
+    ) -> LoadedConfiguration:
         path = tmp_path / "broker.xml"
         path.write_text(HEAD + core + TAIL, encoding="utf-8")
-        return load_broker_xml(path, properties=properties, memory_bytes=MEMORY_BYTES)
+        return load_broker_xml(path, properties=properties, memory_bytes=MEMORY_BYTES, check_selector=check_selector)
 
     return load_core
 

@@ -98,23 +98,62 @@ MISTAKES = [
     ),
     # what restricts access, memory or durability and is not in effect yet
     ("<security-enabled>false</security-enabled>", "DMQ4006", "a login is always required; write true"),
-    ("<diverts/>", "DMQ4006", "<diverts> is not in effect yet"),
+    ("<bridges/>", "DMQ4006", "<bridges> is not in effect yet"),
     ("<ha-policy/>", "DMQ4006", "no backup"),
     ("<resource-limit-settings/>", "DMQ4006", "users would not be limited; remove it"),
     ("<global-max-messages>5</global-max-messages>", "DMQ4006", "use global-max-size"),
     ("<broker-plugins/>", "DMQ4006", "Java classes can't run here"),
-    ("<wildcard-addresses><delimiter>/</delimiter></wildcard-addresses>", "DMQ4006", "write ."),
     (SECURITY.format('<role-mapping from="a" to="b"/>'), "DMQ4006", "<role-mapping> is not in effect yet"),
-    (ADDRESS.format('<queue name="q"><filter string="a=1"/></queue>'), "DMQ4006", "keeps out would get in; remove it"),
-    (ADDRESS.format('<queue name="q" exclusive="true"/>'), "DMQ4006", "'exclusive' of <queue>"),
-    (ADDRESS.format('<queue name="q" last-value="true"/>'), "DMQ4006", "write false"),
     (SETTING.format("<page-limit-bytes>10M</page-limit-bytes>"), "DMQ4006", "use max-size-bytes"),
+    (SETTING.format("<slow-consumer-policy>KILL</slow-consumer-policy>"), "DMQ4006", "write NOTIFY"),
+    # what makes no sense together
     (
-        SETTING.format("<send-to-dla-on-no-route>true</send-to-dla-on-no-route>"),
-        "DMQ4006",
-        "would be lost; write false",
+        ADDRESS.format('<queue name="q" non-destructive="true" purge-on-no-consumers="true"/>'),
+        "DMQ4012",
+        "queue 'q' keeps what was consumed (non-destructive) and is emptied",
     ),
-    (ACCEPTOR.format(STOMP + "sslEnabled=true"), "DMQ4006", "no TLS yet"),
+    (
+        SETTING.format(
+            "<default-non-destructive>true</default-non-destructive>"
+            "<default-purge-on-no-consumers>true</default-purge-on-no-consumers>"
+        ),
+        "DMQ4012",
+        "a queue of address-setting '#' keeps what was consumed",
+    ),
+    (
+        SETTING.format("<default-non-destructive>true</default-non-destructive>")
+        + ADDRESS.format('<queue name="q" purge-on-no-consumers="true"/>'),
+        "DMQ4012",
+        "set one of the two to false",
+    ),
+    (
+        ADDRESS.format('<queue name="q" max-consumers="1" consumers-before-dispatch="2"/>'),
+        "DMQ4012",
+        "waits for 2 consumers (consumers-before-dispatch) and lets in 1 (max-consumers)",
+    ),
+    (
+        ADDRESS.format('<queue name="q" last-value="false" last-value-key="k"/>'),
+        "DMQ4012",
+        "has a last-value-key, which makes it a last-value queue",
+    ),
+    (
+        SETTING.format("<min-expiry-delay>9</min-expiry-delay><max-expiry-delay>8</max-expiry-delay>"),
+        "DMQ4012",
+        "max-expiry-delay is 8 but min-expiry-delay is 9; let the maximum be the larger one",
+    ),
+    (
+        SETTING.format("<last-value-queue>true</last-value-queue>")[: -len("</address-setting></address-settings>")]
+        + "<default-last-value-queue>true</default-last-value-queue></address-setting></address-settings>",
+        "DMQ4008",
+        "sets what line 3 sets under its other name; keep one",
+    ),
+    # matches
+    (
+        '<address-settings><address-setting match="orders*"/></address-settings>',
+        "DMQ4005",
+        "a wildcard within the word 'orders*'",
+    ),
+    (SECURITY.format('<security-setting match="orders.a#"/>'), "DMQ4005", "stand for whole words between '.' only"),
     (ACCEPTOR.format(STOMP + "router=r"), "DMQ4006", "remove it"),
 ]
 

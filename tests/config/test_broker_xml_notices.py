@@ -22,13 +22,12 @@ def acceptor(url: str) -> str:
 def test_names_that_are_not_in_effect_yet_are_listed_once_in_one_notice(load: Load) -> None:
     notices = load(
         "<journal-type>NIO</journal-type><max-disk-usage>90</max-disk-usage>"
-        + SETTING.format("<redelivery-delay>0</redelivery-delay>")
+        + SETTING.format("<redistribution-delay>0</redistribution-delay>")
         + acceptor(OPEN + ";tcpNoDelay=true;useEpoll=true")
-        + '<addresses><address name="q"><anycast><queue name="q" group-buckets="2"><user>u</user></queue></anycast>'
-        "</address></addresses>"
+        + '<addresses><address name="q"><anycast><queue name="q"/></anycast></address></addresses>'
     ).notices
     (listed,) = [notice for notice in notices if notice.startswith("DMQ4101")]
-    names = "journal-type, max-disk-usage, redelivery-delay, tcpNoDelay, useEpoll, group-buckets, user"
+    names = "journal-type, max-disk-usage, redistribution-delay, tcpNoDelay, useEpoll"
     assert set(listed.split("ignored: ")[1].split(", ")) == set(names.split(", "))
 
 
@@ -41,10 +40,7 @@ def test_the_value_of_what_is_ignored_is_not_shown(load: Load) -> None:
     [
         "<security-enabled>true</security-enabled>",
         "<global-max-messages>-1</global-max-messages>",
-        SETTING.format(
-            "<page-limit-bytes>-1</page-limit-bytes><default-exclusive-queue>false</default-exclusive-queue>"
-        ),
-        "<wildcard-addresses><delimiter>.</delimiter><any-words>#</any-words></wildcard-addresses>",
+        SETTING.format("<page-limit-bytes>-1</page-limit-bytes><slow-consumer-policy>NOTIFY</slow-consumer-policy>"),
     ],
 )
 def test_a_refused_name_that_asks_for_nothing_is_accepted_silently(load: Load, core: str) -> None:
@@ -83,6 +79,7 @@ def test_page_acts_as_block_and_says_so(load: Load) -> None:
     assert "DMQ4104" not in codes(load(BLOCK).notices)
 
 
+# RING-10
 def test_a_ring_on_an_address_that_pages_is_flagged(load: Load) -> None:
     ring = (
         '<addresses><address name="p"><anycast><queue name="last" ring-size="3"/><queue name="all"/></anycast>'
@@ -97,3 +94,64 @@ def test_no_security_settings_and_no_acceptor_are_said(load: Load) -> None:
     assert {"DMQ4105", "DMQ4108"} <= codes(load("").notices)
     allowed = '<security-settings><security-setting match="#"/></security-settings>'
     assert load(allowed + BLOCK + acceptor(OPEN)).notices == []
+
+
+DEAD = SETTING.format("<dead-letter-address>DLQ</dead-letter-address><expiry-address>late</expiry-address>{}")
+DEAD_QUEUE = '<addresses><address name="DLQ"><anycast><queue name="any"/></anycast></address></addresses>'
+
+
+def about_missing_queues(notices: list[str]) -> list[str]:
+    return [notice for notice in notices if notice.startswith("DMQ4109")]
+
+
+def test_dead_letter_and_expiry_addresses_without_a_queue_are_said(load: Load) -> None:
+    dead, late = about_missing_queues(load(DEAD.format("")).notices)
+    assert "dead-letter-address without a queue below <addresses>: DLQ; what goes there is dropped" in dead
+    assert "expiry-address without a queue below <addresses>: late;" in late
+    (late,) = about_missing_queues(load(DEAD.format("") + DEAD_QUEUE).notices)
+    assert "late" in late
+
+
+def test_automatic_resources_need_no_declared_queue(load: Load) -> None:
+    automatic = (
+        "<auto-create-dead-letter-resources>true</auto-create-dead-letter-resources>"
+        "<auto-create-expiry-resources>true</auto-create-expiry-resources>"
+    )
+    assert about_missing_queues(load(DEAD.format(automatic)).notices) == []
+    # The switch may stand in a less specific match than the address.
+    split = (
+        f'<address-settings><address-setting match="#">{automatic}</address-setting><address-setting match="a.#">'
+        "<dead-letter-address>DLQ</dead-letter-address></address-setting></address-settings>"
+    )
+    assert about_missing_queues(load(split).notices) == []
+
+
+@pytest.mark.parametrize(
+    "core",
+    [
+        '<addresses><address name="a"><anycast>\n<queue name="q" exclusive="true" group-rebalance="true"/></anycast>'
+        "</address></addresses>",
+        '<address-settings>\n<address-setting match="#"><default-exclusive-queue>true</default-exclusive-queue>'
+        "<default-group-rebalance>true</default-group-rebalance></address-setting></address-settings>",
+    ],
+)
+def test_a_setting_that_another_makes_idle_is_said_with_its_line(load: Load, core: str) -> None:
+    (said,) = [notice for notice in load(core).notices if notice.startswith("DMQ4110")]
+    assert "broker.xml:4: " in said
+    assert "group-rebalance has no effect; remove one of the two" in said
+
+
+def test_an_expiry_delay_makes_its_bounds_idle(load: Load) -> None:
+    bounds = "<max-expiry-delay>9</max-expiry-delay>"
+    (said,) = [
+        notice
+        for notice in load(SETTING.format(f"{bounds}\n<expiry-delay>5</expiry-delay>")).notices
+        if notice.startswith("DMQ4110")
+    ]
+    assert "broker.xml:4: address-setting '#' has an expiry-delay, beside which" in said
+    assert "DMQ4110" not in codes(load(SETTING.format(bounds)).notices)
+
+
+def test_a_last_value_ring_is_fine(load: Load) -> None:
+    ring = '<addresses><address name="a"><anycast><queue name="q" ring-size="3" last-value="true"/></anycast>'
+    assert codes(load(BLOCK + ring + "</address></addresses>").notices) <= {"DMQ4105", "DMQ4108"}

@@ -103,8 +103,10 @@ def test_addresses_and_queues(load: Load) -> None:
         AddressDefinition("both", frozenset({ANYCAST, MULTICAST})),
     )
     assert settings.queues == (
-        QueueSettings("orders.work", "orders", MULTICAST, durable=False, ring_size=3, max_consumers=2),
-        QueueSettings("orders.archive", "orders", MULTICAST),
+        QueueSettings(
+            "orders.work", "orders", MULTICAST, durable=False, ring_size=3, max_consumers=2, auto_delete=False
+        ),
+        QueueSettings("orders.archive", "orders", MULTICAST, auto_delete=False),
     )
 
 
@@ -124,17 +126,6 @@ def test_less_specific_address_settings_fill_what_more_specific_ones_leave_unset
     assert vip.address_full_policy is AddressFullPolicy.DROP
     other = resolved.resolve("prices")
     assert (other.max_size_bytes, other.max_delivery_attempts) == (10 * 1024**2, -1)
-
-
-def test_every_address_setting_in_effect_fills_its_field(load: Load) -> None:
-    settings = load(
-        '<address-settings><address-setting match="#"><max-size-messages>9</max-size-messages>'
-        "<auto-create-queues>false</auto-create-queues><auto-create-addresses>false</auto-create-addresses>"
-        "<default-max-consumers>1</default-max-consumers></address-setting></address-settings>"
-    ).settings
-    found = AddressSettingsTable(settings.address_settings).resolve("any")
-    assert (found.max_size_messages, found.auto_create_queues, found.auto_create_addresses) == (9, False, False)
-    assert found.default_max_consumers == 1
 
 
 def test_security_settings_with_the_old_names_of_permissions(load: Load) -> None:
@@ -167,6 +158,7 @@ def test_the_example_loads_without_a_notice() -> None:
         "orders.archive": None,
         "prices.last": 3,
         "DLQ": None,
+        "ExpiryQueue": None,
     }
     resolved = AddressSettingsTable(loaded.settings.address_settings)
     assert resolved.resolve("orders").max_delivery_attempts == 3

@@ -1,18 +1,26 @@
 """The catalogue of broker.xml: documented as it is, and true to the settings."""
 
 from dataclasses import fields
+from enum import Enum
 from pathlib import Path
 
 import pytest
 
 from delosmq.config.broker_xml.acceptor_catalog import ACCEPTOR_OPTIONS
-from delosmq.config.broker_xml.address_catalog import ADDRESS_SETTING, QUEUE
+from delosmq.config.broker_xml.address_catalog import QUEUE
 from delosmq.config.broker_xml.catalog import Policy
-from delosmq.config.broker_xml.core_catalog import CORE
+from delosmq.config.broker_xml.core_catalog import CORE, WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.explain import tables
+from delosmq.config.broker_xml.setting_catalog import ADDRESS_SETTING
 from delosmq.config.values import parse_bytes
 from delosmq.model.message import ROUTING_NAMES
-from delosmq.model.settings import AcceptorSettings, AddressFullPolicy, AddressSettings
+from delosmq.model.settings import (
+    AcceptorSettings,
+    AddressSettings,
+    BrokerSettings,
+    JournalSettings,
+    WildcardSyntax,
+)
 from tests.config.conftest import Load
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/configuration.md"
@@ -32,13 +40,41 @@ def test_every_address_setting_has_the_documented_default() -> None:
     standard = AddressSettings()
     for field in fields(AddressSettings):
         value = getattr(standard, field.name)
-        if isinstance(value, AddressFullPolicy):
+        if isinstance(value, Enum):
             value = value.value
         elif field.name.endswith("routing_type"):
             value = ROUTING_NAMES[value]
+        elif isinstance(value, bool):
+            value = str(value).lower()
         item = ADDRESS_SETTING[field.name.replace("_", "-")]
         assert item.policy is Policy.IN_EFFECT
-        assert item.default == str(value).lower().replace("page", "PAGE").replace("multicast", "MULTICAST"), field.name
+        if field.name == "id_cache_size":
+            assert item.default == "id-cache-size of core"
+            item = CORE["id-cache-size"]
+        assert item.default == str(value), field.name
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("connection-ttl-override", "connection_ttl_override_ms"),
+        ("connection-ttl-check-interval", "connection_ttl_check_interval_ms"),
+        ("transaction-timeout", "transaction_timeout_ms"),
+        ("transaction-timeout-scan-period", "transaction_timeout_scan_period_ms"),
+        ("message-expiry-scan-period", "message_expiry_scan_period_ms"),
+        ("address-queue-scan-period", "address_queue_scan_period_ms"),
+    ],
+)
+def test_every_period_has_the_documented_default_and_unit(name: str, field: str) -> None:
+    assert (CORE[name].default, CORE[name].unit) == (str(getattr(BrokerSettings(), field)), "ms")
+
+
+def test_wildcards_and_compaction_have_the_documented_defaults() -> None:
+    wildcards, journal = WildcardSyntax(), JournalSettings()
+    letters = [WILDCARD_ADDRESSES[name].default for name in ("delimiter", "any-words", "single-word")]
+    assert letters == [wildcards.delimiter, wildcards.any_words, wildcards.single_word]
+    compaction = [CORE[f"journal-compact-{name}"].default for name in ("min-files", "percentage")]
+    assert compaction == [str(journal.compact_min_files), str(journal.compact_percentage)]
 
 
 @pytest.mark.parametrize(

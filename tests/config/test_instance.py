@@ -13,6 +13,7 @@ from delosmq.config.bootstrap import WebBind
 from delosmq.config.instance import create_instance, load_instance
 from delosmq.config.lock import DirectoryLock
 from delosmq.model.errors import ConfigurationError
+from delosmq.model.wildcard import AddressSettingsTable
 from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.security.passwords import verify_password
 
@@ -29,6 +30,17 @@ def test_a_new_instance_loads_without_a_notice(tmp_path: Path) -> None:
     assert (acceptor.host, acceptor.port, acceptor.protocols) == ("127.0.0.1", 61613, ("STOMP",))
     assert (acceptor.anycast_prefixes, acceptor.multicast_prefixes) == (("/queue/",), ("/topic/",))
     assert {queue.name for queue in instance.settings.queues} == {"DLQ", "ExpiryQueue"}
+
+
+def test_a_new_instance_keeps_what_is_made_and_what_is_dead_or_late(tmp_path: Path) -> None:
+    create_instance(tmp_path / "broker")
+    instance = load_instance(tmp_path / "broker", properties={})
+    found = AddressSettingsTable(instance.settings.address_settings).resolve("any")
+    # As `artemis create` writes it.
+    assert (found.dead_letter_address, found.expiry_address) == ("DLQ", "ExpiryQueue")
+    assert (found.auto_create_queues, found.auto_create_addresses) == (True, True)
+    assert (found.auto_delete_queues, found.auto_delete_addresses) == (False, False)
+    assert (found.max_delivery_attempts, found.redelivery_delay) == (10, 0)
 
 
 def test_its_administrator_may_do_everything(tmp_path: Path) -> None:

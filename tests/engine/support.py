@@ -6,19 +6,23 @@ from delosmq.engine.credit import Credit, OpenCredit
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.log import Batch, Replay, Store
 from delosmq.engine.slots import Slot
+from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs, Position, WallMs
 from delosmq.model.message import ANY_ROUTING, ANYCAST, Home, Message
 from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
+from delosmq.wire.stomp.conversion import StompConversion
 
 
 class ManualClock(Clock):
     def __init__(self) -> None:
         self.now_ms = 1_700_000_000_000
+        self.set_by_ms = 0
+        """What somebody set the wall clock forward by."""
 
     def wall_ms(self) -> WallMs:
-        return WallMs(self.now_ms)
+        return WallMs(self.now_ms + self.set_by_ms)
 
     def monotonic_ns(self) -> MonotonicNs:
         return MonotonicNs(self.now_ms * 1_000_000)
@@ -31,6 +35,10 @@ class CountingRandom(Random):
     def token(self, size_bytes: int) -> str:
         self.count += 1
         return f"token{self.count}"
+
+    def fraction(self) -> float:
+        self.count += 1
+        return self.count * 0.25 % 1
 
 
 class RecordingStore(Store):
@@ -114,10 +122,20 @@ class Bench:
             clock=self.clock,
             random=CountingRandom(),
             events=events if events is not None else EngineEvents(),
+            conversions=Conversions({"stomp": StompConversion()}),
         )
         self.broker.start()
 
-    def message(self, address: str, body: str, *, durable: bool = True, priority: int = 4) -> Message:
+    def message(
+        self,
+        address: str,
+        body: str,
+        *,
+        durable: bool = True,
+        priority: int = 4,
+        due_in_ms: int = 0,
+        expires_in_ms: int = 0,
+    ) -> Message:
         return Message(
             address,
             "stomp/12",
@@ -126,16 +144,41 @@ class Bench:
             durable=durable,
             priority=priority,
             timestamp_ms=self.clock.wall_ms(),
+            due_at_ms=self.clock.wall_ms() + due_in_ms if due_in_ms else 0,
+            expires_at_ms=self.clock.wall_ms() + expires_in_ms if expires_in_ms else 0,
         )
 
     def send(
-        self, address: str, bodies: str, *, durable: bool = True, priority: int = 4, routing: int = ANY_ROUTING
+        self,
+        address: str,
+        bodies: str,
+        *,
+        durable: bool = True,
+        priority: int = 4,
+        routing: int = ANY_ROUTING,
+        due_in_ms: int = 0,
+        expires_in_ms: int = 0,
     ) -> list[int]:
         """Sends each word of ``bodies`` as a message; gives the outcomes."""
         return [
-            self.broker.send(self.message(address, body, durable=durable, priority=priority), routing=routing)
+            self.broker.send(
+                self.message(
+                    address,
+                    body,
+                    durable=durable,
+                    priority=priority,
+                    due_in_ms=due_in_ms,
+                    expires_in_ms=expires_in_ms,
+                ),
+                routing=routing,
+            )
             for body in bodies.split()
         ]
+
+    def later(self, ms: int) -> None:
+        """Lets time pass, and the engine do what is due."""
+        self.clock.now_ms += ms
+        self.run()
 
     def consume(
         self, queue: str, credit: Credit | None = None, *, routing: int = ANYCAST
@@ -154,6 +197,14 @@ class Bench:
     def pending(self, queue: str) -> str:
         return " ".join(s.message.body.decode() for s in self.broker.queues[queue].pending.in_order())
 
+    def scheduled(self, queue: str) -> str:
+        return " ".join(s.message.body.decode() for s in self.broker.queues[queue].scheduled.in_order())
+
+    def counts(self, queue: str) -> tuple[int, int, int]:
+        """Messages, in delivery, scheduled."""
+        found = self.broker.queues[queue]
+        return found.message_count, found.delivering_count, found.scheduled_count
+
     def restart(self) -> "Bench":
         """A new engine on what the store holds."""
         again = Bench.__new__(Bench)
@@ -161,7 +212,12 @@ class Bench:
         again.store = RecordingStore(list(self.store.batches))
         again.settings = self.settings
         again.broker = Broker(
-            self.settings, again.store, clock=self.clock, random=CountingRandom(), events=EngineEvents()
+            self.settings,
+            again.store,
+            clock=self.clock,
+            random=CountingRandom(),
+            events=EngineEvents(),
+            conversions=Conversions({"stomp": StompConversion()}),
         )
         again.broker.start()
         return again

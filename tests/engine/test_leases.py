@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.credit import OpenCredit
+from delosmq.engine.consumer import ConsumerOptions
+from delosmq.engine.credit import MessageCredit, OpenCredit
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.lease_rows import LeaseRows, unpack_sequences
 from delosmq.engine.leases import (
@@ -906,3 +907,26 @@ def test_many_messages_that_are_not_durable_are_stored_one_by_one():
     reader.next(0)
     made = bench.store.batches[before:]
     assert [[meta[0] for meta in metas] for _, metas, _ in made] == [[STORED], [STORED], [STORED], [LEASE]]
+
+
+def test_a_lease_gets_nothing_while_a_consumer_owns_the_queue() -> None:  # EXCL-1
+    bench = Bench(queues=(anycast("q"),))
+    owner = bench.broker.subscribe("q", Collector(), MessageCredit(1), options=ConsumerOptions(exclusive=True))
+    bench.send("q", "a")
+    bench.run()
+    bench.send("q", "b")
+    reader = Reader(bench)
+    assert reader.take(0) == ""
+    bench.broker.close_consumer(owner)
+    assert reader.take(0) == "a b"
+
+
+def test_a_lease_skips_groups_that_a_consumer_owns() -> None:  # EXCL-4
+    bench = Bench(queues=(anycast("q"),))
+    bench.consume("q", MessageCredit(1))
+    for body, group in (("a", "g"), ("b", "g"), ("c", "h")):
+        message = bench.message("q", body)
+        message.group_id = group
+        bench.broker.send(message)
+        bench.run()
+    assert Reader(bench).take(0) == "c"

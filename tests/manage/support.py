@@ -70,6 +70,10 @@ class CountingRandom(Random):
         self.count += 1
         return f"token{self.count}"
 
+    def fraction(self) -> float:
+        self.count += 1
+        return self.count * 0.25 % 1
+
 
 class SlowStore(Store):
     """Syncs at each flush, unless ``held``."""

@@ -5,7 +5,7 @@
 import pytest
 
 from delosmq.model.errors import PermissionDeniedError
-from delosmq.model.settings import SecurityMatch
+from delosmq.model.settings import SecurityMatch, WildcardSyntax
 from delosmq.security.access import CONSUME, SEND, AccessControl, Login
 
 AMQ = frozenset({"amq"})
@@ -115,3 +115,11 @@ def test_the_caches_are_bounded_and_stay_right() -> None:
         assert access.check(GUEST, f"news.{number}", CONSUME)
     assert access.attempt("alice", "password-2499").login is not None
     assert access.attempt("alice", "password-0").login is None
+
+
+def test_permissions_obey_the_letters_of_the_configuration() -> None:
+    syntax = WildcardSyntax(delimiter="/", any_words="@", single_word="+")
+    settings = (SecurityMatch("news/@", {SEND: AMQ}),)
+    access = AccessControl({}, {}, settings, cache_key=b"k", wildcards=syntax)
+    assert access.check(AMQ, "news/uk/sport", SEND)
+    assert not access.check(AMQ, "news.uk.sport", SEND)

@@ -47,6 +47,9 @@ class SystemRandom(Random):
     def token(self, size_bytes: int) -> str:
         return secrets.token_urlsafe(size_bytes)
 
+    def fraction(self) -> float:
+        return secrets.randbits(53) / (1 << 53)
+
 
 class Logged(logging.Handler):
     """Keeps what was logged."""
@@ -88,9 +91,10 @@ class RunningServer:
         self.logged = Logged()
         log.addHandler(self.logged)
         self.passwords = PasswordChecks(loop)
-        self.server = Server(
-            ServerParts(loop, services, self.ticker, passwords=self.passwords, protocols=(StompProtocol(),), log=log)
+        self.parts = ServerParts(
+            loop, services, self.ticker, passwords=self.passwords, protocols=(StompProtocol(),), log=log
         )
+        self.server = Server(self.parts)
 
     @property
     def listener(self) -> Listener:

@@ -64,7 +64,7 @@ async def test_foreign_bytes_are_closed_and_named_in_the_log() -> None:
     async with running() as server:
         other = await server.connect()
         peer = await server.open()
-        peer.send("GET / HTTP/1.1\r\n\r\n")
+        peer.send("POST / HTTP/1.1\r\n\r\n")
         assert await peer.closed() == []
         assert "DMQ6702" in server.logged.lines[0]
         assert "HTTP" in server.logged.lines[0]

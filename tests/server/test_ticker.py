@@ -3,9 +3,14 @@
 import asyncio
 import os
 
+from delosmq.engine.consumer import ConsumerPort
+from delosmq.engine.credit import OpenCredit
 from delosmq.engine.log import Batch
-from delosmq.model.errors import StorageError
+from delosmq.engine.outcome import ROUTED
+from delosmq.engine.slots import Slot
+from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import MonotonicNs, Position
+from delosmq.model.message import ANYCAST, Message
 from delosmq.storage.memory import MemoryStore
 from tests.server.support import RunningServer, running
 
@@ -116,3 +121,32 @@ async def test_a_broken_invariant_stops_the_broker_instead_of_guessing() -> None
         server.fatal.clear()
         peer.writer.transport.abort()
         await server.until(lambda: not server.listener.connections)
+
+
+class Listener(ConsumerPort):
+    def __init__(self) -> None:
+        self.delivered = asyncio.Event()
+
+    def deliver(self, slot: Slot) -> None:
+        self.delivered.set()
+
+    def has_room(self) -> bool:
+        return True
+
+    def closed_by_broker(self, reason: BrokerError) -> None: ...
+
+
+async def test_an_appointment_of_the_engine_brings_a_tick_though_nobody_does_anything() -> None:  # RING-9
+    async with running() as server:
+        # The store asks for a tick every second; without it only the appointment can bring one.
+        timer = server.ticker._store_timer
+        assert timer is not None
+        timer.cancel()
+        listener = Listener()
+        consumer = server.broker.subscribe("later", listener, OpenCredit(), routing=ANYCAST)
+        now = server.broker.clock.wall_ms()
+        message = Message("later", "stomp/12", b"", b"due", timestamp_ms=now, due_at_ms=now + 20)
+        assert server.broker.send(message) == ROUTED
+        server.ticker.schedule()
+        await asyncio.wait_for(listener.delivered.wait(), 10)
+        server.broker.close_consumer(consumer)

@@ -2,10 +2,21 @@
 
 from random import Random
 
-from delosmq.engine.dead_letters import ORIGINAL_QUEUE
+from delosmq.engine.copies import ORIGINAL_QUEUE
 from delosmq.engine.slots import Slot
+from delosmq.model.settings import BrokerSettings
 from delosmq.storage.journal.store import JournalStore
-from tests.simulation.broker_world import GROUP, QUEUES_OF, Oracle, Reader, Reference, Snapshot, World, number_of
+from tests.simulation.broker_world import (
+    GROUP,
+    QUEUES_OF,
+    SETTINGS,
+    Oracle,
+    Reader,
+    Reference,
+    Snapshot,
+    World,
+    number_of,
+)
 from tests.simulation.disk import SimDisk
 
 
@@ -25,7 +36,13 @@ class History:
 
 
 def run_history(
-    seed: int, kind: type[JournalStore] = JournalStore, *, cuts: int = 3, turns: int = 120, early: bool = False
+    seed: int,
+    kind: type[JournalStore] = JournalStore,
+    *,
+    cuts: int = 3,
+    turns: int = 120,
+    early: bool = False,
+    settings: BrokerSettings = SETTINGS,
 ) -> History:
     """Several lives of one broker, each cut off at a random moment, and a last one that is drained."""
     random = Random(seed)
@@ -34,13 +51,13 @@ def run_history(
     history = History()
     expected: dict[int, Snapshot] = {}
     for _ in range(cuts):
-        world = World(random, disk, oracle, kind=kind, expected=expected, early=early)
+        world = World(random, disk, oracle, kind=kind, expected=expected, early=early, settings=settings)
         check_recovered(world)
         _live(world, random.randrange(10, turns))
         history.rolls += world.store._open.number - 1
         expected = world.store.snapshots
         disk = _cut(world)
-    world = World(random, disk, oracle, kind=kind, expected=expected, early=early)
+    world = World(random, disk, oracle, kind=kind, expected=expected, early=early, settings=settings)
     check_recovered(world)
     _drain(world, history)
     return history

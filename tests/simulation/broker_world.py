@@ -11,18 +11,20 @@ from random import Random
 from delosmq.engine.broker import Broker
 from delosmq.engine.consumer import Consumer, ConsumerPort
 from delosmq.engine.credit import MessageCredit
-from delosmq.engine.dead_letters import ORIGINAL_QUEUE
+from delosmq.engine.copies import ORIGINAL_QUEUE
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.leases import LeaseError
 from delosmq.engine.log import Batch
 from delosmq.engine.outcome import BLOCKED, ROUTED
 from delosmq.engine.slots import Slot
+from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings, QueueSettings
 from delosmq.server.ticker import GateEvents
 from delosmq.sessions.outbox import Gate, GateWaiter, Outbox, OutboxOwner, Stream
 from delosmq.storage.journal.store import JournalStore
+from delosmq.wire.stomp.conversion import StompConversion
 from tests.engine.support import CountingRandom, ManualClock
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
@@ -61,12 +63,12 @@ class SnapshotStore(JournalStore):
     expected: dict[int, Snapshot]
 
     def append(self, batch: Batch) -> None:
-        now = snapshot(self.world)
+        now = self.world.snapshot()
         if not self.snapshots:
             # The first batch of a life: the state is still what replay made of the batches before it.
             before = int(batch.position) - 1
             if before:
-                check_same(now, self.expected[before], before, self.world.oracle.was_low)
+                self.world.check_replayed(now, before)
         self.snapshots[int(batch.position)] = now
         super().append(batch)
 
@@ -227,6 +229,7 @@ class World:
         kind: type[JournalStore] = JournalStore,
         expected: dict[int, Snapshot],
         early: bool = False,
+        settings: BrokerSettings = SETTINGS,
     ) -> None:
         self.random = random
         self.disk = disk
@@ -238,9 +241,16 @@ class World:
             type("World" + kind.__name__, (kind, SnapshotStore), {}) if kind is not JournalStore else SnapshotStore
         )
         self.store: SnapshotStore = store_type(
-            disk, JOURNAL, node_id=NODE, syncer=self.syncer, entropy=random.randbytes
+            disk, settings.journal, node_id=NODE, syncer=self.syncer, entropy=random.randbytes
         )
-        self.broker = Broker(SETTINGS, self.store, clock=self.clock, random=CountingRandom(), events=oracle)
+        self.broker = Broker(
+            settings,
+            self.store,
+            clock=self.clock,
+            random=CountingRandom(),
+            events=oracle,
+            conversions=Conversions({"stomp": StompConversion()}),
+        )
         self.store.world = self
         self.store.snapshots = {}
         self.store.expected = expected
@@ -252,6 +262,14 @@ class World:
         self.gate.on_synced(position)
         self.producer = Client(self.gate)
         self.epoch = 0
+
+    def snapshot(self) -> Snapshot:
+        """The durable state as it stands."""
+        return snapshot(self)
+
+    def check_replayed(self, replayed: Snapshot, position: int) -> None:
+        """The state of a broker that has just started is that of the life before, at that position."""
+        check_same(replayed, self.store.expected[position], position, self.oracle.was_low)
 
     # -- what the loop does --------------------------------------------------------------------------------------
 

@@ -1,9 +1,11 @@
 """Runs a journal on the simulated disk, cuts power at a random moment, restarts, and again."""
 
+import json
 from random import Random
 
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import MonotonicNs
+from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_model import ModelBroker, resume
@@ -11,7 +13,8 @@ from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
 
 NODE = bytes(range(16))
-SETTINGS = JournalSettings(file_size_bytes=64 * 1024, spare_files=2)
+SETTINGS = JournalSettings(file_size_bytes=64 * 1024, spare_files=2, compact_min_files=3, compact_percentage=70)
+MOVED_PER_BATCH = 4
 
 
 def open_store(disk: SimDisk, kind: type[JournalStore] = JournalStore) -> tuple[JournalStore, StepSyncer]:
@@ -61,6 +64,8 @@ def _live(
                     if error.code not in ({"DMQ3004"} if disk.free_bytes is None else {"DMQ3004", "DMQ3023"}):
                         raise
                     return
+        if random.random() < 0.2:
+            compact(model, store)
         if random.random() < 0.8:
             store.flush()
         if random.random() < sync_rate:
@@ -72,3 +77,37 @@ def _live(
         if random.random() < 0.05:
             store.tick(MonotonicNs(0))
         assert not model.failures
+
+
+def compact(model: ModelBroker, store: JournalStore) -> int:
+    """A slice of what the engine's compaction does. Returns how many messages were stored again."""
+    segment = store.compaction_victim()
+    batch = model.batch()
+    moved: list[tuple[int, Home]] = []
+    for number, (queues, home, body) in model.messages.items():
+        if not segment or home.segment != segment or len(moved) == MOVED_PER_BATCH:
+            continue
+        if moved and sum(map(len, batch.bodies)) + len(body) > SETTINGS.file_size_bytes // 8:
+            break
+        new = Home()
+        moved.append((number, new))
+        batch.stored.append((len(batch.metas), new))
+        batch.metas.append(json.dumps(["stored", number, sorted(queues)]).encode())
+        batch.bodies.append(body)
+        batch.targets.append(home)
+        batch.released.append(home)
+    if not moved:
+        return 0
+    before = {number: model.messages[number] for number, _ in moved}
+    for number, new in moved:
+        queues, _, body = before[number]
+        model.messages[number] = (queues, new, body)
+    try:
+        model.send(store, batch)
+    except StorageError as error:
+        if error.code not in {"DMQ3004", "DMQ3023"}:
+            raise
+        model.messages.update(before)
+        model.position -= 1
+        return 0
+    return len(moved)

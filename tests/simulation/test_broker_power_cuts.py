@@ -22,7 +22,7 @@ from tests.simulation.mutants import OpensTheGateEarly, RecyclesEarly
 HISTORIES = int(os.environ.get("DELOSMQ_HISTORIES", "60"))
 FIRST_SEED = int(os.environ.get("DELOSMQ_SEED", "0"))
 PART = 20
-PATIENCE = 40
+PATIENCE = 60
 """A canary must be caught within so many histories."""
 
 

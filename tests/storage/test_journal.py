@@ -1,11 +1,13 @@
 """The segment journal: rolling, freeing, space, failures."""
 
+import gc
 from random import Random
 
 import pytest
 
 from delosmq.model.errors import InvariantError, MisuseError, StorageError
 from delosmq.model.ids import MonotonicNs, Position
+from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
@@ -152,6 +154,28 @@ def test_a_restart_reads_footers_not_bodies(bench: Bench, monkeypatch: pytest.Mo
     first = bench.disk.files[bench.name_of(1)]
     bench.start()
     assert 0 < read[id(first)] < 3000
+
+
+def test_garbage_is_not_collected_during_a_restart_but_after_it(bench: Bench) -> None:
+    bench.note()
+    bench.sync()
+    seen: list[bool] = []
+
+    class Watching(Kept):
+        def replay_record(self, position: Position, meta: bytes, home: Home) -> None:
+            seen.append(gc.isenabled())
+
+    for broken in (False, True):
+        store = JournalStore(bench.disk, JournalSettings(file_size_bytes=FULL), node_id=NODE, syncer=bench.syncer)
+        store.attach(Listener(), State())
+        if broken:
+            bench.disk.files["journal-999999.dmq"] = bench.disk.files["journal-000001.dmq"]
+            with pytest.raises(StorageError, match="DMQ3012"):
+                store.recover(Kept())
+        else:
+            store.recover(Watching())
+        assert gc.isenabled()
+    assert seen == [False]
 
 
 def test_syncs_are_grouped(bench: Bench) -> None:

@@ -13,8 +13,10 @@ WRONG_VALUE: Final = "DMQ4005"
 NOT_SUPPORTED: Final = "DMQ4006"
 MISSING: Final = "DMQ4007"
 TWICE: Final = "DMQ4008"
+CONTRADICTION: Final = "DMQ4012"
 WRONG_INSTANCE_VALUE: Final = "DMQ4034"
 NAMES_WITHOUT_EFFECT: Final = "DMQ4101"
+WITHOUT_EFFECT_HERE: Final = "DMQ4110"
 
 _MOST_REPORTED: Final = 20
 
@@ -58,9 +60,12 @@ class Findings:
         head = f"{self._file} has {len(ordered)} mistakes; correct them and start again:"
         raise ConfigurationError("DMQ4000", "\n".join([head, *shown]))
 
+    def place(self, line: int) -> str:
+        """How messages name ``line`` of the file."""
+        return f"{self._file}:{line}" if line else self._file
+
     def _line(self, finding: Finding) -> str:
-        place = f"{self._file}:{finding.line}" if finding.line else self._file
-        return f"{place}: {finding.sentence}"
+        return f"{self.place(finding.line)}: {finding.sentence}"
 
 
 def nearest(name: str, known: list[str]) -> str:

@@ -29,7 +29,8 @@ _BROKER_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
 
       <acceptors>
          <!-- Destinations /queue/a and /topic/a are the address a, anycast and multicast.
-              0.0.0.0 instead of the host listens on every interface: there is no TLS yet. -->
+              0.0.0.0 instead of the host listens on every interface; add TLS then:
+              ;sslEnabled=true;keyStorePath=broker.pem (a PEM file beside this one). -->
          <acceptor name="stomp">{stomp_url}</acceptor>
       </acceptors>
 
@@ -44,11 +45,16 @@ _BROKER_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
       <address-settings>
          <address-setting match="#">
             <dead-letter-address>DLQ</dead-letter-address>
+            <expiry-address>ExpiryQueue</expiry-address>
             <max-delivery-attempts>10</max-delivery-attempts>
+            <redelivery-delay>0</redelivery-delay>
             <!-- when memory is full: BLOCK producers, FAIL their sends or DROP messages -->
             <address-full-policy>BLOCK</address-full-policy>
             <auto-create-addresses>true</auto-create-addresses>
             <auto-create-queues>true</auto-create-queues>
+            <!-- true: what was made so goes when nobody uses it -->
+            <auto-delete-queues>false</auto-delete-queues>
+            <auto-delete-addresses>false</auto-delete-addresses>
          </address-setting>
       </address-settings>
 

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable
-from typing import Final
+from enum import Enum
+from typing import Final, TypeVar
 
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.settings import UNLIMITED, AddressFullPolicy
+from delosmq.model.settings import PASS_ROUTING, STRIP_ROUTING, UNLIMITED
 
 Parser = Callable[[str], object]
+E = TypeVar("E", bound=Enum)
 
 _LARGEST: Final = 2**63 - 1
 
@@ -39,25 +41,35 @@ def parse_integer(text: str) -> int:
     return int(text)
 
 
+def _whole_number(text: str, rule: str) -> int:
+    """As `parse_integer`, for a ``rule`` that says more than that."""
+    try:
+        return parse_integer(text)
+    except ValueError:
+        raise ValueError(rule) from None
+
+
 def at_least(least: int) -> Callable[[str], int]:
     """A parser of whole numbers from ``least`` on."""
+    rule = f"a whole number of at least {least}"
 
     def parse(text: str) -> int:
-        number = parse_integer(text)
+        number = _whole_number(text, rule)
         if number < least:
-            raise ValueError(f"a whole number of at least {least}")
+            raise ValueError(rule)
         return number
 
     return parse
 
 
-def unlimited_or_at_least(least: int) -> Callable[[str], int]:
-    """A parser of whole numbers from ``least`` on, and of -1 for no limit."""
+def unlimited_or_at_least(least: int, meaning: str = "no limit") -> Callable[[str], int]:
+    """A parser of whole numbers from ``least`` on, and of -1, which has the given ``meaning``."""
+    rule = f"-1 ({meaning}) or a whole number of at least {least}"
 
     def parse(text: str) -> int:
-        number = parse_integer(text)
+        number = _whole_number(text, rule)
         if number != UNLIMITED and number < least:
-            raise ValueError(f"-1 (no limit) or a whole number of at least {least}")
+            raise ValueError(rule)
         return number
 
     return parse
@@ -96,47 +108,85 @@ def bytes_at_least(least: int) -> Callable[[str], int]:
     return parse
 
 
-def parse_percentage(text: str) -> int:
-    """A whole number from 1 to 100."""
-    number = parse_integer(text)
-    if not 1 <= number <= 100:
-        raise ValueError("a percentage from 1 to 100")
-    return number
+def percentage_of_at_least(least: int) -> Callable[[str], int]:
+    """A parser of whole numbers from ``least`` to 100."""
+    rule = f"a percentage from {least} to 100"
+
+    def parse(text: str) -> int:
+        number = _whole_number(text, rule)
+        if not least <= number <= 100:
+            raise ValueError(rule)
+        return number
+
+    return parse
 
 
 def parse_attempts(text: str) -> int:
     """Delivery attempts: from 1 on; -1 and, as in Artemis, 0 for endless."""
-    number = parse_integer(text)
+    rule = "-1 (endless) or a whole number of at least 1"
+    number = _whole_number(text, rule)
     if number < UNLIMITED:
-        raise ValueError("-1 (endless) or a whole number of at least 1")
+        raise ValueError(rule)
     return number or UNLIMITED
 
 
 def parse_modifier(text: str) -> float:
     """A factor of at least 1."""
+    return _between(text, 1.0, 1000.0, "a factor from 1 to 1000, such as 2.0")
+
+
+def parse_multiplier(text: str) -> float:
+    """A factor of at least 0; below 1 it makes less of a delay each time."""
+    return _between(text, 0.0, 1000.0, "a factor from 0 to 1000, such as 2.0")
+
+
+def parse_share(text: str) -> float:
+    """A share of a whole."""
+    return _between(text, 0.0, 1.0, "a share from 0 to 1, such as 0.15")
+
+
+def _between(text: str, least: float, most: float, rule: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        number = 0.0
-    if not 1.0 <= number <= 1000.0:
-        raise ValueError("a factor from 1 to 1000, such as 2.0")
+        raise ValueError(rule) from None
+    # False for NaN as well.
+    if not least <= number <= most:
+        raise ValueError(rule)
     return number
 
 
 def parse_routing_type(text: str) -> int:
     """ANYCAST or MULTICAST."""
-    routing_types = {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
-    if text.upper() not in routing_types:
-        raise ValueError("ANYCAST or MULTICAST")
-    return routing_types[text.upper()]
+    return _named(text, {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST})
 
 
-def parse_full_policy(text: str) -> AddressFullPolicy:
-    """PAGE, BLOCK, FAIL or DROP."""
-    try:
-        return AddressFullPolicy(text.upper())
-    except ValueError:
-        raise ValueError("PAGE, BLOCK, FAIL or DROP") from None
+def parse_divert_routing_type(text: str) -> int:
+    """ANYCAST, MULTICAST, STRIP or PASS."""
+    known = {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST, "STRIP": STRIP_ROUTING, "PASS": PASS_ROUTING}
+    return _named(text, known)
+
+
+def _named(text: str, known: dict[str, int]) -> int:
+    if text.upper() not in known:
+        raise ValueError(_alternatives(list(known)))
+    return known[text.upper()]
+
+
+def one_of(kind: type[E]) -> Callable[[str], E]:
+    """A parser of the values of an enumeration, in any case."""
+    by_text = {str(member.value).lower(): member for member in kind}
+
+    def parse(text: str) -> E:
+        if text.lower() not in by_text:
+            raise ValueError(_alternatives([str(member.value) for member in kind]))
+        return by_text[text.lower()]
+
+    return parse
+
+
+def _alternatives(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def comma_separated(text: str) -> tuple[str, ...]:

@@ -5,22 +5,44 @@ from typing import Final
 
 from delosmq.engine.acks import NONE_UNSEEN
 from delosmq.engine.address import Address
+from delosmq.engine.auto_delete import AutoDelete
 from delosmq.engine.consuming import Consuming
 from delosmq.engine.core import Core
+from delosmq.engine.diverts import Divert
 from delosmq.engine.dropping import Dropping
+from delosmq.engine.filters import check_filter
 from delosmq.engine.leases import Leases
+from delosmq.engine.purge import Purge
 from delosmq.engine.queue import Queue
+from delosmq.engine.retroactive import Retroactive
 from delosmq.model.errors import MisuseError, NotFoundError
-from delosmq.model.settings import QueueSettings
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.settings import DivertSettings, QueueSettings
 
-CHANGEABLE: Final = ("ring_size", "max_consumers")
-"""Fields of a queue that broker.xml changes in a stored one."""
+CHANGEABLE: Final = (
+    "ring_size",
+    "max_consumers",
+    "exclusive",
+    "purge_on_no_consumers",
+    "non_destructive",
+    "group_rebalance",
+    "group_rebalance_pause_dispatch",
+    "group_buckets",
+    "group_first_key",
+    "consumers_before_dispatch",
+    "delay_before_dispatch",
+    "auto_delete",
+    "auto_delete_delay",
+    "auto_delete_message_count",
+)
+"""Fields of a queue that broker.xml changes in a stored one when it names them. Its filter always counts."""
 
 
 class Administration:
     """What operators do."""
 
     def __init__(self, core: Core, consuming: Consuming, dropping: Dropping, leases: Leases) -> None:
+        self._core = core
         self._settings = core.settings
         self._log = core.log
         self._bindings = core.bindings
@@ -28,16 +50,38 @@ class Administration:
         self._consuming = consuming
         self._dropping = dropping
         self._leases = leases
+        self._auto_delete = AutoDelete(core, dropping)
 
     def configure(self) -> None:
         """Makes what the configuration names, and cuts queues down to their rings. Called once, at start."""
+        for divert in self._settings.diverts:
+            self._add_divert(divert)
         for address in self._settings.addresses:
             self._bindings.create_address(address.name, set(address.routing_types))
         for settings in self._settings.queues:
             self._configure_queue(settings)
+        for known in list(self._bindings.addresses.values()):
+            if known.settings.retroactive_message_count > 0:
+                self._bindings.keep_history(known)
+            else:
+                self._dropping.drop_history(known)
         self._log.close()
         for queue in self._bindings.queues.values():
+            if queue.last_values is not None:
+                self._core.last_value_rule.reload(queue)
+                self._log.close()
             self._trim(queue)
+        self._bindings.listener = Retroactive(self._core)
+        self._auto_delete.begin()
+
+    def _add_divert(self, settings: DivertSettings) -> None:
+        check_filter(f"divert '{settings.name}'", settings.filter)
+        if settings.address in settings.forwarding_addresses:
+            raise MisuseError(
+                "DMQ2639",
+                f"divert '{settings.name}' forwards '{settings.address}' to itself; name another forwarding-address",
+            )
+        self._bindings.add_divert(Divert(settings, self._core.conversions))
 
     def _configure_queue(self, settings: QueueSettings) -> None:
         known = self._bindings.queues.get(settings.name)
@@ -92,11 +136,15 @@ class Administration:
         queue = self._bindings.queue_named(name)
         self._bindings.update_queue(queue, replace(queue.settings, **changes))  # type: ignore[arg-type]
         self._log.close()
+        self._core.dispatcher.mark(queue)
         return queue
 
     def delete_queue(self, name: str) -> None:
         """Deletes a queue with everything in it; its consumers are closed, its lease groups lost."""
-        queue = self._bindings.queue_named(name)
+        self._delete(self._bindings.queue_named(name))
+
+    def _delete(self, queue: Queue) -> None:
+        name = queue.name
         for group in [g for g in self._leases.groups.values() if g.queue is queue]:
             self._leases.release(group.name)
         for consumer in list(queue.consumers):
@@ -106,8 +154,90 @@ class Administration:
             )
         self._dropping.drop(queue)
 
+    def delete_address(self, name: str, *, force: bool = False) -> None:
+        """Deletes an address; with ``force`` its queues and all they hold as well.
+
+        Raises:
+            NotFoundError: there is no such address.
+            MisuseError: it has queues, and they were not to be deleted; nothing has changed.
+        """
+        address = self._bindings.address_named(name)
+        queues = address.queues()
+        if queues and not force:
+            raise MisuseError(
+                "DMQ2636", f"address '{name}' has {len(queues)} queues; delete them first, or force it to go with them"
+            )
+        for queue in queues:
+            self._delete(queue)
+        # An auto-created one went with its last queue.
+        if self._bindings.addresses.get(name) is address:
+            self._dropping.drop_address(address)
+
+    def purge_queue(self, name: str) -> Purge:
+        """Empties a queue of what nobody has in delivery; what comes meanwhile stays.
+
+        Returns:
+            The work, of which the first slice is done: how much is gone, and whether that is all.
+
+        Raises:
+            NotFoundError: there is no such queue.
+        """
+        return self._dropping.purge(self._bindings.queue_named(name))
+
+    # -- what belongs to one connection --------------------------------------------------------------------------
+
+    def create_temporary(self, name: str, routing: int, owner: str) -> Address:
+        """Creates an address, for anycast with its queue, that ends with its connection and from which nobody else
+        consumes. Nothing of it is recorded.
+
+        Raises:
+            MisuseError: the name is taken.
+        """
+        if name in self._bindings.addresses or name in self._bindings.queues:
+            raise MisuseError("DMQ2640", f"'{name}' exists already; a temporary destination needs a name of its own")
+        address = self._bindings.create_address(name, {routing}, auto_created=True)
+        address.owner = owner
+        self._dropping.drop_history(address)
+        if routing == ANYCAST:
+            self._bindings.create_queue(
+                QueueSettings(name, name, ANYCAST, durable=False, auto_created=True, auto_delete=False)
+            )
+        self._bindings.temporary.setdefault(owner, []).append(address)
+        self._log.close()
+        return address
+
+    def delete_temporary(self, owner: str, name: str = "") -> int:
+        """Deletes the temporary destinations of a connection, or the one named; gives how many."""
+        owned = self._bindings.temporary.pop(owner, [])
+        kept = [address for address in owned if name and address.name != name]
+        if kept:
+            self._bindings.temporary[owner] = kept
+        ended = [address for address in owned if not name or address.name == name]
+        for address in ended:
+            for queue in address.queues():
+                self._delete(queue)
+            if self._bindings.addresses.get(address.name) is address:
+                self._dropping.drop_address(address)
+        return len(ended)
+
+    def unsubscribe(self, name: str) -> None:
+        """Ends a subscription and what it holds.
+
+        Raises:
+            NotFoundError: there is none of that name.
+            MisuseError: it is in use, or no subscription.
+        """
+        queue = self._bindings.queue_named(name)
+        if queue.settings.routing_type != MULTICAST:
+            raise MisuseError("DMQ2641", f"'{name}' is a queue and no subscription; delete it instead")
+        if queue.consumers or self._leases.on_queue(queue):
+            raise MisuseError("DMQ2642", f"subscription '{name}' is in use; close its consumers first")
+        self._dropping.drop(queue)
+
 
 def _merged(stored: QueueSettings, configured: QueueSettings) -> QueueSettings:
     """What broker.xml says; what it leaves open stays as it was set at run time."""
     said = {name: getattr(configured, name) for name in CHANGEABLE if getattr(configured, name) is not None}
-    return replace(stored, **said)
+    if not configured.enabled:
+        said["enabled"] = False
+    return replace(stored, filter=configured.filter, **said)

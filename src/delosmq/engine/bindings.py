@@ -1,74 +1,37 @@
 """Addresses and queues: creating, changing, finding and deleting them, recorded so that they outlive a restart."""
 
-import json
+from abc import ABC, abstractmethod
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from delosmq.engine.address import Address
+from delosmq.engine.binding_json import address_as_json, address_state_bytes, queue_as_json, queue_state_bytes
+from delosmq.engine.diverts import Divert
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.log import Log
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import BINDING, encode_json
+from delosmq.engine.settings_checks import INTERNAL_PREFIX, check_name, check_settings, check_update
+from delosmq.engine.wildcard_tree import WildcardTree
 from delosmq.model.errors import LimitError, MisuseError, NotFoundError
 from delosmq.model.ids import QueueId
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, ROUTING_NAMES
-from delosmq.model.settings import UNLIMITED, AddressSettings, QueueSettings
-from delosmq.model.wildcard import ANY_WORDS, ONE_WORD, SEPARATOR, AddressSettingsTable
+from delosmq.model.ports import Clock
+from delosmq.model.settings import AddressSettings, QueueSettings, WildcardSyntax
+from delosmq.model.wildcard import AddressSettingsTable
 
-NAME_LIMIT_BYTES: Final = 1024
-ENTRY_BYTES: Final = 160
-
-
-def queue_as_json(queue: Queue) -> dict[str, object]:
-    """A queue as BINDING records and state blocks hold it."""
-    settings = queue.settings
-    return {
-        "id": int(queue.id),
-        "name": settings.name,
-        "address": settings.address,
-        "routing_type": settings.routing_type,
-        "ring_size": settings.ring_size,
-        "max_consumers": settings.max_consumers,
-        "auto_created": settings.auto_created,
-    }
+HISTORY_PREFIX: Final = INTERNAL_PREFIX + "history."
 
 
-def address_as_json(address: Address) -> dict[str, object]:
-    """An address as BINDING records and state blocks hold it."""
-    return {"name": address.name, "routing_types": sorted(address.routing_types), "auto_created": address.auto_created}
+@mypyc_attr(allow_interpreted_subclasses=True)
+class QueueListener(ABC):
+    """Somebody who has something to do for each new queue."""
 
-
-def queue_from_json(value: dict[str, object]) -> QueueSettings:
-    """The settings in what `queue_as_json` wrote."""
-    ring_size = value["ring_size"]
-    max_consumers = value["max_consumers"]
-    return QueueSettings(
-        name=str(value["name"]),
-        address=str(value["address"]),
-        routing_type=int(str(value["routing_type"])),
-        durable=True,
-        ring_size=None if ring_size is None else int(str(ring_size)),
-        max_consumers=None if max_consumers is None else int(str(max_consumers)),
-        auto_created=bool(value["auto_created"]),
-    )
-
-
-def _state_bytes_of(*names: str) -> int:
-    """What an address or a durable queue takes in a state block, with room for the largest numbers it may get."""
-    return ENTRY_BYTES + sum(len(json.dumps(name)) for name in names)
-
-
-def check_ring_size(queue: str, ring_size: int | None) -> None:
-    """Refuses negative rings other than -1.
-
-    Raises:
-        MisuseError: with the queue and the values allowed.
-    """
-    if ring_size is not None and ring_size < UNLIMITED:
-        raise MisuseError(
-            "DMQ2101",
-            f"ring-size {ring_size} of queue '{queue}' makes no sense; use -1 for none, 0 or a positive number",
-        )
+    @abstractmethod
+    def queue_added(self, queue: Queue) -> None:
+        """A queue was created, by a command and not by replay; within its decision."""
 
 
 class Bindings:
@@ -76,6 +39,11 @@ class Bindings:
 
     Args:
         state_limit_bytes: what their description may take in the state block of the store; more can't be created.
+
+    Attributes:
+        listener: told of new queues.
+        wild_changes: counts changes of wildcard addresses; an address whose ``linked_at`` is another number must look
+            for its links again (`relink`).
     """
 
     def __init__(
@@ -85,17 +53,25 @@ class Bindings:
         table: AddressSettingsTable,
         events: EngineEvents,
         *,
+        clock: Clock,
         state_limit_bytes: int,
+        syntax: WildcardSyntax,
     ) -> None:
         self._log = log
         self._ids = ids
         self._table = table
         self._events = events
+        self._clock = clock
         self._state_limit_bytes = state_limit_bytes
         self._state_bytes: int = 0
+        self._diverts: dict[str, list[Divert]] = {}
+        self.listener: QueueListener | None = None
+        self.wildcards: WildcardTree = WildcardTree(syntax)
+        self.wild_changes: int = 0
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
         self.by_id: dict[int, Queue] = {}
+        self.temporary: dict[str, list[Address]] = {}
 
     # -- the changes, made live and in replay --------------------------------------------------------------------
 
@@ -105,8 +81,15 @@ class Bindings:
         if address is None:
             address = Address(name, set(routing_types), self._table.resolve(name))
             address.auto_created = auto_created
+            address.created_at = self._clock.monotonic_ns()
+            address.diverts = self._diverts.get(name, [])
             self.addresses[name] = address
-            self._state_bytes += _state_bytes_of(address.name)
+            self._state_bytes += address_state_bytes(name)
+            if self.wildcards.is_wild(name):
+                address.wild = True
+                self.wildcards.add(name)
+                self.wild_changes += 1
+            self.relink(address)
         else:
             address.routing_types |= routing_types
             address.auto_created = address.auto_created and auto_created
@@ -116,26 +99,68 @@ class Bindings:
         """Makes a queue known and binds it."""
         address = self.add_address(settings.address, {settings.routing_type}, auto_created=settings.auto_created)
         queue = Queue(queue_id, settings, address)
+        queue.internal = settings.name.startswith(INTERNAL_PREFIX)
+        queue.created_at = self._clock.monotonic_ns()
+        queue.owner = address.owner
         address.bind(queue)
+        self._changed(address)
         self.queues[settings.name] = queue
         self.by_id[queue_id] = queue
         if settings.durable:
-            self._state_bytes += _state_bytes_of(queue.name, queue.address.name)
+            self._state_bytes += queue_state_bytes(settings)
         return queue
+
+    def change_queue(self, queue: Queue, settings: QueueSettings) -> None:
+        """Puts new settings of a queue into force."""
+        address = queue.address
+        if queue.settings.durable:
+            self._state_bytes += queue_state_bytes(settings) - queue_state_bytes(queue.settings)
+        address.unbind(queue)
+        queue.apply_settings(settings)
+        address.bind(queue)
+        self._changed(address)
 
     def drop_queue(self, queue: Queue) -> None:
         """Unbinds a queue and forgets it; what it holds is the caller's."""
         queue.deleted = True
-        queue.address.unbind(queue)
+        address = queue.address
+        address.unbind(queue)
+        address.unused_since = self._clock.monotonic_ns()
+        self._changed(address)
         del self.queues[queue.name]
         del self.by_id[queue.id]
         if queue.settings.durable:
-            self._state_bytes -= _state_bytes_of(queue.name, queue.address.name)
+            self._state_bytes -= queue_state_bytes(queue.settings)
 
     def drop_address(self, name: str) -> None:
         """Forgets an address without queues."""
-        del self.addresses[name]
-        self._state_bytes -= _state_bytes_of(name)
+        address = self.addresses.pop(name)
+        self._state_bytes -= address_state_bytes(name)
+        if address.wild:
+            self.wildcards.remove(name)
+            self.wild_changes += 1
+
+    def _changed(self, address: Address) -> None:
+        if address.wild:
+            self.wild_changes += 1
+
+    def relink(self, address: Address) -> None:
+        """Finds the wildcard addresses that stand for one."""
+        found: list[Address] = []
+        if self.wildcards.count and not address.wild:
+            found = [self.addresses[name] for name in self.wildcards.matching(address.name)]
+        address.link(found, self.wild_changes)
+
+    def add_divert(self, divert: Divert) -> None:
+        """Lets a divert take part in routing."""
+        name = divert.settings.address
+        diverts = self._diverts.setdefault(name, [])
+        diverts.append(divert)
+        address = self.addresses.get(name)
+        if address is not None:
+            address.diverts = diverts
+            address.refresh()
+            self._changed(address)
 
     # -- decisions; the caller closes the log --------------------------------------------------------------------
 
@@ -147,7 +172,7 @@ class Bindings:
         Raises:
             LimitError: there are as many addresses and queues as the store can describe.
         """
-        _check_name("address", name)
+        check_name("address", name)
         known = self.addresses.get(name)
         if known is not None and routing_types <= known.routing_types and (auto_created or not known.auto_created):
             return known
@@ -155,7 +180,29 @@ class Bindings:
         address = self.add_address(name, routing_types, auto_created=auto_created)
         if not auto_created:
             self._log.record(encode_json(BINDING, {"address": address_as_json(address)}))
+        if known is None:
+            self.keep_history(address)
         return address
+
+    def keep_history(self, address: Address) -> None:
+        """Gives an address the queue that keeps its last messages for queues to come, or takes it away (settings)."""
+        wanted = address.settings.retroactive_message_count
+        history = address.history
+        if wanted <= 0 or address.owner:
+            return
+        settings = QueueSettings(
+            HISTORY_PREFIX + address.name,
+            address.name,
+            MULTICAST if MULTICAST in address.routing_types else ANYCAST,
+            durable=True,
+            ring_size=wanted,
+            auto_created=address.auto_created,
+            auto_delete=False,
+        )
+        if history is None:
+            self._add(settings)
+        elif history.settings.ring_size != wanted:
+            self.update_queue(history, settings)
 
     def _check_state(self) -> None:
         if self._state_bytes >= self._state_limit_bytes:
@@ -166,9 +213,27 @@ class Bindings:
             )
 
     def drop_if_unused(self, address: Address) -> None:
-        """Forgets an auto-created address once its last queue is gone."""
-        if address.auto_created and not address.queues() and not address.waiters:
+        """Forgets an auto-created address once its last queue is gone; later, if its address-settings say so."""
+        settings = address.settings
+        if (
+            address.auto_created
+            and settings.auto_delete_addresses
+            and settings.auto_delete_addresses_delay == 0
+            and self.is_unbound(address)
+        ):
             self.drop_address(address.name)
+
+    @staticmethod
+    def is_unbound(address: Address) -> bool:
+        """Whether nothing hangs on an address: no queue, divert or history, and nobody waits for its space."""
+        return not (
+            address.anycast
+            or address.multicast
+            or address.history is not None
+            or address.diverts
+            or address.waiters
+            or address.owner
+        )
 
     def create_queue(self, settings: QueueSettings, *, temporary: bool = False) -> Queue:
         """Creates a queue and, if need be, its address.
@@ -176,31 +241,49 @@ class Bindings:
         Raises:
             MisuseError: the name is taken or a setting makes no sense.
         """
-        _check_name("queue", settings.name)
-        check_ring_size(settings.name, settings.ring_size)
+        check_name("queue", settings.name)
+        check_settings(settings)
         if settings.name in self.queues:
             raise MisuseError("DMQ2102", f"queue '{settings.name}' exists already; update it or choose another name")
         self._check_state()
         self.create_address(settings.address, {settings.routing_type}, auto_created=settings.auto_created)
-        queue = self.add_queue(QueueId(self._ids.next()), settings)
+        queue = self._add(settings)
         queue.temporary = temporary
+        self._events.queue_created(queue.name, settings.address)
+        if self.listener is not None:
+            self.listener.queue_added(queue)
+        return queue
+
+    def _add(self, settings: QueueSettings) -> Queue:
+        queue = self.add_queue(QueueId(self._ids.next()), settings)
         if settings.durable:
             self._log.record(encode_json(BINDING, {"queue": queue_as_json(queue)}))
-        self._events.queue_created(queue.name, settings.address)
         return queue
 
     def update_queue(self, queue: Queue, settings: QueueSettings) -> None:
-        """Changes what may change while a queue lives: ring-size and max-consumers. Removes nothing (RING-4)."""
-        check_ring_size(queue.name, settings.ring_size)
-        queue.apply_settings(settings)
+        """Changes what may change while a queue lives. Removes nothing (RING-4).
+
+        Raises:
+            MisuseError: a value makes no sense, or a setting can't change; nothing has changed.
+        """
+        if not queue.internal:
+            check_settings(settings)
+            check_update(queue, settings)
+        self.change_queue(queue, settings)
         if settings.durable:
             self._log.record(encode_json(BINDING, {"queue": queue_as_json(queue)}))
-        self._events.queue_updated(queue.name)
+        if not queue.internal:
+            self._events.queue_updated(queue.name)
 
     def record_drop(self, queue: Queue) -> None:
         """Records that a queue is gone."""
         if queue.settings.durable:
             self._log.record(encode_json(BINDING, {"drop_queue": int(queue.id)}))
+
+    def record_drop_address(self, address: Address) -> None:
+        """Records that an address is gone."""
+        if not address.auto_created:
+            self._log.record(encode_json(BINDING, {"drop_address": address.name}))
 
     # -- finding -------------------------------------------------------------------------------------------------
 
@@ -215,9 +298,20 @@ class Bindings:
             NotFoundError: there is none of that name.
         """
         queue = self.queues.get(name)
-        if queue is None:
+        if queue is None or queue.internal:
             raise NotFoundError("DMQ2103", f"there is no queue '{name}'; `delosmq queue stat` lists those that exist")
         return queue
+
+    def address_named(self, name: str) -> Address:
+        """The address.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        address = self.addresses.get(name)
+        if address is None:
+            raise NotFoundError("DMQ2630", f"there is no address '{name}'; check the name, or create it first")
+        return address
 
     def resolve_routing(self, address_name: str, routing: int) -> int:
         """The routing type a subscription or auto-creation uses when the client named none."""
@@ -241,14 +335,3 @@ class Bindings:
                 f"address '{address.name}' takes {allowed}, not {ROUTING_NAMES[routing]}; send and subscribe with that"
                 " routing type, or create the address with both",
             )
-
-
-def _check_name(kind: str, name: str) -> None:
-    if any(word in (ANY_WORDS, ONE_WORD) for word in name.split(SEPARATOR)):
-        raise MisuseError(
-            "DMQ2115", f"'{name}' has a wildcard word, and wildcards in names are not supported yet, name each one"
-        )
-    if not name or len(name.encode()) > NAME_LIMIT_BYTES or "\n" in name or "\0" in name:
-        raise MisuseError(
-            "DMQ2105", f"'{name[:80]}' is no name for a {kind}: 1 to {NAME_LIMIT_BYTES} bytes without line breaks"
-        )

@@ -6,20 +6,32 @@ It only says where each command lives; what happens is in `sending`, `consuming`
 from delosmq.engine.acks import NONE_UNSEEN, Acknowledgements
 from delosmq.engine.address import Address, SpaceWaiter
 from delosmq.engine.administration import Administration
-from delosmq.engine.consumer import Consumer, ConsumerPort
+from delosmq.engine.committing import Committing
+from delosmq.engine.compaction import Compactor, Living, QueueLiving, Restoring
+from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
 from delosmq.engine.consuming import Consuming
+from delosmq.engine.copies import Copies
 from delosmq.engine.core import Core
 from delosmq.engine.credit import Credit
 from delosmq.engine.dead_letters import DeadLetters
 from delosmq.engine.dropping import Dropping
 from delosmq.engine.events import EngineEvents
+from delosmq.engine.expiry import Expiry, ExpiryScan
 from delosmq.engine.foresight import Creation, Foresight
+from delosmq.engine.id_living import IdLiving
 from delosmq.engine.leases import LeaseGroup, Leases
 from delosmq.engine.leasing import Leasing
 from delosmq.engine.log import Store
+from delosmq.engine.purge import Purge
 from delosmq.engine.queue import Queue
 from delosmq.engine.replay import EngineReplay, EngineState
+from delosmq.engine.replay_transactions import TransactionReplay
+from delosmq.engine.scheduled_living import ScheduledLiving
 from delosmq.engine.sending import Sending
+from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
+from delosmq.engine.transacting import OPEN_PER_OWNER, Transacting
+from delosmq.engine.transactions import Transaction, TransactionWaiter
+from delosmq.engine.xa import TMNOFLAGS, TMSUCCESS, Branches
 from delosmq.model.conversion import Conversions
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
@@ -56,15 +68,12 @@ class Broker:
         self._dispatcher = core.dispatcher
         self._jobs = core.jobs
         self._timers = core.timers
-        dead_letters = DeadLetters(core.bindings.addresses, core.router, core.removals, clock=clock, events=events)
-        acks = Acknowledgements(
-            core.log,
-            core.removals,
-            dead_letters,
-            router=core.router,
-            dispatcher=core.dispatcher,
-            events=events,
-        )
+        copies = Copies(core)
+        expiry = Expiry(core, copies)
+        core.dispatcher.expiry = expiry
+        self._expiry_scan = ExpiryScan(core, expiry, settings.message_expiry_scan_period_ms)
+        dead_letters = DeadLetters(core, copies)
+        acks = Acknowledgements(core, dead_letters, expiry)
         self.leases = Leases(
             core.log,
             acks,
@@ -76,13 +85,22 @@ class Broker:
             random=random,
             events=events,
         )
-        self.state = EngineState(core.bindings, core.ids, self.leases)
+        self._sending = Sending(core, dead_letters)
+        self._transacting = Transacting(core, self._sending, Committing(core, self._sending, acks))
+        self.branches = Branches(core, self._transacting)
+        self.state = EngineState(core.bindings, core.ids, self.leases, self.branches)
         dropping = Dropping(core)
-        self._sending = Sending(core)
         self._consuming = Consuming(core, acks, dropping)
         self._administration = Administration(core, self._consuming, dropping, self.leases)
         self._leasing = Leasing(core, self.leases, dropping)
         self._foresight = Foresight(core)
+        restoring = Restoring(core.log, store, file_size_bytes=settings.journal.file_size_bytes)
+        places: list[Living] = [
+            QueueLiving(core.bindings.queues, restoring),
+            IdLiving(core.duplicates, core.log),
+            ScheduledLiving(core.bindings.queues, restoring),
+        ]
+        self._compactor = Compactor(store, core.jobs, places, restoring)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -109,7 +127,12 @@ class Broker:
             StorageError: the store is damaged or foreign.
         """
         core = self._core
-        replay = EngineReplay(core.bindings, core.ids, self.leases, core.memory)
+        transactions = TransactionReplay(
+            core.bindings, core.memory, core.duplicates, transacting=self._transacting, branches=self.branches
+        )
+        replay = EngineReplay(
+            core.bindings, core.ids, self.leases, core.memory, schedule=core.schedule, transactions=transactions
+        )
         position = self._store.recover(replay)
         self.log.position = position
         self.log.synced = position
@@ -118,6 +141,8 @@ class Broker:
         self.log.close()
         replay.purge_dropped(self.log)
         self._administration.configure()
+        core.schedule.run()
+        self._expiry_scan.start()
         return self.log.position
 
     @property
@@ -136,6 +161,7 @@ class Broker:
         to do now."""
         if self._timers.next_at:
             self._timers.run(self.clock.monotonic_ns())
+        self._compactor.look(self.clock.wall_ms())
         more = self._jobs.run()
         self._sending.wake()
         self.leases.wake()
@@ -148,8 +174,17 @@ class Broker:
 
     # -- sending -------------------------------------------------------------------------------------------------
 
-    def send(self, message: Message, *, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
-        """See `Sending.send`."""
+    def send(
+        self,
+        message: Message,
+        *,
+        queue_name: str = "",
+        routing: int = ANY_ROUTING,
+        transaction: Transaction | None = None,
+    ) -> int:
+        """See `Sending.send`, in a transaction `Transacting.send`."""
+        if transaction is not None:
+            return self._transacting.send(transaction, message, queue_name, routing)
         return self._sending.send(message, queue_name, routing)
 
     def wait_for_space(self, address: str, waiter: SpaceWaiter) -> None:
@@ -162,9 +197,19 @@ class Broker:
 
     # -- creating ------------------------------------------------------------------------------------------------
 
-    def needs_creation(self, address: str, queue_name: str, routing: int, *, for_subscription: bool) -> list[Creation]:
+    def needs_creation(
+        self,
+        address: str,
+        queue_name: str,
+        routing: int,
+        *,
+        for_subscription: bool,
+        subscription: SubscriptionOptions = NO_OPTIONS,
+    ) -> list[Creation]:
         """See `Foresight.needs_creation`."""
-        return self._foresight.needs_creation(address, queue_name, routing, for_subscription=for_subscription)
+        return self._foresight.needs_creation(
+            address, queue_name, routing, for_subscription=for_subscription, subscription=subscription
+        )
 
     def address_of(self, address: str, queue_name: str, routing: int) -> str:
         """See `Foresight.address_of`."""
@@ -186,6 +231,42 @@ class Broker:
         """See `Administration.delete_queue`."""
         self._administration.delete_queue(name)
 
+    def delete_address(self, name: str, *, force: bool = False) -> None:
+        """See `Administration.delete_address`."""
+        self._administration.delete_address(name, force=force)
+
+    def pause_queue(self, name: str) -> None:
+        """See `Administration.update_queue`: it hands out nothing until it is resumed, over restarts too."""
+        self._administration.update_queue(name, paused=True)
+
+    def resume_queue(self, name: str) -> None:
+        """Ends `pause_queue`."""
+        self._administration.update_queue(name, paused=False)
+
+    def disable_queue(self, name: str) -> None:
+        """See `Administration.update_queue`: no message enters it until it is enabled, over restarts too."""
+        self._administration.update_queue(name, enabled=False)
+
+    def enable_queue(self, name: str) -> None:
+        """Ends `disable_queue`."""
+        self._administration.update_queue(name, enabled=True)
+
+    def purge_queue(self, name: str) -> Purge:
+        """See `Administration.purge_queue`."""
+        return self._administration.purge_queue(name)
+
+    def create_temporary_queue(self, name: str, routing: int, owner: str) -> Address:
+        """See `Administration.create_temporary`."""
+        return self._administration.create_temporary(name, routing, owner)
+
+    def delete_temporary_queues(self, owner: str, name: str = "") -> int:
+        """See `Administration.delete_temporary`."""
+        return self._administration.delete_temporary(owner, name)
+
+    def unsubscribe(self, queue_name: str) -> None:
+        """See `Administration.unsubscribe`."""
+        self._administration.unsubscribe(queue_name)
+
     # -- consuming -----------------------------------------------------------------------------------------------
 
     def subscribe(
@@ -196,33 +277,132 @@ class Broker:
         *,
         queue_name: str = "",
         routing: int = ANY_ROUTING,
+        options: ConsumerOptions = PLAIN,
+        subscription: SubscriptionOptions | None = None,
     ) -> Consumer:
         """See `Consuming.subscribe`."""
-        return self._consuming.subscribe(address, port, credit, queue_name=queue_name, routing=routing)
+        return self._consuming.subscribe(
+            address,
+            port,
+            credit,
+            queue_name=queue_name,
+            routing=routing,
+            options=options,
+            subscription=subscription,
+        )
+
+    def extend(self, consumer: Consumer, sequence: int, count: int) -> None:
+        """See `Consuming.extend`."""
+        self._consuming.extend(consumer, sequence, count)
+
+    def pull(self, consumer: Consumer, count: int) -> None:
+        """See `Consuming.pull`."""
+        self._consuming.pull(consumer, count)
 
     def credit_changed(self, consumer: Consumer) -> None:
         """See `Consuming.credit_changed`."""
         self._consuming.credit_changed(consumer)
 
-    def acknowledge(self, consumer: Consumer, sequence: int) -> bool:
-        """See `Consuming.acknowledge`."""
+    def acknowledge(self, consumer: Consumer, sequence: int, transaction: Transaction | None = None) -> bool:
+        """See `Consuming.acknowledge`, in a transaction `Transacting.acknowledge`."""
+        if transaction is not None:
+            return self._transacting.acknowledge(transaction, consumer, sequence)
         return self._consuming.acknowledge(consumer, sequence)
 
-    def acknowledge_through(self, consumer: Consumer, sequence: int) -> bool:
-        """See `Consuming.acknowledge_through`."""
+    def acknowledge_through(self, consumer: Consumer, sequence: int, transaction: Transaction | None = None) -> bool:
+        """See `Consuming.acknowledge_through`, in a transaction `Transacting.acknowledge_through`."""
+        if transaction is not None:
+            return self._transacting.acknowledge_through(transaction, consumer, sequence)
         return self._consuming.acknowledge_through(consumer, sequence)
 
-    def reject(self, consumer: Consumer, sequence: int) -> bool:
+    def reject(self, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True) -> bool:
         """See `Consuming.reject`."""
-        return self._consuming.reject(consumer, sequence)
+        return self._consuming.reject(consumer, sequence, poison=poison, count_delivery=count_delivery)
 
-    def reject_through(self, consumer: Consumer, sequence: int) -> bool:
+    def reject_through(
+        self, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True
+    ) -> bool:
         """See `Consuming.reject_through`."""
-        return self._consuming.reject_through(consumer, sequence)
+        return self._consuming.reject_through(consumer, sequence, poison=poison, count_delivery=count_delivery)
+
+    def expire_delivered(self, consumer: Consumer, sequence: int) -> bool:
+        """See `Consuming.expire_delivered`."""
+        return self._consuming.expire_delivered(consumer, sequence)
 
     def close_consumer(self, consumer: Consumer, unseen: set[int] | frozenset[int] = NONE_UNSEEN) -> None:
         """See `Consuming.close_consumer`."""
         self._consuming.close_consumer(consumer, unseen)
+
+    # -- transactions --------------------------------------------------------------------------------------------
+
+    @property
+    def transactions(self) -> dict[int, Transaction]:
+        """Those that are open, by id."""
+        return self._transacting.open
+
+    def begin(self, owner: str, at_most: int = OPEN_PER_OWNER) -> Transaction:
+        """See `Transacting.begin`."""
+        return self._transacting.begin(owner, at_most)
+
+    def commit(self, transaction: Transaction, waiter: TransactionWaiter | None = None) -> bool:
+        """See `Transacting.commit`."""
+        return self._transacting.commit(transaction, waiter)
+
+    def rollback(self, transaction: Transaction, *, keep_delivered: bool = False) -> None:
+        """See `Transacting.rollback`."""
+        self._transacting.rollback(transaction, keep_delivered=keep_delivered)
+
+    def xa_start(self, xid: bytes, flags: int = TMNOFLAGS, owner: str = "") -> Transaction:
+        """See `Branches.start`."""
+        return self.branches.start(xid, flags, owner)
+
+    def xa_end(self, xid: bytes, flags: int = TMSUCCESS) -> None:
+        """See `Branches.end`."""
+        self.branches.end(xid, flags)
+
+    def xa_prepare(self, xid: bytes, waiter: TransactionWaiter | None = None) -> bool:
+        """See `Branches.prepare`."""
+        return self.branches.prepare(xid, waiter)
+
+    def xa_commit(self, xid: bytes, one_phase: bool, waiter: TransactionWaiter | None = None) -> bool:
+        """See `Branches.commit`."""
+        return self.branches.commit(xid, one_phase, waiter)
+
+    def xa_rollback(self, xid: bytes) -> None:
+        """See `Branches.rollback`."""
+        self.branches.rollback(xid)
+
+    def xa_recover(self) -> list[bytes]:
+        """See `Branches.recover`."""
+        return self.branches.recover()
+
+    def xa_forget(self, xid: bytes) -> None:
+        """See `Branches.forget`."""
+        self.branches.forget(xid)
+
+    def xa_set_timeout(self, timeout_ms: int) -> None:
+        """See `Branches.set_timeout`."""
+        self.branches.set_timeout(timeout_ms)
+
+    def heuristic_commit(self, xid: bytes, waiter: TransactionWaiter | None = None) -> bool:
+        """See `Branches.heuristic_commit`."""
+        return self.branches.heuristic_commit(xid, waiter)
+
+    def heuristic_rollback(self, xid: bytes) -> None:
+        """See `Branches.heuristic_rollback`."""
+        self.branches.heuristic_rollback(xid)
+
+    def prepared_branches(self) -> list[Transaction]:
+        """See `Branches.prepared`."""
+        return self.branches.prepared()
+
+    def clear_duplicate_ids(self, address: str) -> int:
+        """See `Duplicates.clear`."""
+        return self._core.duplicates.clear(address)
+
+    def duplicate_id_count(self, address: str) -> int:
+        """See `Duplicates.count`."""
+        return self._core.duplicates.count(address)
 
     # -- leasing -------------------------------------------------------------------------------------------------
 

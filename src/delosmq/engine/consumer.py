@@ -1,7 +1,7 @@
 """A consumer: who receives from a queue, and what it holds unacknowledged."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -9,9 +9,12 @@ from delosmq.engine.credit import Credit
 from delosmq.engine.slots import Slot, SlotList
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import ConsumerId
+from delosmq.selectors.selector import Selector
 
 if TYPE_CHECKING:
+    from delosmq.engine.lanes import Acceptance, Place
     from delosmq.engine.queue import Queue
+    from delosmq.engine.reading import Reading
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -30,6 +33,40 @@ class ConsumerPort(ABC):
     def closed_by_broker(self, reason: BrokerError) -> None:
         """The queue is gone; the consumer is closed already."""
 
+    def browse_ended(self) -> None:  # noqa: B027 - most subscriptions are no browsers
+        """A browser has seen all there is, and gets nothing more. Called during dispatch only, once."""
+
+
+class ConsumerOptions:
+    """What a subscriber asks of dispatch.
+
+    Attributes:
+        priority: higher ones are served first while they have room; at most 127.
+        exclusive: gets everything once it is the owner of the queue; the other exclusive ones stand by.
+        selector: gets only messages that match; None gets all.
+        no_local: a connection id: gets nothing that this connection sent; "" gets all.
+        browser: sees what is there, in order, and consumes nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        priority: int = 0,
+        exclusive: bool = False,
+        selector: Selector | None = None,
+        no_local: str = "",
+        browser: bool = False,
+    ) -> None:
+        self.priority = priority
+        self.exclusive = exclusive
+        self.selector = selector
+        self.no_local = no_local
+        self.browser = browser
+        self.plain: bool = priority == 0 and not exclusive and selector is None and no_local == "" and not browser
+
+
+PLAIN: Final = ConsumerOptions()
+
 
 class Consumer:
     """One subscription of one session.
@@ -38,16 +75,31 @@ class Consumer:
         queue: where it is subscribed.
         in_delivery: what it holds, in the order of delivery.
         parked: found full by the last dispatch, and so out of the rotation until credit returns.
+        turn: who of several consumers with room comes first; grows with each delivery.
+        acceptance: which messages it takes, where its queue looks at that; None on a plain queue.
+        place: in the lane of those who may have room; None on a plain queue, or while parked.
+        owned_groups: message groups that only this one gets.
+        first_of_group: the message being delivered is the first that it gets of its group, or of an exclusive queue.
+        reading: how far a consumer has come that reads without taking (a browser, a non-destructive queue).
     """
 
-    def __init__(self, consumer_id: ConsumerId, port: ConsumerPort, credit: Credit) -> None:
+    def __init__(
+        self, consumer_id: ConsumerId, port: ConsumerPort, credit: Credit, options: ConsumerOptions = PLAIN
+    ) -> None:
         self.id = consumer_id
         self.port = port
         self.credit = credit
+        self.options = options
         self.queue: Queue | None = None
         self.in_delivery: SlotList = SlotList()
         self.parked: bool = False
         self.closed: bool = False
+        self.turn: int = 0
+        self.acceptance: Acceptance | None = None
+        self.place: Place | None = None
+        self.owned_groups: int = 0
+        self.first_of_group: bool = False
+        self.reading: Reading | None = None
         self._by_sequence: dict[int, Slot] = {}
 
     @property
@@ -56,8 +108,14 @@ class Consumer:
         return self.in_delivery.count
 
     def held(self, sequence: int) -> Slot | None:
-        """The slot in delivery under ``sequence``; None when it isn't (acknowledged, returned, never delivered)."""
-        return self._by_sequence.get(sequence)
+        """The slot in delivery under ``sequence``; None when it isn't (acknowledged, if only in a
+        transaction, returned, never delivered)."""
+        slot = self._by_sequence.get(sequence)
+        return slot if slot is None or slot.transaction == 0 else None
+
+    def holds(self, sequence: int) -> bool:
+        """Whether a message is in delivery to it, acknowledged in an open transaction or not."""
+        return sequence in self._by_sequence or (self.reading is not None and self.reading.holds(sequence))
 
     def has_room(self) -> bool:
         """Whether dispatch may hand out one more."""
@@ -73,7 +131,22 @@ class Consumer:
         """Ends the delivery of a slot, whatever becomes of it."""
         self.in_delivery.unlink(slot)
         del self._by_sequence[slot.sequence]
-        self.credit.settled(slot.message.encoded_size_bytes)
+        if slot.transaction == 0:
+            self.credit.settled(slot.message.encoded_size_bytes)
+        else:
+            slot.transaction = 0
+            self.credit.committed(slot.message.encoded_size_bytes)
+
+    def promise(self, slot: Slot, transaction: int) -> None:
+        """A slot is acknowledged, should the transaction be committed: it stays here till then, but takes no credit, or
+        a transaction could be no larger than a window."""
+        slot.transaction = transaction
+        self.credit.promised(slot.message.encoded_size_bytes)
+
+    def keep(self, slot: Slot) -> None:
+        """That transaction was rolled back and the slot stays in delivery."""
+        slot.transaction = 0
+        self.credit.rolled_back(slot.message.encoded_size_bytes)
 
     def held_through(self, sequence: int) -> list[Slot]:
         """What it holds up to ``sequence`` (inclusive), in order of delivery; empty when it doesn't hold that one."""
@@ -83,17 +156,19 @@ class Consumer:
         found: list[Slot] = []
         slot = self.in_delivery.head
         while slot is not None:
-            found.append(slot)
+            if slot.transaction == 0:
+                found.append(slot)
             if slot is last:
                 break
             slot = slot.next
         return found
 
     def held_newest_first(self) -> list[Slot]:
-        """Everything it holds, the last delivered first."""
+        """What it holds, the last delivered first; without what open transactions acknowledge."""
         found: list[Slot] = []
         slot = self.in_delivery.tail
         while slot is not None:
-            found.append(slot)
+            if slot.transaction == 0:
+                found.append(slot)
             slot = slot.previous
         return found

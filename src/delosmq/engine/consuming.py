@@ -1,15 +1,16 @@
 """Consumers: joining a queue, answering deliveries, leaving. Each call is one decision."""
 
 from delosmq.engine.acks import NONE_UNSEEN, Acknowledgements
-from delosmq.engine.consumer import Consumer, ConsumerPort
+from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
 from delosmq.engine.core import Core
 from delosmq.engine.credit import Credit
 from delosmq.engine.dropping import Dropping
 from delosmq.engine.queue import Queue
-from delosmq.model.errors import LimitError, MisuseError, NotFoundError
+from delosmq.engine.subscriptions import NO_OPTIONS, Subscribing, SubscriptionOptions
+from delosmq.model.errors import BrokerError, LimitError, MisuseError
 from delosmq.model.ids import ConsumerId
-from delosmq.model.message import ANY_ROUTING, MULTICAST
-from delosmq.model.settings import UNLIMITED, QueueSettings
+from delosmq.model.message import ANY_ROUTING
+from delosmq.model.settings import UNLIMITED
 
 
 class Consuming:
@@ -19,10 +20,11 @@ class Consuming:
         self._log = core.log
         self._bindings = core.bindings
         self._dispatcher = core.dispatcher
-        self._random = core.random
+        self._clock = core.clock
         self._events = core.events
         self._acks = acks
         self._dropping = dropping
+        self._subscribing = Subscribing(core, dropping)
         self._next_consumer_id: int = 1
 
     def subscribe(
@@ -33,60 +35,38 @@ class Consuming:
         *,
         queue_name: str = "",
         routing: int = ANY_ROUTING,
+        options: ConsumerOptions = PLAIN,
+        subscription: SubscriptionOptions | None = None,
     ) -> Consumer:
         """Attaches a consumer.
 
         Multicast makes a queue of its own that goes with the consumer; anycast reads the queue named like the address;
-        ``queue_name`` reads exactly that queue.
+        ``queue_name`` reads exactly that queue, ``subscription`` one that outlives its consumer or is shared.
 
         Raises:
             NotFoundError: there is no such address or queue, and it may not be created.
+            MisuseError: the queue is another connection's, or a subscription that is in use.
             LimitError: the queue has as many consumers as it may have.
         """
-        queue = self._queue_for(address, queue_name, routing)
+        try:
+            queue = self._subscribing.queue_for(
+                address, queue_name, routing, subscription if subscription is not None else NO_OPTIONS
+            )
+        except BrokerError:
+            self._log.close()
+            raise
         if queue.max_consumers != UNLIMITED and len(queue.consumers) >= queue.max_consumers:
             self._log.close()
             raise LimitError(
                 "DMQ2202", f"queue '{queue.name}' has its {queue.max_consumers} consumers already (max-consumers)"
             )
-        consumer = Consumer(ConsumerId(self._next_consumer_id), port, credit)
+        consumer = Consumer(ConsumerId(self._next_consumer_id), port, credit, options)
         consumer.queue = queue
         self._next_consumer_id += 1
-        queue.join(consumer)
-        self._dispatcher.mark(queue)
+        self._dispatcher.join(queue, consumer)
         self._log.close()
         self._events.consumer_created(queue.name, consumer.id)
         return consumer
-
-    def _queue_for(self, address: str, queue_name: str, routing: int) -> Queue:
-        settings = self._bindings.settings_of(address)
-        name = queue_name or address
-        known = self._bindings.queues.get(name) if queue_name or routing != MULTICAST else None
-        if known is not None:
-            if queue_name and known.address.name != address:
-                raise NotFoundError("DMQ2110", f"queue '{queue_name}' is not on address '{address}'; check the name")
-            return known
-        kind = self._bindings.resolve_routing(address, routing)
-        target = self._bindings.addresses.get(address)
-        if target is not None:
-            self._bindings.check_routing(target, routing)
-        elif not settings.auto_create_addresses:
-            raise NotFoundError(
-                "DMQ2111",
-                f"there is no address '{address}' and its address-settings don't auto-create it; create it in"
-                " broker.xml",
-            )
-        if kind == MULTICAST and not queue_name:
-            own = f"{address}.{self._random.token(12)}"
-            return self._bindings.create_queue(
-                QueueSettings(own, address, MULTICAST, durable=False, auto_created=True), temporary=True
-            )
-        if not settings.auto_create_queues:
-            raise NotFoundError(
-                "DMQ2112",
-                f"there is no queue '{name}' and its address-settings don't auto-create it; create it in broker.xml",
-            )
-        return self._bindings.create_queue(QueueSettings(name, address, kind, durable=True, auto_created=True))
 
     def credit_changed(self, consumer: Consumer) -> None:
         """The outbox of a consumer has room again: it takes part in dispatch."""
@@ -96,28 +76,89 @@ class Consuming:
                 queue.unpark(consumer)
             self._dispatcher.mark(queue)
 
+    def extend(self, consumer: Consumer, sequence: int, count: int) -> None:
+        """The peer has taken ``count`` messages up to this one and will acknowledge them later: its credit grows by
+        as many (a DELIVERED acknowledgement).
+
+        Raises:
+            MisuseError: the consumer doesn't hold that message; nothing has changed.
+        """
+        if not consumer.holds(sequence):
+            raise MisuseError(
+                "DMQ2600",
+                f"message {sequence} is not in delivery to consumer {consumer.id}, so it can't be reported as"
+                " delivered; report what was dispatched and not acknowledged yet",
+            )
+        consumer.credit.extended(count)
+        self.credit_changed(consumer)
+
+    def pull(self, consumer: Consumer, count: int) -> None:
+        """The peer asks for up to ``count`` messages; only credit that is pulled heeds it."""
+        consumer.credit.pulled(count)
+        self.credit_changed(consumer)
+
     def acknowledge(self, consumer: Consumer, sequence: int) -> bool:
         """Ends one delivery. False when the consumer doesn't hold that message."""
+        if consumer.reading is not None:
+            return self._answer_lent(consumer, sequence)
         done = self._acks.acknowledge(self._queue_of(consumer), consumer, sequence)
         self._log.close()
         return done
 
     def acknowledge_through(self, consumer: Consumer, sequence: int) -> bool:
         """Ends all deliveries up to this one. False when the consumer doesn't hold that message."""
+        if consumer.reading is not None:
+            return self._answer_lent_through(consumer, sequence)
         done = self._acks.acknowledge_through(self._queue_of(consumer), consumer, sequence)
         self._log.close()
         return done
 
-    def reject(self, consumer: Consumer, sequence: int) -> bool:
-        """Returns one message after a failed delivery: redelivered, or dead-lettered when its attempts are used up."""
-        done = self._acks.reject(self._queue_of(consumer), consumer, sequence)
+    def reject(self, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True) -> bool:
+        """Returns one message after a failed delivery: redelivered, perhaps later, or dead-lettered when its attempts
+        are used up. False when the consumer doesn't hold it.
+
+        Args:
+            poison: a dead letter at once.
+            count_delivery: False when the message was not looked at: it counts as never delivered.
+        """
+        if consumer.reading is not None:
+            return self._answer_lent(consumer, sequence)
+        done = self._acks.reject(
+            self._queue_of(consumer), consumer, sequence, poison=poison, count_delivery=count_delivery
+        )
         self._log.close()
         return done
 
-    def reject_through(self, consumer: Consumer, sequence: int) -> bool:
+    def reject_through(
+        self, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True
+    ) -> bool:
         """`reject` for all messages up to this one."""
-        done = self._acks.reject_through(self._queue_of(consumer), consumer, sequence)
+        if consumer.reading is not None:
+            return self._answer_lent_through(consumer, sequence)
+        done = self._acks.reject_through(
+            self._queue_of(consumer), consumer, sequence, poison=poison, count_delivery=count_delivery
+        )
         self._log.close()
+        return done
+
+    def expire_delivered(self, consumer: Consumer, sequence: int) -> bool:
+        """Ends one delivery because the client found the message expired; what becomes of it is the same as when the
+        broker does. False when the consumer doesn't hold it."""
+        done = self._acks.expire(self._queue_of(consumer), consumer, sequence)
+        self._log.close()
+        return done
+
+    def _answer_lent(self, consumer: Consumer, sequence: int) -> bool:
+        # Whatever the answer to a borrowed message is, the queue keeps it.
+        reading = consumer.reading
+        done = reading is not None and reading.answer(sequence)
+        self.credit_changed(consumer)
+        return done
+
+    def _answer_lent_through(self, consumer: Consumer, sequence: int) -> bool:
+        reading = consumer.reading
+        done = reading is not None and reading.answer_through(sequence)
+        self.credit_changed(consumer)
         return done
 
     def close_consumer(self, consumer: Consumer, unseen: set[int] | frozenset[int] = NONE_UNSEEN) -> None:
@@ -130,13 +171,16 @@ class Consuming:
             return
         queue = self._queue_of(consumer)
         self.leave(queue, consumer, unseen)
-        if queue.temporary and not queue.consumers and not queue.deleted:
-            self._dropping.drop(queue)
+        if not queue.consumers and not queue.deleted:
+            self._dropping.last_left(queue)
 
     def leave(self, queue: Queue, consumer: Consumer, unseen: set[int] | frozenset[int]) -> None:
         """Takes a consumer off its queue and returns what it holds, whatever becomes of the queue."""
         returning = consumer.held_newest_first()
         queue.leave(consumer)
+        if not queue.consumers:
+            queue.unused_since = self._clock.monotonic_ns()
+            queue.swept = False
         self._acks.give_back(queue, consumer, returning, unseen)
         self._log.close()
         self._events.consumer_closed(queue.name, consumer.id)

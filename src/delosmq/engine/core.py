@@ -2,13 +2,18 @@
 
 from delosmq.engine.bindings import Bindings
 from delosmq.engine.dispatch import Dispatcher
+from delosmq.engine.duplicates import Duplicates
 from delosmq.engine.events import EngineEvents
+from delosmq.engine.evictions import Evictions
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.jobs import Jobs
+from delosmq.engine.last_value_rule import LastValueRule
 from delosmq.engine.log import Log, Store
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.removals import Removals
+from delosmq.engine.routes import Routes
 from delosmq.engine.routing import Router
+from delosmq.engine.schedule import Schedule
 from delosmq.engine.timers import Timers
 from delosmq.model.conversion import Conversions
 from delosmq.model.ports import Clock, Random
@@ -17,6 +22,9 @@ from delosmq.model.wildcard import AddressSettingsTable
 
 STATE_SHARE = 12
 """Part of a segment that addresses and queues may take; the store's limit for the whole state is an eighth."""
+RECORD_ROOM_BYTES = 8 * 1024
+"""Kept free in the largest batch (half a segment) for what a record holds beside the encoded message."""
+MAX_MESSAGE_BYTES = 1 << 31
 
 
 class Core:
@@ -50,17 +58,49 @@ class Core:
         self.bindings: Bindings = Bindings(
             self.log,
             self.ids,
-            AddressSettingsTable(settings.address_settings),
+            AddressSettingsTable(settings.address_settings, settings.wildcards),
             events,
+            clock=clock,
             state_limit_bytes=settings.journal.file_size_bytes // STATE_SHARE,
+            syntax=settings.wildcards,
         )
-        self.dispatcher: Dispatcher = Dispatcher()
+        self.duplicates: Duplicates = Duplicates(
+            self.log, self.ids, self.bindings, events, persistent=settings.persist_id_cache
+        )
+        self.dispatcher: Dispatcher = Dispatcher(clock, self.timers, conversions)
         self.removals: Removals = Removals(self.log, self.memory)
+        self.evictions: Evictions = Evictions(self.removals, events)
+        self.last_value_rule: LastValueRule = LastValueRule(self.evictions, conversions)
+        self.schedule: Schedule = Schedule(
+            self.log,
+            self.timers,
+            self.jobs,
+            clock=clock,
+            dispatcher=self.dispatcher,
+            evictions=self.evictions,
+            last_value_rule=self.last_value_rule,
+        )
         self.router: Router = Router(
             self.log,
             self.ids,
             self.memory,
             removals=self.removals,
             dispatcher=self.dispatcher,
+            evictions=self.evictions,
+            schedule=self.schedule,
+            last_value_rule=self.last_value_rule,
+        )
+        journal = settings.journal
+        # Non-durable ones too: a lease stores what it holds.
+        self.largest_message_bytes: int = (
+            journal.file_size_bytes // 2 - RECORD_ROOM_BYTES if journal.directory else MAX_MESSAGE_BYTES
+        )
+        self.routes: Routes = Routes(
+            self.bindings,
+            self.router,
+            self.memory,
+            self.ids,
             events=events,
+            conversions=conversions,
+            largest_batch_bytes=self.largest_message_bytes,
         )

@@ -21,6 +21,24 @@ class Credit(ABC):
     def settled(self, size_bytes: int) -> None:
         """A message of this size was acknowledged or returned."""
 
+    def promised(self, size_bytes: int) -> None:
+        """It was acknowledged in a transaction: it takes no credit any more, or a transaction could be no larger than a
+        window."""
+        self.settled(size_bytes)
+
+    def committed(self, size_bytes: int) -> None:  # noqa: B027 - a window has its room back since the promise
+        """What was promised has happened."""
+
+    def rolled_back(self, size_bytes: int) -> None:
+        """What was promised won't happen: the message is in delivery as before."""
+        self.taken(size_bytes)
+
+    def extended(self, count: int) -> None:  # noqa: B027 - few protocols say so
+        """The peer has taken that many messages and will acknowledge them later."""
+
+    def pulled(self, count: int) -> None:  # noqa: B027 - few protocols ask
+        """The peer asks for so many messages."""
+
 
 class MessageCredit(Credit):
     """At most ``limit`` messages in delivery."""
@@ -65,3 +83,73 @@ class OpenCredit(Credit):
 
     def settled(self, size_bytes: int) -> None:
         pass
+
+
+class PrefetchCredit(Credit):
+    """The prefetch of ActiveMQ Classic: messages dispatched, and an extension that the peer earns by taking them.
+
+    Full once ``dispatched - extension`` reaches the limit. With a limit of 0 nothing goes out that was not pulled, and
+    acknowledgements give nothing back.
+
+    Attributes:
+        dispatched: messages in delivery, those acknowledged in an open transaction included.
+        extension: messages allowed above the limit; with a limit of 0, messages still to be sent for the last pull.
+        singly: acknowledgements within a transaction name one message each (INDIVIDUAL) and so extend at once; those of
+            ranges (STANDARD) were extended by DELIVERED before.
+
+    Source: activemq-broker, PrefetchSubscription.
+    """
+
+    def __init__(self, limit: int, *, singly: bool = False) -> None:
+        self._limit = limit
+        self._range: bool = False
+        self.dispatched: int = 0
+        self.extension: int = 0
+        self.singly = singly
+
+    def has_room(self) -> bool:
+        if self._limit == 0:
+            return self.extension > 0
+        return self.dispatched - self.extension < self._limit
+
+    def taken(self, size_bytes: int) -> None:
+        self.dispatched += 1
+        if self._limit == 0 and self.extension > 0:
+            self.extension -= 1
+
+    def settled(self, size_bytes: int) -> None:
+        self.dispatched -= 1
+        if not self._range:
+            self._shrink()
+
+    def promised(self, size_bytes: int) -> None:
+        if self.singly and self._limit > 0:
+            self.extension += 1
+
+    def committed(self, size_bytes: int) -> None:
+        self.dispatched -= 1
+        self._shrink()
+
+    def rolled_back(self, size_bytes: int) -> None:
+        self._shrink()
+
+    def extended(self, count: int) -> None:
+        if self._limit > 0:
+            self.extension += count
+
+    def pulled(self, count: int) -> None:
+        if self._limit == 0:
+            self.extension = count
+
+    def begin_range(self) -> None:
+        """What is settled until `end_range` is one acknowledgement (EXPIRED, POISON), shrinking the extension once."""
+        self._range = True
+
+    def end_range(self) -> None:
+        """Ends `begin_range`."""
+        self._range = False
+        self._shrink()
+
+    def _shrink(self) -> None:
+        if self._limit > 0 and self.extension > 0:
+            self.extension -= 1

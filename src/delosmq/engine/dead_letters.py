@@ -1,41 +1,36 @@
-"""Dead letters: where a message goes that used up its delivery attempts."""
+"""Dead letters: where a message goes that used up its delivery attempts, or that nobody takes.
+
+Source: Artemis QueueImpl.sendToDeadLetterAddress, PostOfficeImpl.maybeSendToDLA; Classic AbstractDeadLetterStrategy.
+"""
 
 from typing import Final
 
-from delosmq.engine.address import Address
-from delosmq.engine.events import EngineEvents
+from delosmq.engine.copies import Copies
+from delosmq.engine.core import Core
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import KILLED
-from delosmq.engine.removals import Removals
-from delosmq.engine.routing import Router
 from delosmq.engine.slots import Slot
-from delosmq.model.ids import WallMs
-from delosmq.model.message import ANY_ROUTING, Message
-from delosmq.model.ports import Clock
-from delosmq.model.settings import UNLIMITED
+from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID
+from delosmq.model.message import Message
+from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
 
-ORIGINAL_ADDRESS: Final = "_AMQ_ORIG_ADDRESS"
-ORIGINAL_QUEUE: Final = "_AMQ_ORIG_QUEUE"
-ORIGINAL_MESSAGE_ID: Final = "_AMQ_ORIG_MESSAGE_ID"
+ORIGINAL_EXPIRATION: Final = "originalExpiration"
+FAILURE_CAUSE: Final = "dlqDeliveryFailureCause"
+IDS_REMEMBERED: Final = 2_048
+"""How far back Classic's audit of dead letters looks for the same message."""
 
 
 class DeadLetters:
     """Copies to the dead-letter address and ends the original, both in the decision under way."""
 
-    def __init__(
-        self,
-        addresses: dict[str, Address],
-        router: Router,
-        removals: Removals,
-        *,
-        clock: Clock,
-        events: EngineEvents,
-    ) -> None:
-        self._addresses = addresses
-        self._router = router
-        self._removals = removals
-        self._clock = clock
-        self._events = events
+    def __init__(self, core: Core, copies: Copies) -> None:
+        self._bindings = core.bindings
+        self._ids = core.ids
+        self._removals = core.removals
+        self._events = core.events
+        self._copies = copies
+        # Of messages, the oldest first: a dict because it keeps an order.
+        self._buried_ids: dict[int, None] = {}
 
     @staticmethod
     def exhausted(queue: Queue, slot: Slot) -> bool:
@@ -49,32 +44,80 @@ class DeadLetters:
             limit != UNLIMITED and slot.delivery_count >= limit and settings.dead_letter_address != queue.address.name
         )
 
-    def bury(self, queue: Queue, slot: Slot) -> None:
-        """Moves a slot that is in no list to the dead-letter address; drops it when there is no queue to take it."""
-        name = queue.address.settings.dead_letter_address
-        target = self._addresses.get(name) if name else None
-        queues = target.route(ANY_ROUTING) if target is not None else []
-        if queues:
-            self._router.put(self._copy(queue, slot.message, name), queues)
+    @staticmethod
+    def at_home(queue: Queue) -> bool:
+        """Whether what a queue holds is where dead letters go: it stays there (docs/decisions/0033)."""
+        return queue.address.settings.dead_letter_address == queue.address.name
+
+    def bury(self, queue: Queue, slot: Slot, cause: str) -> None:
+        """Moves a slot that is in no list to the dead-letter address; drops it when there is no queue to take it.
+
+        Args:
+            cause: why, for people.
+        """
+        settings = queue.address.settings
+        name = settings.dead_letter_address
+        moved = False
+        if name:
+            if settings.auto_create_dead_letter_resources:
+                self._copies.make_resources(
+                    name,
+                    queue.address.name,
+                    prefix=settings.dead_letter_queue_prefix,
+                    suffix=settings.dead_letter_queue_suffix,
+                )
+            copy = self._copies.of(queue, slot.message, name)
+            if settings.dispatch_profile is DispatchProfile.CLASSIC:
+                moved = self._is_first(slot.message) and self._copies.deliver(_as_classic(copy, slot.message, cause))
+            else:
+                moved = self._copies.deliver(copy)
         queue.messages_killed += 1
         self._removals.remove_one(queue, slot, KILLED)
-        self._events.message_dead_lettered(queue.name, slot, name if queues else "")
+        self._events.message_dead_lettered(queue.name, slot, name if moved else "")
 
-    def _copy(self, queue: Queue, message: Message, address: str) -> Message:
-        annotations = dict(message.annotations) if message.annotations is not None else {}
-        # A message that dies again keeps the marks of where it came from first, as in Artemis.
-        annotations.setdefault(ORIGINAL_ADDRESS, message.address)
-        annotations.setdefault(ORIGINAL_QUEUE, queue.name)
-        annotations.setdefault(ORIGINAL_MESSAGE_ID, str(message.message_id))
-        return Message(
-            address,
-            message.protocol,
-            message.head,
-            message.body,
-            body_kind=message.body_kind,
-            priority=message.priority,
-            durable=message.durable,
-            timestamp_ms=WallMs(message.timestamp_ms or self._clock.wall_ms()),
-            user=message.user,
-            annotations=annotations,
-        )
+    def _is_first(self, message: Message) -> bool:
+        """Classic keeps one dead letter of a message, however many subscriptions it failed in."""
+        ids = self._buried_ids
+        if message.message_id in ids:
+            return False
+        ids[message.message_id] = None
+        if len(ids) > IDS_REMEMBERED:
+            del ids[next(iter(ids))]
+        return True
+
+    def send_unrouted(self, settings: AddressSettings, message: Message) -> bool:
+        """Keeps a message that no queue of its address takes, when ``send-to-dla-on-no-route`` says so; part of the
+        decision under way. False when it doesn't, or nobody takes dead letters either: nothing has changed then.
+
+        Args:
+            settings: of the address it was sent to.
+        """
+        name = settings.dead_letter_address
+        if not settings.send_to_dla_on_no_route or not name or name == message.address:
+            return False
+        address = message.address
+        annotations = message.annotations
+        expires_at_ms = message.expires_at_ms
+        stamped = dict(annotations) if annotations is not None else {}
+        stamped[ORIGINAL_ADDRESS] = address
+        stamped[ORIGINAL_MESSAGE_ID] = str(self._ids.next())
+        message.address = name
+        message.annotations = stamped
+        message.expires_at_ms = 0
+        if self._copies.deliver(message):
+            return True
+        message.address = address
+        message.annotations = annotations
+        message.expires_at_ms = expires_at_ms
+        return False
+
+
+def _as_classic(copy: Message, original: Message, cause: str) -> Message:
+    """What Classic's broker makes of a dead letter: it is kept safe, and says why it is there."""
+    copy.durable = True
+    annotations = copy.annotations
+    assert annotations is not None  # a copy is stamped
+    if original.expires_at_ms:
+        annotations[ORIGINAL_EXPIRATION] = str(original.expires_at_ms)
+    annotations[FAILURE_CAUSE] = cause
+    return copy

@@ -1,59 +1,153 @@
 """The dispatch loop: hands pending messages to consumers that are not full, in turn, in batches.
 
+A queue without rules (no selector, priority, exclusive owner, group, browser) takes the short way here; others have a
+`Distribution`.
+
 Source: Artemis QueueImpl (round robin among consumers with credit); bounds per tick: docs/decisions/0012.
 """
 
 from collections import deque
 from typing import Final
 
+from delosmq.engine.consumer import Consumer
+from delosmq.engine.distribution import Distribution
+from delosmq.engine.expiry_gate import ExpiryGate
+from delosmq.engine.handing import Handing
+from delosmq.engine.lanes import Work
 from delosmq.engine.queue import Queue
+from delosmq.engine.slots import Slot
+from delosmq.engine.starting import Starter
+from delosmq.engine.timers import Timers
+from delosmq.model.conversion import Conversions
+from delosmq.model.ports import Clock
+from delosmq.selectors.subject import Subject
 
 MESSAGES_PER_QUEUE_AND_TICK: Final = 256
 QUEUES_PER_TICK: Final = 64
+WORK_PER_QUEUE_AND_TICK: Final = 512
+"""Selectors evaluated and messages passed over, about 1 ms."""
 
 
-class Dispatcher:
-    """Keeps the list of queues that may have something to hand out."""
+class Dispatcher(Starter):
+    """Keeps the list of queues that may have something to hand out.
 
-    def __init__(self) -> None:
+    Attributes:
+        expiry: asked before a message goes out that may have expired.
+    """
+
+    def __init__(self, clock: Clock, timers: Timers, conversions: Conversions) -> None:
+        self._clock = clock
+        self._timers = timers
         self._ready: deque[Queue] = deque()
+        self._work: Work = Work(Subject(conversions))
+        self.expiry: ExpiryGate | None = None
 
     def mark(self, queue: Queue) -> None:
         """Puts a queue on the ready list if it has both messages and consumers; cheap, for every change."""
-        if not queue.ready and queue.rotation and queue.pending.count and not queue.deleted and not queue.returning:
+        if queue.ready or queue.returning or queue.paused or queue.deleted:
+            return
+        rules = queue.distribution
+        if (queue.rotation and queue.pending.count) if rules is None else rules.wants():
             queue.ready = True
             self._ready.append(queue)
 
+    def join(self, queue: Queue, consumer: Consumer) -> None:
+        """A consumer comes to a queue."""
+        if not consumer.options.plain:
+            queue.ruled = True
+        if queue.ruled:
+            rules = self._rules_of(queue)
+            queue.join(consumer)
+            rules.start.consumer_came(self._clock.monotonic_ns(), self._timers, self)
+        else:
+            queue.join(consumer)
+        self.mark(queue)
+
+    @staticmethod
+    def _rules_of(queue: Queue) -> Distribution:
+        rules = queue.distribution
+        if rules is None:
+            rules = Distribution(queue)
+            queue.give_rules(rules)
+        return rules
+
     def run(self) -> bool:
         """One pass over what is ready now, bounded. True when something is left to do."""
-        for _ in range(min(len(self._ready), QUEUES_PER_TICK)):
-            queue = self._ready.popleft()
+        ready = self._ready
+        if not ready:
+            return False
+        now_ms = self._clock.wall_ms()
+        expiry = self.expiry
+        for _ in range(min(len(ready), QUEUES_PER_TICK)):
+            queue = ready.popleft()
             queue.ready = False
-            if not queue.deleted and not queue.returning:
-                dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK)
+            if queue.deleted or queue.returning or queue.paused:
+                continue
+            gate = expiry if queue.expiring_count else None
+            if queue.ruled:
+                more = self._hand_out(queue, now_ms, gate)
+            else:
+                more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, gate)
+            if more:
                 self.mark(queue)
-        return len(self._ready) > 0
+        return len(ready) > 0
+
+    def _hand_out(self, queue: Queue, now_ms: int, gate: ExpiryGate | None) -> bool:
+        work = self._work
+        work.begin(WORK_PER_QUEUE_AND_TICK)
+        return Handing(self._rules_of(queue), work, now_ms, gate).run(MESSAGES_PER_QUEUE_AND_TICK)
+
+    def work_for_asking(self) -> Work:
+        """Means to evaluate selectors outside dispatch (`standing.why_waiting`)."""
+        return self._work
+
+    def next_for_lease(self, queue: Queue, until: int | None) -> Slot | None:
+        """The pending message that a lease takes next, None when there is none for it now.
+
+        A lease is a consumer of priority 0 that is not exclusive: it gets nothing while a consumer owns the queue, and
+        no message of a group that a consumer owns; it never owns anything itself.
+
+        Args:
+            until: no message with a higher sequence.
+        """
+        if queue.returning or queue.paused:
+            return None
+        rules = queue.distribution
+        if rules is None:
+            pending = queue.pending
+            return pending.head() if until is None else pending.head_upto(until)
+        self._work.begin(WORK_PER_QUEUE_AND_TICK)
+        return rules.next_for_lease(until, self._work)
 
 
-def dispatch(queue: Queue, limit: int) -> int:
-    """Hands out at most ``limit`` messages of one queue; gives how many. A consumer found full leaves the rotation."""
+def dispatch(queue: Queue, limit: int, now_ms: int, expiry: ExpiryGate | None) -> bool:
+    """Hands out at most ``limit`` messages of a queue without rules. True when there may be more to do.
+
+    A consumer found full leaves the rotation. A message of a group gives the queue rules.
+    """
     rotation = queue.rotation
     pending = queue.pending
+    barrier = queue.barrier_sequence
     handed = 0
-    while handed < limit and rotation:
+    while rotation:
         slot = pending.head()
-        if slot is None:
-            break
-        turn = queue.turn
-        if turn >= len(rotation):
-            turn = 0
-        consumer = rotation[turn]
-        if not consumer.has_room():
-            queue.park(turn)
-            queue.turn = turn
+        if slot is None or (barrier and slot.sequence > barrier):
+            return False
+        if handed >= limit:
+            return True
+        if expiry is not None and expiry.take_expired(queue, slot, now_ms):
+            handed += expiry.cost(queue)
             continue
-        queue.turn = turn + 1
+        if slot.message.group_id and queue.group_buckets:
+            queue.ruled = True
+            return True
+        consumer = rotation[0]
+        if not consumer.has_room():
+            rotation.popleft().parked = True
+            continue
+        rotation.rotate(-1)
         queue.hand_out(slot, consumer)
+        slot.delivered_at_ms = now_ms
         consumer.port.deliver(slot)
         handed += 1
-    return handed
+    return False

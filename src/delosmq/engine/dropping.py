@@ -1,23 +1,57 @@
 """Deleting a queue: its name is free at once, what it held goes a slice at a time."""
 
+from delosmq.engine.address import Address
 from delosmq.engine.core import Core
 from delosmq.engine.purge import Purge
 from delosmq.engine.queue import Queue
 
 
 class Dropping:
-    """The end of queues. Consumers and lease groups must have left."""
+    """The end of queues and addresses. Consumers and lease groups must have left."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
 
     def drop(self, queue: Queue) -> None:
-        """Forgets a queue, as a decision of its own."""
+        """Forgets a queue, as a decision of its own; its address too when that was only made for it."""
+        core = self._core
+        self._forget(queue)
+        core.bindings.drop_if_unused(queue.address)
+        core.log.close()
+        core.events.queue_deleted(queue.name)
+
+    def drop_address(self, address: Address) -> None:
+        """Forgets an address without queues, and what it kept for queues to come, as a decision of its own."""
+        core = self._core
+        if address.history is not None:
+            self._forget(address.history)
+        core.bindings.drop_address(address.name)
+        core.bindings.record_drop_address(address)
+        core.log.close()
+
+    def drop_history(self, address: Address) -> None:
+        """An address keeps nothing for queues to come any more."""
+        if address.history is not None:
+            self._forget(address.history)
+
+    def _forget(self, queue: Queue) -> None:
         core = self._core
         core.bindings.drop_queue(queue)
         core.bindings.record_drop(queue)
-        core.bindings.drop_if_unused(queue.address)
-        core.log.close()
-        if queue.pending.count:
+        if queue.pending.count or queue.scheduled.count:
             core.jobs.add(Purge(queue, core.removals, core.log))
-        core.events.queue_deleted(queue.name)
+
+    def last_left(self, queue: Queue) -> None:
+        """The last consumer of a queue has gone."""
+        if queue.temporary:
+            self.drop(queue)
+        elif queue.purge_on_no_consumers:
+            self.purge(queue)
+
+    def purge(self, queue: Queue) -> Purge:
+        """Begins to empty a queue that lives on."""
+        core = self._core
+        work = Purge(queue, core.removals, core.log, core.dispatcher)
+        if not work.step():
+            core.jobs.add(work)
+        return work

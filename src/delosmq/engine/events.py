@@ -34,6 +34,9 @@ class EngineEvents:
     def message_dead_lettered(self, queue: str, slot: Slot, dead_letter_address: str) -> None:
         """A message used up its delivery attempts; the address is "" when it was dropped for want of one."""
 
+    def message_expired(self, queue: str, slot: Slot, expiry_address: str) -> None:
+        """A message grew too old; the address is "" when it was dropped for want of one."""
+
     def message_dropped(self, message: Message) -> None:
         """A send met a full address with policy DROP."""
 
@@ -48,3 +51,15 @@ class EngineEvents:
 
     def lease_group_ended(self, group: str, returned: int) -> None:
         """A group was released, or its retention ended: ``returned`` messages are back in the queue."""
+
+    def message_duplicate(self, message: Message) -> None:
+        """A send carried a duplicate id that its address has seen; it is not routed."""
+
+    def transaction_committed(self, transaction: int, sends: int, acknowledgements: int) -> None:
+        """Everything of a transaction has happened."""
+
+    def transaction_rolled_back(self, transaction: int, sends: int, acknowledgements: int) -> None:
+        """Nothing of a transaction happens."""
+
+    def transaction_prepared(self, transaction: int, xid: bytes) -> None:
+        """A branch waits for the decision of its coordinator, over restarts if need be."""

@@ -1,6 +1,8 @@
 """What a command would create or read, asked before it runs so that permissions can be checked."""
 
 from delosmq.engine.core import Core
+from delosmq.engine.queue import Queue
+from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.model.message import ANYCAST, MULTICAST
 
 Creation = tuple[str, str]
@@ -12,22 +14,46 @@ class Foresight:
     def __init__(self, core: Core) -> None:
         self._bindings = core.bindings
 
-    def needs_creation(self, address: str, queue_name: str, routing: int, *, for_subscription: bool) -> list[Creation]:
+    def needs_creation(
+        self,
+        address: str,
+        queue_name: str,
+        routing: int,
+        *,
+        for_subscription: bool,
+        subscription: SubscriptionOptions = NO_OPTIONS,
+    ) -> list[Creation]:
         """The creations the next send or subscription would cause, as ``(permission, address)``; [] normally."""
         needed: list[Creation] = []
         known = self._bindings.addresses.get(address)
         if known is None:
             needed.append(("createAddress", address))
-        kind = self._bindings.resolve_routing(address, routing)
+        if for_subscription and subscription.name:
+            queue = self._bindings.queues.get(subscription.name)
+            if queue is None or self._is_other(queue, address, subscription):
+                kind = "createDurableQueue" if subscription.durable else "createNonDurableQueue"
+                needed.append((kind, address))
+            return needed
+        kind_of_queue = self._bindings.resolve_routing(address, routing)
         if queue_name:
             if for_subscription and queue_name not in self._bindings.queues:
                 needed.append(("createDurableQueue", address))
-        elif kind == ANYCAST:
+        elif kind_of_queue == ANYCAST:
             if address not in self._bindings.queues and (known is None or not known.anycast or for_subscription):
                 needed.append(("createDurableQueue", address))
         elif for_subscription and not self._is_queue(address, routing):
             needed.append(("createNonDurableQueue", address))
         return needed
+
+    @staticmethod
+    def _is_other(queue: Queue, address: str, subscription: SubscriptionOptions) -> bool:
+        """Whether the subscription of that name would be replaced."""
+        settings = queue.settings
+        return (
+            settings.address != address
+            or settings.filter != subscription.filter
+            or settings.durable != subscription.durable
+        )
 
     def _is_queue(self, name: str, routing: int) -> bool:
         return routing != MULTICAST and name in self._bindings.queues

@@ -45,3 +45,12 @@ class Identifiers:
             self._reserved_below += BLOCK
             self._log.record(encode_ids(self._reserved_below))
         return Sequence(value)
+
+    def take(self, count: int) -> Sequence:
+        """The first of ``count`` ids in a row."""
+        first = self._next
+        self._next = first + count
+        if self._reserved_below - self._next < BLOCK // 2:
+            self._reserved_below = max(self._reserved_below, self._next) + BLOCK
+            self._log.record(encode_ids(self._reserved_below))
+        return Sequence(first)

@@ -419,16 +419,18 @@ class Leases:
         """Takes a slice of pending messages for the lease under way; True when it is complete."""
         if group.queue.returning:
             return False  # first all of what a released group held has to be back in its place
-        pending = group.queue.pending
+        barrier = group.queue.barrier_sequence
+        now_ms = self._clock.wall_ms()
         for _ in range(ROWS_PER_SLICE):
             if self._is_complete(group, max_rows, max_bytes):
                 return True
-            slot = pending.head() if until is None else pending.head_upto(until)
-            if slot is None:
-                return len(group.building) > 0
+            slot = self._dispatcher.next_for_lease(group.queue, until)
+            if slot is None or (barrier and slot.sequence > barrier):
+                return slot is None and len(group.building) > 0
             if not slot.recorded:
                 self._store(group, slot)
             group.queue.hand_out(slot, group.consumer)
+            slot.delivered_at_ms = now_ms
             group.draft.add(slot)
         return self._is_complete(group, max_rows, max_bytes)
 
@@ -457,7 +459,7 @@ class Leases:
             message.recorded_references = references
             message.position = position
             raise
-        slot.recorded = True
+        group.queue.now_recorded(slot)
 
     def _make(self, group: LeaseGroup) -> Lease:
         lease = Lease(group.newest + 1, group.draft)

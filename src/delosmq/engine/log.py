@@ -24,10 +24,11 @@ class Batch:
     Attributes:
         position: given when the batch is closed; the first is 1, each following one is larger by 1.
         metas, bodies: one entry a record; a body is `NO_BODY` for records that have none.
-        stored: ``(index of the record, home)`` of each message stored by this batch.
+        stored: ``(index of the record, home)`` of each message stored by this batch, for the first time or again.
         targets: the home of the message that each removal in this batch is about. A removal must stay on disk while
             its target does.
-        released: homes of messages whose last reference this batch removed.
+        released: homes at which no message lives any more: this batch removed its last reference, or stores it again
+            elsewhere.
     """
 
     def __init__(self) -> None:
@@ -108,6 +109,13 @@ class Store(ABC):
     @abstractmethod
     def read(self, home: Home) -> bytes:
         """The body stored at ``home``."""
+
+    def compaction_victim(self) -> int:
+        """The segment whose living messages should be stored again elsewhere, so that it can be freed; 0 for none.
+
+        To be asked about once a second: it looks at all segments. A store without segments never wants it.
+        """
+        return 0
 
 
 class Log:

@@ -9,3 +9,6 @@ DROPPED: Final = 3
 """The address is full and its policy is DROP."""
 BLOCKED: Final = 4
 """The address is full and its policy is BLOCK: nothing has changed, send again at `SpaceWaiter.on_space`."""
+DUPLICATE: Final = 5
+"""The address has seen this duplicate id: nothing has changed, the message is there already. A confirmation waits for
+the log's position, as what is there may not be synced yet."""

@@ -8,10 +8,26 @@ are not part of the meta: the store keeps them beside it.
               queue ids u64 * queues | address | protocol | user | annotations (JSON)
     REMOVED   kind ver reason | queue id u64 | count u32 | sequence u64 * count
     COUNTED   kind ver 0      | queue id u64 | count u32 | (sequence u64, deliveries u32) * count
+    SCHEDULED kind ver 0      | queue id u64 | count u32 | (sequence u64, deliveries u32, due_at_ms u64) * count
     REFERRED  kind ver 0      | queue id u64 | sequence u64      (one more queue keeps a stored message)
     IDS       kind ver | first id that is not reserved u64
     BINDING   kind ver | JSON {"queue"|"address"|"drop_queue"|"drop_address": ...}
     LEASE     kind ver | JSON {"group", "op", ...}
+    DUPLICATE kind ver 0      | number u64 | number of the id forgotten for it u64 | transaction u64 | address u16 |
+              id u16 | address | id              (counts at once with transaction 0, else with its commit)
+    FORGOTTEN kind ver 0      | 0 u64 | count u32 | number u64 * count                    (duplicate ids)
+    PROMISED  kind ver 0      | queue id u64 | count u32 | sequence u64 * count | transaction u64
+              (acknowledged once the transaction is committed)
+    DISCARDED kind ver 0      | transaction u64 | count u32 | index u64 * count
+              (messages of a transaction that come to nothing)
+    TRANSACTION kind ver | JSON {"op": "prepare"|"commit"|"rollback"|"forget", ...}
+
+Version 2 of STORED has more, each by its flag and in this order, behind the annotations:
+
+    DUE       due_at_ms u64
+    GROUP     group_sequence i64 | size u16 | group id
+    SENT      the message exists once its transaction is committed: ``message_id`` is the id of the transaction,
+              ``sequence`` the message's place in it. Its sequence is the first one of the commit plus that.
 
 A record's fixed part is packed by one call of one Struct: one call per field costs five times as much.
 """
@@ -32,29 +48,50 @@ IDS: Final = 4
 BINDING: Final = 5
 LEASE: Final = 6
 REFERRED: Final = 7
+SCHEDULED: Final = 20
+DUPLICATE: Final = 8
+PROMISED: Final = 9
+DISCARDED: Final = 10
+TRANSACTION: Final = 11
+FORGOTTEN: Final = 12
 
 VERSION: Final = 1
+STORED_VERSION: Final = 2
+"""Of STORED records with a section by flag; the others stay version 1."""
 
 DURABLE_FLAG: Final = 1
 """Sent as durable; a message without it is stored because a lease holds it."""
+DUE_FLAG: Final = 2
+GROUP_FLAG: Final = 4
+SENT_FLAG: Final = 8
 
 ACKNOWLEDGED: Final = 1
 REPLACED: Final = 2
 KILLED: Final = 3
 PURGED: Final = 4
+EXPIRED: Final = 5
 
 _STORED: Final = Struct("<BBBBQQQQIHHBHIB")
+# Of the same: sequence, queues, first queue id (a stored message has one at least)
+_STORED_PLACE: Final = Struct("<4xQ28xH10xQ")
 _QUEUE_ID: Final = Struct("<Q")
 _REMOVED: Final = Struct("<BBBQI")
 _REMOVED_ONE: Final = Struct("<BBBQIQ")
 _SEQUENCE: Final = Struct("<Q")
 _COUNT: Final = Struct("<QI")
+_SCHEDULE: Final = Struct("<QIQ")
 _REFERRED: Final = Struct("<BBBQQ")
 _IDS: Final = Struct("<BBQ")
+_FLAGS_AT: Final = _STORED.size - 1
+_DUE: Final = Struct("<Q")
+_GROUP: Final = Struct("<qH")
+_DUPLICATE: Final = Struct("<BBBQQQHH")
 
 
 def encode_stored(message: Message, queue_ids: list[int]) -> bytes:
     """The meta of a message that its queues now hold."""
+    if message.due_at_ms or message.group_id:
+        return _encode_stored_sections(message, queue_ids, message.sequence, message.message_id, 0)
     address = message.address.encode()
     protocol = message.protocol.encode()
     user = message.user.encode()
@@ -78,6 +115,58 @@ def encode_stored(message: Message, queue_ids: list[int]) -> bytes:
     )
     queues = _QUEUE_ID.pack(queue_ids[0]) if len(queue_ids) == 1 else b"".join(map(_QUEUE_ID.pack, queue_ids))
     return b"".join((fixed, queues, address, protocol, user, annotations))
+
+
+def encode_sent(message: Message, queue_ids: list[int], transaction: int, index: int) -> bytes:
+    """The same for a message that its queues will hold once its transaction is committed."""
+    return _encode_stored_sections(message, queue_ids, index, transaction, SENT_FLAG)
+
+
+def _encode_stored_sections(
+    message: Message, queue_ids: list[int], sequence: int, message_id: int, flags: int
+) -> bytes:
+    address = message.address.encode()
+    protocol = message.protocol.encode()
+    user = message.user.encode()
+    annotations = b"" if message.annotations is None else json.dumps(message.annotations).encode()
+    sections = b""
+    if message.due_at_ms:
+        flags |= DUE_FLAG
+        sections += _DUE.pack(message.due_at_ms)
+    if message.group_id:
+        flags |= GROUP_FLAG
+        group = message.group_id.encode()
+        sections += _GROUP.pack(message.group_sequence, len(group)) + group
+    fixed = _STORED.pack(
+        STORED,
+        STORED_VERSION,
+        message.priority,
+        message.body_kind,
+        sequence,
+        message_id,
+        message.timestamp_ms,
+        message.expires_at_ms,
+        len(message.head),
+        len(queue_ids),
+        len(address),
+        len(protocol),
+        len(user),
+        len(annotations),
+        flags | (DURABLE_FLAG if message.durable else 0),
+    )
+    queues = b"".join(map(_QUEUE_ID.pack, queue_ids))
+    return b"".join((fixed, queues, address, protocol, user, annotations, sections))
+
+
+def is_sent(meta: bytes) -> bool:
+    """Whether a STORED record waits for the commit of its transaction."""
+    return meta[_FLAGS_AT] & SENT_FLAG != 0
+
+
+def decode_sent_place(meta: bytes) -> tuple[int, int]:
+    """Transaction of such a record, and the message's place in it."""
+    fields = _STORED.unpack_from(meta)
+    return int(fields[5]), int(fields[4])
 
 
 class StoredRecord:
@@ -118,6 +207,17 @@ def decode_stored(meta: bytes) -> StoredRecord:
     user = meta[at : at + user_size].decode()
     at += user_size
     annotations = json.loads(meta[at : at + annotations_size]) if annotations_size else None
+    at += annotations_size
+    due_at_ms = 0
+    group_id = ""
+    group_sequence = 0
+    if flags & DUE_FLAG:
+        (due_at_ms,) = _DUE.unpack_from(meta, at)
+        at += _DUE.size
+    if flags & GROUP_FLAG:
+        group_sequence, group_size = _GROUP.unpack_from(meta, at)
+        at += _GROUP.size
+        group_id = meta[at : at + group_size].decode()
     message = Message(
         address,
         protocol,
@@ -130,10 +230,22 @@ def decode_stored(meta: bytes) -> StoredRecord:
         expires_at_ms=expires_at_ms,
         user=user,
         annotations=annotations,
+        due_at_ms=due_at_ms,
+        group_id=group_id,
+        group_sequence=group_sequence,
     )
     message.sequence = Sequence(sequence)
     message.message_id = MessageId(message_id)
     return StoredRecord(message, head_size, queue_ids)
+
+
+def decode_stored_place(meta: bytes) -> tuple[int, list[int]]:
+    """Sequence and queue ids of a STORED record: all that replay needs of a message that is dead by its end."""
+    sequence, queues, first = _STORED_PLACE.unpack_from(meta)
+    if queues == 1:
+        return sequence, [first]
+    at = _STORED.size
+    return sequence, [queue_id for (queue_id,) in _QUEUE_ID.iter_unpack(meta[at : at + _QUEUE_ID.size * queues])]
 
 
 def encode_removed(queue_id: int, reason: int, slots: list[Slot]) -> bytes:
@@ -161,6 +273,9 @@ class RemovedRecord:
 
 def decode_removed(meta: bytes) -> RemovedRecord:
     """Reads a REMOVED record back."""
+    if len(meta) == _REMOVED_ONE.size:
+        _, _, reason, queue_id, _, sequence = _REMOVED_ONE.unpack(meta)
+        return RemovedRecord(queue_id, reason, [sequence])
     _, _, reason, queue_id, _ = _REMOVED.unpack_from(meta)
     sequences = [sequence for (sequence,) in _SEQUENCE.iter_unpack(meta[_REMOVED.size :])]
     return RemovedRecord(queue_id, reason, sequences)
@@ -187,6 +302,29 @@ def decode_counted(meta: bytes) -> CountedRecord:
     _, _, _, queue_id, _ = _REMOVED.unpack_from(meta)
     counts = [(sequence, deliveries) for sequence, deliveries in _COUNT.iter_unpack(meta[_REMOVED.size :])]
     return CountedRecord(queue_id, counts)
+
+
+def encode_scheduled(queue_id: int, slots: list[Slot]) -> bytes:
+    """References that wait in their queue until they are due, with their delivery counts."""
+    parts = [_REMOVED.pack(SCHEDULED, VERSION, 0, queue_id, len(slots))]
+    for slot in slots:
+        parts.append(_SCHEDULE.pack(slot.sequence, slot.delivery_count, slot.due_at_ms))
+    return b"".join(parts)
+
+
+class ScheduledRecord:
+    """A decoded SCHEDULED record: ``(sequence, deliveries, due_at_ms)`` each."""
+
+    def __init__(self, queue_id: int, times: list[tuple[int, int, int]]) -> None:
+        self.queue_id = queue_id
+        self.times = times
+
+
+def decode_scheduled(meta: bytes) -> ScheduledRecord:
+    """Reads a SCHEDULED record back."""
+    _, _, _, queue_id, _ = _REMOVED.unpack_from(meta)
+    times = [(sequence, deliveries, due) for sequence, deliveries, due in _SCHEDULE.iter_unpack(meta[_REMOVED.size :])]
+    return ScheduledRecord(queue_id, times)
 
 
 def encode_referenced(queue_id: int, sequence: int) -> bytes:
@@ -222,13 +360,64 @@ def decode_json(meta: bytes) -> dict[str, object]:
     return value
 
 
+def encode_duplicate(address: str, duplicate_id: bytes, number: int, evicted: int, transaction: int) -> bytes:
+    """An id that an address has seen."""
+    name = address.encode()
+    fixed = _DUPLICATE.pack(DUPLICATE, VERSION, 0, number, evicted, transaction, len(name), len(duplicate_id))
+    return fixed + name + duplicate_id
+
+
+class DuplicateRecord:
+    """A decoded DUPLICATE record."""
+
+    def __init__(self, meta: bytes) -> None:
+        _, _, _, number, evicted, transaction, address_size, id_size = _DUPLICATE.unpack_from(meta)
+        self.number: int = number
+        self.evicted: int = evicted
+        self.transaction: int = transaction
+        at = _DUPLICATE.size
+        self.address: str = meta[at : at + address_size].decode()
+        at += address_size
+        self.duplicate_id: bytes = meta[at : at + id_size]
+
+
+def encode_forgotten(numbers: list[int]) -> bytes:
+    """Duplicate ids that don't count any more."""
+    return _REMOVED.pack(FORGOTTEN, VERSION, 0, 0, len(numbers)) + pack(f"<{len(numbers)}Q", *numbers)
+
+
+def encode_discarded(transaction: int, indexes: list[int]) -> bytes:
+    """Messages of a transaction that come to nothing."""
+    return _REMOVED.pack(DISCARDED, VERSION, 0, transaction, len(indexes)) + pack(f"<{len(indexes)}Q", *indexes)
+
+
+def decode_numbers(meta: bytes) -> tuple[int, list[int]]:
+    """Reads a FORGOTTEN or DISCARDED record back: the id and the numbers."""
+    _, _, _, owner, _ = _REMOVED.unpack_from(meta)
+    return owner, [number for (number,) in _SEQUENCE.iter_unpack(meta[_REMOVED.size :])]
+
+
+def encode_promised(transaction: int, queue_id: int, slots: list[Slot]) -> bytes:
+    """References that a transaction acknowledges."""
+    count = len(slots)
+    fixed = _REMOVED.pack(PROMISED, VERSION, 0, queue_id, count)
+    return fixed + pack(f"<{count + 1}Q", *[slot.sequence for slot in slots], transaction)
+
+
+def decode_promised(meta: bytes) -> tuple[int, int, list[int]]:
+    """Reads a PROMISED record back: transaction, queue id, sequences."""
+    _, _, _, queue_id, _ = _REMOVED.unpack_from(meta)
+    numbers = [number for (number,) in _SEQUENCE.iter_unpack(meta[_REMOVED.size :])]
+    return numbers[-1], queue_id, numbers[:-1]
+
+
 def check_version(meta: bytes) -> int:
     """The kind of a record.
 
     Raises:
         StorageError: the record was written by a newer DelosMQ.
     """
-    if meta[1] > VERSION:
+    if meta[1] > VERSION and (meta[0] != STORED or meta[1] > STORED_VERSION):
         raise StorageError(
             "DMQ2301",
             f"the journal holds a record of kind {meta[0]} version {meta[1]}, this DelosMQ reads up to {VERSION};"

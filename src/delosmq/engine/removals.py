@@ -41,6 +41,7 @@ class Removals:
     def forget(self, queue: Queue, slot: Slot) -> None:
         """The change itself, which replay makes too: one reference less, and the memory with the last one."""
         message = slot.message
+        queue.forget(slot)
         message.references -= 1
         if message.references == 0:
             self._memory.release(message)

@@ -7,7 +7,8 @@ ordinary commands follow (ring trim, forgetting what leases acknowledged).
 import json
 from typing import Final
 
-from delosmq.engine.bindings import Bindings, address_as_json, queue_as_json, queue_from_json
+from delosmq.engine.binding_json import address_as_json, queue_as_json, queue_from_json
+from delosmq.engine.bindings import Bindings
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.lease_rows import LeaseRows, unpack_sequences
 from delosmq.engine.leases import Lease, LeaseGroup, Leases
@@ -22,20 +23,29 @@ from delosmq.engine.records import (
     PURGED,
     REFERRED,
     REMOVED,
+    SCHEDULED,
     STORED,
+    TRANSACTION,
+    StoredRecord,
     check_version,
     decode_counted,
     decode_ids,
     decode_json,
     decode_referenced,
     decode_removed,
+    decode_scheduled,
     decode_stored,
+    decode_stored_place,
     encode_removed_one,
+    is_sent,
 )
+from delosmq.engine.replay_transactions import TransactionReplay, load
+from delosmq.engine.schedule import Schedule
 from delosmq.engine.slots import Slot
+from delosmq.engine.xa import Branches
 from delosmq.model.errors import StorageError
-from delosmq.model.ids import Position, QueueId
-from delosmq.model.message import Home, Message
+from delosmq.model.ids import MessageId, Position, QueueId, Sequence
+from delosmq.model.message import Home
 
 Json = dict[str, object]
 
@@ -57,12 +67,13 @@ def _list(value: object) -> list[object]:
 
 
 class EngineState(StateSource):
-    """Writes what must outlive the segments in which it was recorded: bindings, ids, leases."""
+    """Writes what must outlive the segments in which it was recorded: bindings, ids, leases, prepared branches."""
 
-    def __init__(self, bindings: Bindings, ids: Identifiers, leases: Leases) -> None:
+    def __init__(self, bindings: Bindings, ids: Identifiers, leases: Leases, branches: Branches) -> None:
         self._bindings = bindings
         self._ids = ids
         self._leases = leases
+        self._branches = branches
 
     def state(self) -> bytes:
         value: Json = {
@@ -71,6 +82,11 @@ class EngineState(StateSource):
             "addresses": [address_as_json(a) for a in self._bindings.addresses.values() if not a.auto_created],
             "queues": [queue_as_json(q) for q in self._bindings.queues.values() if q.settings.durable],
             "groups": [_group_as_json(group) for group in self._leases.groups.values()],
+            "prepared": [
+                {"tx": branch.id, "xid": (branch.xid or b"").hex(), "at": branch.prepared_ms}
+                for branch in self._branches.prepared()
+            ],
+            "heuristics": {xid.hex(): committed for xid, committed in self._branches.heuristics.items()},
         }
         return json.dumps(value, separators=(",", ":")).encode()
 
@@ -106,20 +122,56 @@ class _GroupState:
         self.leases: dict[int, str] = {}
 
 
+class _Kept:
+    """A STORED record as it came: most messages die during replay, and only the others are decoded.
+
+    Attributes:
+        references: queues that hold it; at 0 it is forgotten.
+    """
+
+    def __init__(self, meta: bytes, home: Home) -> None:
+        self.meta = meta
+        self.home = home
+        self.references: int = 0
+
+
+class _Reference:
+    """What is known of one message in one queue."""
+
+    def __init__(self) -> None:
+        self.delivery_count: int = 0
+
+
 class EngineReplay(Replay):
     """Receives state block and records, then `finish` makes the engine ready."""
 
-    def __init__(self, bindings: Bindings, ids: Identifiers, leases: Leases, memory: MemoryLimits) -> None:
+    def __init__(
+        self,
+        bindings: Bindings,
+        ids: Identifiers,
+        leases: Leases,
+        memory: MemoryLimits,
+        *,
+        schedule: Schedule,
+        transactions: TransactionReplay,
+    ) -> None:
         self._bindings = bindings
         self._ids = ids
         self._leases = leases
         self._memory = memory
+        self._schedule = schedule
+        self._transactions = transactions
         self._state_position = Position(0)
-        self._slots: dict[int, dict[int, Slot]] = {}
+        # By queue id and sequence.
+        self._references: dict[int, dict[int, _Reference]] = {}
+        # Of returned messages that wait: when they are due, by queue id and sequence.
+        self._due_times: dict[int, dict[int, int]] = {}
         # Queues that are gone: what the crash left of their purge.
-        self._dropped: dict[int, dict[int, Slot]] = {}
-        self._messages: dict[int, Message] = {}
-        self._head_sizes: dict[int, int] = {}
+        self._dropped: dict[int, dict[int, _Reference]] = {}
+        # By sequence; the newest record of a message.
+        self._kept: dict[int, _Kept] = {}
+        self._alive: dict[int, StoredRecord] = {}
+        self._slots: dict[int, dict[int, Slot]] = {}
         self._groups: dict[str, _GroupState] = {}
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -140,6 +192,11 @@ class EngineReplay(Replay):
             self._replay_queue(_dict(queue))
         for item in _list(value["groups"]):
             self._replay_group(_dict(item))
+        for item in _list(value.get("prepared", [])):
+            branch = _dict(item)
+            self._transactions.replay_prepared(_int(branch["tx"]), str(branch["xid"]), _int(branch["at"]))
+        for xid, committed in _dict(value.get("heuristics", {})).items():
+            self._transactions.replay_heuristic(xid, committed=committed is True)
 
     def _replay_group(self, item: Json) -> None:
         group = _GroupState(_int(item["queue"]), str(item["incarnation"]))
@@ -163,9 +220,9 @@ class EngineReplay(Replay):
         known = self._bindings.by_id.get(queue_id)
         if known is None:
             self._bindings.add_queue(queue_id, queue_from_json(value))
-            self._slots[queue_id] = {}
+            self._references[queue_id] = {}
         else:
-            known.apply_settings(queue_from_json(value))
+            self._bindings.change_queue(known, queue_from_json(value))
 
     # -- records -------------------------------------------------------------------------------------------------
 
@@ -174,46 +231,113 @@ class EngineReplay(Replay):
         if kind == STORED:
             self._replay_stored(meta, home)
         elif kind == REMOVED:
-            record = decode_removed(meta)
-            slots = self._slots.get(record.queue_id) or self._dropped.get(record.queue_id)
-            if slots is not None:
-                for sequence in record.sequences:
-                    slots.pop(sequence, None)
+            self._replay_removed(meta)
         elif kind == COUNTED:
             self._replay_counted(meta)
+        elif kind == SCHEDULED:
+            self._replay_scheduled(meta)
         elif kind == REFERRED:
             queue_id, sequence = decode_referenced(meta)
-            message = self._messages.get(sequence)
-            if message is not None:
-                self._slots_of(queue_id)[sequence] = Slot(message, True)
+            kept = self._kept.get(sequence)
+            if kept is not None:
+                self._add_reference(kept, queue_id, sequence)
+        elif self._transactions.replay_record(kind, meta, home):
+            pass
+        elif kind == TRANSACTION:
+            self._replay_transaction(decode_json(meta), position > self._state_position)
         elif position > self._state_position:
             self._replay_change(kind, meta)
 
-    def _replay_stored(self, meta: bytes, home: Home) -> None:
-        record = decode_stored(meta)
-        message = record.message
-        message.home = home
-        self._messages[message.sequence] = message
-        self._head_sizes[message.sequence] = record.head_size
-        for queue_id in record.queue_ids:
-            slots = self._slots_of(queue_id)
-            if message.sequence not in slots:
-                slots[message.sequence] = Slot(message, True)
+    def _replay_removed(self, meta: bytes) -> None:
+        record = decode_removed(meta)
+        references = self._references.get(record.queue_id)
+        dropped = self._dropped.get(record.queue_id)
+        for sequence in record.sequences:
+            if (references is not None and references.pop(sequence, None) is not None) or (
+                dropped is not None and dropped.pop(sequence, None) is not None
+            ):
+                self._release(sequence)
 
-    def _slots_of(self, queue_id: int) -> dict[int, Slot]:
-        slots = self._slots.get(queue_id)
-        if slots is None:
-            slots = self._dropped.setdefault(queue_id, {})
-        return slots
+    def _replay_transaction(self, value: Json, is_news: bool) -> None:
+        if is_news:
+            self._transactions.replay_change(value)
+        if value["op"] != "commit":
+            return
+        transaction = _int(value["tx"])
+        first = _int(value["first"])
+        for index, sent in self._transactions.committed_sends(transaction).items():
+            kept = _Kept(sent.meta, sent.home)
+            self._kept[first + index] = kept
+            for queue_id in decode_stored_place(sent.meta)[1]:
+                self._add_reference(kept, queue_id, first + index)
+        for item in self._transactions.committed_acks(transaction):
+            references = self._references.get(item.queue_id, {})
+            for sequence in item.sequences:
+                reference = references.pop(sequence, None)
+                if reference is not None:
+                    # Its end may be recorded, or else is after the start.
+                    self._dropped.setdefault(item.queue_id, {})[sequence] = reference
+        self._transactions.committed_ids(transaction)
+
+    def _replay_stored(self, meta: bytes, home: Home) -> None:
+        if is_sent(meta):
+            self._transactions.replay_sent(meta, home)
+            return
+        sequence, queue_ids = decode_stored_place(meta)
+        kept = self._kept.get(sequence)
+        if kept is None:
+            kept = _Kept(meta, home)
+            self._kept[sequence] = kept
+            for queue_id in queue_ids:
+                self._add_reference(kept, queue_id, sequence)
+            return
+        # Stored again, elsewhere: the newest home counts, and the queues named there. What else is known of them stays.
+        former_ids = decode_stored_place(kept.meta)[1]
+        kept.meta = meta
+        kept.home = home
+        for queue_id in queue_ids:
+            self._add_reference(kept, queue_id, sequence)
+        for queue_id in former_ids:
+            if queue_id not in queue_ids and self._references_of(queue_id).pop(sequence, None) is not None:
+                self._release(sequence)
+
+    def _add_reference(self, kept: _Kept, queue_id: int, sequence: int) -> None:
+        references = self._references_of(queue_id)
+        if sequence not in references:
+            references[sequence] = _Reference()
+            kept.references += 1
+
+    def _release(self, sequence: int) -> None:
+        kept = self._kept[sequence]
+        kept.references -= 1
+        if kept.references == 0:
+            del self._kept[sequence]
+
+    def _references_of(self, queue_id: int) -> dict[int, _Reference]:
+        references = self._references.get(queue_id)
+        if references is None:
+            references = self._dropped.setdefault(queue_id, {})
+        return references
 
     def _replay_counted(self, meta: bytes) -> None:
         record = decode_counted(meta)
-        slots = self._slots.get(record.queue_id)
-        if slots is not None:
+        references = self._references.get(record.queue_id)
+        if references is not None:
             for sequence, deliveries in record.counts:
-                slot = slots.get(sequence)
-                if slot is not None:
-                    slot.delivery_count = deliveries
+                reference = references.get(sequence)
+                if reference is not None:
+                    reference.delivery_count = deliveries
+
+    def _replay_scheduled(self, meta: bytes) -> None:
+        record = decode_scheduled(meta)
+        references = self._references.get(record.queue_id)
+        if references is not None:
+            times = self._due_times.setdefault(record.queue_id, {})
+            for sequence, deliveries, due_at_ms in record.times:
+                reference = references.get(sequence)
+                if reference is not None:
+                    reference.delivery_count = deliveries
+                    times[sequence] = due_at_ms
 
     def _replay_change(self, kind: int, meta: bytes) -> None:
         if kind == IDS:
@@ -237,9 +361,11 @@ class EngineReplay(Replay):
             queue = self._bindings.by_id.get(queue_id)
             if queue is not None:
                 self._bindings.drop_queue(queue)
-                self._dropped[queue_id] = self._slots.pop(queue_id)
+                self._dropped.setdefault(queue_id, {}).update(self._references.pop(queue_id))
         elif "drop_address" in value:
-            self._bindings.drop_address(str(value["drop_address"]))
+            name = str(value["drop_address"])
+            if name in self._bindings.addresses:
+                self._bindings.drop_address(name)
 
     def _replay_lease(self, value: Json) -> None:
         name = str(value["group"])
@@ -263,40 +389,63 @@ class EngineReplay(Replay):
 
     def finish(self, store: Store) -> None:
         """Puts slots into queues, rebuilds leases and loads the bodies of what is alive."""
-        alive: dict[int, Message] = {}
-        for queue_id, slots in self._slots.items():
+        leased = {state.queue_id for state in self._groups.values()} | self._transactions.queues_held()
+        for queue_id, references in self._references.items():
             queue = self._bindings.by_id[queue_id]
-            for sequence in sorted(slots):
-                slot = slots[sequence]
-                message = slot.message
+            made: dict[int, Slot] = {}
+            due_times = self._due_times.get(queue_id, {})
+            for sequence in sorted(references):
+                record = self._decoded(sequence)
+                message = record.message
                 if message.references == 0:
-                    self._load(store, message)
-                    self._memory.charge(queue.address.account, message)
-                    alive[sequence] = message
+                    load(store, record)
+                    charged = self._bindings.addresses.get(message.address, queue.address)
+                    self._memory.charge(charged.account, message)
                 message.references += 1
                 message.recorded_references += 1
+                slot = Slot(message, True)
+                slot.delivery_count = references[sequence].delivery_count
                 queue.add(slot)
+                due_at_ms = due_times.get(sequence, message.due_at_ms)
+                if due_at_ms:
+                    self._schedule.hold_pending(queue, slot, due_at_ms)
+                if queue_id in leased:
+                    made[sequence] = slot
+            self._slots[queue_id] = made
             queue.messages_added = 0
         for name, state in self._groups.items():
             owner = self._bindings.by_id.get(state.queue_id)
             if owner is not None:
                 self._rebuild_group(name, state, owner)
+        self._transactions.finish(store, self._slots)
         self._slots = {}
-        for slots in self._dropped.values():
-            for slot in slots.values():
-                slot.message.recorded_references += 1
-        self._messages = {}
-        self._head_sizes = {}
+        self._due_times = {}
+        self._references = {}
+        for references in self._dropped.values():
+            for sequence in references:
+                self._decoded(sequence).message.recorded_references += 1
+        self._kept = {}
+
+    def _decoded(self, sequence: int) -> StoredRecord:
+        record = self._alive.get(sequence)
+        if record is None:
+            kept = self._kept[sequence]
+            record = decode_stored(kept.meta)
+            record.message.home = kept.home
+            # A committed transaction gave it its number.
+            record.message.sequence = Sequence(sequence)
+            record.message.message_id = MessageId(sequence)
+            self._alive[sequence] = record
+        return record
 
     def purge_dropped(self, log: Log) -> None:
         """Ends the references of queues that are gone; without it their segments would never be free."""
-        for queue_id, slots in self._dropped.items():
-            for sequence in sorted(slots):
-                slot = slots[sequence]
-                message = slot.message
+        for queue_id, references in self._dropped.items():
+            for sequence in sorted(references):
+                message = self._alive[sequence].message
                 home = message.home
                 assert home is not None
-                log.record(encode_removed_one(queue_id, PURGED, slot))
+                log.record(encode_removed_one(queue_id, PURGED, Slot(message, True)))
                 batch = log.batch()
                 batch.targets.append(home)
                 message.recorded_references -= 1
@@ -305,17 +454,9 @@ class EngineReplay(Replay):
                 if len(batch.metas) >= PURGED_PER_BATCH:
                     log.close()
         self._dropped = {}
+        self._alive = {}
         log.close()
-
-    def _load(self, store: Store, message: Message) -> None:
-        home = message.home
-        assert home is not None
-        encoded = store.read(home)
-        head_size = self._head_sizes[message.sequence]
-        message.head = encoded[:head_size]
-        message.body = encoded[head_size:]
-        message.encoded_size_bytes = len(encoded)
-        message.charge_bytes += len(encoded)
+        self._transactions.purge(log)
 
     def _rebuild_group(self, name: str, state: _GroupState, queue: Queue) -> None:
         group = self._leases.restore(name, queue, state.incarnation)
@@ -329,6 +470,7 @@ class EngineReplay(Replay):
             for sequence in unpack_sequences(state.leases[number]):
                 slot = slots.get(sequence)
                 if slot is not None:
+                    queue.unschedule(slot)
                     queue.hand_out(slot, group.consumer)
                     rows.add(slot)
             if rows.slots:

@@ -8,19 +8,25 @@ from delosmq.model.settings import UNLIMITED
 
 
 class Ring:
-    """The ring of one queue. ``size`` may change while the queue lives; -1 is no ring, 0 keeps nothing pending."""
+    """The ring of one queue.
+
+    Attributes:
+        size: may change while the queue lives; -1 is no ring, 0 keeps nothing pending.
+        lowest_first: pushes out the oldest message of the lowest priority instead of the head of the queue.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
+        self.lowest_first: bool = False
 
     def pushed_out(self, pending: PendingSlots) -> Slot | None:
-        """After an add at the tail: the one message at the head that has to go.
+        """After an add at the tail: the one message that has to go, at the head or where ``lowest_first`` says.
 
         One, not as many as are over: after a shrink the queue keeps its size until consumers drain it (RING-4).
         """
         if self.size == UNLIMITED or pending.count <= self.size:
             return None
-        return pending.head()
+        return pending.lowest() if self.lowest_first else pending.head()
 
     def admits_return(self, pending: PendingSlots) -> bool:
         """Whether a returning message still fits; if not it is dropped itself, never one already queued (RING-6)."""

@@ -1,13 +1,16 @@
 """Putting a message into queues: memory, slots, records, rings. Used by sends and by dead letters."""
 
+from delosmq.engine.address import Address
 from delosmq.engine.dispatch import Dispatcher
-from delosmq.engine.events import EngineEvents
+from delosmq.engine.evictions import Evictions
 from delosmq.engine.identifiers import Identifiers
+from delosmq.engine.last_value_rule import LastValueRule
 from delosmq.engine.log import Log
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.queue import Queue
-from delosmq.engine.records import REPLACED, encode_referenced, encode_stored
+from delosmq.engine.records import PURGED, encode_referenced, encode_stored
 from delosmq.engine.removals import Removals
+from delosmq.engine.schedule import Schedule
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import InvariantError
 from delosmq.model.ids import MessageId
@@ -15,8 +18,21 @@ from delosmq.model.message import Home, Message
 from delosmq.model.settings import UNLIMITED
 
 
+class Planned:
+    """What routing a message came to: the queues that will hold it, and the address it was sent to."""
+
+    def __init__(self, message: Message, queues: list[Queue], address: Address | None) -> None:
+        self.message = message
+        self.queues = queues
+        self.address = address if address is not None else queues[0].address
+
+
 class Router:
-    """Routes accepted messages; whether they are accepted was decided before."""
+    """Routes accepted messages; whether they are accepted was decided before.
+
+    Attributes:
+        plan: while a transaction is being planned, what `put` would do goes here and nothing else happens.
+    """
 
     def __init__(
         self,
@@ -26,31 +42,55 @@ class Router:
         *,
         removals: Removals,
         dispatcher: Dispatcher,
-        events: EngineEvents,
+        evictions: Evictions,
+        schedule: Schedule,
+        last_value_rule: LastValueRule,
     ) -> None:
         self._log = log
         self._ids = ids
         self._memory = memory
         self._removals = removals
         self._dispatcher = dispatcher
-        self._events = events
+        self._evictions = evictions
+        self._schedule = schedule
+        self._last_value_rule = last_value_rule
+        self.plan: list[Planned] | None = None
 
-    def put(self, message: Message, queues: list[Queue]) -> None:
-        """Adds the message to each of ``queues`` (at least one, all of one address), within the decision under way."""
+    def put(self, message: Message, queues: list[Queue], address: Address | None = None) -> None:
+        """Adds the message to each of ``queues`` (at least one), within the decision under way.
+
+        Args:
+            address: what it was sent to; None for that of the queues.
+        """
+        if self.plan is not None:
+            self.plan.append(Planned(message, list(queues), address))
+            return
         sequence = self._ids.next()
         message.message_id = MessageId(sequence)
         message.sequence = sequence
-        address = queues[0].address
+        if address is None:
+            address = queues[0].address
         address.routed_messages += 1
-        self._memory.charge(address.account, message)
+        if message.account is None:  # what a transaction sends was charged with its send
+            self._memory.charge(address.account, message)
         # All of them before the first add: a ring may push the message itself out again while others still get it.
         message.references = len(queues)
         durable = message.durable
+        due_at_ms = message.due_at_ms
+        if due_at_ms and self._schedule.is_due(due_at_ms):
+            message.due_at_ms = due_at_ms = 0
         if durable:
             self._record(message, queues)
         for queue in queues:
             pending = queue.pending
-            queue.add(Slot(message, durable and queue.settings.durable))
+            slot = Slot(message, durable and queue.settings.durable)
+            queue.add(slot)
+            if due_at_ms:
+                self._schedule.hold_pending(queue, slot, due_at_ms)
+                self._schedule.arm()
+                continue
+            if queue.last_values is not None:
+                self._last_value_rule.added(queue, slot)
             ring = queue.ring
             # What `Ring.pushed_out` and `Dispatcher.mark` ask first, asked here: nearly always there is nothing to do.
             if ring.size != UNLIMITED:
@@ -60,6 +100,29 @@ class Router:
             if not queue.ready:
                 self._dispatcher.mark(queue)
 
+    def link(self, message: Message, queues: list[Queue], address: Address) -> None:
+        """`put` for a message of a large commit: it has its sequence and is stored, and later ones may be there
+        already, so it goes to its place by order.
+        """
+        address.routed_messages += 1
+        message.references = len(queues)
+        for queue in queues:
+            slot = Slot(message, message.home is not None and queue.settings.durable)
+            if queue.deleted:
+                self._removals.remove_one(queue, slot, PURGED)
+                continue
+            queue.link(slot)
+            if message.due_at_ms:
+                self._schedule.hold_pending(queue, slot, message.due_at_ms)
+                self._schedule.arm()
+                continue
+            if queue.last_values is not None:
+                self._last_value_rule.added(queue, slot)
+            pushed_out = queue.ring.pushed_out(queue.pending)
+            if pushed_out is not None:
+                self.replace(queue, pushed_out)
+            self._dispatcher.mark(queue)
+
     def replace(self, queue: Queue, slot: Slot) -> None:
         """A ring pushes a pending message out: an acknowledgement with a reason of its own, never a dead letter."""
         queue.pending.remove(slot)
@@ -67,9 +130,7 @@ class Router:
 
     def replaced(self, queue: Queue, slot: Slot) -> None:
         """The same for a slot that is in no list (a returning message that no longer fits)."""
-        queue.messages_replaced += 1
-        self._removals.remove_one(queue, slot, REPLACED)
-        self._events.message_replaced(queue.name, slot)
+        self._evictions.replaced(queue, slot)
 
     def _record(self, message: Message, queues: list[Queue]) -> None:
         durable = [int(queue.id) for queue in queues if queue.settings.durable]

@@ -1,40 +1,36 @@
 """Taking messages in: address, full policy, queues. A send is one decision."""
 
-from typing import Final
-
 from delosmq.engine.address import Address, SpaceWaiter
 from delosmq.engine.core import Core
-from delosmq.engine.outcome import BLOCKED, DROPPED, NO_ROUTE, ROUTED
+from delosmq.engine.dead_letters import DeadLetters
+from delosmq.engine.expiry_rules import apply_expiry
+from delosmq.engine.outcome import BLOCKED, DROPPED, DUPLICATE, NO_ROUTE, ROUTED
 from delosmq.model.errors import LimitError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, ANYCAST, Message
-from delosmq.model.settings import AddressFullPolicy, QueueSettings
-
-RECORD_ROOM_BYTES: Final = 8 * 1024
-"""Kept free in the largest batch (half a segment) for what a record holds beside the encoded message."""
-MAX_MESSAGE_BYTES: Final = 1 << 31
+from delosmq.model.settings import AddressFullPolicy
 
 
 class Sending:
     """The way in."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, dead_letters: DeadLetters) -> None:
         self._log = core.log
         self._memory = core.memory
         self._bindings = core.bindings
         self._router = core.router
         self._events = core.events
-        journal = core.settings.journal
-        # Non-durable ones too: a lease stores what it holds.
-        self._largest_message_bytes: int = (
-            journal.file_size_bytes // 2 - RECORD_ROOM_BYTES if journal.directory else MAX_MESSAGE_BYTES
-        )
+        self._clock = core.clock
+        self._routes = core.routes
+        self._duplicates = core.duplicates
+        self._dead_letters = dead_letters
+        self._largest_message_bytes: int = core.largest_message_bytes
         self._blocked: list[Address] = []
 
     def send(self, message: Message, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
         """Routes a message to the queues of its address, or to exactly the queue named.
 
         Returns:
-            ROUTED, NO_ROUTE, DROPPED or BLOCKED (see `delosmq.engine.outcome`). A confirmation must wait for
+            ROUTED, NO_ROUTE, DROPPED, BLOCKED or DUPLICATE (see `delosmq.engine.outcome`). A confirmation must wait for
             ``log.position``.
 
         Raises:
@@ -43,11 +39,9 @@ class Sending:
             MisuseError: the address does not take this routing type.
         """
         if message.encoded_size_bytes > self._largest_message_bytes:
-            raise LimitError(
-                "DMQ2203",
-                f"a message of {message.encoded_size_bytes} bytes to '{message.address}' is larger than the journal"
-                f" takes ({self._largest_message_bytes}); set a larger journal-file-size or send less at once",
-            )
+            raise self._too_large(message)
+        if message.duplicate_id and self._duplicates.seen(message):
+            return DUPLICATE
         address = self._bindings.addresses.get(message.address)
         if address is None or queue_name or (routing == ANYCAST and not address.anycast):
             address = self._prepare_send(message.address, queue_name, routing)
@@ -57,44 +51,88 @@ class Sending:
             refused = self._refuse(address, message)
             if refused:
                 return refused
-        queues = [self._bindings.queue_named(queue_name)] if queue_name else address.route(routing)
-        if not queues:
-            address.unrouted_messages += 1
+        if address.changes_expiry:
+            apply_expiry(address.settings, message, self._clock.wall_ms())
+        if address.plain and not queue_name and address.linked_at == self._bindings.wild_changes:
+            queues = address.route(routing)
+            if queues:
+                self._router.put(message, queues, address)
+                if message.duplicate_id:
+                    self._remember(message)
+                self._log.close()
+                return ROUTED
+        try:
+            outcome = self._route(message, address, queue_name, routing)
+            if message.duplicate_id:
+                self._remember(message)
+            return outcome
+        finally:
             self._log.close()
-            return NO_ROUTE
-        self._router.put(message, queues)
-        self._log.close()
+
+    def _remember(self, message: Message) -> None:
+        self._duplicates.remember(message.address, message.duplicate_id, durable=message.durable)
+
+    def admit(self, message: Message, queue_name: str, routing: int) -> int:
+        """The first half of a send in a transaction: checks all that `send` checks and creates what is missing.
+
+        Returns:
+            ROUTED when the message may be routed (by `route`, at the commit), else DROPPED or BLOCKED.
+        """
+        if message.encoded_size_bytes > self._largest_message_bytes:
+            raise self._too_large(message)
+        address = self._bindings.addresses.get(message.address)
+        if address is None or queue_name or (routing == ANYCAST and not address.anycast):
+            address = self._prepare_send(message.address, queue_name, routing)
+        elif routing != ANY_ROUTING and routing not in address.routing_types:
+            self._bindings.check_routing(address, routing)
+        if self._memory.is_full(address) or (self._log.storage_low and message.durable):
+            refused = self._refuse(address, message)
+            if refused:
+                return refused
+        if address.changes_expiry:
+            apply_expiry(address.settings, message, self._clock.wall_ms())
         return ROUTED
+
+    def route(self, message: Message, queue_name: str, routing: int) -> int:
+        """The second half: ROUTED or NO_ROUTE. Whoever calls closes the log."""
+        address = self._bindings.addresses.get(message.address)
+        if address is None:
+            address = self._prepare_send(message.address, queue_name, routing)
+        return self._route(message, address, queue_name, routing)
+
+    def _route(self, message: Message, address: Address, queue_name: str, routing: int) -> int:
+        """The long way, when not every queue of the address takes every message."""
+        queue = self._bindings.queue_named(queue_name) if queue_name else None
+        if self._routes.send(message, address, routing, queue):
+            return ROUTED
+        address.unrouted_messages += 1
+        settings = address.settings
+        if settings.send_to_dla_on_no_route and self._dead_letters.send_unrouted(settings, message):
+            return ROUTED
+        return NO_ROUTE
+
+    def _too_large(self, message: Message) -> LimitError:
+        return LimitError(
+            "DMQ2203",
+            f"a message of {message.encoded_size_bytes} bytes to '{message.address}' is larger than the journal"
+            f" takes ({self._largest_message_bytes}); set a larger journal-file-size or send less at once",
+        )
 
     def _prepare_send(self, name: str, queue_name: str, routing: int) -> Address:
         """Creates what a send needs and may create; finds the address."""
-        settings = self._bindings.settings_of(name)
-        address = self._bindings.addresses.get(name)
-        kind = self._bindings.resolve_routing(name, routing)
-        if address is not None:
-            self._bindings.check_routing(address, routing)
-        elif not settings.auto_create_addresses:
-            raise NotFoundError(
-                "DMQ2107",
-                f"there is no address '{name}' and its address-settings don't auto-create it; create it in broker.xml",
-            )
         if queue_name:
+            address = self._bindings.addresses.get(name)
             queue = self._bindings.queues.get(queue_name)
-            if queue is None or queue.address.name != name:
+            if address is not None:
+                self._bindings.check_routing(address, routing)
+            if queue is None or queue.address is not address or queue.internal:
                 raise NotFoundError("DMQ2108", f"address '{name}' has no queue '{queue_name}'; create it first")
-        if address is None:
-            address = self._bindings.create_address(name, {kind}, auto_created=True)
-        if (
-            kind == ANYCAST
-            and not queue_name
-            and not address.anycast
-            and settings.auto_create_queues
-            and name not in self._bindings.queues
-        ):
-            self._bindings.create_queue(QueueSettings(name, name, ANYCAST, durable=True, auto_created=True))
+            return queue.address
         # A decision of its own, whatever becomes of the message.
-        self._log.close()
-        return address
+        try:
+            return self._routes.prepare(name, routing)
+        finally:
+            self._log.close()
 
     def _refuse(self, address: Address, message: Message) -> int:
         """What the full policy says; 0 lets the message in after all."""

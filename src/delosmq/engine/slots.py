@@ -147,6 +147,7 @@ class PendingSlots:
         self._levels: list[SlotList] = [SlotList() for _ in range(LEVELS)]
         self._occupied: int = 0
         self._cursors: list[Cursor] = []
+        self._first_order: int = 0
         self.count: int = 0
 
     def add_tail(self, slot: Slot) -> None:
@@ -170,7 +171,9 @@ class PendingSlots:
         """Puts a slot before all others of its priority."""
         head = self._levels[slot.message.priority].head
         if head is not None and head.order <= slot.order:
-            slot.order = head.order - 1
+            # Before all sequences, and never the order of another slot, wherever that is just now.
+            self._first_order -= 1
+            slot.order = self._first_order
         self.put_back(slot)
 
     def head(self) -> Slot | None:

@@ -20,6 +20,13 @@ class Conversion(ABC):
     def from_hub(self, hub: HubMessage, address: str) -> "Encoded":
         """The encoding of a message that came from elsewhere and lies at ``address``."""
 
+    @abstractmethod
+    def rewritten_head(
+        self, message: Message, drop: tuple[str, ...], rename: dict[str, str], replaced: tuple[str, ...]
+    ) -> bytes:
+        """The head of a message with properties taken out (drop), then others renamed (a new name replaces what had
+        it), then those taken out that annotations replace."""
+
 
 class Encoded:
     """Head, body and tag of a message, as `Message` takes them."""
@@ -44,6 +51,16 @@ class Conversions:
             MisuseError: no conversion is registered for its protocol.
         """
         return self._of(message.protocol).to_hub(message)
+
+    def rewritten_head(
+        self, message: Message, drop: tuple[str, ...], rename: dict[str, str], replaced: tuple[str, ...]
+    ) -> bytes:
+        """The head of any message; see `Conversion.rewritten_head`.
+
+        Raises:
+            MisuseError: no conversion is registered for its protocol.
+        """
+        return self._of(message.protocol).rewritten_head(message, drop, rename, replaced)
 
     def _of(self, protocol: str) -> Conversion:
         found = self._by_family.get(protocol.partition("/")[0])

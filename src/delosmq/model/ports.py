@@ -22,8 +22,12 @@ class Clock(ABC):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Random(ABC):
-    """Unpredictable names: session ids, passwords, incarnations."""
+    """Unpredictable names (session ids, passwords, incarnations) and numbers."""
 
     @abstractmethod
     def token(self, size_bytes: int) -> str:
         """A URL-safe random string made of ``size_bytes`` random bytes."""
+
+    @abstractmethod
+    def fraction(self) -> float:
+        """A number from 0 (inclusive) to 1 (exclusive), for delays that should not coincide."""

@@ -11,6 +11,11 @@ from typing import Final
 from delosmq.model.message import ANYCAST, MULTICAST
 
 UNLIMITED: Final = -1
+LAST_VALUE_NAME: Final = "_AMQ_LVQ_NAME"
+"""The property by which a last-value queue without a key of its own tells its messages apart."""
+
+STRIP_ROUTING: Final = 0
+PASS_ROUTING: Final = 3
 MIB: Final = 1024 * 1024
 
 
@@ -23,27 +28,104 @@ class AddressFullPolicy(Enum):
     DROP = "DROP"
 
 
+class DispatchProfile(Enum):
+    """Which broker's habits a queue has where Artemis and Classic differ (docs/differences.md)."""
+
+    ARTEMIS = "artemis"
+    CLASSIC = "classic"
+
+
+class RingEviction(Enum):
+    """Which message a full ring pushes out."""
+
+    HEAD = "head"
+    LOWEST_PRIORITY = "lowest-priority"
+
+
 @dataclass(frozen=True)
 class AddressSettings:
-    """The resolved ``address-setting`` of one address.
+    """The resolved ``address-setting`` of one address. Times in ms; -1 is "none" or "for ever" unless said.
 
     Attributes:
-        dead_letter_address: "" drops what exhausted its attempts.
+        dead_letter_address, expiry_address: "" drops what would go there.
         max_delivery_attempts: -1 for endless.
+        redelivery_delay, redelivery_delay_multiplier, max_redelivery_delay, redelivery_collision_avoidance_factor:
+            how long a returned message waits; a maximum of -1 means ten times the delay.
+        expiry_delay: given to messages without an expiry; min_expiry_delay, max_expiry_delay bound those that have one.
+        no_expiry: messages never expire here, whatever they say.
+        auto_create_dead_letter_resources: a queue for each origin on the dead-letter address, named by prefix and
+            suffix around the origin's address; auto_create_expiry_resources alike.
         max_size_bytes, max_size_messages: memory limit of the address, -1 for none.
         default_ring_size: pending messages a queue without a ``ring-size`` of its own keeps; -1 for all.
+        ring_eviction: DelosMQ's own.
+        auto_delete_queues_delay, auto_delete_queues_message_count: an unused automatic queue goes once it was unused
+            that long and holds at most that many messages (-1: any number).
+        retroactive_message_count: how many of the last messages a new queue of the address starts with.
+        default_last_value_queue, default_last_value_key: a key alone makes a last-value queue; without one the
+            property is `LAST_VALUE_NAME`.
+        default_group_buckets: groups with the same hash share an owner; -1 keeps them apart, 0 switches groups off.
+        id_cache_size: duplicate ids remembered for the address; 0 for none.
+        default_consumers_before_dispatch, default_delay_before_dispatch: dispatch starts when that many consumers are
+            there, or that long after the first one came; a delay of -1 waits for the number alone.
+        dispatch_profile, strict_order_dispatch, use_consumer_priority, all_consumers_exclusive_by_default: as in
+            Classic's policyEntry, for the queues of the address.
     """
 
     dead_letter_address: str = ""
+    expiry_address: str = ""
     max_delivery_attempts: int = 10
+    redelivery_delay: int = 0
+    redelivery_delay_multiplier: float = 1.0
+    redelivery_collision_avoidance_factor: float = 0.0
+    max_redelivery_delay: int = UNLIMITED
+    expiry_delay: int = UNLIMITED
+    min_expiry_delay: int = UNLIMITED
+    max_expiry_delay: int = UNLIMITED
+    no_expiry: bool = False
+    auto_create_dead_letter_resources: bool = False
+    dead_letter_queue_prefix: str = "DLQ."
+    dead_letter_queue_suffix: str = ""
+    auto_create_expiry_resources: bool = False
+    expiry_queue_prefix: str = "EXP."
+    expiry_queue_suffix: str = ""
+    send_to_dla_on_no_route: bool = False
     max_size_bytes: int = UNLIMITED
     max_size_messages: int = UNLIMITED
     address_full_policy: AddressFullPolicy = AddressFullPolicy.PAGE
     auto_create_addresses: bool = True
     auto_create_queues: bool = True
+    auto_delete_addresses: bool = True
+    auto_delete_addresses_delay: int = 0
+    auto_delete_addresses_skip_usage_check: bool = False
+    auto_delete_queues: bool = True
+    auto_delete_created_queues: bool = False
+    auto_delete_queues_delay: int = 0
+    auto_delete_queues_message_count: int = 0
+    auto_delete_queues_skip_usage_check: bool = False
     default_address_routing_type: int = MULTICAST
+    default_queue_routing_type: int = MULTICAST
     default_ring_size: int = UNLIMITED
+    ring_eviction: RingEviction = RingEviction.HEAD
     default_max_consumers: int = UNLIMITED
+    default_exclusive_queue: bool = False
+    default_purge_on_no_consumers: bool = False
+    default_last_value_queue: bool = False
+    default_last_value_key: str = ""
+    default_non_destructive: bool = False
+    default_group_rebalance: bool = False
+    default_group_rebalance_pause_dispatch: bool = False
+    default_group_buckets: int = UNLIMITED
+    default_group_first_key: str = ""
+    default_consumers_before_dispatch: int = 0
+    default_delay_before_dispatch: int = UNLIMITED
+    retroactive_message_count: int = 0
+    id_cache_size: int = 20_000
+    enable_metrics: bool = True
+    dispatch_profile: DispatchProfile = DispatchProfile.ARTEMIS
+    strict_order_dispatch: bool = False
+    use_consumer_priority: bool = True
+    all_consumers_exclusive_by_default: bool = False
+    time_before_dispatch_starts: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,11 +138,17 @@ class AddressMatch:
 
 @dataclass(frozen=True)
 class QueueSettings:
-    """One ``<queue>``: what is stored with it.
+    """One ``<queue>``: what is stored with it. None takes the default of its address.
 
     Attributes:
-        ring_size: None inherits ``default-ring-size`` of the address.
-        max_consumers: None inherits ``default-max-consumers``.
+        ring_size: pending messages kept; -1 for all.
+        max_consumers: -1 for any number.
+        filter: a selector every message must pass to enter the queue; "" lets all in.
+        exclusive: one consumer gets everything, the others stand by.
+        last_value_key: property by which a newer message replaces an older one; "" is no last-value queue.
+        auto_created: made by a send or a subscription; auto_delete: goes again when nobody uses it.
+        paused: hands out nothing until it is resumed; enabled: takes part in routing.
+        user: who made it.
     """
 
     name: str
@@ -70,6 +158,73 @@ class QueueSettings:
     ring_size: int | None = None
     max_consumers: int | None = None
     auto_created: bool = False
+    filter: str = ""
+    exclusive: bool | None = None
+    purge_on_no_consumers: bool | None = None
+    last_value_key: str | None = None
+    non_destructive: bool | None = None
+    group_rebalance: bool | None = None
+    group_rebalance_pause_dispatch: bool | None = None
+    group_buckets: int | None = None
+    group_first_key: str | None = None
+    consumers_before_dispatch: int | None = None
+    delay_before_dispatch: int | None = None
+    auto_delete: bool | None = None
+    auto_delete_delay: int | None = None
+    auto_delete_message_count: int | None = None
+    enabled: bool = True
+    paused: bool = False
+    user: str = ""
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """What a divert changes in the properties of a copy.
+
+    Attributes:
+        add: set, replacing what was there; drop: removed; rename: old name -> new name. Applied in the order drop,
+            rename, add.
+    """
+
+    add: dict[str, str] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    rename: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DivertSettings:
+    """One ``<divert>``.
+
+    Attributes:
+        forwarding_addresses: where copies go.
+        exclusive: what was diverted goes nowhere else.
+        routing_type: of the copies: ANYCAST, MULTICAST, STRIP_ROUTING (whatever the target takes) or PASS_ROUTING (as
+            the original).
+    """
+
+    name: str
+    address: str
+    forwarding_addresses: tuple[str, ...]
+    exclusive: bool = False
+    filter: str = ""
+    routing_type: int = STRIP_ROUTING
+    transformer: Transformer | None = None
+
+
+@dataclass(frozen=True)
+class WildcardSyntax:
+    """``<wildcard-addresses>``: how names are cut into words, and which words stand for others.
+
+    Attributes:
+        enabled: queues of an address with wildcards get what is sent to the addresses it stands for. Matches of
+            address-settings and security-settings have wildcards either way.
+        delimiter, any_words, single_word: one letter each, all different.
+    """
+
+    enabled: bool = True
+    delimiter: str = "."
+    any_words: str = "#"
+    single_word: str = "*"
 
 
 @dataclass(frozen=True)
@@ -89,11 +244,38 @@ class SecurityMatch:
 
 
 @dataclass(frozen=True)
+class TlsSettings:
+    """How an acceptor speaks TLS.
+
+    Attributes:
+        key_store_path: the acceptor's own certificate, its chain and its key; a PEM file, or with the type PEMCFG a file
+            that names them.
+        trust_store_path: PEM file with the certificates that clients are checked against; "" when they are not asked.
+        enabled_protocols, enabled_cipher_suites: empty for what is standard; suites by OpenSSL's or by their IANA names.
+        auto_reload: new connections get what is in the files by then.
+    """
+
+    key_store_path: str
+    key_store_type: str = "PEM"
+    key_store_password: str = field(default="", repr=False)
+    trust_store_path: str = ""
+    trust_store_type: str = "PEM"
+    need_client_auth: bool = False
+    want_client_auth: bool = False
+    enabled_protocols: tuple[str, ...] = ()
+    enabled_cipher_suites: tuple[str, ...] = ()
+    auto_reload: bool = False
+
+
+@dataclass(frozen=True)
 class AcceptorSettings:
     """One ``<acceptor>``: ``tcp://host:port?options``.
 
     Attributes:
         options: as written in the URL, undecided by the acceptor's own fields.
+        tls: None for plain sockets.
+        web_socket_max_frame_bytes: payload of one WebSocket frame, either way; a message may have several.
+        web_socket_text: messages to a WebSocket are text, not binary, where they can be.
     """
 
     name: str
@@ -115,6 +297,9 @@ class AcceptorSettings:
     max_subscriptions: int = 1_000
     outbox_limit_bytes: int = 4 * MIB
     parked_limit_bytes: int = 1 * MIB
+    tls: TlsSettings | None = None
+    web_socket_max_frame_bytes: int = 64 * 1024
+    web_socket_text: bool = False
     options: dict[str, str] = field(default_factory=dict)
 
 
@@ -127,11 +312,15 @@ class JournalSettings:
         file_size_bytes: size of one segment (``journal-file-size``).
         spare_files: segments kept preallocated beside the open one; one of them is the reserve that lets consumers go
             on when the disk is full.
+        compact_min_files, compact_percentage: with at least so many segments of which less than so much in 100 is alive,
+            what is alive in the emptiest is stored again elsewhere (``journal-compact-*``); 0 files: never.
     """
 
     directory: str = ""
     file_size_bytes: int = 64 * MIB
     spare_files: int = 2
+    compact_min_files: int = 10
+    compact_percentage: int = 30
 
 
 @dataclass(frozen=True)
@@ -141,6 +330,8 @@ class BrokerSettings:
     Attributes:
         global_max_size_bytes: memory of all messages together; -1 for no bound.
         connection_ttl_override_ms: -1 leaves each connection its own.
+        message_expiry_scan_period_ms, address_queue_scan_period_ms: -1 for never.
+        persist_id_cache: duplicate ids survive a restart.
     """
 
     name: str = "delosmq"
@@ -148,6 +339,13 @@ class BrokerSettings:
     global_max_size_bytes: int = UNLIMITED
     connection_ttl_override_ms: int = UNLIMITED
     connection_ttl_check_interval_ms: int = 2_000
+    message_expiry_scan_period_ms: int = 30_000
+    address_queue_scan_period_ms: int = 30_000
+    transaction_timeout_ms: int = 300_000
+    transaction_timeout_scan_period_ms: int = 1_000
+    persist_id_cache: bool = True
+    wildcards: WildcardSyntax = field(default_factory=WildcardSyntax)
+    diverts: tuple[DivertSettings, ...] = ()
     acceptors: tuple[AcceptorSettings, ...] = ()
     addresses: tuple[AddressDefinition, ...] = ()
     queues: tuple[QueueSettings, ...] = ()

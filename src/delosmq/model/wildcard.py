@@ -1,54 +1,115 @@
-"""Wildcard matches of address-settings and security-settings.
+"""Wildcard matches of address-settings, security-settings and addresses that stand for others.
 
-``.`` separates words, ``*`` stands for exactly one word, ``#`` for any number of words (none included).
+A name is words between delimiters (``.``); in a match one word may be the single word (``*``), which stands for exactly
+one word, or any words (``#``), which stands for any number of them, none included. `WildcardSyntax` changes the three
+letters.
 
 Source: Artemis manual, "Understanding the Wildcard Syntax" and "Address Settings".
 """
 
 from typing import Final
 
-from delosmq.model.settings import AddressMatch, AddressSettings, SecurityMatch
+from delosmq.model.settings import AddressMatch, AddressSettings, SecurityMatch, WildcardSyntax
+
+DEFAULT_SYNTAX: Final = WildcardSyntax()
 
 SEPARATOR: Final = "."
 ONE_WORD: Final = "*"
 ANY_WORDS: Final = "#"
 
+CACHE_LIMIT: Final = 10_000
 
-def matches(pattern: str, name: str) -> bool:
+
+class WildcardPattern:
+    """One match, made ready for many names.
+
+    A name is matched in one pass over its words, whatever the wildcards: bit k of `reached` says that the words so far
+    can be what the first k words of the pattern (any-words not counted) stand for. A hostile name costs no more than
+    its length.
+
+    Attributes:
+        text: the match as it was written.
+        is_literal: it has no wildcards and stands for itself only.
+    """
+
+    def __init__(self, text: str, syntax: WildcardSyntax = DEFAULT_SYNTAX) -> None:
+        self.text = text
+        self.is_literal = not is_wildcard(text, syntax)
+        self._delimiter = syntax.delimiter
+        self._any_words: int = 0
+        self._single_words: int = 0
+        self._literal_words: dict[str, int] = {}
+        place = 1
+        for word in text.split(syntax.delimiter):
+            if word == syntax.any_words:
+                self._any_words |= place
+                continue
+            if word == syntax.single_word:
+                self._single_words |= place
+            else:
+                self._literal_words[word] = self._literal_words.get(word, 0) | place
+            place <<= 1
+        self._end: int = place
+
+    def matches(self, name: str) -> bool:
+        """Whether the address ``name`` is one of those that the pattern stands for."""
+        if self.is_literal:
+            return name == self.text
+        if self._end == 1:
+            return True
+        reached = 1
+        for word in name.split(self._delimiter):
+            fits = self._single_words | self._literal_words.get(word, 0)
+            reached = ((reached & fits) << 1) | (reached & self._any_words)
+            if reached == 0:
+                return False
+        return (reached & self._end) != 0
+
+
+def matches(pattern: str, name: str, syntax: WildcardSyntax = DEFAULT_SYNTAX) -> bool:
     """Whether the address ``name`` is one of those that ``pattern`` stands for."""
-    return _match_words(pattern.split(SEPARATOR), name.split(SEPARATOR))
+    return WildcardPattern(pattern, syntax).matches(name)
 
 
-def _match_words(pattern: list[str], words: list[str]) -> bool:
-    # reachable[i]: the pattern read so far can stand for the first i words. Linear in pattern x words, never
-    # exponential: a hostile name can't make it run long.
-    reachable = [True] + [False] * len(words)
-    for part in pattern:
-        following = [False] * (len(words) + 1)
-        if part == ANY_WORDS:
-            seen = False
-            for i in range(len(words) + 1):
-                seen = seen or reachable[i]
-                following[i] = seen
-        else:
-            for i, word in enumerate(words):
-                if reachable[i] and part in (ONE_WORD, word):
-                    following[i + 1] = True
-        reachable = following
-    return reachable[len(words)]
+def is_wildcard(name: str, syntax: WildcardSyntax = DEFAULT_SYNTAX) -> bool:
+    """Whether a word of ``name`` is a wildcard; whether such names route is `WildcardSyntax.enabled`."""
+    if syntax.any_words not in name and syntax.single_word not in name:
+        return False
+    words = name.split(syntax.delimiter)
+    return syntax.any_words in words or syntax.single_word in words
 
 
-def specificity(pattern: str) -> list[int]:
-    """A sort key: of two patterns that match the same name, the more specific one has the larger key."""
-    # Word by word: a plain word beats "*", which beats "#"; a longer pattern beats its own prefix.
-    return [0 if part == ANY_WORDS else 1 if part == ONE_WORD else 2 for part in pattern.split(SEPARATOR)]
+def specificity(pattern: str, syntax: WildcardSyntax = DEFAULT_SYNTAX) -> tuple[int, int, list[int], str]:
+    """A sort key: of two patterns that match the same name, the more specific one has the larger key.
+
+    A name without wildcards beats single words, which beat any words. Of two patterns with any words the longer one
+    wins, of two with single words only the one with the first plain word where the other has a wildcard.
+
+    Source: Artemis, HierarchicalObjectRepository. What it leaves to chance (equal length) is decided word by word.
+    """
+    words = pattern.split(syntax.delimiter)
+    plainness = [0 if word == syntax.any_words else 1 if word == syntax.single_word else 2 for word in words]
+    if syntax.any_words in words:
+        return (0, len(pattern), plainness, pattern)
+    if syntax.single_word in words:
+        return (1, 0, plainness, pattern)
+    return (2, 0, plainness, pattern)
 
 
 class AddressSettingsTable:
     """Resolves the settings of an address: less specific matches fill what more specific ones leave unset."""
 
-    def __init__(self, entries: tuple[AddressMatch, ...]) -> None:
-        self._entries = sorted(entries, key=lambda entry: specificity(entry.match))
+    def __init__(self, entries: tuple[AddressMatch, ...], syntax: WildcardSyntax = DEFAULT_SYNTAX) -> None:
+        self._literal: dict[str, dict[str, object]] = {}
+        self._patterns: list[WildcardPattern] = []
+        self._fields: list[dict[str, object]] = []
+        for entry in sorted(entries, key=lambda entry: specificity(entry.match, syntax)):
+            pattern = WildcardPattern(entry.match, syntax)
+            if pattern.is_literal:
+                self._literal.setdefault(entry.match, {}).update(entry.fields)
+            else:
+                self._patterns.append(pattern)
+                self._fields.append(entry.fields)
         self._resolved: dict[str, AddressSettings] = {}
 
     def resolve(self, address: str) -> AddressSettings:
@@ -56,9 +117,10 @@ class AddressSettingsTable:
         found = self._resolved.get(address)
         if found is None:
             fields: dict[str, object] = {}
-            for entry in self._entries:
-                if matches(entry.match, address):
-                    fields.update(entry.fields)
+            for i, pattern in enumerate(self._patterns):
+                if pattern.matches(address):
+                    fields.update(self._fields[i])
+            fields.update(self._literal.get(address, {}))
             found = AddressSettings(**fields)  # type: ignore[arg-type]
             if len(self._resolved) >= CACHE_LIMIT:
                 self._resolved.clear()
@@ -69,15 +131,24 @@ class AddressSettingsTable:
 class SecurityTable:
     """Finds the roles a permission needs: the most specific match decides alone, nothing is inherited."""
 
-    def __init__(self, entries: tuple[SecurityMatch, ...]) -> None:
-        self._entries = sorted(entries, key=lambda entry: specificity(entry.match), reverse=True)
+    def __init__(self, entries: tuple[SecurityMatch, ...], syntax: WildcardSyntax = DEFAULT_SYNTAX) -> None:
+        self._literal: dict[str, SecurityMatch] = {}
+        self._patterns: list[WildcardPattern] = []
+        self._wild: list[SecurityMatch] = []
+        for entry in sorted(entries, key=lambda entry: specificity(entry.match, syntax), reverse=True):
+            pattern = WildcardPattern(entry.match, syntax)
+            if pattern.is_literal:
+                self._literal.setdefault(entry.match, entry)
+            else:
+                self._patterns.append(pattern)
+                self._wild.append(entry)
 
     def roles(self, address: str, permission: str) -> frozenset[str]:
         """Roles that hold ``permission`` (as named in broker.xml) on ``address``; empty means nobody."""
-        for entry in self._entries:
-            if matches(entry.match, address):
-                return entry.permissions.get(permission, frozenset())
+        entry = self._literal.get(address)
+        if entry is not None:
+            return entry.permissions.get(permission, frozenset())
+        for i, pattern in enumerate(self._patterns):
+            if pattern.matches(address):
+                return self._wild[i].permissions.get(permission, frozenset())
         return frozenset()
-
-
-CACHE_LIMIT: Final = 10_000

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.model.errors import PermissionDeniedError
-from delosmq.model.settings import SecurityMatch
-from delosmq.model.wildcard import SecurityTable
+from delosmq.model.settings import SecurityMatch, WildcardSyntax
+from delosmq.model.wildcard import DEFAULT_SYNTAX, SecurityTable
 
 SEND: Final = "send"
 CONSUME: Final = "consume"
@@ -82,11 +82,13 @@ class AccessControl:
         security_settings: tuple[SecurityMatch, ...],
         *,
         cache_key: bytes,
+        wildcards: WildcardSyntax = DEFAULT_SYNTAX,
     ) -> None:
         self._cache_key = cache_key
+        self._wildcards = wildcards
         self._users: dict[str, str] = users
         self._roles: dict[str, frozenset[str]] = roles
-        self._table = SecurityTable(security_settings)
+        self._table = SecurityTable(security_settings, self._wildcards)
         self._verified: dict[bytes, Login] = {}
         self._holders: dict[str, dict[str, frozenset[str]]] = {}
 
@@ -96,7 +98,7 @@ class AccessControl:
         """Replaces everything and forgets every verified login; open connections keep the roles they came with."""
         self._users = users
         self._roles = roles
-        self._table = SecurityTable(security_settings)
+        self._table = SecurityTable(security_settings, self._wildcards)
         self._verified.clear()
         self._holders.clear()
 

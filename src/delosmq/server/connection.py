@@ -12,8 +12,11 @@ from delosmq.model.errors import BrokerError, LimitError, PeerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
+from delosmq.server.layers import AWAITED, Upper
 from delosmq.server.passwords import PasswordCheck, PasswordChecks
 from delosmq.server.ticker import Ticker, TickParticipant
+from delosmq.server.tls import HandshakeTurns
+from delosmq.server.websocket import REQUEST_START, WebSocketLayer
 from delosmq.sessions.protocol import NO_TIMER, Peer, Protocol, Session, SessionHost, SessionServices
 from delosmq.wire.detect import FOREIGN, MINE, describe
 
@@ -27,6 +30,8 @@ _FINISH_S: Final = 5.0
 _LINGER_S: Final = 1.0
 # Line ends may come before the first frame, but not without end.
 _START_LIMIT_BYTES: Final = 4_096
+# The first byte of every TLS connection. Source: RFC 8446, 5.1.
+_TLS_START: Final = b"\x16"
 _NS_PER_S: Final = 1_000_000_000
 
 # States of a connection.
@@ -54,6 +59,8 @@ class ServerParts:
 
     Attributes:
         buffer: where every socket is read into; what was read is copied before the next read.
+        handshakes: whose turn it is to compute a TLS handshake.
+        http_port: of the HTTP interface, for those who look for it here; 0 when there is none.
     """
 
     def __init__(
@@ -73,10 +80,15 @@ class ServerParts:
         self.log = log
         self.passwords = passwords
         self.buffer = memoryview(bytearray(READ_BYTES))
+        self.handshakes = HandshakeTurns(loop)
+        self.http_port = 0
 
 
-class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
-    """A socket, its session, and nothing between them but bytes."""
+class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
+    """A socket, its session, and nothing between them but bytes.
+
+    With TLS or a WebSocket its transport is a layer, which calls `receive` in place of `get_buffer`.
+    """
 
     def __init__(self, owner: ConnectionOwner, acceptor: AcceptorSettings, parts: ServerParts, number: int) -> None:
         self._owner = owner
@@ -96,6 +108,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
         self._deadline: asyncio.TimerHandle | None = None
         self._check: PasswordCheck | None = None
         self._protocols = tuple(p for p in parts.protocols if p.name in acceptor.protocols)
+        self._web_socket: WebSocketLayer | None = None
 
     # -- called by asyncio -----------------------------------------------------------------------------------------
 
@@ -126,6 +139,21 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
                 self._detect(bytes(self._parts.buffer[:nbytes]))
             return
         self._feed(session, bytes(self._parts.buffer[:nbytes]))
+
+    def receive(self, chunk: bytes) -> None:
+        session = self._session
+        if self._state == _SERVING and session is not None:
+            self._feed(session, chunk)
+        elif self._state == _DETECTING:
+            self._detect(chunk)
+
+    def break_off(self, reason: PeerError) -> None:
+        if self._state >= _LINGERING:
+            return
+        self.report(reason)
+        self._cancel_check()
+        self._drop_session()
+        self._linger()
 
     def eof_received(self) -> bool:
         # A peer that has sent everything may still read its receipts: they leave before the socket is closed.
@@ -159,14 +187,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
             if timer is not None:
                 timer.cancel()
         self._cancel_check()
-        session = self._session
-        self._session = None
-        if session is not None:
-            try:
-                session.connection_lost()
-            except Exception as error:
-                self._parts.ticker.fatal(error)
-            self._parts.ticker.schedule()
+        self._drop_session()
         self._owner.connection_closed(self)
 
     # -- called by the session -------------------------------------------------------------------------------------
@@ -270,7 +291,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
     def _detect(self, chunk: bytes) -> None:
         self._start += chunk
         undecided = False
-        for protocol in self._protocols:
+        for protocol in self._candidates():
             verdict = protocol.detect(self._start)
             if verdict == MINE:
                 start = self._start
@@ -278,8 +299,53 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
                 self._serve(protocol, start)
                 return
             undecided = undecided or verdict != FOREIGN
+        if self._web_socket is None and any(protocol.websocket_subprotocols for protocol in self._protocols):
+            if self._start.startswith(REQUEST_START):
+                self._upgrade()
+                return
+            undecided = undecided or REQUEST_START.startswith(self._start)
         if not undecided or len(self._start) > _START_LIMIT_BYTES:
-            self._parts.log.warning(
+            self._turn_away()
+
+    def _candidates(self) -> tuple[Protocol, ...]:
+        web_socket = self._web_socket
+        if web_socket is None:
+            return self._protocols
+        spoken = tuple(protocol for protocol in self._protocols if protocol.websocket_subprotocols)
+        if not web_socket.subprotocol:
+            return spoken
+        return tuple(protocol for protocol in spoken if web_socket.subprotocol in protocol.websocket_subprotocols)
+
+    def _upgrade(self) -> None:
+        """Puts a WebSocket below us and begins anew."""
+        transport = self._transport
+        assert transport is not None  # what was detected came from it
+        port = self._parts.http_port
+        layer = WebSocketLayer(
+            self,
+            self._acceptor,
+            subprotocols=tuple(name for protocol in self._protocols for name in protocol.websocket_subprotocols),
+            elsewhere=f" The HTTP interface of this broker is at port {port}." if port else "",
+            buffer=self._parts.buffer,
+        )
+        layer.stand_on(transport)
+        transport.set_protocol(layer)
+        self._transport = self._web_socket = layer
+        start = self._start
+        self._start = b""
+        layer.receive(start)
+
+    def _turn_away(self) -> None:
+        log = self._parts.log
+        if self._acceptor.tls is None and self._start.startswith(_TLS_START):
+            log.warning(
+                "DMQ6130: %s begins with TLS, which acceptor '%s' does not speak; closed. Set sslEnabled=true in its"
+                " URL, or switch TLS off in the client",
+                self._peer.name,
+                self._acceptor.name,
+            )
+        else:
+            log.warning(
                 "DMQ6702: %s speaks no protocol of acceptor '%s' (%s): its first bytes look like %s; closed."
                 " Check the port and the client's protocol",
                 self._peer.name,
@@ -287,7 +353,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
                 ", ".join(self._acceptor.protocols),
                 describe(self._start),
             )
-            self._close()
+        self._close()
 
     def _serve(self, protocol: Protocol, start: bytes) -> None:
         parts = self._parts
@@ -309,6 +375,17 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
     def _fail(self, reason: BrokerError) -> None:
         if self._session is not None and self._state == _SERVING:
             self._session.fail(reason)
+            self._parts.ticker.schedule()
+
+    def _drop_session(self) -> None:
+        """The session gives back what its peer held; nobody is there for the rest."""
+        session = self._session
+        self._session = None
+        if session is not None:
+            try:
+                session.connection_lost()
+            except Exception as error:
+                self._parts.ticker.fatal(error)
             self._parts.ticker.schedule()
 
     def _cancel_check(self) -> None:
@@ -370,10 +447,11 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
 
     def _handshake_is_late(self) -> None:
         self._deadline = None
+        awaited = None if self._transport is None else self._transport.get_extra_info(AWAITED)
         reason = PeerError(
             "DMQ6703",
             f"{self._peer.name} did not finish its handshake within {self._acceptor.handshake_timeout_s} s:"
-            " send CONNECT right after connecting.",
+            f" {awaited or 'send CONNECT right after connecting'}.",
         )
         if self._session is not None:
             self._session.fail(reason)
@@ -384,8 +462,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
 
     def _linger(self) -> None:
         transport = self._transport
-        assert transport is not None  # checked by the caller
-        if self._peer_finished:
+        if transport is None or self._peer_finished:
             self._close()
             return
         self._state = _LINGERING
@@ -397,7 +474,11 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant):
             transport.write_eof()
         except (OSError, RuntimeError) as error:
             # A peer that has reset the connection: the socket is connected no more, and nobody reads our replies.
-            self._give_up(error)
+            if self._session is None:
+                # Broken off, and the log has the reason.
+                self.abort()
+            else:
+                self._give_up(error)
 
     def _set_deadline(self, after_s: float) -> None:
         if self._deadline is not None:

@@ -9,6 +9,7 @@ from typing import Final
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.settings import AcceptorSettings
 from delosmq.server.connection import Connection, ConnectionOwner, ServerParts
+from delosmq.server.tls import TlsContexts, TlsLayer
 
 _BACKLOG: Final = 512
 ANY_PORT: Final = 0
@@ -66,6 +67,7 @@ class Listener(ConnectionOwner):
         self._socket = bound
         self._server: asyncio.Server | None = None
         self._numbers = itertools.count(1)
+        self._tls = None if acceptor.tls is None else TlsContexts(acceptor, acceptor.tls, parts.log)
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -73,8 +75,12 @@ class Listener(ConnectionOwner):
         """Begins to accept."""
         self._server = await self._parts.loop.create_server(self._new_connection, sock=self._socket, backlog=_BACKLOG)
 
-    def _new_connection(self) -> Connection:
-        return Connection(self, self.acceptor, self._parts, next(self._numbers))
+    def _new_connection(self) -> asyncio.BufferedProtocol:
+        parts = self._parts
+        connection = Connection(self, self.acceptor, parts, next(self._numbers))
+        if self._tls is None:
+            return connection
+        return TlsLayer(connection, self.acceptor, self._tls, parts.handshakes, parts.buffer)
 
     def connection_opened(self, connection: Connection) -> bool:
         if 0 <= self.acceptor.connections_allowed <= len(self.connections):
@@ -119,12 +125,16 @@ class Server:
         """Takes the ports.
 
         Raises:
-            LimitError: one of them can't be had; none is kept then.
+            LimitError: one of them can't be had, or can't speak TLS; none is kept then.
         """
         try:
             for acceptor in acceptors:
                 bound = bind(acceptor.host, acceptor.port, f"acceptor '{acceptor.name}'")
-                self.listeners.append(Listener(acceptor, self._parts, bound))
+                try:
+                    self.listeners.append(Listener(acceptor, self._parts, bound))
+                except LimitError:
+                    bound.close()
+                    raise
         except LimitError:
             self.close()
             raise

@@ -5,12 +5,13 @@ store synced   -> gate opens -> write the outboxes
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.log import StoreEvents
-from delosmq.model.ids import Position
+from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.ports import Clock
 from delosmq.sessions.outbox import Gate
 from delosmq.storage.port import NO_DESCRIPTOR, ServedStore
@@ -19,12 +20,12 @@ from delosmq.storage.port import NO_DESCRIPTOR, ServedStore
 _STORE_TICK_S: Final = 1.0
 
 
-class TickParticipant:
+class TickParticipant(ABC):
     """Something that writes at the end of a tick."""
 
+    @abstractmethod
     def write_outbox(self) -> bool:
         """Writes what is ready. True when the engine has new work from it."""
-        raise NotImplementedError
 
 
 class Ticker:
@@ -52,6 +53,8 @@ class Ticker:
         self._stopped = False
         self._writers: list[TickParticipant] = []
         self._store_timer: asyncio.TimerHandle | None = None
+        self._engine_timer: asyncio.TimerHandle | None = None
+        self._engine_due: int = 0
 
     def start(self) -> None:
         """Begins to listen to the store."""
@@ -64,8 +67,9 @@ class Ticker:
     def stop(self) -> None:
         """Ends everything this ticker scheduled; the store stays open."""
         self._stopped = True
-        if self._store_timer is not None:
-            self._store_timer.cancel()
+        for timer in (self._store_timer, self._engine_timer):
+            if timer is not None:
+                timer.cancel()
         descriptor = self._store.fileno()
         if descriptor != NO_DESCRIPTOR:
             self._loop.remove_reader(descriptor)
@@ -110,6 +114,23 @@ class Ticker:
         self._scheduled = False
         if again:
             self.schedule()
+        elif self._broker.next_timer_at != self._engine_due:
+            self._arm(self._broker.next_timer_at)
+
+    def _arm(self, due: MonotonicNs) -> None:
+        """Has a tick run at the engine's next appointment."""
+        self._engine_due = due
+        if self._engine_timer is not None:
+            self._engine_timer.cancel()
+            self._engine_timer = None
+        if due:
+            delay_s = max(0, due - self._clock.monotonic_ns()) / 1e9
+            self._engine_timer = self._loop.call_later(delay_s, self._on_engine_timer)
+
+    def _on_engine_timer(self) -> None:
+        self._engine_due = 0
+        self._engine_timer = None
+        self.schedule()
 
     def _on_store_readable(self) -> None:
         try:

@@ -133,9 +133,11 @@ class Protocol(ABC):
 
     Attributes:
         name: as in ``protocols=`` of an acceptor.
+        websocket_subprotocols: by which WebSocket clients ask for it; empty when it isn't spoken there.
     """
 
     name: str
+    websocket_subprotocols: tuple[str, ...] = ()
 
     @abstractmethod
     def detect(self, start: bytes) -> int:

@@ -1,13 +1,17 @@
 """What every store offers to the server besides the engine's port: start, waiting, the loop's hooks and the end."""
 
 from abc import abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
 
 from delosmq.engine.log import StateSource, Store, StoreEvents
 from delosmq.model.ids import MonotonicNs, Position
 
-NO_DESCRIPTOR = -1
+NO_DESCRIPTOR: Final = -1
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ServedStore(Store):
     """A store as the server runs it. Every call happens on the engine's thread."""
 

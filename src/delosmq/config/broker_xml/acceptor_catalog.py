@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.config.broker_xml.catalog import Table, in_effect, not_yet_all, refused, refused_all, table
+from delosmq.config.broker_xml.catalog import Table, in_effect, not_yet_all, refused, table
 
 ACCEPTORS: Final[Table] = table([in_effect("acceptor", "`tcp://host:port?option=value;option=value`")])
 ACCEPTOR: Final[Table] = table([in_effect("@name", "its name in logs and metrics", "host:port")])
@@ -10,8 +10,7 @@ ACCEPTOR: Final[Table] = table([in_effect("@name", "its name in logs and metrics
 SERVED_PROTOCOLS: Final = ("STOMP",)
 LATER_PROTOCOLS: Final = ("AMQP", "CORE", "HORNETQ", "MQTT", "OPENWIRE")
 
-_NO_TLS: Final = "there is no TLS yet"
-_NO_WEB_SOCKETS: Final = "there are no WebSockets yet"
+_PEM_ONLY: Final = "stores are PEM files, read by OpenSSL: they have no alias, no provider and no password of their own"
 
 ACCEPTOR_OPTIONS: Final[Table] = table(
     [
@@ -27,22 +26,41 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
         in_effect("stompConsumerWindowSize", "bytes in delivery to a subscription; -1 for no limit", "10240", "bytes"),
         in_effect("stompMaxFramePayloadLength", "largest body of a STOMP frame, on plain TCP too", "10M", "bytes"),
         in_effect("autoStart", "false leaves the acceptor closed", "true"),
+        in_effect("sslEnabled", "true: nothing but TLS, 1.2 or newer; false: no TLS", "false"),
+        in_effect("keyStorePath", "certificate, its chain and key; relative to the directory of broker.xml"),
+        in_effect("keyStoreType", "PEM: one file with all; PEMCFG: lines `source.name=file` (Artemis: JKS)", "PEM"),
+        in_effect("keyStorePassword", "of an encrypted key"),
+        in_effect("needClientAuth", "clients must have a certificate that the trust store vouches for", "false"),
+        in_effect("wantClientAuth", "clients are asked for one, and may have none", "false"),
+        in_effect("trustStorePath", "certificates of authorities or clients; relative as keyStorePath"),
+        in_effect("trustStoreType", "PEM or PEMCA, which are the same here", "PEM"),
+        in_effect("enabledProtocols", "TLSv1.2, TLSv1.3 or both with a comma", "both"),
+        in_effect("enabledCipherSuites", "by IANA's or OpenSSL's names, separated by commas", "those of OpenSSL"),
+        in_effect("sslAutoReload", "new connections get what is in the files by then", "false"),
+        in_effect(
+            "webSocketMaxFramePayloadLength", "largest payload of one WebSocket frame, both ways", "64K", "bytes"
+        ),
+        in_effect("webSocketEncoderType", "frames sent: binary, or text where the bytes are text", "binary"),
     ],
     [
-        refused("sslEnabled", "there is no TLS yet and the connection would be in the clear", "false"),
-        *refused_all("needClientAuth wantClientAuth", _NO_TLS, "false"),
+        refused("crlPath", "certificates that were revoked would be accepted"),
+        refused("sniHost", "clients that ask for other names would be served"),
+        refused("verifyHost", "names in certificates of clients are not compared with their addresses", "false"),
+        refused("trustAll", "every certificate would let its client in", "false"),
+        refused("trustManagerFactoryPlugin", "Java classes can't run here, and what they forbid would be allowed"),
         refused("proxyProtocolEnabled", "the address of the client would be that of the proxy", "false"),
         refused("router", "connections would not be routed or refused"),
         refused("securityDomain", "there is one set of users and roles"),
     ],
     [
         *not_yet_all(
-            "sslAutoReload keyStoreProvider keyStoreType keyStorePath keyStorePassword keyStoreAlias "
-            "trustStoreProvider trustStoreType trustStorePath trustStorePassword crlPath enabledCipherSuites "
-            "enabledProtocols verifyHost sniHost sslProvider trustManagerFactoryPlugin sslContext "
-            "useDefaultSslContext trustAll forceSSLParameters activemq.passwordcodec activemq.usemaskedpassword "
-            "passwordCodec maskPassword",
-            _NO_TLS,
+            "keyStoreProvider keyStoreAlias trustStoreProvider trustStorePassword sslProvider sslContext "
+            "useDefaultSslContext forceSSLParameters",
+            _PEM_ONLY,
+        ),
+        *not_yet_all(
+            "activemq.passwordcodec activemq.usemaskedpassword passwordCodec maskPassword",
+            "a masked password is refused: anybody can undo it",
         ),
         *not_yet_all(
             "tcpNoDelay tcpSendBufferSize tcpReceiveBufferSize writeBufferLowWaterMark writeBufferHighWaterMark "
@@ -51,10 +69,10 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
             "sockets are asyncio's",
         ),
         *not_yet_all(
-            "webSocketMaxFramePayloadLength webSocketEncoderType webSocketCompressionSupported httpEnabled "
-            "httpResponseTime httpServerScanPeriod httpUpgradeEnabled httpUpgradeEndpoint",
-            _NO_WEB_SOCKETS,
+            "httpEnabled httpResponseTime httpServerScanPeriod httpUpgradeEnabled httpUpgradeEndpoint",
+            "HTTP carries WebSockets only",
         ),
+        *not_yet_all("webSocketCompressionSupported", "WebSocket frames are not compressed"),
         *not_yet_all(
             "stompConsumerCredits stompEnableMessageId stomp-enable-message-id stompMinLargeMessageSize "
             "stomp-min-large-message-size disableStompServerHeader"

@@ -1,8 +1,11 @@
 """``<acceptors>``: where to listen, for which protocols, with which options."""
 
+import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -15,19 +18,29 @@ from delosmq.config.broker_xml.acceptor_catalog import (
     SERVED_PROTOCOLS,
 )
 from delosmq.config.broker_xml.reader import Reader
-from delosmq.config.findings import TWICE, WRONG_VALUE, nearest
+from delosmq.config.findings import MISSING, TWICE, WRONG_VALUE, nearest
+from delosmq.config.tls import TlsMistake, load_tls
 from delosmq.config.xml_document import XmlElement
-from delosmq.model.settings import AcceptorSettings
+from delosmq.model.settings import AcceptorSettings, TlsSettings
 
 _FORM: Final = "write tcp://host:port?option=value;option=value"
+# Time enough to renew a certificate by hand.
+_EXPIRES_SOON_DAYS: Final = 30
+_SECONDS_PER_DAY: Final = 86_400
 
 
 @dataclass(frozen=True)
 class _Option:
-    """Which field of AcceptorSettings an option fills, and how it is read."""
+    """Which field of the settings an option fills, and how it is read."""
 
     field: str
     parse: Callable[[str], object]
+
+
+def _parse_encoder(text: str) -> bool:
+    if text.lower() not in ("binary", "text"):
+        raise ValueError("binary or text")
+    return text.lower() == "text"
 
 
 _FIELDS: Final[dict[str, _Option]] = {
@@ -41,6 +54,22 @@ _FIELDS: Final[dict[str, _Option]] = {
     "connectionTtlMax": _Option("connection_ttl_max_ms", values.at_least(0)),
     "stompConsumerWindowSize": _Option("stomp_consumer_window_bytes", values.parse_limit_bytes),
     "stompMaxFramePayloadLength": _Option("max_frame_bytes", values.bytes_at_least(1)),
+    # Less than a control frame could not be told apart from one.
+    "webSocketMaxFramePayloadLength": _Option("web_socket_max_frame_bytes", values.bytes_at_least(126)),
+    "webSocketEncoderType": _Option("web_socket_text", _parse_encoder),
+}
+
+_TLS_FIELDS: Final[dict[str, _Option]] = {
+    "keyStorePath": _Option("key_store_path", values.parse_text),
+    "keyStoreType": _Option("key_store_type", values.parse_text),
+    "keyStorePassword": _Option("key_store_password", str),
+    "trustStorePath": _Option("trust_store_path", values.parse_text),
+    "trustStoreType": _Option("trust_store_type", values.parse_text),
+    "needClientAuth": _Option("need_client_auth", values.parse_boolean),
+    "wantClientAuth": _Option("want_client_auth", values.parse_boolean),
+    "enabledProtocols": _Option("enabled_protocols", values.comma_separated),
+    "enabledCipherSuites": _Option("enabled_cipher_suites", values.comma_separated),
+    "sslAutoReload": _Option("auto_reload", values.parse_boolean),
 }
 
 
@@ -54,8 +83,12 @@ class _AcceptorUrl:
         self.options = options
 
 
-def read_acceptors(reader: Reader, element: XmlElement) -> tuple[list[AcceptorSettings], list[str]]:
-    """The acceptors to open, and the notices about those that stay closed or speak less than they were asked to."""
+def read_acceptors(reader: Reader, element: XmlElement, directory: Path) -> tuple[list[AcceptorSettings], list[str]]:
+    """The acceptors to open, and the notices about those that stay closed or speak less than they were asked to.
+
+    Args:
+        directory: what relative paths of key and trust stores are relative to.
+    """
     opened: list[AcceptorSettings] = []
     notices: list[str] = []
     lines: dict[str, int] = {}
@@ -69,20 +102,21 @@ def read_acceptors(reader: Reader, element: XmlElement) -> tuple[list[AcceptorSe
             sentence = f"acceptor {name!r} is already in line {lines[name]}; give one of them another name"
             reader.findings.add(TWICE, child.line, sentence)
         lines[name] = child.line
-        acceptor = _read_acceptor(reader, child.line, name, url, notices=notices)
+        acceptor = _read_acceptor(reader, child.line, name, url, directory=directory, notices=notices)
         if acceptor is not None:
             opened.append(acceptor)
     return opened, notices
 
 
 def _read_acceptor(
-    reader: Reader, line: int, name: str, url: _AcceptorUrl, *, notices: list[str]
+    reader: Reader, line: int, name: str, url: _AcceptorUrl, *, directory: Path, notices: list[str]
 ) -> AcceptorSettings | None:
     if url.scheme == "vm":
         notices.append(f"DMQ4102: acceptor {name!r} stays closed: in-process connections (vm://) are not in effect yet")
         return None
     options: dict[str, str] = {}
     fields: dict[str, Any] = {}
+    tls_fields: dict[str, Any] = {}
     for key, text in url.options:
         what = f"option {key!r} of acceptor {name!r}"
         if key in options:
@@ -91,28 +125,62 @@ def _read_acceptor(
         item = reader.known_name(line, what, key, ACCEPTOR_OPTIONS)
         if item is None or not reader.in_effect(line, what, text, item):
             continue
-        option = _FIELDS.get(key)
-        if option is not None:
-            fields[option.field] = reader.parsed(line, what, text, option.parse, default=None)
+        for known, found in ((_FIELDS, fields), (_TLS_FIELDS, tls_fields)):
+            option = known.get(key)
+            if option is not None:
+                found[option.field] = reader.parsed(line, what, text, option.parse, default=None)
     protocols = _read_protocols(reader, line, name, options.get("protocols"), notices=notices)
-    starts = reader.parsed(
-        line,
-        f"option 'autoStart' of acceptor {name!r}",
-        options.get("autoStart", "true"),
-        values.parse_boolean,
-        default=True,
-    )
-    if not starts:
+    if not _read_flag(reader, line, name, options, option="autoStart", default="true"):
         notices.append(f"DMQ4102: acceptor {name!r} stays closed: autoStart is false")
         return None
-    if not protocols or None in fields.values():
+    if not protocols or None in fields.values() or None in tls_fields.values():
         return None
-    if not _is_loopback(url.host):
+    if _read_flag(reader, line, name, options, option="sslEnabled", default="false"):
+        fields["tls"] = _read_tls(reader, line, name, tls_fields, directory=directory, notices=notices)
+    elif tls_fields:
+        notices.append(f"DMQ6100: acceptor {name!r} speaks no TLS, whatever its stores: add sslEnabled=true to its URL")
+    if not _is_loopback(url.host) and fields.get("tls") is None:
         notices.append(
             f"DMQ4107: acceptor {name!r} listens on {url.host}, reachable from other machines without TLS: passwords "
             f"and messages travel in the clear; use 127.0.0.1 or a network you trust"
         )
     return AcceptorSettings(name=name, host=url.host, port=url.port, protocols=protocols, options=options, **fields)
+
+
+def _read_flag(reader: Reader, line: int, name: str, options: dict[str, str], *, option: str, default: str) -> bool:
+    what = f"option {option!r} of acceptor {name!r}"
+    return reader.parsed(line, what, options.get(option, default), values.parse_boolean, default=default == "true")
+
+
+def _read_tls(
+    reader: Reader, line: int, name: str, fields: dict[str, Any], *, directory: Path, notices: list[str]
+) -> TlsSettings | None:
+    """The settings, once a handshake with them has worked; None after noting what is wrong."""
+    if "key_store_path" not in fields:
+        reader.findings.add(
+            MISSING,
+            line,
+            f"acceptor {name!r} has sslEnabled=true and no certificate; add keyStorePath=broker.pem, a PEM file with "
+            "the certificate, its chain and its key",
+        )
+        return None
+    for path in ("key_store_path", "trust_store_path"):
+        if path in fields:
+            fields[path] = str((directory / fields[path].removeprefix("file:")).absolute())
+    settings = TlsSettings(**fields)
+    try:
+        checked = load_tls(settings)
+    except TlsMistake as mistake:
+        reader.findings.add("DMQ6107", line, f"acceptor {name!r} can't speak TLS: {mistake}")
+        return None
+    if checked.not_after:
+        left_days = (ssl.cert_time_to_seconds(checked.not_after) - time.time()) / _SECONDS_PER_DAY
+        if left_days < _EXPIRES_SOON_DAYS:
+            notices.append(
+                f"DMQ6108: the certificate of acceptor {name!r} expires on {checked.not_after}, in {left_days:.0f} "
+                "days; renew it before clients refuse it"
+            )
+    return settings
 
 
 def _read_protocols(reader: Reader, line: int, name: str, text: str | None, *, notices: list[str]) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ _IN_EFFECT: Final = [
     in_effect("persistence-enabled", "false keeps all messages in memory only", "true"),
     in_effect("journal-directory", "where the journal lies; relative to the instance directory", "data/journal"),
     in_effect("journal-file-size", "size of one journal segment, at least 64K (Artemis: 10M)", "64M", "bytes"),
+    in_effect("journal-compact-min-files", "with fewer segments nothing is compacted; 0 for never", "10"),
+    in_effect("journal-compact-percentage", "a segment is compacted when less of it than this is alive", "30", "%"),
     in_effect(
         "global-max-size", "memory of all messages together; -1 leaves it to the percentage below", "-1", "bytes"
     ),
@@ -20,9 +22,18 @@ _IN_EFFECT: Final = [
     ),
     in_effect("connection-ttl-override", "replaces the TTL of every connection; -1 leaves each its own", "-1", "ms"),
     in_effect("connection-ttl-check-interval", "how often silent connections are looked for", "2000", "ms"),
+    in_effect("transaction-timeout", "an open transaction that is not prepared is rolled back then", "300000", "ms"),
+    in_effect("transaction-timeout-scan-period", "how often such transactions are looked for", "1000", "ms"),
+    in_effect("message-expiry-scan-period", "how often expired messages are looked for; -1 for never", "30000", "ms"),
+    in_effect("address-queue-scan-period", "how often what goes by itself is looked for; -1 for never", "30000", "ms"),
+    in_effect("id-cache-size", "duplicate ids remembered for each address; 0 for none", "20000"),
+    in_effect("persist-id-cache", "duplicate ids survive a restart", "true"),
+    in_effect("wild-card-routing-enabled", "older form of `<routing-enabled>` below", "true"),
+    in_effect("wildcard-addresses", "holds the letters of wildcards"),
     in_effect("acceptors", "holds `<acceptor>`: where to listen"),
     in_effect("addresses", "holds `<address>`: addresses and queues made at start"),
     in_effect("address-settings", "holds `<address-setting>`"),
+    in_effect("diverts", "holds `<divert>`"),
     in_effect("security-settings", "holds `<security-setting>`; without any, nobody may do anything"),
 ]
 
@@ -33,7 +44,7 @@ _JOURNAL: Final = [
         "what is confirmed is always synced first",
     ),
     *not_yet_all(
-        "journal-min-files journal-pool-files journal-compact-percentage journal-compact-min-files",
+        "journal-min-files journal-pool-files",
         "segments are recycled as they become free",
     ),
     *not_yet_all(
@@ -86,7 +97,7 @@ _SECURITY: Final = [
 ]
 
 _ELSEWHERE: Final = [
-    *refused_all("diverts bridges federations broker-connections", "messages would not get there; remove it"),
+    *refused_all("bridges federations broker-connections", "messages would not get there; remove it"),
     *refused_all("ha-policy cluster-connections", "there would be no backup and no cluster; remove it"),
     refused("connection-routers", "connections would not be routed or refused; remove it"),
     refused("queues", "this deprecated form is not read; declare the queues below <addresses>"),
@@ -113,9 +124,7 @@ _ELSEWHERE: Final = [
 ]
 
 _REST: Final = [
-    *not_yet_all("transaction-timeout transaction-timeout-scan-period", "there are no transactions yet"),
-    *not_yet_all("message-expiry-scan-period message-expiry-thread-priority", "messages don't expire yet"),
-    *not_yet_all("id-cache-size persist-id-cache", "duplicates are not detected yet"),
+    not_yet("message-expiry-thread-priority", "one loop does all work"),
     *not_yet_all(
         "mqtt-session-scan-interval mqtt-session-state-persistence-timeout mqtt-subscription-persistence-enabled",
         "there is no MQTT yet",
@@ -146,10 +155,7 @@ _REST: Final = [
     *not_yet_all("graceful-shutdown-enabled graceful-shutdown-timeout", "a stop drains for a bounded time"),
     not_yet("configuration-file-refresh-period", "changes take effect at the next start"),
     *not_yet_all("temporary-queue-namespace uuid-namespace internal-naming-prefix system-property-prefix"),
-    *not_yet_all("address-queue-scan-period", "queues that were made automatically stay"),
-    *not_yet_all("wild-card-routing-enabled", "a queue gets what is sent to its own address"),
     *not_yet_all("resolve-protocols async-connection-execution-enabled log-delegate-factory-class-name"),
-    in_effect("wildcard-addresses", "holds the letters of wildcards; only those of the default are accepted"),
 ]
 
 CORE: Final[Table] = table(_IN_EFFECT, _JOURNAL, _MEMORY_AND_DISK, _SECURITY, _ELSEWHERE, _REST)
@@ -157,10 +163,11 @@ CORE: Final[Table] = table(_IN_EFFECT, _JOURNAL, _MEMORY_AND_DISK, _SECURITY, _E
 
 WILDCARD_ADDRESSES: Final[Table] = table(
     [
-        *not_yet_all("enabled routing-enabled", "a queue gets what is sent to its own address"),
-        refused("delimiter", "other letters would change what security-settings match", "."),
-        refused("any-words", "other letters would change what security-settings match", "#"),
-        refused("single-word", "other letters would change what security-settings match", "*"),
+        in_effect("routing-enabled", "a queue of the address `news.#` gets what is sent to `news.uk`", "true"),
+        in_effect("enabled", "older form of `<routing-enabled>`", "true"),
+        in_effect("delimiter", "what words are cut by", "."),
+        in_effect("any-words", "the word that stands for any number of words", "#"),
+        in_effect("single-word", "the word that stands for one word", "*"),
     ]
 )
 """Below ``<wildcard-addresses>``."""

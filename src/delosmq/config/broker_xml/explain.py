@@ -4,18 +4,25 @@ from typing import Final
 
 from delosmq.config.broker_xml.acceptor_catalog import ACCEPTOR, ACCEPTOR_OPTIONS, ACCEPTORS
 from delosmq.config.broker_xml.address_catalog import (
+    ADD,
     ADDRESS,
-    ADDRESS_SETTING,
-    ADDRESS_SETTINGS,
     ADDRESSES,
+    DIVERT,
+    DIVERTS,
+    DROP,
+    FILTER,
     PERMISSION,
+    PROPERTY,
     QUEUE,
     QUEUES,
+    RENAME,
     SECURITY_SETTING,
     SECURITY_SETTINGS,
+    TRANSFORMER,
 )
 from delosmq.config.broker_xml.catalog import Item, Policy, Table
 from delosmq.config.broker_xml.core_catalog import CORE, WILDCARD_ADDRESSES
+from delosmq.config.broker_xml.setting_catalog import ADDRESS_SETTING, ADDRESS_SETTINGS
 
 _SECTIONS: Final[list[tuple[str, Table]]] = [
     ("`<core>`", CORE),
@@ -26,6 +33,14 @@ _SECTIONS: Final[list[tuple[str, Table]]] = [
     ("`<address>`", ADDRESS),
     ("`<anycast>` and `<multicast>`", QUEUES),
     ("`<queue>`", QUEUE),
+    ("`<filter>`", FILTER),
+    ("`<diverts>`", DIVERTS),
+    ("`<divert>`", DIVERT),
+    ("`<transformer>`", TRANSFORMER),
+    ("`<add>`", ADD),
+    ("`<drop>`", DROP),
+    ("`<rename>`", RENAME),
+    ("`<property>`", PROPERTY),
     ("`<address-settings>`", ADDRESS_SETTINGS),
     ("`<address-setting>`", ADDRESS_SETTING),
     ("`<security-settings>`", SECURITY_SETTINGS),

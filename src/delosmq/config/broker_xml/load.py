@@ -1,32 +1,44 @@
 """Loads a broker.xml."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from delosmq.config import values
 from delosmq.config.broker_xml.acceptors import read_acceptors
-from delosmq.config.broker_xml.addresses import read_address_settings, read_addresses, read_security_settings
-from delosmq.config.broker_xml.core_catalog import CORE, WILDCARD_ADDRESSES
+from delosmq.config.broker_xml.address_settings import read_address_settings
+from delosmq.config.broker_xml.addresses import read_addresses
+from delosmq.config.broker_xml.core_catalog import CORE
+from delosmq.config.broker_xml.diverts import read_diverts
+from delosmq.config.broker_xml.filters import CheckSelector, parse_as_selector
 from delosmq.config.broker_xml.reader import CORE_NAMESPACE, Reader
+from delosmq.config.broker_xml.security_settings import read_security_settings
+from delosmq.config.broker_xml.warnings import warnings_about
+from delosmq.config.broker_xml.wildcards import read_wildcards
 from delosmq.config.findings import MISSING, NAMES_WITHOUT_EFFECT, UNKNOWN_NAME
 from delosmq.config.memory import available_memory_bytes
 from delosmq.config.xml_document import XmlElement, read_xml
 from delosmq.model.settings import (
     UNLIMITED,
     AcceptorSettings,
-    AddressFullPolicy,
+    AddressMatch,
     BrokerSettings,
     JournalSettings,
-    QueueSettings,
+    WildcardSyntax,
 )
 from delosmq.model.wildcard import AddressSettingsTable
+
+T = TypeVar("T")
 
 _ROOT_NAMESPACE: Final = "urn:activemq"
 _DEFAULT_MEMORY_PERCENT: Final = 50
 _DEFAULT_DIRECTORY: Final = "data/journal"
+
+_PERIOD: Final = values.at_least(1)
+_PERIOD_OR_NONE: Final = values.unlimited_or_at_least(1)
+_PERIOD_OR_NEVER: Final = values.unlimited_or_at_least(1, "never")
 
 # Below this, the records of one ordinary batch would not fit into a segment.
 _LEAST_SEGMENT_BYTES: Final = 64 * 1024
@@ -51,6 +63,7 @@ def load_broker_xml(
     instance: Path | None = None,
     properties: Mapping[str, str] | None = None,
     memory_bytes: int | None = None,
+    check_selector: CheckSelector = parse_as_selector,
 ) -> LoadedConfiguration:
     """Reads, checks and translates the broker.xml at ``path``.
 
@@ -59,6 +72,7 @@ def load_broker_xml(
             its own directory when that isn't called ``etc``.
         properties: what ``${name}`` stands for; by default the environment.
         memory_bytes: of this machine or control group; by default it is looked up.
+        check_selector: raises what is wrong with the selector of a filter.
 
     Raises:
         ConfigurationError: with file, line and remedy of up to 20 mistakes.
@@ -72,10 +86,11 @@ def load_broker_xml(
     if core is None:
         findings.raise_if_any()
         raise AssertionError("a missing <core> is a finding")
-    loader = _Loader(reader, instance, available_memory_bytes() if memory_bytes is None else memory_bytes)
-    settings = loader.read(core)
+    if memory_bytes is None:
+        memory_bytes = available_memory_bytes()
+    settings = _Loader(reader, instance, memory_bytes, check_selector, etc=path.parent).read(core)
     findings.raise_if_any()
-    return LoadedConfiguration(settings, [*_not_yet_notices(path, reader), *loader.notices, *_warnings(settings)])
+    return LoadedConfiguration(settings, [*_not_yet_notices(path, reader), *reader.notices, *warnings_about(settings)])
 
 
 def _core_of(reader: Reader, root: XmlElement) -> XmlElement | None:
@@ -99,47 +114,74 @@ def _core_of(reader: Reader, root: XmlElement) -> XmlElement | None:
 class _Loader:
     """Turns the children of ``<core>`` into settings."""
 
-    def __init__(self, reader: Reader, instance: Path, memory_bytes: int) -> None:
+    def __init__(
+        self, reader: Reader, instance: Path, memory_bytes: int, check_selector: CheckSelector, *, etc: Path
+    ) -> None:
         self._reader = reader
+        self._etc = etc
         self._instance = instance
         self._memory_bytes = memory_bytes
+        self._check_selector = check_selector
         self._found: dict[str, XmlElement] = {}
-        self.notices: list[str] = []
 
     def read(self, core: XmlElement) -> BrokerSettings:
         """The settings; only to be used when no finding was noted."""
         self._found = self._reader.once(self._reader.children(core, CORE))
         reader, found, standard = self._reader, self._found, BrokerSettings()
-        if wildcards := found.get("wildcard-addresses"):
-            reader.children(wildcards, WILDCARD_ADDRESSES)
+        syntax = read_wildcards(reader, found.get("wildcard-addresses"), found.get("wild-card-routing-enabled"))
         acceptors: list[AcceptorSettings] = []
         if element := found.get("acceptors"):
-            acceptors, notices = read_acceptors(reader, element)
-            self.notices += notices
-        addresses, queues = read_addresses(reader, found["addresses"]) if "addresses" in found else ([], [])
-        address_settings = (
-            read_address_settings(reader, found["address-settings"]) if "address-settings" in found else []
+            acceptors, notices = read_acceptors(reader, element, self._etc)
+            reader.notices += notices
+        address_settings = self._address_settings(syntax)
+        defaults = AddressSettingsTable(address_settings, syntax)
+        addresses, queues = (
+            read_addresses(reader, found["addresses"], defaults, self._check_selector)
+            if "addresses" in found
+            else ([], [])
         )
+        diverts = read_diverts(reader, found["diverts"], syntax, self._check_selector) if "diverts" in found else []
         security_settings = (
-            read_security_settings(reader, found["security-settings"]) if "security-settings" in found else []
+            read_security_settings(reader, found["security-settings"], syntax) if "security-settings" in found else []
         )
-        name = found.get("name")
         return BrokerSettings(
-            name=standard.name if name is None else reader.value(name, values.parse_text, ""),
+            name=self._value("name", values.parse_text, standard.name),
             journal=self._journal(),
             global_max_size_bytes=self._global_max_size_bytes(),
-            connection_ttl_override_ms=self._number(
-                "connection-ttl-override", standard.connection_ttl_override_ms, least=1, unlimited=True
+            connection_ttl_override_ms=self._value(
+                "connection-ttl-override", _PERIOD_OR_NONE, standard.connection_ttl_override_ms
             ),
-            connection_ttl_check_interval_ms=self._number(
-                "connection-ttl-check-interval", standard.connection_ttl_check_interval_ms, least=1
+            connection_ttl_check_interval_ms=self._value(
+                "connection-ttl-check-interval", _PERIOD, standard.connection_ttl_check_interval_ms
             ),
+            message_expiry_scan_period_ms=self._value(
+                "message-expiry-scan-period", _PERIOD_OR_NEVER, standard.message_expiry_scan_period_ms
+            ),
+            address_queue_scan_period_ms=self._value(
+                "address-queue-scan-period", _PERIOD_OR_NEVER, standard.address_queue_scan_period_ms
+            ),
+            transaction_timeout_ms=self._value("transaction-timeout", _PERIOD, standard.transaction_timeout_ms),
+            transaction_timeout_scan_period_ms=self._value(
+                "transaction-timeout-scan-period", _PERIOD, standard.transaction_timeout_scan_period_ms
+            ),
+            persist_id_cache=self._value("persist-id-cache", values.parse_boolean, standard.persist_id_cache),
+            wildcards=syntax,
+            diverts=tuple(diverts),
             acceptors=tuple(acceptors),
             addresses=tuple(addresses),
             queues=tuple(queues),
-            address_settings=tuple(address_settings),
+            address_settings=address_settings,
             security_settings=tuple(security_settings),
         )
+
+    def _address_settings(self, syntax: WildcardSyntax) -> tuple[AddressMatch, ...]:
+        reader, found = self._reader, self._found
+        read = read_address_settings(reader, found["address-settings"], syntax) if "address-settings" in found else []
+        if "id-cache-size" in found:
+            # The least specific match there is, and the first of its kind: every other one overrides it.
+            size = reader.value(found["id-cache-size"], values.at_least(0), 0)
+            read.insert(0, AddressMatch(syntax.any_words, {"id_cache_size": size}))
+        return tuple(read)
 
     def _journal(self) -> JournalSettings:
         reader, found, standard = self._reader, self._found, JournalSettings()
@@ -150,7 +192,14 @@ class _Loader:
             directory = reader.value(element, values.parse_text, directory)
         if element := found.get("journal-file-size"):
             size = reader.value(element, values.bytes_at_least(_LEAST_SEGMENT_BYTES), size)
-        return JournalSettings(str((self._instance / directory).absolute()) if persistent else "", size)
+        return JournalSettings(
+            str((self._instance / directory).absolute()) if persistent else "",
+            size,
+            compact_min_files=self._value("journal-compact-min-files", values.at_least(0), standard.compact_min_files),
+            compact_percentage=self._value(
+                "journal-compact-percentage", values.percentage_of_at_least(0), standard.compact_percentage
+            ),
+        )
 
     def _global_max_size_bytes(self) -> int:
         reader, found = self._reader, self._found
@@ -158,55 +207,15 @@ class _Loader:
         if element := found.get("global-max-size"):
             size = reader.value(element, values.parse_limit_bytes, UNLIMITED)
         if element := found.get("global-max-size-percent-of-jvm-max-memory"):
-            percent = reader.value(element, values.parse_percentage, percent)
+            percent = reader.value(element, values.percentage_of_at_least(1), percent)
         return self._memory_bytes * percent // 100 if size == UNLIMITED else size
 
-    def _number(self, name: str, default: int, *, least: int, unlimited: bool = False) -> int:
+    def _value(self, name: str, parse: Callable[[str], T], default: T) -> T:
         element = self._found.get(name)
-        if element is None:
-            return default
-        parse = values.unlimited_or_at_least(least) if unlimited else values.at_least(least)
-        return self._reader.value(element, parse, default)
+        return default if element is None else self._reader.value(element, parse, default)
 
 
 def _not_yet_notices(path: Path, reader: Reader) -> list[str]:
     if not reader.not_yet:
         return []
     return [f"{NAMES_WITHOUT_EFFECT}: {path}: known but not in effect yet, hence ignored: {', '.join(reader.not_yet)}"]
-
-
-def _warnings(settings: BrokerSettings) -> list[str]:
-    notices: list[str] = []
-    if not settings.acceptors:
-        notices.append("DMQ4108: no acceptor is open, so no client can connect; add one with protocols=STOMP")
-    if not settings.security_settings:
-        notices.append('DMQ4105: there are no security-settings, so nobody may do anything; add one with match="#"')
-    table = AddressSettingsTable(settings.address_settings)
-    if _pages_somewhere(settings):
-        notices.append(
-            "DMQ4104: address-full-policy PAGE acts as BLOCK, as paging is not in effect yet: "
-            "producers wait when memory is full"
-        )
-    rings = [queue.name for queue in settings.queues if _is_ring(queue, table) and _pages(queue.address, table)]
-    if rings:
-        notices.append(
-            f"DMQ4106: ring queues on addresses with address-full-policy PAGE: {', '.join(rings)}; a ring doesn't "
-            f"bound what is paged, so write BLOCK, FAIL or DROP for them"
-        )
-    return notices
-
-
-def _pages_somewhere(settings: BrokerSettings) -> bool:
-    # Addresses that no match says anything about page by default.
-    catch_all = [match for match in settings.address_settings if match.match == "#"]
-    policies = [match.fields.get("address_full_policy") for match in settings.address_settings]
-    return AddressFullPolicy.PAGE in policies or not any("address_full_policy" in match.fields for match in catch_all)
-
-
-def _is_ring(queue: QueueSettings, table: AddressSettingsTable) -> bool:
-    size = table.resolve(queue.address).default_ring_size if queue.ring_size is None else queue.ring_size
-    return size != UNLIMITED
-
-
-def _pages(address: str, table: AddressSettingsTable) -> bool:
-    return table.resolve(address).address_full_policy is AddressFullPolicy.PAGE

@@ -21,11 +21,24 @@ class Reader:
     Attributes:
         findings: mistakes; the start is refused if there are any.
         not_yet: name -> lines of what is known and does nothing yet, in the order of the file.
+        notices: what is allowed and yet worth a sentence, with its code.
     """
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.not_yet: dict[str, list[int]] = {}
+        self.notices: list[str] = []
+
+    def notice(self, code: str, line: int, sentence: str) -> None:
+        """Notes what the operator should know although the start goes on."""
+        self.notices.append(f"{code}: {self.findings.place(line)}: {sentence}")
+
+    def note_twice(self, kind: str, name: str, line: int, lines: dict[str, int]) -> None:
+        """Notes it as a mistake when ``name`` is among ``lines``, the ones seen so far; adds it when it isn't."""
+        if name and name in lines:
+            sentence = f"{kind} {name!r} is already in line {lines[name]}; keep one of the two or join them"
+            self.findings.add(TWICE, line, sentence)
+        lines.setdefault(name, line)
 
     def children(self, element: XmlElement, known: Table) -> list[XmlElement]:
         """The children of ``element`` that are in effect; every other one is listed or is a mistake.
@@ -99,7 +112,7 @@ class Reader:
         """Whether ``item`` is in effect; when it isn't, lists or refuses it."""
         if item.policy is Policy.NOT_YET:
             self.not_yet.setdefault(item.name.lstrip("@"), []).append(line)
-        elif item.policy is Policy.REFUSED and value.lower() not in item.allowed:
+        elif item.policy is Policy.REFUSED and value.lower() not in [allowed.lower() for allowed in item.allowed]:
             sentence = f"{what} is not in effect yet: {item.about}"
             remedy = "" if ";" in item.about else f"; write {item.allowed[0]}" if any(item.allowed) else "; remove it"
             self.findings.add(NOT_SUPPORTED, line, sentence + remedy)

@@ -1,13 +1,17 @@
-"""Queues: list, look at, create, change, browse."""
+"""Queues: list, look at, create, change, pause, purge, delete, browse."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from delosmq.engine.broker import Broker
+from delosmq.engine.purge import Purge
 from delosmq.engine.queue import Queue
 from delosmq.manage.control.browse import Browse
+from delosmq.manage.control.paging import Page
+from delosmq.manage.control.queue_info import QueueInfo, queue_info
 from delosmq.model.errors import MisuseError, NotFoundError
-from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
+from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import UNLIMITED, QueueSettings
 from delosmq.security.access import BROWSE, CONSUME, EDIT, VIEW, AccessControl, Login
 
@@ -18,64 +22,28 @@ class ExistsError(MisuseError):
     """What is to be created is there already."""
 
 
-@dataclass(frozen=True)
-class QueueInfo:
-    """A queue as it stands.
-
-    Attributes:
-        ring_size, max_consumers: in force, -1 for none.
-        message_count: pending, scheduled and in delivery.
-        messages_added: and the other totals, since the broker started.
-        newest_sequence: of the last message added; oldest_sequence: the lowest that is there, 0 in an empty queue.
-    """
-
-    name: str
-    address: str
-    routing_type: str
-    durable: bool
-    temporary: bool
-    auto_created: bool
-    ring_size: int
-    max_consumers: int
-    message_count: int
-    delivering_count: int
-    scheduled_count: int
-    consumer_count: int
-    messages_added: int
-    messages_acknowledged: int
-    messages_replaced: int
-    messages_killed: int
-    messages_expired: int
-    newest_sequence: int
-    oldest_sequence: int
-    paused: bool
-
-
-@dataclass(frozen=True)
-class QueueChange:
-    """What `QueueControl.update` sets; what is not named stays as it is.
-
-    Attributes:
-        ring_size, max_consumers: None goes back to the default of the address.
-        named: which of them are set.
-    """
-
-    named: frozenset[str]
-    ring_size: int | None = None
-    max_consumers: int | None = None
+class InUseError(MisuseError):
+    """What is to be deleted is in use, and that was not to be overlooked."""
 
 
 class QueueControl:
-    """The queues of one broker."""
+    """The queues of one broker. Those it made for itself are not among them."""
 
     def __init__(self, broker: Broker, access: AccessControl) -> None:
         self._broker = broker
         self._access = access
 
-    def names(self, login: Login) -> list[str]:
-        """Names of the queues this login may view, in order."""
+    def names(self, login: Login, page: Page | None = None) -> list[str]:
+        """Names of the queues this login may view, in order, one more than a page holds if there are more."""
         queues = self._broker.queues
-        return [n for n in sorted(queues) if self._access.check(login.roles, queues[n].address.name, VIEW)]
+        found: list[str] = []
+        for name in sorted(queues) if page is None else page.candidates(sorted(queues)):
+            queue = queues[name]
+            if not queue.internal and self._access.check(login.roles, queue.address.name, VIEW):
+                found.append(name)
+                if page is not None and len(found) > page.limit:
+                    break
+        return found
 
     def get(self, login: Login, name: str) -> QueueInfo:
         """One queue.
@@ -83,11 +51,16 @@ class QueueControl:
         Raises:
             NotFoundError: there is none of that name.
         """
-        return queue_info(self._broker, self._find(login, name, VIEW))
+        return queue_info(self._broker, self.find(login, name, VIEW))
 
     def peek(self, login: Login, name: str) -> QueueInfo | None:
         """As `get`, or None when the queue went away since it was listed."""
         return self.get(login, name) if name in self._broker.queues else None
+
+    def is_measured(self, name: str) -> bool:
+        """Whether metrics show a queue (``enable-metrics`` of its address)."""
+        queue = self._broker.queues.get(name)
+        return queue is not None and queue.address.settings.enable_metrics
 
     def create(self, login: Login, settings: QueueSettings) -> QueueInfo:
         """Creates a queue and, if need be, its address.
@@ -100,25 +73,72 @@ class QueueControl:
         if settings.name in self._broker.queues:
             raise ExistsError("DMQ6204", f"queue '{settings.name}' exists already; update it or choose another name")
         _check_max_consumers(settings.name, settings.max_consumers)
-        return queue_info(self._broker, self._broker.create_queue(settings))
+        return queue_info(self._broker, self._broker.create_queue(replace(settings, user=login.user)))
 
-    def update(self, login: Login, name: str, change: QueueChange) -> QueueInfo:
+    def update(self, login: Login, name: str, changes: Mapping[str, object]) -> QueueInfo:
         """Changes a queue while it runs; a smaller ring removes nothing by itself.
+
+        Args:
+            changes: fields of `QueueSettings`; None goes back to the default of the address.
 
         Raises:
             NotFoundError: there is none of that name.
             MisuseError: a setting makes no sense.
         """
-        queue = self._find(login, name, EDIT)
-        old = queue.settings
-        max_consumers = change.max_consumers if "max_consumers" in change.named else old.max_consumers
-        _check_max_consumers(name, max_consumers)
-        self._broker.update_queue(
-            name,
-            ring_size=change.ring_size if "ring_size" in change.named else old.ring_size,
-            max_consumers=max_consumers,
-        )
+        queue = self.find(login, name, EDIT)
+        max_consumers = changes.get("max_consumers")
+        _check_max_consumers(name, max_consumers if isinstance(max_consumers, int) else None)
+        self._broker.update_queue(name, **changes)
         return queue_info(self._broker, queue)
+
+    def delete(self, login: Login, name: str, *, force: bool) -> int:
+        """Deletes a queue and what it holds; gives how many messages that were.
+
+        Raises:
+            NotFoundError: there is none of that name.
+            InUseError: it has consumers or lease groups, and is not forced.
+        """
+        queue = self.find(login, name, EDIT)
+        if queue.consumers and not force:
+            raise InUseError(
+                "DMQ6140",
+                f"queue '{name}' has {len(queue.consumers)} consumers; close them first, or force it: they are told"
+                " that it is gone, and its lease groups are lost",
+            )
+        count = queue.message_count
+        self._broker.delete_queue(name)
+        return count
+
+    def pause(self, login: Login, name: str, *, paused: bool) -> QueueInfo:
+        """Stops or resumes handing out, over restarts too.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        return self._switch(login, name, "paused", paused)
+
+    def enable(self, login: Login, name: str, *, enabled: bool) -> QueueInfo:
+        """Lets messages enter, or keeps them out, over restarts too.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        return self._switch(login, name, "enabled", enabled)
+
+    def _switch(self, login: Login, name: str, field: str, value: bool) -> QueueInfo:
+        queue = self.find(login, name, EDIT)
+        if getattr(queue.settings, field) is not value:
+            self._broker.update_queue(name, **{field: value})
+        return queue_info(self._broker, queue)
+
+    def purge(self, login: Login, name: str) -> Purge:
+        """Begins to empty a queue of what nobody has in delivery; the rest of it happens in ticks.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        self.find(login, name, EDIT)
+        return self._broker.purge_queue(name)
 
     def browse(self, login: Login, name: str, *, after: int, until: int, max_rows: int) -> Browse:
         """A look at messages with ``after`` < sequence <= ``until``, at most ``max_rows``, by sequence. Takes nothing.
@@ -128,10 +148,10 @@ class QueueControl:
         Raises:
             NotFoundError: there is none of that name.
         """
-        queue = self._find(login, name, CONSUME, BROWSE)
+        queue = self.find(login, name, CONSUME, BROWSE)
         return Browse(self._broker, queue, after=after, until=until, max_rows=max_rows)
 
-    def _find(self, login: Login, name: str, *permissions: str) -> Queue:
+    def find(self, login: Login, name: str, *permissions: str) -> Queue:
         """The queue, for those who have one of the permissions on its address.
 
         Raises:
@@ -140,6 +160,8 @@ class QueueControl:
             NotFoundError: there is none of that name.
         """
         queue = self._broker.queues.get(name)
+        if queue is not None and queue.internal:
+            queue = None
         address = queue.address.name if queue is not None else name
         if not any(self._access.check(login.roles, address, permission) for permission in permissions):
             # First as for a queue that doesn't exist, so that the refusals are alike.
@@ -156,56 +178,3 @@ def _check_max_consumers(queue: str, max_consumers: int | None) -> None:
             "DMQ6202",
             f"max-consumers {max_consumers} of queue '{queue}' makes no sense; use -1 for any number, 0 or more",
         )
-
-
-def queue_info(broker: Broker, queue: Queue) -> QueueInfo:
-    """A queue as it stands."""
-    return QueueInfo(
-        name=queue.name,
-        address=queue.address.name,
-        routing_type=ROUTING_NAMES[queue.settings.routing_type],
-        durable=queue.settings.durable,
-        temporary=queue.temporary,
-        auto_created=queue.settings.auto_created,
-        ring_size=queue.ring_size,
-        max_consumers=queue.max_consumers,
-        message_count=queue.message_count,
-        delivering_count=queue.delivering_count,
-        scheduled_count=queue.scheduled_count,
-        consumer_count=len(queue.consumers),
-        messages_added=queue.messages_added,
-        messages_acknowledged=queue.messages_acknowledged,
-        messages_replaced=queue.messages_replaced,
-        messages_killed=queue.messages_killed,
-        messages_expired=queue.messages_expired,
-        newest_sequence=queue.newest_sequence,
-        oldest_sequence=_oldest_sequence(broker, queue),
-        paused=False,
-    )
-
-
-def _oldest_sequence(broker: Broker, queue: Queue) -> int:
-    oldest = 0
-    slot = queue.pending.head()
-    while slot is not None:  # from priority to priority, ten at most
-        oldest = slot.sequence
-        slot = queue.pending.head_upto(oldest - 1)
-    for sequence in _lowest_held(broker, queue):
-        if oldest == 0 or sequence < oldest:
-            oldest = sequence
-    return oldest
-
-
-def _lowest_held(broker: Broker, queue: Queue) -> list[int]:
-    """Sequences in delivery, the lowest among them: all of a consumer's, of a lease only its own lowest."""
-    held: list[int] = []
-    leasing: set[int] = set()
-    for group in broker.leases.on_queue(queue):
-        leasing.add(id(group.consumer))
-        if group.building:
-            held.append(group.draft.lowest_sequence)
-        held.extend(lease.lowest_sequence for lease in group.leases.values())
-    for consumer in queue.consumers:
-        if id(consumer) not in leasing:
-            held.extend(slot.sequence for slot in consumer.held_newest_first())
-    return held

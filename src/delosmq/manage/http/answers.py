@@ -4,22 +4,73 @@ from dataclasses import dataclass
 
 from delosmq.manage.control.addresses import AddressInfo
 from delosmq.manage.control.host import Reason
-from delosmq.manage.control.queues import QueueInfo
+from delosmq.manage.control.queue_info import QueueInfo
+from delosmq.manage.control.transactions import TransactionInfo
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent
 
 
 @dataclass(frozen=True)
 class QueueList:
-    """The queues a login may view, by name."""
+    """A page of the queues a login may view, by name. ``next``: ask for what is after it, "" when that was all."""
 
     queues: list[QueueInfo]
+    next: str = ""
 
 
 @dataclass(frozen=True)
 class AddressList:
-    """The addresses a login may view, by name."""
+    """A page of the addresses a login may view, by name. ``next``: as in `QueueList`."""
 
     addresses: list[AddressInfo]
+    next: str = ""
+
+
+@dataclass(frozen=True)
+class TransactionList:
+    """A page of transactions, by id. ``next``: ask for what is after it, 0 when that was all."""
+
+    transactions: list[TransactionInfo]
+    next: int = 0
+
+
+@dataclass(frozen=True)
+class Purged:
+    """How many messages a purge has removed; while not ``done`` it goes on by itself."""
+
+    removed: int
+    done: bool
+
+
+@dataclass(frozen=True)
+class DeletedQueue:
+    """A queue that is gone, and how many messages went with it."""
+
+    deleted: str
+    messages: int
+
+
+@dataclass(frozen=True)
+class DeletedAddress:
+    """An address that is gone, and how many queues went with it."""
+
+    deleted: str
+    queues: int
+
+
+@dataclass(frozen=True)
+class Cleared:
+    """How many duplicate ids an address has forgotten."""
+
+    cleared: int
+
+
+@dataclass(frozen=True)
+class BranchEnd:
+    """What an operator did to a branch. ``done``: false while a large commit still goes on by itself."""
+
+    xid: str
+    outcome: str
+    done: bool
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from delosmq.engine.broker import Broker
@@ -14,17 +15,34 @@ from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl, BrokerInfo
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.leases import LeaseControl
-from delosmq.manage.control.queues import QueueControl, QueueInfo
+from delosmq.manage.control.queue_info import QueueInfo
+from delosmq.manage.control.queues import QueueControl
+from delosmq.manage.control.transactions import TransactionControl
 from delosmq.manage.http import openapi, requests
-from delosmq.manage.http.answers import Acked, AddressList, GroupList, Health, LeaseList, QueueList, Released
+from delosmq.manage.http.answers import (
+    Acked,
+    AddressList,
+    BranchEnd,
+    Cleared,
+    DeletedAddress,
+    DeletedQueue,
+    GroupList,
+    Health,
+    LeaseList,
+    Purged,
+    QueueList,
+    Released,
+    TransactionList,
+)
 from delosmq.manage.http.arrow import ARROW_TYPE
+from delosmq.manage.http.broker_calls import BrokerCalls, TransactionCalls
 from delosmq.manage.http.gating import Drain
 from delosmq.manage.http.health import HealthCalls
 from delosmq.manage.http.lease_calls import LeaseCalls
 from delosmq.manage.http.logins import BasicLogins
 from delosmq.manage.http.operations import Call, Endpoints, Operation
 from delosmq.manage.http.problems import ProblemError
-from delosmq.manage.http.queue_calls import BrokerCalls, QueueCalls
+from delosmq.manage.http.queue_calls import QueueCalls
 from delosmq.model.conversion import Conversions
 from delosmq.security.access import AccessControl
 from delosmq.server.passwords import PasswordChecks
@@ -36,6 +54,7 @@ _VIEW: Final = "view on the address"
 _EDIT: Final = "edit on the address"
 _CONSUME: Final = "consume on the address of the queue"
 _LOGIN: Final = "a login"
+_MANAGE: Final = "manage on the address activemq.management"
 _NOTHING: Final = "nothing"
 
 
@@ -62,6 +81,7 @@ class HttpApi:
         self.drain = Drain()
         queues = QueueControl(broker, access)
         leases = LeaseControl(broker, access)
+        addresses = AddressControl(broker, access)
         control = BrokerControl(broker, host, clock=broker.clock, version=version)
         queue_calls = QueueCalls(broker, queues, host, gate=gate, conversions=conversions, logger=logger)
         lease_calls = LeaseCalls(
@@ -70,8 +90,9 @@ class HttpApi:
         self.operations: list[Operation] = [
             *_queue_operations(queue_calls),
             *_lease_operations(lease_calls),
-            *_broker_operations(BrokerCalls(broker, control, AddressControl(broker, access), host)),
-            *_health_operations(HealthCalls(control, queues, leases)),
+            *_broker_operations(BrokerCalls(broker, control, addresses, host)),
+            *_transaction_operations(TransactionCalls(broker, TransactionControl(broker, access), host)),
+            *_health_operations(HealthCalls(control, queues, addresses, leases)),
             Operation("GET", "/openapi.json", "openapi", "This document", _LOGIN, self._openapi, None),
         ]
         self._document = openapi.document(self.operations, version)
@@ -98,17 +119,31 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     path = request.scope["path"][:200]
     if status == 405:
-        return ProblemError(405, "DMQ6422", "INVALID", f"{request.method} is not a method of {path}").response()
+        problem = ProblemError(405, "DMQ6422", "INVALID", "")
+        problem.allowed = _allowed(request)
+        problem.detail = f"{request.method} is not a method of {path}; use {problem.allowed}"
+        return problem.response()
     return ProblemError(
         status, "DMQ6421", "NOT_FOUND", f"there is no {path}; /openapi.json lists what there is"
     ).response()
+
+
+def _allowed(request: Request) -> str:
+    """The methods of a path that exists, whichever routes have them."""
+    methods: set[str] = set()
+    for route in request.app.routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            methods |= route.methods or set()
+    return ", ".join(sorted(methods))
 
 
 def _queue_operations(calls: QueueCalls) -> list[Operation]:
     base = f"{BASE}/queues"
     one = base + "/{name}"
     return [
-        Operation("GET", base, "listQueues", "All queues", _VIEW, calls.list, QueueList),
+        Operation(
+            "GET", base, "listQueues", "A page of the queues", _VIEW, calls.list, QueueList, query=requests.ListPage
+        ),
         Operation("GET", one, "getQueue", "One queue", _VIEW, calls.get, QueueInfo),
         Operation(
             "POST",
@@ -122,6 +157,26 @@ def _queue_operations(calls: QueueCalls) -> list[Operation]:
             status=201,
         ),
         Operation("PATCH", one, "updateQueue", "Change a queue", _EDIT, calls.update, QueueInfo, requests.UpdateQueue),
+        Operation(
+            "DELETE",
+            one,
+            "deleteQueue",
+            "Delete a queue and what it holds",
+            _EDIT,
+            calls.delete,
+            DeletedQueue,
+            query=requests.Forced,
+        ),
+        *(
+            Operation("POST", f"{one}/{verb}", f"{verb}Queue", summary, _EDIT, handler, answer, requests.Nothing)
+            for verb, summary, handler, answer in (
+                ("pause", "Hand out nothing until it is resumed", calls.pause, QueueInfo),
+                ("resume", "Hand out again", calls.resume, QueueInfo),
+                ("disable", "Let no message enter until it is enabled", calls.disable, QueueInfo),
+                ("enable", "Let messages enter again", calls.enable, QueueInfo),
+                ("purge", "Remove all messages that nobody has in delivery", calls.purge, Purged),
+            )
+        ),
         Operation(
             "GET",
             f"{one}/rows",
@@ -201,10 +256,86 @@ def _lease_operations(calls: LeaseCalls) -> list[Operation]:
 
 def _broker_operations(calls: BrokerCalls) -> list[Operation]:
     base = f"{BASE}/addresses"
+    one = base + "/{name}"
     return [
         Operation("GET", f"{BASE}/broker", "getBroker", "The broker as it stands", _LOGIN, calls.get, BrokerInfo),
-        Operation("GET", base, "listAddresses", "All addresses", _VIEW, calls.list_addresses, AddressList),
-        Operation("GET", base + "/{name}", "getAddress", "One address", _VIEW, calls.get_address, AddressInfo),
+        Operation(
+            "GET",
+            base,
+            "listAddresses",
+            "A page of the addresses",
+            _VIEW,
+            calls.list_addresses,
+            AddressList,
+            query=requests.ListPage,
+        ),
+        Operation("GET", one, "getAddress", "One address", _VIEW, calls.get_address, AddressInfo),
+        Operation(
+            "POST",
+            base,
+            "createAddress",
+            "Create an address, or give it more routing types",
+            _EDIT,
+            calls.create_address,
+            AddressInfo,
+            requests.CreateAddress,
+            status=201,
+        ),
+        Operation(
+            "DELETE",
+            one,
+            "deleteAddress",
+            "Delete an address, with force its queues too",
+            _EDIT,
+            calls.delete_address,
+            DeletedAddress,
+            query=requests.Forced,
+        ),
+        Operation(
+            "DELETE",
+            f"{one}/duplicate-ids",
+            "clearDuplicateIds",
+            "Forget which duplicate ids were sent to an address",
+            _EDIT,
+            calls.clear_duplicate_ids,
+            Cleared,
+        ),
+    ]
+
+
+def _transaction_operations(calls: TransactionCalls) -> list[Operation]:
+    base = f"{BASE}/transactions"
+    return [
+        Operation(
+            "GET",
+            base,
+            "listTransactions",
+            "A page of the open and prepared transactions",
+            _MANAGE,
+            calls.list,
+            TransactionList,
+            query=requests.TransactionPage,
+        ),
+        Operation(
+            "POST",
+            base + "/{xid}/commit",
+            "commitBranch",
+            "Commit a prepared branch in place of its coordinator",
+            _MANAGE,
+            calls.commit,
+            BranchEnd,
+            requests.Nothing,
+        ),
+        Operation(
+            "POST",
+            base + "/{xid}/rollback",
+            "rollBackBranch",
+            "Roll a prepared branch back in place of its coordinator",
+            _MANAGE,
+            calls.roll_back,
+            BranchEnd,
+            requests.Nothing,
+        ),
     ]
 
 

@@ -14,9 +14,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 from starlette.responses import JSONResponse, Response
 
+from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl, BrokerInfo
 from delosmq.manage.control.leases import LeaseControl
-from delosmq.manage.control.queues import QueueControl, QueueInfo
+from delosmq.manage.control.queue_info import QueueInfo
+from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.http.answers import Health
 from delosmq.manage.http.operations import Call
 from delosmq.sessions.lease.answers import GroupStat
@@ -27,14 +29,38 @@ _MS_PER_S: Final = 1000
 _QUEUE_GAUGES: Final = (
     ("messages", "message_count", "Messages in the queue: pending, scheduled and in delivery"),
     ("messages_delivering", "delivering_count", "Messages held by consumers and leases"),
+    ("messages_scheduled", "scheduled_count", "Messages that are not due yet"),
+    ("messages_durable", "durable_message_count", "Messages that the store holds"),
+    ("size_bytes", "persistent_size", "Encoded messages in the queue"),
+    ("size_durable_bytes", "durable_persistent_size", "Encoded messages that the store holds"),
+    ("size_delivering_bytes", "delivering_size", "Encoded messages held by consumers and leases"),
+    ("size_scheduled_bytes", "scheduled_size", "Encoded messages that are not due yet"),
     ("consumers", "consumer_count", "Consumers and lease groups"),
+    ("groups", "group_count", "Message groups that have an owner"),
+    ("paused", "paused", "1 while the queue hands out nothing because it is paused"),
 )
 _QUEUE_COUNTERS: Final = (
     ("messages_added", "messages_added", "Messages routed to the queue since the broker started"),
     ("messages_acknowledged", "messages_acknowledged", "Messages acknowledged since the broker started"),
+    (
+        "acknowledge_attempts",
+        "acknowledge_attempts",
+        "Messages that somebody asked to end, for whatever reason, since the broker started",
+    ),
     ("messages_replaced", "messages_replaced", "Messages pushed out by the ring since the broker started"),
     ("messages_killed", "messages_killed", "Messages that used up their attempts since the broker started"),
     ("messages_expired", "messages_expired", "Messages that expired since the broker started"),
+)
+_ADDRESS_GAUGES: Final = (
+    ("size_bytes", "used_bytes", "What the messages of the address count against its limit, each once"),
+    ("messages", "used_messages", "Messages of the address, each once"),
+    ("limit_percent", "address_limit_percent", "How much of its tightest limit the address uses"),
+    ("blocked_senders", "blocked_senders", "Senders that wait for space"),
+    ("duplicate_ids", "duplicate_ids", "Duplicate ids remembered"),
+)
+_ADDRESS_COUNTERS: Final = (
+    ("routed_messages", "routed_messages", "Messages that reached a queue or divert since the broker started"),
+    ("unrouted_messages", "unrouted_messages", "Messages that reached none since the broker started"),
 )
 _BROKER_GAUGES: Final = (
     ("memory_used_bytes", "memory_used_bytes", "What all messages count against the memory limit"),
@@ -56,6 +82,7 @@ class Figures:
 
     broker: BrokerInfo
     queues: list[QueueInfo]
+    addresses: list[AddressInfo]
     groups: list[GroupStat]
 
 
@@ -80,6 +107,10 @@ class FiguresCollector(Collector):
             yield self._of_queues(
                 CounterMetricFamily(f"delosmq_queue_{name}", text, labels=["queue", "address"]), field
             )
+        for name, field, text in _ADDRESS_GAUGES:
+            yield self._of_addresses(GaugeMetricFamily(f"delosmq_address_{name}", text, labels=["address"]), field)
+        for name, field, text in _ADDRESS_COUNTERS:
+            yield self._of_addresses(CounterMetricFamily(f"delosmq_address_{name}", text, labels=["address"]), field)
         for name, field, scale, text in _GROUP_GAUGES:
             gauge = GaugeMetricFamily(f"delosmq_lease_group_{name}", text, labels=["group", "queue"])
             for group in figures.groups:
@@ -91,13 +122,21 @@ class FiguresCollector(Collector):
             family.add_metric([queue.name, queue.address], float(getattr(queue, field)))
         return family
 
+    def _of_addresses(self, family: GaugeMetricFamily | CounterMetricFamily, field: str) -> Metric:
+        for address in self._figures.addresses:
+            family.add_metric([address.name], float(getattr(address, field)))
+        return family
+
 
 class HealthCalls:
     """``/health`` and ``/metrics``."""
 
-    def __init__(self, broker: BrokerControl, queues: QueueControl, leases: LeaseControl) -> None:
+    def __init__(
+        self, broker: BrokerControl, queues: QueueControl, addresses: AddressControl, leases: LeaseControl
+    ) -> None:
         self._broker = broker
         self._queues = queues
+        self._addresses = addresses
         self._leases = leases
 
     async def live(self, call: Call) -> Response:
@@ -118,10 +157,17 @@ class HealthCalls:
         for i, name in enumerate(self._queues.names(call.login)):
             if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
                 await asyncio.sleep(0)
-            info = self._queues.peek(call.login, name)
+            info = self._queues.peek(call.login, name) if self._queues.is_measured(name) else None
             if info is not None:
                 queues.append(info)
-        figures = Figures(self._broker.get(), queues, self._leases.session(call.login).stats())
+        addresses: list[AddressInfo] = []
+        for i, name in enumerate(self._addresses.names(call.login)):
+            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            shown = self._addresses.peek(call.login, name) if self._addresses.is_measured(name) else None
+            if shown is not None:
+                addresses.append(shown)
+        figures = Figures(self._broker.get(), queues, addresses, self._leases.session(call.login).stats())
         encode, media_type = choose_encoder(call.request.headers.get("accept", ""))
         rendered = await asyncio.to_thread(_render, figures, encode)
         return Response(rendered, media_type=media_type)

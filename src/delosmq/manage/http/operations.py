@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -182,7 +183,7 @@ async def _read_body(request: Request, model: type[BaseModel]) -> BaseModel:
         json.loads(encoded)
         return model.model_validate_json(encoded)
     except ValidationError as error:
-        raise _invalid(error) from None
+        raise _invalid(error, model) from None
     except (ValueError, RecursionError) as error:
         raise ProblemError(400, "DMQ6403", "NOT_JSON", f"the request's body is not JSON: {error}") from None
 
@@ -218,12 +219,26 @@ def _read_query(request: Request, model: type[BaseModel]) -> BaseModel:
     try:
         return model.model_validate(dict(fields))
     except ValidationError as error:
-        raise _invalid(error) from None
+        raise _invalid(error, model) from None
 
 
-def _invalid(error: ValidationError) -> ProblemError:
+def _unknown(name: str, model: type[BaseModel]) -> str:
+    """What to say of a field that a model doesn't have."""
+    if name in getattr(model, "fixed", ()):
+        return "can't change while it exists; delete it and create it again"
+    known = [field.alias or key for key, field in model.model_fields.items()]
+    nearest = get_close_matches(name.lower().replace("-", "_"), known, 1)
+    if nearest:
+        return f"there is no such field; did you mean '{nearest[0]}'?"
+    return f"there is no such field; there are {', '.join(known)}" if known else "there is no such field, nor any other"
+
+
+def _invalid(error: ValidationError, model: type[BaseModel]) -> ProblemError:
     faults = tuple(
-        FieldFault(".".join(str(part) for part in fault["loc"]) or "body", str(fault["msg"]))
+        FieldFault(
+            ".".join(str(part) for part in fault["loc"]) or "body",
+            _unknown(str(fault["loc"][-1]), model) if fault["type"] == "extra_forbidden" else str(fault["msg"]),
+        )
         for fault in error.errors(include_url=False, include_input=False, include_context=False)
     )
     detail = "; ".join(f"{fault.field}: {fault.message}" for fault in faults)

@@ -7,7 +7,9 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
 from delosmq.engine.leases import LEASE_LOST, LeaseError
-from delosmq.manage.control.queues import ExistsError
+from delosmq.engine.transactions import TransactionError
+from delosmq.engine.xa import XAER_NOTA, XaError
+from delosmq.manage.control.queues import ExistsError, InUseError
 from delosmq.model.errors import (
     BrokerError,
     LimitError,
@@ -56,7 +58,11 @@ class ProblemDocument(BaseModel):
 
 
 class ProblemError(Exception):
-    """An answer that is not a success, raised from anywhere below a handler."""
+    """An answer that is not a success, raised from anywhere below a handler.
+
+    Attributes:
+        allowed: the methods that the path has, for the header ``Allow``; "" when they are not what is wrong.
+    """
 
     def __init__(
         self, status: int, code: str, condition: str, detail: str, *, faults: tuple[FieldFault, ...] = ()
@@ -67,6 +73,7 @@ class ProblemError(Exception):
         self.condition = condition
         self.detail = detail
         self.faults = faults
+        self.allowed: str = ""
 
     def response(self) -> Response:
         """The problem document."""
@@ -80,7 +87,9 @@ class ProblemError(Exception):
         }
         if self.faults:
             content["faults"] = [{"field": fault.field, "message": fault.message} for fault in self.faults]
-        headers = {"WWW-Authenticate": BASIC_CHALLENGE} if self.status == 401 else None
+        headers = {"WWW-Authenticate": BASIC_CHALLENGE} if self.status == 401 else {}
+        if self.allowed:
+            headers["Allow"] = self.allowed
         return JSONResponse(content, self.status, headers, PROBLEM_TYPE)
 
 
@@ -93,12 +102,18 @@ def problem_of(error: BrokerError) -> ProblemError:
 def _status_of(error: BrokerError) -> tuple[int, str]:
     if isinstance(error, LeaseError):
         return (404 if error.condition == LEASE_LOST else 409), error.condition
+    if isinstance(error, XaError):
+        return (404, "NOT_FOUND") if error.xa_code == XAER_NOTA else (409, "WRONG_STATE")
+    if isinstance(error, TransactionError):
+        return 409, "WRONG_STATE"
     if isinstance(error, PermissionDeniedError):
         return 403, "NOT_PERMITTED"
     if isinstance(error, NotFoundError):
         return 404, "NOT_FOUND"
     if isinstance(error, ExistsError):
         return 409, "EXISTS"
+    if isinstance(error, InUseError):
+        return 409, "IN_USE"
     if isinstance(error, MisuseError):
         return 400, "INVALID"
     if isinstance(error, LimitError):

@@ -1,4 +1,4 @@
-"""The calls on queues, addresses and the broker."""
+"""The calls on queues."""
 
 import asyncio
 import logging
@@ -7,21 +7,24 @@ from typing import Final
 from starlette.responses import Response
 
 from delosmq.engine.broker import Broker
-from delosmq.manage.control.addresses import AddressControl, AddressInfo
-from delosmq.manage.control.broker import BrokerControl
+from delosmq.engine.purge import Purge
 from delosmq.manage.control.host import Host
-from delosmq.manage.control.queues import ROUTING_TYPES, QueueChange, QueueControl, QueueInfo
-from delosmq.manage.http.answers import AddressList, QueueList
+from delosmq.manage.control.paging import Page
+from delosmq.manage.control.queue_info import QueueInfo
+from delosmq.manage.control.queues import ROUTING_TYPES, QueueControl
+from delosmq.manage.http.answers import DeletedQueue, Purged, QueueList
 from delosmq.manage.http.arrow import RowStream, choose_columns
 from delosmq.manage.http.gating import wait_synced
 from delosmq.manage.http.operations import Answer, Call
-from delosmq.manage.http.requests import BrowseRows, CreateQueue, UpdateQueue
+from delosmq.manage.http.requests import BrowseRows, CreateQueue, Forced, ListPage, QueueFields, UpdateQueue
 from delosmq.model.conversion import Conversions
 from delosmq.model.settings import QueueSettings
 from delosmq.sessions.outbox import Gate
 
 ITEMS_PER_TURN: Final = 100
 """Entries of a listing before the loop serves others."""
+PURGE_WAIT_S: Final = 5.0
+"""A purge that takes longer goes on without its caller."""
 
 
 class QueueCalls:
@@ -46,14 +49,17 @@ class QueueCalls:
 
     async def list(self, call: Call) -> Answer:
         """GET /queues."""
+        wanted: ListPage = call.query
         found: list[QueueInfo] = []
-        for i, name in enumerate(self._control.names(call.login)):
+        names = self._control.names(call.login, Page(wanted.after, wanted.limit, wanted.filter))
+        for i, name in enumerate(names[: wanted.limit]):
             if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
                 await asyncio.sleep(0)
             info = self._control.peek(call.login, name)
             if info is not None:
                 found.append(info)
-        return self._answer(QueueList(found), entries=len(found))
+        following = names[wanted.limit - 1] if len(names) > wanted.limit else ""
+        return self._answer(QueueList(found, following), entries=len(found))
 
     async def get(self, call: Call) -> Answer:
         """GET /queues/{name}."""
@@ -62,21 +68,49 @@ class QueueCalls:
     async def create(self, call: Call) -> Answer:
         """POST /queues."""
         wanted: CreateQueue = call.body
-        settings = QueueSettings(
-            wanted.name,
-            wanted.address if wanted.address is not None else wanted.name,
-            ROUTING_TYPES[wanted.routing_type],
-            wanted.durable,
-            wanted.ring_size,
-            max_consumers=wanted.max_consumers,
-        )
-        return self._answer(self._control.create(call.login, settings), status=201)
+        fields = _settings(wanted)
+        fields.setdefault("address", wanted.name)
+        return self._answer(self._control.create(call.login, QueueSettings(**fields)), status=201)
 
     async def update(self, call: Call) -> Answer:
         """PATCH /queues/{name}."""
         wanted: UpdateQueue = call.body
-        change = QueueChange(frozenset(wanted.model_fields_set), wanted.ring_size, wanted.max_consumers)
-        return self._answer(self._control.update(call.login, call.path["name"], change))
+        return self._answer(self._control.update(call.login, call.path["name"], _settings(wanted)))
+
+    async def delete(self, call: Call) -> Answer:
+        """DELETE /queues/{name}."""
+        wanted: Forced = call.query
+        name = call.path["name"]
+        return self._answer(DeletedQueue(name, self._control.delete(call.login, name, force=wanted.force)))
+
+    async def pause(self, call: Call) -> Answer:
+        """POST /queues/{name}/pause."""
+        return self._answer(self._control.pause(call.login, call.path["name"], paused=True))
+
+    async def resume(self, call: Call) -> Answer:
+        """POST /queues/{name}/resume."""
+        return self._answer(self._control.pause(call.login, call.path["name"], paused=False))
+
+    async def enable(self, call: Call) -> Answer:
+        """POST /queues/{name}/enable."""
+        return self._answer(self._control.enable(call.login, call.path["name"], enabled=True))
+
+    async def disable(self, call: Call) -> Answer:
+        """POST /queues/{name}/disable."""
+        return self._answer(self._control.enable(call.login, call.path["name"], enabled=False))
+
+    async def purge(self, call: Call) -> Answer:
+        """POST /queues/{name}/purge."""
+        work = self._control.purge(call.login, call.path["name"])
+        await self._finish(work)
+        return self._answer(Purged(work.removed, work.done))
+
+    async def _finish(self, work: Purge) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PURGE_WAIT_S
+        while not work.done and loop.time() < deadline:
+            self._host.changed()
+            await asyncio.sleep(0)
 
     async def rows(self, call: Call) -> Response:
         """GET /queues/{name}/rows."""
@@ -100,34 +134,13 @@ class QueueCalls:
         return Answer(content, self._broker.log.position, status, entries)
 
 
-class BrokerCalls:
-    """Handlers of ``/api/v1/broker`` and ``/api/v1/addresses``."""
-
-    def __init__(self, broker: Broker, control: BrokerControl, addresses: AddressControl, host: Host) -> None:
-        self._broker = broker
-        self._control = control
-        self._addresses = addresses
-        self._host = host
-
-    async def get(self, call: Call) -> Answer:
-        """GET /broker."""
-        return self._answer(self._control.get())
-
-    async def list_addresses(self, call: Call) -> Answer:
-        """GET /addresses."""
-        found: list[AddressInfo] = []
-        for i, name in enumerate(self._addresses.names(call.login)):
-            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
-                await asyncio.sleep(0)
-            info = self._addresses.peek(call.login, name)
-            if info is not None:
-                found.append(info)
-        return self._answer(AddressList(found), entries=len(found))
-
-    async def get_address(self, call: Call) -> Answer:
-        """GET /addresses/{name}."""
-        return self._answer(self._addresses.get(call.login, call.path["name"]))
-
-    def _answer(self, content: object, *, entries: int = 1) -> Answer:
-        self._host.changed()
-        return Answer(content, self._broker.log.position, entries=entries)
+def _settings(wanted: QueueFields) -> dict[str, object]:
+    """The fields of `QueueSettings` that a request names."""
+    fields = wanted.model_dump(exclude_unset=True)
+    if "routing_type" in fields:
+        fields["routing_type"] = ROUTING_TYPES[fields["routing_type"]]
+    if fields.get("filter", "") is None:
+        fields["filter"] = ""
+    if fields.get("address", "") is None:
+        del fields["address"]
+    return fields

@@ -1,8 +1,10 @@
 """What requests carry, checked by pydantic: strict types, no unknown fields."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from delosmq.manage.control.paging import MOST_PER_PAGE, USUAL_PER_PAGE
 
 MAX_WAIT_MS: Final = 30_000
 """The longest poll; proxies in between commonly cut after 60 s."""
@@ -14,10 +16,17 @@ Count = Annotated[int, Field(ge=0, le=LARGEST_INT)]
 LeaseNumber = Annotated[int, Field(ge=0, le=LARGEST_INT)]
 Setting = Annotated[int, Field(le=LARGEST_INT)]
 Name = Annotated[str, Field(min_length=1, max_length=1024)]
+RoutingType = Literal["ANYCAST", "MULTICAST"]
 
 
 class JsonBody(BaseModel):
-    """A JSON object with exactly these fields."""
+    """A JSON object with exactly these fields.
+
+    Attributes:
+        fixed: fields that what is meant does have, and that can't be set here.
+    """
+
+    fixed: ClassVar[frozenset[str]] = frozenset()
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -28,22 +37,77 @@ class QueryFields(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
-class CreateQueue(JsonBody):
+class QueueFields(JsonBody):
+    """Settings that a queue may change while it lives; null is the default of its address, for ``filter`` none."""
+
+    filter: Annotated[str, Field(max_length=32_768)] | None = None
+    enabled: bool = True
+    paused: bool = False
+    ring_size: Setting | None = None
+    max_consumers: Setting | None = None
+    exclusive: bool | None = None
+    purge_on_no_consumers: bool | None = None
+    non_destructive: bool | None = None
+    group_rebalance: bool | None = None
+    group_rebalance_pause_dispatch: bool | None = None
+    group_buckets: Setting | None = None
+    group_first_key: Annotated[str, Field(max_length=1024)] | None = None
+    consumers_before_dispatch: Setting | None = None
+    delay_before_dispatch: Setting | None = None
+    auto_delete: bool | None = None
+    auto_delete_delay: Setting | None = None
+    auto_delete_message_count: Setting | None = None
+
+
+class CreateQueue(QueueFields):
     """A queue to be created. ``address`` defaults to the name; sizes default to those of the address, -1 is none."""
 
     name: Name
     address: Name | None = None
-    routing_type: Literal["ANYCAST", "MULTICAST"] = "ANYCAST"
+    routing_type: RoutingType = "ANYCAST"
     durable: bool = True
-    ring_size: Setting | None = None
-    max_consumers: Setting | None = None
+    last_value_key: Annotated[str, Field(max_length=1024)] | None = None
 
 
-class UpdateQueue(JsonBody):
+class UpdateQueue(QueueFields):
     """What to change; null goes back to the default of the address, what is left out stays."""
 
-    ring_size: Setting | None = None
-    max_consumers: Setting | None = None
+    fixed: ClassVar[frozenset[str]] = frozenset({"name", "address", "durable", "last_value_key"})
+
+    routing_type: RoutingType = "ANYCAST"
+
+
+class CreateAddress(JsonBody):
+    """An address to be created, or to be given more routing types."""
+
+    name: Name
+    routing_types: Annotated[list[RoutingType], Field(min_length=1, max_length=2)]
+
+
+class Nothing(JsonBody):
+    """Nothing: an empty object."""
+
+
+class ListPage(QueryFields):
+    """A page by name: what comes after ``after``, at most ``limit``; ``filter``: only names that contain it."""
+
+    after: Annotated[str, Field(max_length=1024)] = ""
+    limit: Annotated[int, Field(ge=1, le=MOST_PER_PAGE)] = USUAL_PER_PAGE
+    filter: Annotated[str, Field(max_length=1024)] = ""
+
+
+class TransactionPage(QueryFields):
+    """A page by id: what comes after ``after``, at most ``limit``."""
+
+    after: Count = 0
+    limit: Annotated[int, Field(ge=1, le=MOST_PER_PAGE)] = USUAL_PER_PAGE
+    prepared: bool = False
+
+
+class Forced(QueryFields):
+    """``force``: although it is in use."""
+
+    force: bool = False
 
 
 class OpenLeases(JsonBody):

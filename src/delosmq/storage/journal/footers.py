@@ -1,6 +1,7 @@
 """Writing the footers of sealed segments, in slices, so that the loop never writes megabytes at once."""
 
 from collections import deque
+from typing import Final
 
 from crc32c import crc32c
 
@@ -8,7 +9,7 @@ from delosmq.storage.journal.files import Files, write_all
 from delosmq.storage.journal.records import ACCOUNT_SIZE, TRAILER_SIZE, Footer, encode_trailer
 from delosmq.storage.journal.segments import CLOSED, Segment
 
-SLICE_BYTES = 256 * 1024
+SLICE_BYTES: Final = 256 * 1024
 """Copied to the page cache in about 0.1 ms."""
 
 

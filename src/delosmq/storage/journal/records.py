@@ -9,7 +9,8 @@ from typing import Final
 
 from crc32c import crc32c
 
-from delosmq.engine.log import Batch
+from delosmq.engine.log import Batch, Replay
+from delosmq.model.ids import Position
 from delosmq.model.message import Home
 
 FORMAT_MAGIC: Final = b"DELOSMQJ"
@@ -343,20 +344,21 @@ def decode_footer(content: bytes, mark: int, seed: int) -> Footer | None:
     return footer
 
 
-def unpack_rows(rows: bytes, segment: int) -> list[tuple[int, bytes, Home]]:
-    """Each record's position, meta and the home of its body, in order."""
-    result: list[tuple[int, bytes, Home]] = []
+def replay_rows(replay: Replay, rows: bytes, segment: int) -> None:
+    """Hands out each record's position, meta and the home of its body, in order."""
     at = 0
-    while at < len(rows):
-        position, meta_size, body_size, offset = ROW.unpack_from(rows, at)
+    size = len(rows)
+    unpack = ROW.unpack_from
+    while at < size:
+        position, meta_size, body_size, offset = unpack(rows, at)
         at += ROW_SIZE
+        end = at + meta_size
         home = Home()
         home.segment = segment
         home.offset = offset
         home.size_bytes = body_size
-        result.append((position, rows[at : at + meta_size], home))
-        at += meta_size
-    return result
+        replay.replay_record(Position(position), rows[at:end], home)
+        at = end
 
 
 def fill_homes(batch: Batch, rows: bytes, segment: int) -> None:

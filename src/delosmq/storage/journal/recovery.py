@@ -27,8 +27,8 @@ from delosmq.storage.journal.records import (
     decode_footer,
     decode_list,
     decode_state_head,
+    replay_rows,
     trailer_extent,
-    unpack_rows,
 )
 from delosmq.storage.journal.spares import FILE_NAME
 
@@ -125,6 +125,8 @@ class Part:
         self.position = position
         self.stored = 0
         self.accounts: dict[int, int] = {}
+        self.rows_size = 0
+        self.row_count = 0
 
 
 class Recovery:
@@ -193,10 +195,11 @@ class Recovery:
             name, header = self._headers[number]
             part = Part(header, name, end, position)
             rows = self._read_part(part)
+            part.rows_size = len(rows)
             self.parts.append(part)
-            _replay_rows(replay, rows, number)
+            replay_rows(replay, rows, number)
         for rows in tail.rows:
-            _replay_rows(replay, rows, tail.header.number)
+            replay_rows(replay, rows, tail.header.number)
 
     def _read_header(self, name: str) -> None:
         content = read_header(self._files, name)
@@ -323,6 +326,7 @@ class Recovery:
             if footer is not None and footer.end == part.end and footer.position == part.position:
                 part.stored = footer.stored
                 part.accounts = footer.accounts
+                part.row_count = footer.row_count
                 return footer.rows
             scan = self._scan(number, part.end)
         if scan.end != part.end or scan.position != part.position:
@@ -334,6 +338,7 @@ class Recovery:
             )
         part.stored = scan.stored
         part.accounts = scan.accounts
+        part.row_count = scan.row_count
         return b"".join(scan.rows)
 
     def _read_footer(self, name: str, header: FileHeader) -> Footer | None:
@@ -349,8 +354,3 @@ class Recovery:
             )
         finally:
             self._files.close(handle)
-
-
-def _replay_rows(replay: Replay, rows: bytes, number: int) -> None:
-    for position, meta, home in unpack_rows(rows, number):
-        replay.replay_record(Position(position), meta, home)

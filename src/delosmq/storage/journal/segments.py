@@ -2,15 +2,24 @@
 
 A segment counts the living messages it stores, and is pinned while it holds a removal whose target lies in another
 segment that still counts: forgetting the removal would bring the message back. At zero and unpinned a sealed segment is
-free, in any order. The segment left over by the largest dead share among the sealed ones is where a compactor would
-start: it appends snapshots of the living messages as ordinary batches (replay is idempotent by message id), moves their
-homes with them, and the segment is then freed by the same rule. Nothing else in the journal needs to know of it.
+free, in any order. A compaction appends the living messages of one segment again as ordinary batches, which release
+their old homes; the segment is then freed by the same rule. All the journal does for it is to name the segment.
 """
 
-from delosmq.model.errors import InvariantError
-from delosmq.storage.journal.records import DATA_START, TRAILER_SIZE, Frame
+from typing import Final
 
-CLOSED = -1
+from mypy_extensions import mypyc_attr
+
+from delosmq.model.errors import InvariantError
+from delosmq.storage.journal.records import BLOCK_SIZE, DATA_START, LENGTHS_SIZE, ROW_SIZE, TRAILER_SIZE, Frame
+
+CLOSED: Final = -1
+BLOCK_SHARE: Final = BLOCK_SIZE + LENGTHS_SIZE - ROW_SIZE
+"""What a record takes beside its meta and body, less what its row does: to tell bodies from the rest by sums alone."""
+REMOVAL_SIZE: Final = 134
+"""What the record of one removal takes, footer and account included."""
+LARGEST_RECORD: Final = 1024
+"""What a message takes beside its body is never taken for more: long lists of removals would pass for messages."""
 
 
 class Segment:
@@ -24,6 +33,8 @@ class Segment:
         live: messages stored here that are still referenced.
         accounts: target segment -> messages of it released here; a key alone pins.
         rows: the footer so far.
+        taken: by blocks and rows, in bytes, known once it is sealed; message_bytes: of that by a message, on average
+            and about.
     """
 
     def __init__(self, name: str, number: int, *, mark: int, seed: int, size_bytes: int, base: int) -> None:
@@ -42,6 +53,22 @@ class Segment:
         self.accounts: dict[int, int] = {}
         self.rows = bytearray()
         self.row_count = 0
+        self.taken = 0
+        self.message_bytes = 0
+
+    @property
+    def living_bytes(self) -> int:
+        """What its living messages take, and storing them again, about."""
+        return self.live * self.message_bytes
+
+    def sealed(self, rows_size: int, row_count: int) -> None:
+        """No batch comes any more; ``rows_size`` is what its rows take in the footer."""
+        blocks = self.end - DATA_START
+        self.taken = blocks + rows_size
+        if self.stored:
+            bodies = blocks - rows_size - BLOCK_SHARE * row_count
+            messages = self.taken - REMOVAL_SIZE * (row_count - self.stored)
+            self.message_bytes = max(1, min(messages // self.stored, bodies // self.stored + LARGEST_RECORD))
 
     def take_batch(self, frame: Frame, position: int, rows: int) -> None:
         """Counts a framed batch in; its accounts and messages are the ledger's."""
@@ -52,6 +79,7 @@ class Segment:
         self.row_count += rows
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Ledger:
     """The segments that count, oldest first; the newest is the open one."""
 
@@ -127,6 +155,45 @@ class Ledger:
     def pinned(self, segment: Segment) -> bool:
         """Whether ``segment`` holds a removal that a living segment still needs."""
         return any(number in self._segments and number != segment.number for number in segment.accounts)
+
+    def victim(self, open_segment: Segment, percentage: int, most_bytes: int) -> int:
+        """The sealed segment whose living messages should move: the one with the largest dead share, where the dead
+        part of the segments that it keeps from being free counts as its own. 0 unless less than ``percentage`` in 100
+        of all is alive.
+
+        Only a segment that is free itself once its messages are gone comes into question. There always is one: removals
+        lie behind what they remove, so nothing pins the oldest.
+
+        Args:
+            most_bytes: what the living messages may take at most.
+        """
+        # Segment -> the one that must be emptied first. One missing here is gone or will be with the next roll.
+        keepers: dict[int, Segment] = {}
+        dead: dict[int, int] = {}
+        size = living = 0
+        for segment in self._segments.values():
+            if segment is open_segment:
+                continue
+            keeper = next((keepers[number] for number in segment.accounts if number in keepers), None)
+            if keeper is None:
+                if segment.live == 0:
+                    continue
+                keeper = segment
+            keepers[segment.number] = keeper
+            alive = min(segment.taken, segment.living_bytes)
+            size += segment.taken
+            living += alive
+            dead[keeper.number] = dead.get(keeper.number, 0) + segment.taken - alive
+        if living * 100 >= size * percentage:
+            return 0
+        found = 0
+        best = 0.0
+        for number, gain in dead.items():
+            cost = self._segments[number].living_bytes
+            if cost <= most_bytes and gain / (gain + cost) > best:
+                found = number
+                best = gain / (gain + cost)
+        return found
 
     def listed(self, open_segment: Segment | None) -> list[tuple[int, int, int]]:
         """The sealed segments as a list block names them."""

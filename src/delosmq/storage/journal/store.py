@@ -4,10 +4,14 @@ Append frames into memory, flush writes once, the syncer makes it durable; at mo
 covers everything that came meanwhile (group commit). Format and crash arguments: docs/storage-format.md.
 """
 
+import gc
 import logging
 import os
 import time
 from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import mypyc_attr
 
 from delosmq.engine.log import NO_BODY, Batch, Replay, StateSource, StoreEvents
 from delosmq.model.errors import InvariantError, MisuseError, StorageError
@@ -24,17 +28,18 @@ from delosmq.storage.journal.spares import Spare, Spares
 from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer
 from delosmq.storage.port import ServedStore
 
-SMALLEST_FILE_BYTES = 64 * 1024
-LARGEST_FILE_BYTES = 2**32 - 1
+SMALLEST_FILE_BYTES: Final = 64 * 1024
+LARGEST_FILE_BYTES: Final = 2**32 - 1
 """Offsets in footers have 32 bits."""
-ROOM_SHARE = 4
+ROOM_SHARE: Final = 4
 """A segment with less room than 1 / this of its file is rolled right after the batch that left it so: then the engine's
 state is exactly that of the last batch."""
-BATCH_SHARE = 2
+BATCH_SHARE: Final = 2
 """A batch takes at most 1 / this of a file, footer included. One that finds too little room is preceded by a roll that
 repeats the state of the segment before, since the engine's own is that of the batch in hand already."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class JournalStore(ServedStore):
     """The store port on segment files."""
 
@@ -64,6 +69,8 @@ class JournalStore(ServedStore):
         self._due = size // ROOM_SHARE
         self._large = self._due // 2
         self._watch = self._due + self._largest
+        self._compact_min_files = settings.compact_min_files
+        self._compact_percentage = settings.compact_percentage
         self._events = events
         self._state = state
         self._logger = logger or logging.getLogger("delosmq.storage.journal")
@@ -104,6 +111,9 @@ class JournalStore(ServedStore):
         if self._recovered or self._state is None or self._events is None:
             raise MisuseError("DMQ3014", "a journal is recovered once, after attach")
         recovery = Recovery(self._files, self._node_id, self._seed_of, self._logger)
+        # Millions of new objects and not one cycle: collecting would double the time.
+        collecting = gc.isenabled()
+        gc.disable()
         try:
             recovery.read()
             self._settle(recovery)
@@ -113,6 +123,9 @@ class JournalStore(ServedStore):
             raise StorageError(
                 "DMQ3015", f"{self._files.path('')}: the journal can't be read or begun: {error}; check disk and rights"
             ) from error
+        finally:
+            if collecting:
+                gc.enable()
         self._recovered = True
         return self._last
 
@@ -129,6 +142,8 @@ class JournalStore(ServedStore):
             part = Part(tail.header, tail.name, tail.end, tail.position)
             part.stored = tail.stored
             part.accounts = tail.accounts
+            part.rows_size = sum(map(len, tail.rows))
+            part.row_count = tail.row_count
             old = self._adopt(part)
             old.rows = bytearray().join(tail.rows)
             old.row_count = tail.row_count
@@ -152,6 +167,7 @@ class JournalStore(ServedStore):
         segment.position = part.position
         segment.stored = segment.live = part.stored
         segment.accounts = part.accounts
+        segment.sealed(part.rows_size, part.row_count)
         self._ledger.add(segment)
         return segment
 
@@ -255,6 +271,17 @@ class JournalStore(ServedStore):
                 "restore the journal directory from a backup",
             )
         return body
+
+    def compaction_victim(self) -> int:
+        if self._failure is not None or self._closed or not 0 < self._compact_min_files <= len(self._ledger):
+            return 0
+        most_bytes = self._size_bytes
+        if self._low:
+            # What is freed soon may cost a part of what is left, but never of what is kept for removals.
+            most_bytes = (self._open.room - self._due) // 2
+        elif len(self._spares.ready) < self._spares.wanted:
+            return 0  # so that a roll on the way makes nobody wait
+        return self._ledger.victim(self._open, self._compact_percentage, most_bytes)
 
     def fileno(self) -> int:
         return self._syncer.fileno()
@@ -445,6 +472,7 @@ class JournalStore(ServedStore):
         self._renew = repeat_state
         old = self._open
         spare = self._spares.take()
+        old.sealed(len(old.rows), old.row_count)
         self._footers.add(old, spare.number)
         self._let_go(self._ledger.free(None, self._state_position))
         try:

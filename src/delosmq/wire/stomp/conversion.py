@@ -81,3 +81,18 @@ class StompConversion(Conversion):
         # STOMP has two kinds of body: text, and bytes with a content-length.
         kind = TEXT_BODY if hub.body_kind in _TEXT_BODIES and b"\0" not in hub.body else BYTES_BODY
         return Encoded(PROTOCOL_TAGS[V12], encode_lines(pairs, V12), hub.body, kind)
+
+    def rewritten_head(
+        self, message: Message, drop: tuple[str, ...], rename: dict[str, str], replaced: tuple[str, ...]
+    ) -> bytes:
+        version = VERSION_OF_TAG.get(message.protocol, V12)
+        headers = decode_head(message.head, version)
+        for name in drop:
+            headers.pop(name, None)
+        kept = {name: value for name, value in headers.items() if name not in rename}
+        for name, new_name in rename.items():
+            if name in headers:
+                kept[new_name] = headers[name]
+        for name in replaced:
+            kept.pop(name, None)
+        return encode_lines(list(kept.items()), version)

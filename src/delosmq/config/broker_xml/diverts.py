@@ -1,0 +1,197 @@
+"""``<diverts>``."""
+
+from typing import Final, NamedTuple
+
+from delosmq.config import values
+from delosmq.config.broker_xml.address_catalog import ADD, DIVERT, DIVERTS, DROP, PROPERTY, RENAME, TRANSFORMER
+from delosmq.config.broker_xml.filters import CheckSelector, read_filter
+from delosmq.config.broker_xml.reader import Reader
+from delosmq.config.findings import CONTRADICTION, MISSING, NOT_SUPPORTED
+from delosmq.config.xml_document import XmlElement
+from delosmq.model.settings import STRIP_ROUTING, DivertSettings, Transformer, WildcardSyntax
+from delosmq.model.wildcard import WildcardPattern
+
+_ADD_HEADERS: Final = "org.apache.activemq.artemis.core.server.transformer.AddHeadersTransformer"
+_OWN_FORM: Final = '<add name="" value=""/>, <drop name=""/> and <rename from="" to=""/>'
+
+
+class _Placed(NamedTuple):
+    """A divert with the line it stands in."""
+
+    line: int
+    divert: DivertSettings
+
+
+def read_diverts(
+    reader: Reader, element: XmlElement, syntax: WildcardSyntax, check_selector: CheckSelector
+) -> list[DivertSettings]:
+    """Every ``<divert>``."""
+    placed: list[_Placed] = []
+    lines: dict[str, int] = {}
+    for child in reader.children(element, DIVERTS):
+        divert = _read_divert(reader, child, check_selector)
+        reader.note_twice("divert", divert.name, child.line, lines)
+        placed.append(_Placed(child.line, divert))
+    _check_loops(reader, placed, syntax)
+    return [one.divert for one in placed]
+
+
+def _read_divert(reader: Reader, element: XmlElement, check_selector: CheckSelector) -> DivertSettings:
+    name = reader.required(element, "name")
+    inner = reader.once(reader.children(element, DIVERT))
+    for needed in ("address", "forwarding-address"):
+        if needed not in inner:
+            sentence = f"divert {name!r} lacks <{needed}>; write <{needed}>...</{needed}> in it"
+            reader.findings.add(MISSING, element.line, sentence)
+    address, forwarding = inner.get("address"), inner.get("forwarding-address")
+    exclusive, routing = inner.get("exclusive"), inner.get("routing-type")
+    routing_type = STRIP_ROUTING
+    if routing is not None:
+        routing_type = reader.value(routing, values.parse_divert_routing_type, STRIP_ROUTING)
+    return DivertSettings(
+        name=name,
+        address="" if address is None else reader.value(address, values.parse_text, ""),
+        forwarding_addresses=() if forwarding is None else reader.value(forwarding, _parse_addresses, ()),
+        exclusive=False if exclusive is None else reader.value(exclusive, values.parse_boolean, False),
+        filter=read_filter(reader, inner.get("filter"), check_selector),
+        routing_type=routing_type,
+        transformer=_read_transformer(reader, name, inner),
+    )
+
+
+def _parse_addresses(text: str) -> tuple[str, ...]:
+    addresses = values.comma_separated(text)
+    if not addresses:
+        raise ValueError("an address, or several with commas")
+    if len(set(addresses)) < len(addresses):
+        raise ValueError("different addresses; one is there twice")
+    return addresses
+
+
+def _read_transformer(reader: Reader, divert: str, inner: dict[str, XmlElement]) -> Transformer | None:
+    element, class_name = inner.get("transformer"), inner.get("transformer-class-name")
+    if class_name is not None:
+        reader.value(class_name, values.parse_text, "")
+        # Artemis, too, takes <transformer> where both are there.
+        if _can_run(reader, divert, class_name) and element is None:
+            sentence = (
+                f"divert {divert!r} names AddHeadersTransformer without headers; use <transformer> with <property>"
+            )
+            reader.findings.add(MISSING, class_name.line, sentence)
+    if element is None:
+        return None
+    parts = reader.children(element, TRANSFORMER)
+    classes = [part for part in parts if part.name == "class-name"]
+    if classes:
+        return _read_class(reader, divert, classes, parts)
+    for part in parts:
+        if part.name == "property":
+            sentence = f"<property> of divert {divert!r} belongs to a <class-name>; write {_OWN_FORM}"
+            reader.findings.add(CONTRADICTION, part.line, sentence)
+    if not element.children:
+        sentence = f"<transformer> of divert {divert!r} changes nothing; write {_OWN_FORM} in it, or remove it"
+        reader.findings.add(MISSING, element.line, sentence)
+    return _read_changes(reader, divert, parts)
+
+
+def _can_run(reader: Reader, divert: str, element: XmlElement) -> bool:
+    if element.text in (_ADD_HEADERS, ""):
+        return True
+    sentence = (
+        f"the Java class {element.text!r} of divert {divert!r} can't run here; write what it does as <transformer> "
+        f"with {_OWN_FORM}, or as {_ADD_HEADERS} with <property>"
+    )
+    reader.findings.add(NOT_SUPPORTED, element.line, sentence)
+    return False
+
+
+def _read_class(reader: Reader, divert: str, classes: list[XmlElement], parts: list[XmlElement]) -> Transformer | None:
+    reader.once(classes)
+    reader.value(classes[0], values.parse_text, "")
+    if not _can_run(reader, divert, classes[0]):
+        return None
+    headers: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for part in parts:
+        if part.name == "property":
+            reader.leaf(part, PROPERTY)
+            key = reader.required(part, "key")
+            reader.note_twice(f"<property> of divert {divert!r}", key, part.line, lines)
+            headers[key] = _value(reader, part)
+        elif part.name != "class-name":
+            sentence = f"<{part.name}> beside <class-name> in divert {divert!r}; write {_OWN_FORM} or <property> only"
+            reader.findings.add(CONTRADICTION, part.line, sentence)
+    return Transformer(add=headers) if headers else None
+
+
+def _read_changes(reader: Reader, divert: str, parts: list[XmlElement]) -> Transformer:
+    add: dict[str, str] = {}
+    drop: list[str] = []
+    rename: dict[str, str] = {}
+    # What goes away, and what is set: each property once.
+    taken: dict[str, int] = {}
+    given: dict[str, int] = {}
+    for part in parts:
+        what = f"property of <{part.name}> in divert {divert!r}"
+        if part.name == "drop":
+            reader.leaf(part, DROP)
+            drop.append(reader.required(part, "name"))
+            reader.note_twice(what, drop[-1], part.line, taken)
+        elif part.name == "rename":
+            reader.leaf(part, RENAME)
+            old, new = reader.required(part, "from"), reader.required(part, "to")
+            reader.note_twice(what, old, part.line, taken)
+            reader.note_twice(what, new, part.line, given)
+            rename[old] = new
+        elif part.name == "add":
+            reader.leaf(part, ADD)
+            name = reader.required(part, "name")
+            reader.note_twice(what, name, part.line, given)
+            add[name] = _value(reader, part)
+    return Transformer(add, tuple(drop), rename)
+
+
+def _value(reader: Reader, element: XmlElement) -> str:
+    # Empty is a value; absent is none.
+    if "value" not in element.attributes:
+        reader.required(element, "value")
+    return element.attributes.get("value", "")
+
+
+def _check_loops(reader: Reader, placed: list[_Placed], syntax: WildcardSyntax) -> None:
+    """Notes what would send a message round for ever: to its own address, or, unfiltered, back through others."""
+    patterns = [WildcardPattern(one.divert.address, syntax) for one in placed]
+    following = [
+        [
+            j
+            for j, pattern in enumerate(patterns)
+            if any(pattern.matches(target) for target in one.divert.forwarding_addresses)
+        ]
+        for one in placed
+    ]
+    for i, one in enumerate(placed):
+        if i in following[i]:
+            sentence = f"divert {one.divert.name!r} sends to its own address {one.divert.address!r}, again and again"
+            reader.findings.add(CONTRADICTION, one.line, f"{sentence}; name another <forwarding-address>")
+        elif (back := _way_back(i, following, placed)) is not None:
+            names = " and ".join(repr(placed[j].divert.name) for j in sorted({i, back}))
+            sentence = (
+                f"the diverts {names} send round in a circle what they take; break it by a <filter> or remove one"
+            )
+            reader.findings.add(CONTRADICTION, one.line, sentence)
+
+
+def _way_back(start: int, following: list[list[int]], placed: list[_Placed]) -> int | None:
+    """The last divert of a circle of unfiltered ones through ``start``; only for the first of them in the file."""
+    waiting, seen = [start], {start}
+    while waiting:
+        at = waiting.pop()
+        if placed[at].divert.filter:
+            continue
+        for successor in following[at]:
+            if successor == start and at != start:
+                return at
+            if successor > start and successor not in seen:
+                seen.add(successor)
+                waiting.append(successor)
+    return None

@@ -1,0 +1,72 @@
+"""What a broker.xml without mistakes does not say, and its operator should know."""
+
+from delosmq.model.settings import UNLIMITED, AddressFullPolicy, BrokerSettings, QueueSettings
+from delosmq.model.wildcard import AddressSettingsTable
+
+
+def warnings_about(settings: BrokerSettings) -> list[str]:
+    """Sentences with their codes."""
+    notices: list[str] = []
+    if not settings.acceptors:
+        notices.append("DMQ4108: no acceptor is open, so no client can connect; add one with protocols=STOMP")
+    if not settings.security_settings:
+        every = settings.wildcards.any_words
+        notices.append(
+            f'DMQ4105: there are no security-settings, so nobody may do anything; add one with match="{every}"'
+        )
+    table = AddressSettingsTable(settings.address_settings, settings.wildcards)
+    if _pages_somewhere(settings):
+        notices.append(
+            "DMQ4104: address-full-policy PAGE acts as BLOCK, as paging is not in effect yet: "
+            "producers wait when memory is full"
+        )
+    # RING-10
+    rings = [queue.name for queue in settings.queues if _is_ring(queue, table) and _pages(queue.address, table)]
+    if rings:
+        notices.append(
+            f"DMQ4106: ring queues on addresses with address-full-policy PAGE: {', '.join(rings)}; a ring doesn't "
+            f"bound what is paged, so write BLOCK, FAIL or DROP for them"
+        )
+    return notices + _without_queues(settings, table)
+
+
+def _pages_somewhere(settings: BrokerSettings) -> bool:
+    # Addresses that no match says anything about page by default.
+    catch_all = [match for match in settings.address_settings if match.match == settings.wildcards.any_words]
+    policies = [match.fields.get("address_full_policy") for match in settings.address_settings]
+    return AddressFullPolicy.PAGE in policies or not any("address_full_policy" in match.fields for match in catch_all)
+
+
+def _is_ring(queue: QueueSettings, table: AddressSettingsTable) -> bool:
+    size = table.resolve(queue.address).default_ring_size if queue.ring_size is None else queue.ring_size
+    return size != UNLIMITED
+
+
+def _pages(address: str, table: AddressSettingsTable) -> bool:
+    return table.resolve(address).address_full_policy is AddressFullPolicy.PAGE
+
+
+def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> list[str]:
+    """Dead-letter and expiry addresses that nothing in the file gives a queue."""
+    declared = {queue.address for queue in settings.queues}
+    dead: dict[str, None] = {}
+    expired: dict[str, None] = {}
+    for entry in settings.address_settings:
+        # A match as a name: what it says, and what less specific ones fill in.
+        resolved = table.resolve(entry.match)
+        if not resolved.auto_create_dead_letter_resources:
+            dead[resolved.dead_letter_address] = None
+        if not resolved.auto_create_expiry_resources:
+            expired[resolved.expiry_address] = None
+    notices: list[str] = []
+    for setting, resources, addresses in (
+        ("dead-letter-address", "auto-create-dead-letter-resources", dead),
+        ("expiry-address", "auto-create-expiry-resources", expired),
+    ):
+        missing = sorted(addresses.keys() - declared - {""})
+        if missing:
+            notices.append(
+                f"DMQ4109: {setting} without a queue below <addresses>: {', '.join(missing)}; what goes there is "
+                f"dropped until it has one, so declare a queue, or set {resources}"
+            )
+    return notices

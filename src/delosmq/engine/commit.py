@@ -1,0 +1,212 @@
+"""The long ways of a transaction, a slice at a time: a large commit, a prepare, a rollback."""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.committing import PLANNED_PER_SLICE, Committing, routing_error
+from delosmq.engine.consumer import Consumer
+from delosmq.engine.jobs import Job
+from delosmq.engine.queue import Queue
+from delosmq.engine.transactions import PREPARED, Transaction, TransactionError
+from delosmq.model.errors import BrokerError
+
+PLANNING: Final = 1
+WRITING: Final = 2
+WRITING_ACKS: Final = 3
+WRITING_IDS: Final = 4
+DECIDING: Final = 5
+LINKING: Final = 6
+ENDING: Final = 7
+ENDING_IDS: Final = 8
+DONE: Final = 9
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Outcome(ABC):
+    """Who is told how it went."""
+
+    @abstractmethod
+    def on_done(self, transaction: Transaction, error: BrokerError | None) -> None:
+        """It is committed or prepared; or nothing has happened, because of ``error``, and it has to be rolled back."""
+
+
+class Commit(Job):
+    """Takes a transaction through all steps of a large commit, or of a prepare."""
+
+    def __init__(
+        self,
+        committing: Committing,
+        transaction: Transaction,
+        outcome: Outcome,
+        *,
+        phase: int,
+        prepare_at_ms: int = 0,
+        heuristic: bool = False,
+    ) -> None:
+        self._committing = committing
+        self._transaction = transaction
+        self._outcome = outcome
+        self._phase = phase
+        self._prepare_at_ms = prepare_at_ms
+        self._heuristic = heuristic
+        self._at = 0
+        self.failure: BrokerError | None = None
+
+    def step(self) -> bool:
+        if self._phase < DECIDING:
+            self._try_before()
+        elif self._phase == DECIDING:
+            self._decide()
+        else:
+            self._after()
+        if self._phase != DONE:
+            return False
+        self._outcome.on_done(self._transaction, self.failure)
+        return True
+
+    def _try_before(self) -> None:
+        try:
+            self._before()
+        except TransactionError as refusal:
+            self.failure = refusal
+        except BrokerError as error:
+            self.failure = routing_error(self._transaction, error)
+        if self.failure is None:
+            return
+        if self._phase == PLANNING:
+            self._committing.unplan(self._transaction)
+        self._phase = DONE
+
+    @property
+    def waits(self) -> bool:
+        """Whether it can't go on before other commits are through."""
+        return self._phase == LINKING and not self._committing.is_turn(self._transaction)
+
+    def _next(self, at: int, count: int) -> None:
+        self._at = at
+        if at >= count:
+            self._at = 0
+            self._phase += 1
+
+    def _before(self) -> None:
+        transaction = self._transaction
+        committing = self._committing
+        if self._phase == PLANNING:
+            stop = min(len(transaction.sends), self._at + PLANNED_PER_SLICE)
+            committing.plan(transaction, self._at, stop)
+            self._next(stop, len(transaction.sends))
+        elif self._phase == WRITING:
+            self._next(committing.write_sends(transaction, self._at), len(transaction.planned))
+        elif self._phase == WRITING_ACKS:
+            self._next(committing.write_acks(transaction, self._at), len(transaction.acks))
+        else:
+            self._next(committing.write_ids(transaction, self._at), len(transaction.notes))
+
+    def _decide(self) -> None:
+        transaction = self._transaction
+        if transaction.state != PREPARED:
+            try:
+                self._committing.check_ids(transaction)
+            except TransactionError as refusal:
+                self.failure = refusal
+                self._phase = DONE
+                return
+        if self._prepare_at_ms:
+            self._committing.record_prepared(transaction, self._prepare_at_ms)
+            self._phase = DONE
+            return
+        self._committing.record_commit(transaction, self._heuristic)
+        self._phase = LINKING
+
+    def _after(self) -> None:
+        transaction = self._transaction
+        committing = self._committing
+        if self._phase == LINKING:
+            if not committing.is_turn(transaction):
+                return
+            self._next(committing.link(transaction, self._at), len(transaction.planned))
+            if self._phase != LINKING:
+                committing.all_linked(transaction)
+        elif self._phase == ENDING:
+            self._next(committing.end_acks(transaction, self._at), len(transaction.acks))
+        else:
+            self._next(committing.end_ids(transaction, self._at), len(transaction.notes))
+            if self._phase == DONE:
+                committing.committed(transaction)
+
+
+LOOKED_AT_PER_SLICE: Final = 2_000
+RETURNED_PER_SLICE: Final = 500
+
+
+class _Returning:
+    """What one consumer gives back."""
+
+    def __init__(self, queue: Queue, consumer: Consumer) -> None:
+        self.queue = queue
+        self.consumer = consumer
+        self.count: int = 0
+
+
+class Rollback(Job):
+    """Gives up all a transaction did."""
+
+    def __init__(self, committing: Committing, transaction: Transaction, *, keep_delivered: bool = False) -> None:
+        self._committing = committing
+        self._transaction = transaction
+        self._keep_delivered = keep_delivered
+        self._looked_at = 0
+        self._discarded = 0
+        self._returning: dict[int, _Returning] = {}
+        self._held: dict[int, Queue] = {}
+
+    def step(self) -> bool:
+        transaction = self._transaction
+        committing = self._committing
+        if self._looked_at < len(transaction.acks):
+            self._look_at_acks()
+            return False
+        if self._returning:
+            self._give_back()
+            return False
+        if self._held:
+            for queue in self._held.values():
+                committing.let_dispatch(queue)
+            self._held = {}
+        self._discarded = committing.discard(transaction, self._discarded)
+        if self._discarded < len(transaction.planned or transaction.sends):
+            return False
+        committing.discard_ids(transaction)
+        committing.rolled_back(transaction)
+        return True
+
+    def _look_at_acks(self) -> None:
+        acks = self._transaction.acks
+        stop = min(len(acks), self._looked_at + LOOKED_AT_PER_SLICE)
+        for at in range(self._looked_at, stop):
+            item = acks[at]
+            queue = item.queue
+            queue.rolled_back_count += 1
+            if self._keep_delivered and not item.consumer.closed:
+                item.consumer.keep(item.slot)
+                continue
+            returning = self._returning.get(id(item.consumer))
+            if returning is None:
+                returning = _Returning(queue, item.consumer)
+                self._returning[id(item.consumer)] = returning
+                if queue.id not in self._held:
+                    self._held[queue.id] = queue
+                    self._committing.hold_dispatch(queue)
+            returning.count += 1
+        self._looked_at = stop
+
+    def _give_back(self) -> None:
+        key = next(iter(self._returning))
+        part = self._returning[key]
+        limit = min(part.count, RETURNED_PER_SLICE)
+        returned = self._committing.give_back(self._transaction, part.queue, part.consumer, limit)
+        part.count -= returned
+        if part.count == 0 or returned < limit:
+            del self._returning[key]

@@ -1,0 +1,434 @@
+"""How a transaction ends.
+
+A small one is a single batch. A large one is written in batches of its own first, none of which counts before the one
+record that commits it; then its messages are linked into their queues and what it acknowledged is removed, in slices. A
+crash leaves all of it or nothing: before that record replay discards what it finds, after it replay does the rest.
+"""
+
+from typing import Final
+
+from delosmq.engine.acks import DELAYED, NONE_UNSEEN, Acknowledgements
+from delosmq.engine.consumer import Consumer
+from delosmq.engine.core import Core
+from delosmq.engine.duplicates import KnownId
+from delosmq.engine.queue import Queue
+from delosmq.engine.records import (
+    ACKNOWLEDGED,
+    PURGED,
+    TRANSACTION,
+    encode_discarded,
+    encode_json,
+    encode_promised,
+    encode_sent,
+)
+from delosmq.engine.sending import Sending
+from delosmq.engine.slots import Slot
+from delosmq.engine.transactions import (
+    COMMITTED,
+    COMMITTING,
+    DUPLICATE_ID,
+    NOT_ROUTED,
+    PREPARED,
+    ROLLED_BACK,
+    IdNote,
+    Promised,
+    Transaction,
+    TransactionError,
+)
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import MessageId, Sequence
+from delosmq.model.message import Home
+
+SMALL_OPERATIONS: Final = 200
+SEGMENT_SHARE: Final = 8
+"""A batch of a transaction takes at most this part of a segment, so that none forces a roll."""
+PLANNED_PER_SLICE: Final = 200
+WRITTEN_PER_SLICE: Final = 200
+LINKED_PER_SLICE: Final = 200
+ACKNOWLEDGED_PER_SLICE: Final = 400
+
+LARGEST_BATCH_BYTES: Final = 8 << 20
+
+
+class Committing:
+    """The steps, each of which leaves the engine whole."""
+
+    def __init__(self, core: Core, sending: Sending, acks: Acknowledgements) -> None:
+        self._log = core.log
+        self._ids = core.ids
+        self._memory = core.memory
+        self._router = core.router
+        self._removals = core.removals
+        self._dispatcher = core.dispatcher
+        self._duplicates = core.duplicates
+        self._events = core.events
+        self._sending = sending
+        self._acks = acks
+        journal = core.settings.journal
+        self.batch_bytes: int = (
+            min(journal.file_size_bytes // SEGMENT_SHARE, LARGEST_BATCH_BYTES)
+            if journal.directory
+            else LARGEST_BATCH_BYTES
+        )
+        self._linking: list[Transaction] = []
+
+    # -- planning ------------------------------------------------------------------------------------------------
+
+    def plan(self, transaction: Transaction, start: int, stop: int) -> None:
+        """Routes a part of what is sent; nothing is added to any queue yet.
+
+        Raises:
+            BrokerError: a message can't be routed any more.
+        """
+        planned = transaction.planned
+        router = self._router
+        for sent in transaction.sends[start:stop]:
+            before = len(planned)
+            router.plan = planned
+            try:
+                self._sending.route(sent.message, sent.queue_name, sent.routing)
+            finally:
+                router.plan = None
+            charged = sent.message.account
+            for at in range(before, len(planned)):
+                item = planned[at]
+                transaction.planned_bytes += item.message.encoded_size_bytes
+                for queue in item.queues:
+                    queue.claims += 1
+                    transaction.queues[queue.id] = queue
+                if item.message is sent.message:
+                    charged = None
+            if charged is not None:
+                self._memory.release(sent.message)
+        self._log.close()
+
+    def check_ids(self, transaction: Transaction) -> None:
+        """Refuses a transaction when one of its duplicate ids was seen meanwhile.
+
+        Raises:
+            TransactionError: condition DUPLICATE_ID.
+        """
+        for address, ids in transaction.ids.items():
+            known = self._duplicates.of(address)
+            if not ids.isdisjoint(known.ids) or not all(ids.isdisjoint(coming) for coming in known.coming):
+                raise duplicate_error(address)
+
+    def is_small(self, transaction: Transaction) -> bool:
+        """Whether one batch takes it."""
+        return (
+            transaction.operations <= SMALL_OPERATIONS
+            and len(transaction.planned) <= SMALL_OPERATIONS
+            and transaction.planned_bytes <= self.batch_bytes
+        )
+
+    # -- a small one ---------------------------------------------------------------------------------------------
+
+    def commit_at_once(self, transaction: Transaction) -> None:
+        """Everything in one batch."""
+        self._end_acks(transaction.acks)
+        for item in transaction.planned:
+            self._router.put(item.message, item.queues, item.address)
+        for note in transaction.notes:
+            self._duplicates.remember(note.address, note.duplicate_id, durable=note.durable)
+        self._log.close()
+        self.committed(transaction)
+
+    def _end_acks(self, promised: list[Promised]) -> None:
+        by_queue: dict[int, list[Slot]] = {}
+        queues: dict[int, Queue] = {}
+        for item in promised:
+            queue = item.queue
+            queue.take_back(item.slot, item.consumer)
+            queue.messages_acknowledged += 1
+            queues[queue.id] = queue
+            by_queue.setdefault(queue.id, []).append(item.slot)
+        for queue_id, slots in by_queue.items():
+            queue = queues[queue_id]
+            self._removals.remove(queue, slots, ACKNOWLEDGED)
+            self._dispatcher.mark(queue)
+
+    # -- a large one: before the moment --------------------------------------------------------------------------
+
+    def write_sends(self, transaction: Transaction, start: int) -> int:
+        """Writes some of the messages from ``start`` on, as a batch that counts for nothing yet; gives where to go on.
+
+        Raises:
+            StorageError: the store takes no more.
+        """
+        at = start
+        stop = min(len(transaction.planned), start + WRITTEN_PER_SLICE)
+        size = 0
+        homes: list[Home] = []
+        while at < stop and (size == 0 or size < self.batch_bytes):
+            item = transaction.planned[at]
+            message = item.message
+            if message.account is None:  # a copy that routing made
+                self._memory.charge(item.address.account, message)
+            durable = [int(queue.id) for queue in item.queues if queue.settings.durable] if message.durable else []
+            if durable:
+                home = Home()
+                message.home = home
+                message.recorded_references = len(durable)
+                batch = self._log.batch()
+                batch.stored.append((len(batch.metas), home))
+                batch.metas.append(encode_sent(message, durable, transaction.id, at))
+                batch.bodies.append(message.head + message.body)
+                homes.append(home)
+                size += message.encoded_size_bytes
+            at += 1
+        self._close(transaction, homes)
+        return at
+
+    def write_acks(self, transaction: Transaction, start: int) -> int:
+        """The same for acknowledgements."""
+        stop = min(len(transaction.acks), start + ACKNOWLEDGED_PER_SLICE)
+        by_queue: dict[int, list[Slot]] = {}
+        homes: list[Home] = []
+        for item in transaction.acks[start:stop]:
+            home = item.slot.message.home
+            if item.slot.recorded and home is not None:
+                by_queue.setdefault(item.queue.id, []).append(item.slot)
+                homes.append(home)
+        for queue_id, slots in by_queue.items():
+            self._log.record(encode_promised(transaction.id, queue_id, slots))
+        if homes:
+            self._log.batch().targets.extend(homes)
+        self._close(transaction, homes)
+        return stop
+
+    def write_ids(self, transaction: Transaction, start: int) -> int:
+        """The same for duplicate ids."""
+        stop = min(len(transaction.notes), start + ACKNOWLEDGED_PER_SLICE)
+        homes: list[Home] = []
+        for note in transaction.notes[start:stop]:
+            entry = (
+                self._duplicates.record_for(transaction.id, note.address, note.duplicate_id) if note.durable else None
+            )
+            if entry is not None and entry.home is not None:
+                note.number = entry.number
+                note.home = entry.home
+                homes.append(entry.home)
+        self._close(transaction, homes)
+        return stop
+
+    def _close(self, transaction: Transaction, homes: list[Home]) -> None:
+        self._log.close()
+        for home in homes:
+            transaction.recorded = True
+            if home.segment not in transaction.segments:
+                transaction.segments[home.segment] = home
+
+    # -- the moment ----------------------------------------------------------------------------------------------
+
+    def record_prepared(self, transaction: Transaction, prepared_ms: int) -> None:
+        """From now on the transaction survives everything but its coordinator's decision."""
+        xid = transaction.xid or b""
+        self._log.record(
+            encode_json(TRANSACTION, {"op": "prepare", "tx": transaction.id, "xid": xid.hex(), "at": prepared_ms})
+        )
+        self._log.close()
+        transaction.recorded = True
+        transaction.prepared_ms = prepared_ms
+        transaction.state = PREPARED
+        self._events.transaction_prepared(transaction.id, xid)
+
+    def record_commit(self, transaction: Transaction, heuristic: bool) -> None:
+        """The moment at which everything happens, whatever comes after."""
+        transaction.state = COMMITTING
+        count = transaction.indexes[-1] + 1 if transaction.indexes else len(transaction.planned)
+        transaction.first_sequence = self._ids.take(count)
+        if transaction.recorded:
+            value: dict[str, object] = {"op": "commit", "tx": transaction.id, "first": transaction.first_sequence}
+            if heuristic and transaction.xid is not None:
+                value["heuristic"] = transaction.xid.hex()
+            self._log.record(encode_json(TRANSACTION, value))
+            # As long as a message that it brought to life, or ended, is on the disk, this record must be too.
+            self._log.batch().targets.extend(transaction.segments.values())
+        transaction.position = self._log.close()
+        for address, ids in transaction.ids.items():
+            self._duplicates.of(address).coming.append(ids)
+        self._linking.append(transaction)
+        self._set_barriers(transaction, transaction.first_sequence - 1)
+
+    def _set_barriers(self, transaction: Transaction, linked: int) -> None:
+        # A queue that waits for an earlier commit keeps the lower barrier.
+        first = self._linking[0] is transaction
+        for queue in transaction.queues.values():
+            if first or queue.barrier_sequence == 0:
+                queue.barrier_sequence = linked
+
+    # -- a large one: after the moment ---------------------------------------------------------------------------
+
+    def is_turn(self, transaction: Transaction) -> bool:
+        """Whether all that was committed before is linked: order of commits is order of messages."""
+        return self._linking[0] is transaction
+
+    def link(self, transaction: Transaction, start: int) -> int:
+        """Adds some of the messages from ``start`` on to their queues; gives where to go on."""
+        stop = min(len(transaction.planned), start + LINKED_PER_SLICE)
+        sequence = transaction.first_sequence - 1
+        for at in range(start, stop):
+            item = transaction.planned[at]
+            message = item.message
+            sequence = transaction.first_sequence + (transaction.indexes[at] if transaction.indexes else at)
+            message.sequence = Sequence(sequence)
+            message.message_id = MessageId(sequence)
+            message.position = transaction.position
+            for queue in item.queues:
+                queue.claims -= 1
+            self._router.link(message, item.queues, item.address)
+        self._log.close()
+        if stop > start:
+            self._set_barriers(transaction, sequence)
+            for queue in transaction.queues.values():
+                self._dispatcher.mark(queue)
+        return stop
+
+    def all_linked(self, transaction: Transaction) -> None:
+        """Lifts the barriers, or hands them to the next commit on the same queue."""
+        self._linking.remove(transaction)
+        for queue in transaction.queues.values():
+            queue.barrier_sequence = 0
+        for later in self._linking:
+            for queue in later.queues.values():
+                if queue.barrier_sequence == 0 and queue.id in transaction.queues:
+                    queue.barrier_sequence = later.first_sequence - 1
+        for queue in transaction.queues.values():
+            self._dispatcher.mark(queue)
+
+    def end_acks(self, transaction: Transaction, start: int) -> int:
+        """Removes some of what it acknowledged; gives where to go on."""
+        stop = min(len(transaction.acks), start + ACKNOWLEDGED_PER_SLICE)
+        self._end_acks(transaction.acks[start:stop])
+        self._log.close()
+        return stop
+
+    def end_ids(self, transaction: Transaction, start: int) -> int:
+        """Takes some of its duplicate ids into the caches; gives where to go on."""
+        stop = min(len(transaction.notes), start + ACKNOWLEDGED_PER_SLICE)
+        for note in transaction.notes[start:stop]:
+            self._duplicates.adopt(note.address, known_id(note))
+        self._log.close()
+        if stop == len(transaction.notes):
+            for address, ids in transaction.ids.items():
+                self._duplicates.of(address).coming.remove(ids)
+        return stop
+
+    def mark(self, queue: Queue) -> None:
+        """A consumer of the queue may have room again."""
+        self._dispatcher.mark(queue)
+
+    def committed(self, transaction: Transaction) -> None:
+        """All is done."""
+        transaction.state = COMMITTED
+        self._events.transaction_committed(transaction.id, len(transaction.sends), len(transaction.acks))
+
+    # -- back ----------------------------------------------------------------------------------------------------
+
+    def record_rollback(self, transaction: Transaction, heuristic: bool) -> None:
+        """A prepared branch comes to nothing; all others do by themselves when nothing says that they are committed."""
+        value: dict[str, object] = {"op": "rollback", "tx": transaction.id}
+        if heuristic and transaction.xid is not None:
+            value["heuristic"] = transaction.xid.hex()
+        self._log.record(encode_json(TRANSACTION, value))
+        self._log.close()
+
+    def discard(self, transaction: Transaction, start: int) -> int:
+        """Gives up some of the messages: their memory, and their places in the store."""
+        if not transaction.planned:
+            stop = min(len(transaction.sends), start + WRITTEN_PER_SLICE)
+            for sent in transaction.sends[start:stop]:
+                if sent.message.account is not None:
+                    self._memory.release(sent.message)
+            return stop
+        stop = min(len(transaction.planned), start + WRITTEN_PER_SLICE)
+        indexes: list[int] = []
+        homes: list[Home] = []
+        for at in range(start, stop):
+            item = transaction.planned[at]
+            message = item.message
+            for queue in item.queues:
+                queue.claims -= 1
+            if message.account is not None:
+                self._memory.release(message)
+            home = message.home
+            if home is not None and home.segment:
+                indexes.append(transaction.indexes[at] if transaction.indexes else at)
+                homes.append(home)
+                message.home = None
+        if indexes:
+            self._log.record(encode_discarded(transaction.id, indexes))
+            batch = self._log.batch()
+            batch.targets.extend(homes)
+            batch.released.extend(homes)
+            self._log.close()
+        return stop
+
+    def discard_ids(self, transaction: Transaction) -> None:
+        """Gives up the records of its duplicate ids."""
+        self._duplicates.forget_records([known_id(note) for note in transaction.notes if note.home is not None])
+
+    def unplan(self, transaction: Transaction) -> None:
+        """Planning failed on the way: what it sends is as it was before."""
+        for item in transaction.planned:
+            for queue in item.queues:
+                queue.claims -= 1
+        transaction.planned = []
+        transaction.queues = {}
+
+    def hold_dispatch(self, queue: Queue) -> None:
+        """Nothing is handed out while what was acknowledged comes back, as it would be out of order."""
+        queue.returning += 1
+
+    def let_dispatch(self, queue: Queue) -> None:
+        """Ends that."""
+        queue.returning -= 1
+        self._dispatcher.mark(queue)
+
+    def give_back(self, transaction: Transaction, queue: Queue, consumer: Consumer, limit: int) -> int:
+        """Returns what a consumer holds that the transaction acknowledged, newest first, ``limit`` at most, as when the
+        consumer closes (RING-7); gives how many."""
+        newest_first: list[Slot] = []
+        slot = consumer.in_delivery.tail
+        while slot is not None and len(newest_first) < limit:
+            if slot.transaction == transaction.id:
+                consumer.keep(slot)
+                newest_first.append(slot)
+            slot = slot.previous
+        if queue.deleted:
+            for taken in newest_first:
+                queue.take_back(taken, consumer)
+            self._removals.remove(queue, newest_first, PURGED)
+        else:
+            self._acks.give_back(queue, consumer, newest_first, NONE_UNSEEN, how=DELAYED)
+        self._log.close()
+        return len(newest_first)
+
+    def rolled_back(self, transaction: Transaction) -> None:
+        """Nothing of it is left."""
+        for queue in transaction.queues.values():
+            self._dispatcher.mark(queue)
+        transaction.state = ROLLED_BACK
+        self._events.transaction_rolled_back(transaction.id, len(transaction.sends), len(transaction.acks))
+
+
+def known_id(note: IdNote) -> KnownId:
+    """A note as a cache holds it."""
+    return KnownId(note.duplicate_id, note.number, note.home)
+
+
+def duplicate_error(address: str) -> TransactionError:
+    """A duplicate id of the transaction is known to ``address``."""
+    return TransactionError(
+        "DMQ2660",
+        DUPLICATE_ID,
+        f"a message of the transaction has a duplicate id that address '{address}' has seen: the transaction was sent"
+        " before and is rolled back now; nothing need be done, or begin again with a new id",
+    )
+
+
+def routing_error(transaction: Transaction, error: BrokerError) -> TransactionError:
+    """A message can't be routed, or stored, at the commit."""
+    return TransactionError(
+        "DMQ2661", NOT_ROUTED, f"transaction {transaction.id} was rolled back: {error.message}; begin again"
+    )

@@ -1,0 +1,183 @@
+"""Delivery at a later time: messages scheduled by their senders, and returned ones that wait to be redelivered.
+
+What is not due is beside the queue (`delosmq.engine.scheduled`): counted with its messages, outside the ring. What
+becomes due together goes to the head of the queue, newest first, so that a full ring drops the oldest of them.
+
+Source: Artemis ScheduledDeliveryHandlerImpl.
+"""
+
+from heapq import heappop, heappush
+from typing import Final
+
+from delosmq.engine.dispatch import Dispatcher
+from delosmq.engine.evictions import Evictions
+from delosmq.engine.jobs import Job, Jobs
+from delosmq.engine.last_value_rule import LastValueRule
+from delosmq.engine.log import Log
+from delosmq.engine.queue import Queue
+from delosmq.engine.slots import Slot
+from delosmq.engine.timers import NS_PER_MS, Timer, Timers
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.ports import Clock
+
+SLOTS_PER_SLICE: Final = 250
+LONGEST_NAP_MS: Final = 1_000
+"""The wall clock is looked at this often while anything is scheduled: it may have been set forward."""
+
+
+class Schedule(Timer):
+    """Knows for all queues what is due next."""
+
+    def __init__(
+        self,
+        log: Log,
+        timers: Timers,
+        jobs: Jobs,
+        *,
+        clock: Clock,
+        dispatcher: Dispatcher,
+        evictions: Evictions,
+        last_value_rule: LastValueRule,
+    ) -> None:
+        self._log = log
+        self._timers = timers
+        self._jobs = jobs
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._evictions = evictions
+        self._last_value_rule = last_value_rule
+        # One entry for each due time of a queue, perhaps of slots that are gone: (due, number, queue).
+        self._times: list[tuple[int, int, Queue]] = []
+        self._made: int = 0
+        # Monotonic ns of the earliest appointment; 0 for none.
+        self._armed: int = 0
+        self._working: bool = False
+
+    def is_due(self, due_at_ms: int) -> bool:
+        """Whether that time has come."""
+        return due_at_ms <= self._clock.wall_ms()
+
+    # -- the changes, made live and in replay --------------------------------------------------------------------
+
+    def hold(self, queue: Queue, slot: Slot, due_at_ms: int) -> None:
+        """Puts a slot that is in no list aside until it is due; `arm` follows."""
+        if queue.scheduled.add(slot, due_at_ms):
+            self._made += 1
+            heappush(self._times, (due_at_ms, self._made, queue))
+
+    def hold_pending(self, queue: Queue, slot: Slot, due_at_ms: int) -> None:
+        """The same for one that is pending, where every new message begins."""
+        queue.pending.remove(slot)
+        self.hold(queue, slot, due_at_ms)
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def arm(self) -> None:
+        """Makes an appointment for what is due next, unless there is one early enough."""
+        if not self._times or self._working:
+            return
+        nap_ms = min(max(self._times[0][0] - self._clock.wall_ms(), 0), LONGEST_NAP_MS)
+        at = self._clock.monotonic_ns() + nap_ms * NS_PER_MS
+        if self._armed == 0 or at < self._armed:
+            self._armed = at
+            self._timers.at(at, self)
+
+    def on_timer(self, now: MonotonicNs) -> None:
+        if self._armed and now >= self._armed:
+            self._armed = 0
+        self.run()
+
+    def run(self) -> None:
+        """Makes pending what is due."""
+        if self._working:
+            return
+        work = _Due(self, self._clock.wall_ms())
+        if work.step():
+            self.arm()
+        else:
+            self._working = True
+            self._jobs.add(work)
+
+    def take_due(self, now_ms: int) -> tuple[Queue, int] | None:
+        """The next queue and time that is due; None when nothing more is."""
+        times = self._times
+        while times and times[0][0] <= now_ms:
+            due_at_ms, _, queue = heappop(times)
+            if queue.scheduled.due_at(due_at_ms) is not None:
+                return queue, due_at_ms
+        return None
+
+    def done(self) -> None:
+        """All that was due is pending."""
+        self._working = False
+        self.arm()
+
+    def release(self, queue: Queue, due_at_ms: int, limit: int) -> int:
+        """Makes pending what a queue holds for one time, newest first, ``limit`` at most; gives how many."""
+        count = 0
+        while count < limit:
+            bucket = queue.scheduled.due_at(due_at_ms)
+            if bucket is None or bucket.tail is None:
+                break
+            slot = bucket.tail
+            queue.scheduled.remove(slot)
+            count += 1
+            if queue.ring.admits_return(queue.pending):
+                queue.pending.put_first(slot)
+                if queue.last_values is not None:
+                    self._last_value_rule.due(queue, slot)
+            else:
+                self._evictions.replaced(queue, slot)
+        return count
+
+    def hold_dispatch(self, queue: Queue) -> None:
+        """Nothing is handed out while what is due comes newest first."""
+        queue.returning += 1
+
+    def let_dispatch(self, queue: Queue) -> None:
+        """Ends that."""
+        queue.returning -= 1
+        self._dispatcher.mark(queue)
+
+    def close(self) -> None:
+        """Ends the decision under way."""
+        self._log.close()
+
+
+class _Due(Job):
+    """Makes pending what was due at one moment: first finds all of it, then goes through it from its end."""
+
+    def __init__(self, schedule: Schedule, now_ms: int) -> None:
+        self._schedule = schedule
+        self._now_ms = now_ms
+        self._found: list[tuple[Queue, int]] = []
+        self._held: dict[int, Queue] = {}
+        self._complete = False
+
+    def step(self) -> bool:
+        schedule = self._schedule
+        room = SLOTS_PER_SLICE
+        while not self._complete and room > 0:
+            room -= 1
+            found = schedule.take_due(self._now_ms)
+            if found is None:
+                self._complete = True
+                break
+            queue = found[0]
+            self._found.append(found)
+            if queue.id not in self._held:
+                self._held[queue.id] = queue
+                schedule.hold_dispatch(queue)
+        while self._complete and self._found and room > 0:
+            queue, due_at_ms = self._found[-1]
+            released = schedule.release(queue, due_at_ms, room)
+            if released < room:
+                self._found.pop()
+            room -= released + 1
+        schedule.close()
+        if self._found or not self._complete:
+            return False
+        for queue in self._held.values():
+            schedule.let_dispatch(queue)
+        schedule.done()
+        return True

@@ -1,0 +1,97 @@
+"""What the settings of a queue may be, and which of them may change while it lives."""
+
+from typing import Final
+
+from delosmq.engine.filters import check_filter
+from delosmq.engine.queue import Queue
+from delosmq.engine.queue_defaults import resolve
+from delosmq.model.errors import MisuseError
+from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
+from delosmq.model.settings import UNLIMITED, QueueSettings
+
+NAME_LIMIT_BYTES: Final = 1024
+INTERNAL_PREFIX: Final = "$delosmq."
+"""Names of queues that the broker makes for itself begin so."""
+
+
+def check_name(kind: str, name: str) -> None:
+    """Refuses what is no name for an address or queue."""
+    if not name or len(name.encode()) > NAME_LIMIT_BYTES or "\n" in name or "\0" in name:
+        raise MisuseError(
+            "DMQ2105", f"'{name[:80]}' is no name for a {kind}: 1 to {NAME_LIMIT_BYTES} bytes without line breaks"
+        )
+    if name.startswith(INTERNAL_PREFIX):
+        raise MisuseError(
+            "DMQ2624", f"'{name}' is no name for a {kind}: '{INTERNAL_PREFIX}' begins those of the broker itself"
+        )
+
+
+def check_settings(settings: QueueSettings) -> None:
+    """Refuses values that make no sense.
+
+    Raises:
+        MisuseError: with the queue, the setting and the values allowed.
+    """
+    queue = settings.name
+    if settings.ring_size is not None and settings.ring_size < UNLIMITED:
+        raise MisuseError(
+            "DMQ2101",
+            f"ring-size {settings.ring_size} of queue '{queue}' makes no sense; use -1 for none, 0 or a positive"
+            " number",
+        )
+    _check_least(queue, "max-consumers", settings.max_consumers, UNLIMITED)
+    _check_least(queue, "group-buckets", settings.group_buckets, UNLIMITED)
+    _check_least(queue, "consumers-before-dispatch", settings.consumers_before_dispatch, 0)
+    _check_least(queue, "delay-before-dispatch", settings.delay_before_dispatch, UNLIMITED)
+    _check_least(queue, "auto-delete-delay", settings.auto_delete_delay, 0)
+    _check_least(queue, "auto-delete-message-count", settings.auto_delete_message_count, UNLIMITED)
+    if settings.routing_type not in (ANYCAST, MULTICAST):
+        raise MisuseError(
+            "DMQ2625", f"queue '{queue}' has routing type {settings.routing_type}; give it ANYCAST or MULTICAST"
+        )
+    check_filter(f"queue '{queue}'", settings.filter)
+
+
+def _check_least(queue: str, name: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
+        off = " (off)" if least == UNLIMITED else ""
+        raise MisuseError("DMQ2626", f"{name} {value} of queue '{queue}' makes no sense; use {least}{off} or more")
+
+
+def check_update(queue: Queue, wanted: QueueSettings) -> None:
+    """Refuses changes that a queue can't make while it lives.
+
+    Source: Artemis PostOfficeImpl.updateQueue.
+
+    Raises:
+        MisuseError: says which and why.
+    """
+    present = queue.settings
+    fixed = ""
+    if wanted.address != present.address:
+        fixed = "address"
+    elif wanted.durable != present.durable:
+        fixed = "durable"
+    elif wanted.auto_created != present.auto_created:
+        fixed = "auto-created"
+    elif resolve(wanted, queue.address.settings).last_value_key != queue.last_value_key:
+        fixed = "last-value-key"
+    if fixed:
+        raise MisuseError(
+            "DMQ2627",
+            f"{fixed} of queue '{present.name}' can't change while it exists, as what it holds depends on it; delete"
+            " the queue and create it again",
+        )
+    limit = wanted.max_consumers
+    if limit is not None and limit != UNLIMITED and limit < len(queue.consumers):
+        raise MisuseError(
+            "DMQ2628",
+            f"queue '{present.name}' has {len(queue.consumers)} consumers, more than the max-consumers {limit} wanted;"
+            " close some first",
+        )
+    if wanted.routing_type != present.routing_type and wanted.routing_type not in queue.address.routing_types:
+        raise MisuseError(
+            "DMQ2629",
+            f"queue '{present.name}' can't become {ROUTING_NAMES.get(wanted.routing_type, '?')}: its address"
+            f" '{present.address}' does not take that routing type; add it to the address first",
+        )

@@ -1,0 +1,160 @@
+"""Transactions: sends and acknowledgements that happen together or not at all.
+
+Until its commit a transaction only collects: what it sends is charged to its address but routed nowhere, what it
+acknowledges stays with its consumer. How it ends is in `committing`, branches of distributed transactions in `xa`.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.consumer import Consumer
+from delosmq.engine.queue import Queue
+from delosmq.engine.routing import Planned
+from delosmq.engine.slots import Slot
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import Position
+from delosmq.model.message import Account, Home, Message
+
+ACTIVE: Final = "active"
+ENDED: Final = "ended"
+"""Of a branch: no session works in it, its coordinator decides next."""
+SUSPENDED: Final = "suspended"
+ROLLBACK_ONLY: Final = "rollback only"
+PREPARING: Final = "preparing"
+PREPARED: Final = "prepared"
+COMMITTING: Final = "committing"
+COMMITTED: Final = "committed"
+ROLLED_BACK: Final = "rolled back"
+
+DUPLICATE_ID: Final = "DUPLICATE_ID"
+NOT_ROUTED: Final = "NOT_ROUTED"
+
+
+class TransactionError(BrokerError):
+    """A transaction can't be committed and was rolled back.
+
+    Attributes:
+        condition: DUPLICATE_ID (an address has seen the duplicate id of one of its messages) or NOT_ROUTED (a message
+            can't be routed, or stored, any more).
+    """
+
+    def __init__(self, code: str, condition: str, message: str) -> None:
+        super().__init__(code, message)
+        self.condition = condition
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class TransactionWaiter(ABC):
+    """Somebody whose commit, or prepare, goes on in slices."""
+
+    @abstractmethod
+    def on_ended(self, error: BrokerError | None) -> None:
+        """It is done, and its confirmation waits for the log's position; or it was rolled back because of ``error``.
+
+        Called from `Broker.tick`; must not call the engine.
+        """
+
+
+class Sent:
+    """A message that a transaction sends."""
+
+    def __init__(self, message: Message, queue_name: str, routing: int) -> None:
+        self.message = message
+        self.queue_name = queue_name
+        self.routing = routing
+
+
+class Promised:
+    """A message that a transaction acknowledges."""
+
+    def __init__(self, queue: Queue, consumer: Consumer, slot: Slot) -> None:
+        self.queue = queue
+        self.consumer = consumer
+        self.slot = slot
+
+
+class IdNote:
+    """A duplicate id that is remembered with the commit.
+
+    Attributes:
+        number: of its record, 0 while there is none; home: of that record.
+    """
+
+    def __init__(self, address: str, duplicate_id: bytes, *, durable: bool) -> None:
+        self.address = address
+        self.duplicate_id = duplicate_id
+        self.durable = durable
+        self.number: int = 0
+        self.home: Home | None = None
+
+
+class Transaction:
+    """One transaction.
+
+    Attributes:
+        xid: of a branch; None for a local transaction.
+        owner: who began it, as named there.
+        state: one of the constants of this module.
+        cause: why it can only be rolled back.
+        began_ms: wall clock; prepared_ms: likewise, 0 while it isn't.
+        began_ns: monotonic, for its timeout.
+        associations: sessions that work in it (branches only).
+        size_bytes: of what it sends.
+        charged: what that counts, by address.
+        planned: where its messages go; written: how many of them the store knows, in their order.
+        indexes: places of ``planned`` in the order of the commit; empty when it is that of the list.
+        segments: one home in each segment that holds a record of it, or a message it acknowledges.
+        recorded: whether the store knows of it.
+    """
+
+    def __init__(self, transaction_id: int, owner: str, xid: bytes | None) -> None:
+        self.id = transaction_id
+        self.owner = owner
+        self.xid = xid
+        self.state: str = ACTIVE
+        self.cause: BrokerError | None = None
+        self.began_ms: int = 0
+        self.began_ns: int = 0
+        self.prepared_ms: int = 0
+        self.associations: int = 0
+        self.timed_out: bool = False
+        self.sends: list[Sent] = []
+        self.acks: list[Promised] = []
+        self.notes: list[IdNote] = []
+        self.size_bytes: int = 0
+        self.charged: dict[str, Account] = {}
+        self.ids: dict[str, set[bytes]] = {}
+        self.planned: list[Planned] = []
+        self.indexes: list[int] = []
+        self.planned_bytes: int = 0
+        self.queues: dict[int, Queue] = {}
+        self.segments: dict[int, Home] = {}
+        self.recorded: bool = False
+        self.first_sequence: int = 0
+        self.position: Position = Position(0)
+
+    @property
+    def operations(self) -> int:
+        """How much it does."""
+        return len(self.sends) + len(self.acks)
+
+    def spoil(self, cause: BrokerError) -> None:
+        """It can only be rolled back from now on."""
+        if self.cause is None:
+            self.cause = cause
+
+    def takes(self, message: Message, queue_name: str, routing: int) -> None:
+        """One more message to send."""
+        self.sends.append(Sent(message, queue_name, routing))
+        self.size_bytes += message.encoded_size_bytes
+        account = self.charged.get(message.address)
+        if account is None:
+            account = Account()
+            self.charged[message.address] = account
+        account.used_bytes += message.charge_bytes
+        account.used_messages += 1
+        if message.duplicate_id:
+            self.ids.setdefault(message.address, set()).add(message.duplicate_id)
+            self.notes.append(IdNote(message.address, message.duplicate_id, durable=message.durable))

@@ -1,0 +1,171 @@
+"""A queue as management shows it: its settings in force and its counters, under the names Artemis gives them."""
+
+from dataclasses import dataclass
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.queue import Queue
+from delosmq.model.message import ROUTING_NAMES
+
+
+@dataclass(frozen=True)
+class QueueInfo:
+    """A queue as it stands.
+
+    Attributes:
+        user: who made it, "" for broker.xml and the broker itself.
+        ring_size .. auto_delete_message_count: in force, the queue's own or the default of its address; -1 for none.
+        filter: the selector of what may enter, "" for everything.
+        last_value_key: "" when it is no last-value queue.
+        message_count: pending, scheduled and in delivery; persistent_size: bytes of all those, durable or not;
+            ``durable_*``: of those the store holds.
+        consumer_count: consumers and lease groups.
+        group_count: message groups that have an owner.
+        messages_added: and the other totals, since the broker started.
+        acknowledge_attempts: messages somebody asked to end, for whatever reason.
+        newest_sequence: of the last message added; oldest_sequence: the lowest that is there, 0 in an empty queue.
+        paused: hands out nothing; enabled: takes part in routing.
+    """
+
+    id: int
+    name: str
+    address: str
+    routing_type: str
+    durable: bool
+    temporary: bool
+    auto_created: bool
+    user: str
+    enabled: bool
+    paused: bool
+    filter: str
+    ring_size: int
+    max_consumers: int
+    exclusive: bool
+    last_value: bool
+    last_value_key: str
+    non_destructive: bool
+    purge_on_no_consumers: bool
+    group_rebalance: bool
+    group_rebalance_pause_dispatch: bool
+    group_buckets: int
+    group_first_key: str
+    consumers_before_dispatch: int
+    delay_before_dispatch: int
+    auto_delete: bool
+    auto_delete_delay: int
+    auto_delete_message_count: int
+    dead_letter_address: str
+    expiry_address: str
+    message_count: int
+    persistent_size: int
+    durable_message_count: int
+    durable_persistent_size: int
+    delivering_count: int
+    delivering_size: int
+    durable_delivering_count: int
+    durable_delivering_size: int
+    scheduled_count: int
+    scheduled_size: int
+    durable_scheduled_count: int
+    durable_scheduled_size: int
+    consumer_count: int
+    group_count: int
+    messages_added: int
+    messages_acknowledged: int
+    acknowledge_attempts: int
+    messages_expired: int
+    messages_killed: int
+    messages_replaced: int
+    newest_sequence: int
+    oldest_sequence: int
+
+
+def queue_info(broker: Broker, queue: Queue) -> QueueInfo:
+    """A queue as it stands. All but ``oldest_sequence`` are fields that somebody counts as things happen."""
+    settings = queue.settings
+    scheduled = queue.scheduled
+    return QueueInfo(
+        id=queue.id,
+        name=queue.name,
+        address=queue.address.name,
+        routing_type=ROUTING_NAMES[settings.routing_type],
+        durable=settings.durable,
+        temporary=queue.temporary or queue.owner != "",
+        auto_created=settings.auto_created,
+        user=settings.user,
+        enabled=settings.enabled,
+        paused=queue.paused,
+        filter=settings.filter,
+        ring_size=queue.ring_size,
+        max_consumers=queue.max_consumers,
+        exclusive=queue.exclusive,
+        last_value=queue.last_values is not None,
+        last_value_key=queue.last_value_key,
+        non_destructive=queue.non_destructive,
+        purge_on_no_consumers=queue.purge_on_no_consumers,
+        group_rebalance=queue.group_rebalance,
+        group_rebalance_pause_dispatch=queue.group_rebalance_pause_dispatch,
+        group_buckets=queue.group_buckets,
+        group_first_key=queue.group_first_key,
+        consumers_before_dispatch=queue.consumers_before_dispatch,
+        delay_before_dispatch=queue.delay_before_dispatch,
+        auto_delete=queue.auto_delete,
+        auto_delete_delay=queue.auto_delete_delay,
+        auto_delete_message_count=queue.auto_delete_message_count,
+        dead_letter_address=queue.address.settings.dead_letter_address,
+        expiry_address=queue.address.settings.expiry_address,
+        message_count=queue.message_count,
+        persistent_size=queue.total_bytes,
+        durable_message_count=queue.durable_count,
+        durable_persistent_size=queue.durable_bytes,
+        delivering_count=queue.delivering_count,
+        delivering_size=queue.delivering_bytes,
+        durable_delivering_count=queue.delivering_durable_count,
+        durable_delivering_size=queue.delivering_durable_bytes,
+        scheduled_count=scheduled.count,
+        scheduled_size=scheduled.bytes,
+        durable_scheduled_count=scheduled.durable_count,
+        durable_scheduled_size=scheduled.durable_bytes,
+        consumer_count=len(queue.consumers),
+        group_count=group_count(queue),
+        messages_added=queue.messages_added,
+        messages_acknowledged=queue.messages_acknowledged,
+        acknowledge_attempts=queue.acknowledge_attempts,
+        messages_expired=queue.messages_expired,
+        messages_killed=queue.messages_killed,
+        messages_replaced=queue.messages_replaced,
+        newest_sequence=queue.newest_sequence,
+        oldest_sequence=_oldest_sequence(broker, queue),
+    )
+
+
+def group_count(queue: Queue) -> int:
+    """Message groups that a queue remembers an owner of."""
+    rules = queue.distribution
+    return 0 if rules is None or rules.groups is None else rules.groups.count
+
+
+def _oldest_sequence(broker: Broker, queue: Queue) -> int:
+    oldest = 0
+    slot = queue.pending.head()
+    while slot is not None:  # from priority to priority, ten at most
+        oldest = slot.sequence
+        slot = queue.pending.head_upto(oldest - 1)
+    for sequence in _lowest_held(broker, queue):
+        if oldest == 0 or sequence < oldest:
+            oldest = sequence
+    return oldest
+
+
+def _lowest_held(broker: Broker, queue: Queue) -> list[int]:
+    """Sequences in delivery, the lowest among them: all of a consumer's, of a lease only its own lowest."""
+    held: list[int] = []
+    leasing: set[int] = set()
+    for group in broker.leases.on_queue(queue):
+        leasing.add(id(group.consumer))
+        if group.building:
+            held.append(group.draft.lowest_sequence)
+        held.extend(lease.lowest_sequence for lease in group.leases.values())
+    for consumer in queue.consumers:
+        if id(consumer) not in leasing:
+            held.extend(slot.sequence for slot in consumer.held_newest_first())
+    return held

@@ -1,0 +1,111 @@
+"""Transactions: which are open or prepared, and the end an operator gives to a branch whose coordinator is gone."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.transactions import PREPARED, Transaction, TransactionWaiter
+from delosmq.model.errors import MisuseError
+from delosmq.security.access import MANAGE, AccessControl, Login
+
+MANAGEMENT_ADDRESS: Final = "activemq.management"
+"""Transactions belong to no one address, so who may see and end them is decided on Artemis's management address."""
+
+
+@dataclass(frozen=True)
+class TransactionInfo:
+    """A transaction as it stands.
+
+    Attributes:
+        xid: of a branch, in hexadecimal; "" for a local transaction.
+        owner: the connection that began it, "" after a restart.
+        state: active, ended (nobody works in it), suspended, prepared, committing, ...
+        began_ms, prepared_ms: wall clock, 0 for not known or not yet.
+        sends, acknowledgements: what it does when it is committed; size_bytes: of the sends.
+    """
+
+    id: int
+    xid: str
+    owner: str
+    state: str
+    began_ms: int
+    prepared_ms: int
+    sends: int
+    acknowledgements: int
+    size_bytes: int
+    queues: list[str]
+
+
+class TransactionControl:
+    """The transactions of one broker."""
+
+    def __init__(self, broker: Broker, access: AccessControl) -> None:
+        self._broker = broker
+        self._access = access
+
+    def ids(self, login: Login, *, after: int, limit: int, prepared_only: bool) -> list[int]:
+        """Ids of open transactions above ``after``, in order, one more than ``limit`` if there are more."""
+        self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
+        known = self._broker.transactions
+        found = [
+            transaction.id
+            for transaction in known.values()
+            if transaction.id > after and (transaction.state == PREPARED or not prepared_only)
+        ]
+        return sorted(found)[: limit + 1]
+
+    def peek(self, transaction_id: int) -> TransactionInfo | None:
+        """One that `ids` gave, or None when it has ended since."""
+        found = self._broker.transactions.get(transaction_id)
+        return None if found is None else transaction_info(found)
+
+    def commit(self, login: Login, xid: str, waiter: TransactionWaiter) -> bool:
+        """Commits a prepared branch against the will of nobody; its coordinator is told so until it forgets. False
+        when it goes on in slices, of whose end ``waiter`` is told.
+
+        Raises:
+            XaError: there is no such branch, or it is not prepared.
+            MisuseError: that is no xid.
+        """
+        self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
+        return self._broker.heuristic_commit(read_xid(xid), waiter)
+
+    def roll_back(self, login: Login, xid: str) -> None:
+        """The same, rolling it back.
+
+        Raises:
+            XaError: there is no such branch, or it is not prepared.
+            MisuseError: that is no xid.
+        """
+        self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
+        self._broker.heuristic_rollback(read_xid(xid))
+
+
+def read_xid(text: str) -> bytes:
+    """The xid that a listing shows as ``text``.
+
+    Raises:
+        MisuseError: it isn't one.
+    """
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise MisuseError(
+            "DMQ6142", f"'{text[:200]}' is no xid; use the hexadecimal form that the list of transactions shows"
+        ) from None
+
+
+def transaction_info(transaction: Transaction) -> TransactionInfo:
+    """A transaction as it stands."""
+    return TransactionInfo(
+        id=transaction.id,
+        xid="" if transaction.xid is None else transaction.xid.hex(),
+        owner=transaction.owner,
+        state=transaction.state,
+        began_ms=transaction.began_ms,
+        prepared_ms=transaction.prepared_ms,
+        sends=len(transaction.sends) or len(transaction.planned),
+        acknowledgements=len(transaction.acks),
+        size_bytes=transaction.size_bytes,
+        queues=sorted(queue.name for queue in transaction.queues.values()),
+    )

@@ -1,0 +1,1 @@
+"""Selectors: conditions on the headers and properties of a message."""

@@ -1,0 +1,387 @@
+"""Moving what lives in a segment: found wherever it is, whole, in slices; a store that refuses changes nothing."""
+
+from delosmq.engine.compaction import MESSAGES_PER_SLICE, Compaction, Compactor, Living, QueueLiving, Restoring
+from delosmq.engine.credit import OpenCredit
+from delosmq.engine.jobs import Jobs
+from delosmq.engine.log import Batch
+from delosmq.engine.queue import Queue
+from delosmq.engine.records import COUNTED, REMOVED, STORED, decode_stored_place, encode_stored
+from delosmq.engine.slots import Slot
+from delosmq.model.errors import StorageError
+from delosmq.model.ids import WallMs
+from delosmq.model.message import MULTICAST, Message
+from delosmq.model.settings import QueueSettings
+from tests.engine.support import Bench, Collector, RecordingStore, anycast
+
+OLD = 1
+NEW = 2
+FILE_BYTES = 1024 * 1024
+NEWS = (QueueSettings("news.a", "news", MULTICAST), QueueSettings("news.b", "news", MULTICAST))
+
+
+class SegmentStore(RecordingStore):
+    """Says into which segment messages go, and refuses them when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.segment = OLD
+        self.refusing = False
+        self.moved: list[int] = []
+        self.victim = 0
+        self.asked = 0
+
+    def append(self, batch: Batch) -> None:
+        if self.refusing:
+            raise StorageError("DMQ3004", "no room")
+        assert all(any(home is target for target in batch.targets) for home in batch.released)
+        super().append(batch)
+        for _, home in batch.stored:
+            home.segment = self.segment
+        if batch.stored and self.segment == NEW:
+            self.moved.append(len(batch.stored))
+
+    def compaction_victim(self) -> int:
+        self.asked += 1
+        return self.victim
+
+
+class Moving:
+    """A bench whose messages so far lie in the old segment, and the compaction of it."""
+
+    def __init__(self, *queues: QueueSettings) -> None:
+        self.store = SegmentStore()
+        self.bench = Bench(queues=queues, store=self.store)
+        self.broker = self.bench.broker
+        self.restoring = Restoring(self.broker.log, self.store, file_size_bytes=FILE_BYTES)
+        self.before = 0
+        self.places: list[Living] = [QueueLiving(self.broker.queues, self.restoring)]
+
+    def begin(self) -> Compaction:
+        self.store.segment = NEW
+        return Compaction(OLD, self.places, self.restoring)
+
+    def move(self) -> None:
+        job = self.begin()
+        while not job.step():
+            pass
+
+    def queue(self, name: str) -> Queue:
+        return self.broker.queues[name]
+
+    def slots(self, name: str) -> list[Slot]:
+        queue = self.queue(name)
+        held = [slot for consumer in queue.consumers for slot in reversed(consumer.held_newest_first())]
+        return queue.pending.in_order() + held
+
+    def homes(self, name: str) -> list[int]:
+        return [slot.message.home.segment for slot in self.slots(name) if slot.message.home is not None]
+
+    def remember(self) -> None:
+        """The moment before the old segment is freed."""
+        self.before = len(self.store.batches)
+
+    def after_crash(self) -> dict[str, list[tuple[int, bytes, int]]]:
+        """What a restart finds when what was remembered is gone, but for bindings."""
+        kept = [(at, metas, bodies) for at, metas, bodies in self.store.batches[: self.before] if is_binding(metas)]
+        self.store.batches[: self.before] = kept
+        again = self.bench.restart().broker
+        return {
+            name: [(s.sequence, s.message.head + s.message.body, s.delivery_count) for s in q.pending.in_order()]
+            for name, q in again.queues.items()
+        }
+
+
+def is_binding(metas: list[bytes]) -> bool:
+    return all(meta[0] not in {STORED, REMOVED, COUNTED} for meta in metas)
+
+
+def test_pending_messages_move_and_keep_their_order_priority_and_counts() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "a b c")
+    moving.bench.send("jobs", "urgent", priority=9)
+    consumer, port = moving.bench.consume("jobs")
+    moving.bench.run()
+    moving.broker.reject(consumer, port.slots[1].sequence)
+    moving.broker.close_consumer(consumer, {slot.sequence for slot in port.slots})
+    moving.remember()
+    moving.move()
+    assert moving.homes("jobs") == [NEW] * 4
+    live = [(s.sequence, s.message.body, s.delivery_count) for s in moving.slots("jobs")]
+    assert [count for _, _, count in live].count(0) == 3
+    assert moving.after_crash()["jobs"] == live
+
+
+def test_the_delivery_under_way_is_not_recorded() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "a b")
+    consumer, port = moving.bench.consume("jobs")
+    moving.bench.run()
+    moving.broker.reject(consumer, port.slots[0].sequence)
+    moving.bench.run()
+    assert [slot.delivery_count for slot in moving.slots("jobs")] == [1, 2]
+    moving.remember()
+    moving.move()
+    assert moving.homes("jobs") == [NEW, NEW]
+    assert [slot.delivery_count for slot in moving.slots("jobs")] == [1, 2]
+    assert [(body, count) for _, body, count in moving.after_crash()["jobs"]] == [(b"a", 1), (b"b", 0)]
+
+
+def test_what_is_scheduled_moves_with_its_time_and_count() -> None:
+    moving = Moving(anycast("jobs"))
+    now = moving.bench.clock.now_ms
+    message = Message("jobs", "stomp/12", b"", b"later", durable=True, timestamp_ms=WallMs(now), due_at_ms=now + 9_000)
+    moving.broker.send(message)
+    moving.bench.send("jobs", "returned")
+    (returned,) = moving.queue("jobs").pending.in_order()
+    moving.queue("jobs").pending.remove(returned)
+    returned.delivery_count = 3
+    moving.queue("jobs").scheduled.add(returned, now + 5_000)
+    moving.remember()
+    moving.move()
+    moving.after_crash()
+    again = moving.bench.restart().broker.queues["jobs"]
+    assert [(s.message.body, s.delivery_count, s.due_at_ms - now) for s in again.scheduled.in_order()] == [
+        (b"returned", 3, 5_000),
+        (b"later", 0, 9_000),
+    ]
+
+
+def test_a_message_of_two_queues_is_stored_once_with_both() -> None:
+    moving = Moving(*NEWS)
+    moving.bench.send("news", "a b")
+    moving.remember()
+    moving.move()
+    assert moving.store.moved == [2]
+    found = moving.after_crash()
+    assert [body for _, body, _ in found["news.a"]] == [b"a", b"b"]
+    assert found["news.a"] == found["news.b"]
+
+
+def test_a_queue_that_has_acknowledged_is_not_stored_again() -> None:
+    moving = Moving(*NEWS)
+    moving.bench.send("news", "a")
+    port = Collector()
+    consumer = moving.broker.subscribe("news", port, OpenCredit(), queue_name="news.a")
+    moving.bench.run()
+    assert moving.broker.acknowledge(consumer, port.slots[0].sequence)
+    moving.remember()
+    moving.move()
+    assert moving.homes("news.b") == [NEW]
+    found = moving.after_crash()
+    assert (found["news.a"], [body for _, body, _ in found["news.b"]]) == ([], [b"a"])
+
+
+def test_a_record_stored_again_on_top_of_the_old_one_changes_nothing() -> None:
+    moving = Moving(*NEWS)
+    moving.bench.send("news", "a b c")
+    port = Collector()
+    consumer = moving.broker.subscribe("news", port, OpenCredit(), queue_name="news.a")
+    moving.bench.run()
+    a, b, c = [slot.sequence for slot in port.slots]
+    assert moving.broker.acknowledge(consumer, a)
+    assert moving.broker.reject(consumer, b)
+    moving.bench.run()
+    moving.move()
+    assert moving.broker.acknowledge(consumer, c)
+    again = moving.bench.restart().broker.queues
+    assert [(s.message.body, s.delivery_count) for s in again["news.a"].pending.in_order()] == [(b"b", 1)]
+    assert [s.message.body for s in again["news.b"].pending.in_order()] == [b"a", b"b", b"c"]
+    one, other = again["news.a"].pending.in_order()[0], again["news.b"].pending.in_order()[1]
+    assert one.message is other.message
+    assert one.message.recorded_references == 2
+
+
+def test_the_newest_record_and_its_queues_count() -> None:
+    moving = Moving(*NEWS)
+    moving.bench.send("news", "a")
+    ((_, metas, bodies),) = [batch for batch in moving.store.batches if batch[1][0][0] == STORED]
+    _, (first, second) = decode_stored_place(metas[0])
+    (slot,) = moving.slots("news.a")
+    position = moving.broker.log.position + 1
+    slot.message.user = "newer"
+    moving.store.batches.append((position, [encode_stored(slot.message, [second])], bodies))
+    again = moving.bench.restart().broker
+    assert again.queues["news.a"].message_count == 0
+    assert [s.message.user for s in again.queues["news.b"].pending.in_order()] == ["newer"]
+    assert first == moving.queue("news.a").id
+
+
+def test_a_reference_that_ends_between_two_slices_does_not_come_back() -> None:
+    moving = Moving(*NEWS)
+    moving.bench.send("news", "a")
+    (first,), (second,) = moving.slots("news.a"), moving.slots("news.b")
+    place = moving.places[0]
+    moving.store.segment = NEW
+    moving.restoring.begin(OLD)
+    moving.restoring.found(moving.queue("news.a"), first, place)
+    moving.broker.delete_queue("news.a")
+    moving.bench.run()
+    moving.restoring.found(moving.queue("news.b"), second, place)
+    moving.remember()
+    moving.restoring.close()
+    assert second.message.home is not None
+    assert second.message.home.segment == NEW
+    assert [body for _, body, _ in moving.after_crash()["news.b"]] == [b"a"]
+
+
+def test_what_lives_elsewhere_stays_there() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "a")
+    moving.store.segment = 7
+    moving.bench.send("jobs", "b")
+    moving.move()
+    assert moving.homes("jobs") == [NEW, 7]
+
+
+def test_what_is_told_by_mistake_does_not_move() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.store.segment = 7
+    moving.bench.send("jobs", "a")
+    moving.begin()
+    (slot,) = moving.slots("jobs")
+    moving.restoring.found(moving.queue("jobs"), slot, moving.places[0])
+    moving.restoring.close()
+    assert moving.homes("jobs") == [7]
+
+
+def test_a_slice_is_bounded_by_messages() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "m " * 450)
+    job = moving.begin()
+    assert not job.step()
+    assert moving.homes("jobs").count(NEW) == MESSAGES_PER_SLICE
+    while not job.step():
+        pass
+    assert moving.homes("jobs").count(NEW) == 450
+    assert max(moving.store.moved) <= MESSAGES_PER_SLICE
+
+
+def test_a_slice_is_bounded_by_bytes_and_a_batch_by_an_eighth_of_a_segment() -> None:
+    moving = Moving(anycast("jobs"))
+    for _ in range(5):
+        moving.bench.send("jobs", "x" * (FILE_BYTES // 10))
+    job = moving.begin()
+    assert not job.step()
+    assert moving.homes("jobs").count(NEW) < 5
+    while not job.step():
+        pass
+    assert moving.store.moved == [1] * 5
+
+
+def test_messages_that_go_and_come_while_it_works_are_all_found() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "m " * 600)
+    consumer, port = moving.bench.consume("jobs")
+    job = moving.begin()
+    turn = 0
+    while not job.step():
+        moving.broker.tick()
+        for slot in port.slots[turn * 40 : turn * 40 + 30]:
+            moving.broker.acknowledge(consumer, slot.sequence)
+        turn += 1
+    assert set(moving.homes("jobs")) == {NEW}
+
+
+def test_held_messages_are_found_although_the_last_one_seen_is_gone() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "m " * 450)
+    consumer, _ = moving.bench.consume("jobs")
+    moving.bench.run()
+    job = moving.begin()
+    while not job.step():
+        moved = [slot for slot in moving.slots("jobs") if slot.message.home is not None]
+        last = [slot for slot in moved if slot.message.home is not None and slot.message.home.segment == NEW]
+        if last:
+            moving.broker.acknowledge(consumer, last[-1].sequence)
+    assert set(moving.homes("jobs")) == {NEW}
+
+
+def test_a_store_that_refuses_changes_nothing() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "a b")
+    before = [slot.message.home for slot in moving.slots("jobs")]
+    job = moving.begin()
+    moving.store.refusing = True
+    assert job.step()
+    assert job.done
+    assert [slot.message.home for slot in moving.slots("jobs")] == before
+    moving.store.refusing = False
+    consumer, port = moving.bench.consume("jobs")
+    moving.bench.run()
+    assert moving.broker.acknowledge_through(consumer, port.slots[1].sequence)
+
+
+def test_a_broker_that_has_stopped_moves_nothing() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "a")
+    (before,) = [slot.message.home for slot in moving.slots("jobs")]
+    moving.broker.log.stop()
+    moving.move()
+    assert [slot.message.home for slot in moving.slots("jobs")] == [before]
+
+
+def test_a_body_that_is_not_in_memory_is_read() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "body")
+    (slot,) = moving.slots("jobs")
+    slot.message.body = b""
+    moving.remember()
+    moving.move()
+    assert moving.store.batches[-1][2] == [b"body"]
+
+
+def test_a_queue_deleted_meanwhile_does_no_harm() -> None:
+    moving = Moving(anycast("jobs"), anycast("more"))
+    moving.bench.send("jobs", "m " * 250)
+    moving.bench.send("more", "m " * 250)
+    job = moving.begin()
+    job.step()
+    moving.broker.delete_queue("more")
+    while not job.step():
+        moving.broker.tick()
+    assert set(moving.homes("jobs")) == {NEW}
+
+
+def compactor(moving: Moving) -> tuple[Compactor, Jobs]:
+    jobs = Jobs()
+    return Compactor(moving.store, jobs, moving.places, moving.restoring), jobs
+
+
+def test_the_store_is_asked_once_a_second_and_not_while_a_compaction_runs() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "m " * 450)
+    moving.store.asked = 0
+    moving.store.segment = NEW
+    moving.store.victim = OLD
+    subject, jobs = compactor(moving)
+    for now_ms in (10_000, 10_400, 10_999):
+        subject.look(now_ms)
+    assert moving.store.asked == 1
+    subject.look(11_000)
+    assert moving.store.asked == 1
+    while jobs.run():
+        pass
+    subject.look(12_000)
+    assert moving.store.asked == 2
+    assert set(moving.homes("jobs")) == {NEW}
+
+
+def test_a_clock_that_was_set_back_does_not_stop_it() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.store.asked = 0
+    subject, _ = compactor(moving)
+    subject.look(10_000_000)
+    subject.look(5_000)
+    assert moving.store.asked == 2
+
+
+def test_a_segment_in_which_something_stayed_is_passed_over_for_a_minute() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.store.victim = 5
+    subject, jobs = compactor(moving)
+    begun = []
+    for second in range(10, 80):
+        subject.look(second * 1000)
+        if jobs.run() or (subject._job is not None and subject._job not in begun):
+            begun.append(subject._job)
+    assert len(begun) == 2

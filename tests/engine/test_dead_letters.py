@@ -1,0 +1,210 @@
+"""Dead letters: who becomes one, where they go, what they carry (ACK-4)."""
+
+import pytest
+
+from delosmq.engine.credit import OpenCredit
+from delosmq.engine.events import EngineEvents
+from delosmq.engine.outcome import NO_ROUTE, ROUTED
+from delosmq.engine.slots import Slot
+from delosmq.model.message import MULTICAST
+from delosmq.model.settings import DispatchProfile, QueueSettings
+from tests.engine.support import Bench, Collector, anycast
+
+
+class Killed(EngineEvents):
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, str]] = []
+
+    def message_dead_lettered(self, queue: str, slot: Slot, dead_letter_address: str) -> None:
+        self.seen.append((queue, slot.message.body.decode(), dead_letter_address))
+
+
+def bench_with(events: EngineEvents | None = None, queues: tuple[QueueSettings, ...] = (), **fields: object) -> Bench:
+    settings: dict[str, object] = {"dead_letter_address": "DLQ", "max_delivery_attempts": 1, **fields}
+    queues = queues or (anycast("q"), anycast("DLQ"))
+    return Bench(queues=queues, settings={"#": settings}, events=events)
+
+
+def fail(bench: Bench, queue: str, *, poison: bool = False) -> None:
+    consumer, port = bench.consume(queue)
+    bench.run()
+    bench.broker.reject_through(consumer, port.slots[-1].sequence, poison=poison)
+    bench.broker.close_consumer(consumer)
+    bench.run()
+
+
+def stamps(bench: Bench, queue: str) -> dict[str, str]:
+    slot = bench.broker.queues[queue].pending.head()
+    assert slot is not None
+    assert slot.message.annotations is not None
+    return slot.message.annotations
+
+
+def test_a_dead_letter_says_where_it_comes_from_and_never_expires():
+    events = Killed()
+    bench = bench_with(events)
+    bench.send("q", "A", expires_in_ms=60_000)
+    original = bench.broker.queues["q"].pending.head()
+    assert original is not None
+    fail(bench, "q")
+    assert stamps(bench, "DLQ") == {
+        "_AMQ_ORIG_ADDRESS": "q",
+        "_AMQ_ORIG_QUEUE": "q",
+        "_AMQ_ORIG_MESSAGE_ID": str(original.message.message_id),
+        "_AMQ_ORIG_ROUTING_TYPE": "1",
+    }
+    again = bench.restart()
+    copy = again.broker.queues["DLQ"].pending.head()
+    assert copy is not None
+    assert (copy.message.body, copy.message.expires_at_ms, copy.message.address) == (b"A", 0, "DLQ")
+    assert (again.counts("q"), events.seen) == ((0, 0, 0), [("q", "A", "DLQ")])
+
+
+def test_poison_is_a_dead_letter_at_once():
+    bench = bench_with(max_delivery_attempts=-1)
+    bench.send("q", "A B")
+    fail(bench, "q", poison=True)
+    assert (bench.pending("q"), bench.broker.queues["q"].messages_killed) == ("", 2)
+    assert sorted(bench.pending("DLQ").split()) == ["A", "B"]
+
+
+def test_poison_in_the_dead_letter_address_stays_there():
+    bench = bench_with()
+    bench.send("DLQ", "A")
+    fail(bench, "DLQ", poison=True)
+    assert (bench.pending("DLQ"), bench.broker.queues["DLQ"].messages_killed) == ("A", 0)
+
+
+def test_a_dead_letter_that_dies_again_says_where_it_died_last():
+    bench = Bench(
+        queues=(anycast("q"), anycast("DLQ"), anycast("last")),
+        settings={
+            "q": {"dead_letter_address": "DLQ", "max_delivery_attempts": 1},
+            "DLQ": {"dead_letter_address": "last", "max_delivery_attempts": 1},
+        },
+    )
+    bench.send("q", "A")
+    fail(bench, "q")
+    fail(bench, "DLQ")
+    assert stamps(bench, "last")["_AMQ_ORIG_ADDRESS"] == "DLQ"
+
+
+@pytest.mark.parametrize("fields", [{"dead_letter_address": ""}, {"dead_letter_address": "nowhere"}])
+def test_without_a_queue_to_take_it_a_dead_letter_is_dropped(fields: dict[str, object]):
+    events = Killed()
+    bench = bench_with(events, **fields)
+    bench.send("q", "A")
+    fail(bench, "q")
+    assert events.seen == [("q", "A", "")]
+    assert (bench.broker.used_bytes, bench.restart().counts("q")) == (0, (0, 0, 0))
+
+
+def test_a_queue_for_each_origin_is_created_where_settings_say_so():
+    bench = bench_with(
+        queues=(anycast("q"), anycast("r")),
+        auto_create_dead_letter_resources=True,
+        dead_letter_queue_prefix="dead.",
+        dead_letter_queue_suffix=".kept",
+    )
+    bench.send("q", "A")
+    bench.send("r", "B")
+    fail(bench, "q")
+    fail(bench, "r")
+    queue = bench.broker.queues["dead.q.kept"]
+    assert (queue.address.name, queue.settings.filter, queue.settings.auto_created) == (
+        "DLQ",
+        "_AMQ_ORIG_ADDRESS = 'q'",
+        True,
+    )
+    assert (bench.pending("dead.q.kept"), bench.pending("dead.r.kept")) == ("A", "B")
+    bench.send("q", "C")
+    fail(bench, "q")
+    assert bench.pending("dead.q.kept") == "A C"
+    assert bench.restart().pending("dead.q.kept") == "A C"
+
+
+def test_no_resources_are_created_for_the_dead_letter_address_itself():
+    bench = bench_with(queues=(anycast("DLQ"),), auto_create_dead_letter_resources=True)
+    bench.send("DLQ", "A")
+    fail(bench, "DLQ")
+    assert sorted(bench.broker.queues) == ["DLQ"]
+
+
+def test_copy_and_original_are_one_batch():
+    bench = bench_with()
+    bench.send("q", "A")
+    before = len(bench.store.batches)
+    fail(bench, "q")
+    assert [len(metas) for _, metas, _ in bench.store.batches[before:]] == [2]
+
+
+def test_many_dead_letters_take_several_ticks():
+    bench = bench_with()
+    bench.send("q", " ".join(["m"] * 200))
+    consumer, port = bench.consume("q")
+    bench.run()
+    bench.broker.reject_through(consumer, port.slots[-1].sequence)
+    assert 0 < bench.broker.queues["q"].messages_killed < 100
+    assert bench.broker.queues["q"].delivering_count > 100
+    bench.run()
+    assert bench.broker.queues["DLQ"].message_count == 200
+    assert bench.counts("q") == (0, 0, 0)
+
+
+def test_while_space_is_short_nobody_becomes_a_dead_letter():
+    bench = bench_with()
+    bench.send("q", "A")
+    bench.broker.set_storage_low(True)
+    consumer, port = bench.consume("q")
+    bench.run()
+    bench.broker.reject(consumer, port.slots[0].sequence)
+    assert (bench.pending("q"), bench.pending("DLQ")) == ("A", "")
+
+
+def test_classic_keeps_a_safe_copy_with_the_reason_once_for_each_message():
+    queues = (
+        QueueSettings("a", "news", MULTICAST),
+        QueueSettings("b", "news", MULTICAST),
+        anycast("DLQ"),
+    )
+    bench = bench_with(queues=queues, dispatch_profile=DispatchProfile.CLASSIC)
+    bench.send("news", "A", durable=False, expires_in_ms=60_000)
+    expires_at_ms = bench.clock.wall_ms() + 60_000
+    for name in ("a", "b"):
+        port = Collector()
+        consumer = bench.broker.subscribe("news", port, OpenCredit(), queue_name=name)
+        bench.run()
+        bench.broker.reject(consumer, port.slots[0].sequence)
+    assert bench.pending("DLQ") == "A"
+    found = stamps(bench, "DLQ")
+    assert (found["originalExpiration"], found["dlqDeliveryFailureCause"]) == (
+        str(expires_at_ms),
+        "max-delivery-attempts reached",
+    )
+    assert bench.restart().pending("DLQ") == "A"
+    assert (bench.counts("a"), bench.counts("b")) == ((0, 0, 0), (0, 0, 0))
+
+
+def test_what_nobody_takes_is_kept_where_settings_say_so():
+    bench = Bench(
+        queues=(anycast("DLQ"),),
+        settings={"#": {"dead_letter_address": "DLQ"}, "kept": {"send_to_dla_on_no_route": True}},
+    )
+    assert bench.send("lost", "A", routing=MULTICAST) == [NO_ROUTE]
+    assert bench.send("kept", "B", routing=MULTICAST, expires_in_ms=1_000) == [ROUTED]
+    assert bench.pending("DLQ") == "B"
+    found = stamps(bench, "DLQ")
+    assert found["_AMQ_ORIG_ADDRESS"] == "kept"
+    assert "_AMQ_ORIG_QUEUE" not in found
+    slot = bench.broker.queues["DLQ"].pending.head()
+    assert slot is not None
+    assert slot.message.expires_at_ms == 0
+    assert bench.restart().pending("DLQ") == "B"
+
+
+def test_an_unrouted_message_nobody_takes_in_the_end_is_left_as_it_was():
+    bench = Bench(settings={"#": {"dead_letter_address": "DLQ", "send_to_dla_on_no_route": True}})
+    message = bench.message("kept", "A", expires_in_ms=1_000)
+    assert bench.broker.send(message, routing=MULTICAST) == NO_ROUTE
+    assert (message.address, message.annotations) == ("kept", None)
+    assert message.expires_at_ms == bench.clock.wall_ms() + 1_000

@@ -1,0 +1,271 @@
+"""Duplicate ids: what an address has been sent is not sent again, across restarts and acknowledgements."""
+
+import pytest
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.events import EngineEvents
+from delosmq.engine.id_living import IdLiving
+from delosmq.engine.log import Batch
+from delosmq.engine.outcome import DUPLICATE, NO_ROUTE, ROUTED
+from delosmq.engine.transactions import TransactionError
+from delosmq.model.errors import LimitError
+from delosmq.model.message import ANYCAST, MULTICAST, Message
+from delosmq.model.settings import AddressFullPolicy
+from tests.engine.support import Bench, anycast
+from tests.engine.test_transactions import CountingStore, Waiter, drain
+
+
+def marked(bench: Bench, address: str, duplicate_id: str, *, durable: bool = True) -> Message:
+    message = bench.message(address, duplicate_id, durable=durable)
+    message.duplicate_id = duplicate_id.encode()
+    return message
+
+
+def send(bench: Bench, address: str, ids: str, *, durable: bool = True) -> list[int]:
+    return [bench.broker.send(marked(bench, address, word, durable=durable)) for word in ids.split()]
+
+
+def reopened(store: CountingStore, **more: dict[str, dict[str, object]]) -> tuple[Bench, CountingStore]:
+    again = store.upto(len(store.batches))
+    return Bench(queues=(anycast("q"),), store=again, settings=more.get("settings")), again
+
+
+def test_a_duplicate_changes_nothing_and_is_no_error() -> None:
+    class Seen(EngineEvents):
+        def __init__(self) -> None:
+            self.bodies: list[bytes] = []
+
+        def message_duplicate(self, message: Message) -> None:
+            self.bodies.append(message.body)
+
+    seen = Seen()
+    bench = Bench(queues=(anycast("q"), anycast("r")), events=seen)
+    assert send(bench, "q", "1 2 1") == [ROUTED, ROUTED, DUPLICATE]
+    assert seen.bodies == [b"1"]
+    assert send(bench, "r", "1") == [ROUTED]  # ids are those of an address
+    assert bench.pending("q") == "1 2"
+    assert bench.broker.duplicate_id_count("q") == 2
+    assert bench.send("q", "a a") == [ROUTED, ROUTED]  # without an id nothing is looked at
+
+
+def test_an_id_survives_restart_and_acknowledgement() -> None:
+    store = CountingStore()
+    bench = Bench(queues=(anycast("q"),), store=store)
+    send(bench, "q", "1 2")
+    drain(bench, "q")
+    assert send(bench, "q", "1") == [DUPLICATE]
+    again, _ = reopened(store)
+    assert send(again, "q", "1 2 3") == [DUPLICATE, DUPLICATE, ROUTED]
+
+
+def test_the_id_is_in_the_batch_of_its_message() -> None:
+    store = CountingStore()
+    bench = Bench(queues=(anycast("q"),), store=store)
+    before = len(store.batches)
+    send(bench, "q", "1")
+    assert len(store.batches) == before + 1
+    cut = Bench(queues=(anycast("q"),), store=store.upto(before))
+    assert cut.pending("q") == ""
+    assert send(cut, "q", "1") == [ROUTED]
+
+
+def test_ids_of_non_durable_messages_are_in_memory_only() -> None:
+    store = CountingStore()
+    bench = Bench(queues=(anycast("q"),), store=store)
+    batches = len(store.batches)
+    assert send(bench, "q", "1 1", durable=False) == [ROUTED, DUPLICATE]
+    assert len(store.batches) == batches
+    again, _ = reopened(store)
+    assert send(again, "q", "1") == [ROUTED]
+
+
+def test_the_oldest_ids_go_and_their_places_with_them() -> None:
+    settings: dict[str, dict[str, object]] = {"q": {"id_cache_size": 3}}
+    store = CountingStore()
+    bench = Bench(queues=(anycast("q"),), store=store, settings=settings)
+    send(bench, "q", "1 2")
+    send(bench, "q", "n", durable=False)
+    send(bench, "q", "3 4 5")
+    drain(bench, "q")
+    assert bench.broker.duplicate_id_count("q") == 3
+    assert store.live == 3
+    assert send(bench, "q", "3 4 5") == [DUPLICATE] * 3
+    again, kept = reopened(store, settings=settings)
+    assert send(again, "q", "5 4 3 2") == [DUPLICATE, DUPLICATE, DUPLICATE, ROUTED]
+    drain(again, "q")
+    assert kept.live == 3
+
+
+def test_a_smaller_cache_after_a_restart_gives_up_the_oldest_ids() -> None:
+    store = CountingStore()
+    bench = Bench(queues=(anycast("q"),), store=store)
+    send(bench, "q", "1 2 3 4")
+    drain(bench, "q")
+    smaller, kept = reopened(store, settings={"q": {"id_cache_size": 2}})
+    assert smaller.broker.duplicate_id_count("q") == 2
+    assert kept.live == 2
+    assert send(smaller, "q", "4 3 1") == [DUPLICATE, DUPLICATE, ROUTED]
+    none, kept = reopened(kept, settings={"q": {"id_cache_size": 0}})
+    drain(none, "q")
+    assert kept.live == 0
+    assert send(none, "q", "9 9") == [ROUTED, ROUTED]
+
+
+def test_ids_can_be_cleared() -> None:
+    store = CountingStore()
+    bench = Bench(queues=(anycast("q"),), store=store)
+    send(bench, "q", "1 2")
+    drain(bench, "q")
+    assert bench.broker.clear_duplicate_ids("q") == 2
+    assert bench.broker.clear_duplicate_ids("unknown") == 0
+    assert store.live == 0
+    again, _ = reopened(store)
+    assert again.broker.duplicate_id_count("q") == 0
+    assert send(again, "q", "1") == [ROUTED]
+
+
+def test_a_refused_message_leaves_its_id_unknown() -> None:
+    settings: dict[str, dict[str, object]] = {
+        "q": {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.FAIL}
+    }
+    bench = Bench(queues=(anycast("q"),), settings=settings)
+    send(bench, "q", "1")
+    with pytest.raises(LimitError):
+        send(bench, "q", "2")
+    assert send(bench, "q", "1") == [DUPLICATE]  # it is there, whether or not there is room
+    drain(bench, "q")
+    assert send(bench, "q", "2") == [ROUTED]
+
+
+def test_an_id_nobody_took_is_known_all_the_same() -> None:
+    bench = Bench()
+    bench.broker.create_address("news", {ANYCAST, MULTICAST})
+    assert bench.broker.send(marked(bench, "news", "1"), routing=MULTICAST) == NO_ROUTE
+    assert bench.broker.send(marked(bench, "news", "1"), routing=MULTICAST) == DUPLICATE
+
+
+# -- transactions --------------------------------------------------------------------------------------------------
+
+
+def test_one_id_covers_a_whole_transaction() -> None:  # ACK-5
+    store = CountingStore()
+    bench = Bench(queues=(anycast("q"),), store=store)
+    for expected in ("1 a", "1 a"):
+        transaction = bench.broker.begin("session")
+        outcome = bench.broker.send(marked(bench, "q", "1"), transaction=transaction)
+        bench.broker.send(bench.message("q", "a"), transaction=transaction)
+        if outcome == DUPLICATE:
+            with pytest.raises(TransactionError, match=r"DMQ2660.*'q'") as error:
+                bench.broker.commit(transaction)
+            assert error.value.condition == "DUPLICATE_ID"
+        else:
+            bench.broker.commit(transaction)
+        assert bench.pending("q") == expected
+    drain(bench, "q")
+    assert store.live == 1
+    again, _ = reopened(store)
+    assert send(again, "q", "1") == [DUPLICATE]
+
+
+def test_an_id_counts_with_the_commit_only() -> None:  # ACK-5
+    bench = Bench(queues=(anycast("q"),))
+    first = bench.broker.begin("session")
+    second = bench.broker.begin("session")
+    assert bench.broker.send(marked(bench, "q", "1"), transaction=first) == ROUTED
+    assert bench.broker.send(marked(bench, "q", "1"), transaction=second) == ROUTED
+    bench.broker.rollback(first)
+    assert bench.broker.duplicate_id_count("q") == 0
+    assert send(bench, "q", "1") == [ROUTED]
+    with pytest.raises(TransactionError, match="DMQ2660"):
+        bench.broker.commit(second)
+    assert bench.pending("q") == "1"
+    assert bench.broker.used_bytes == bench.broker.addresses["q"].account.used_bytes > 0
+    assert bench.broker.addresses["q"].account.used_messages == 1
+
+
+def _large(bench: Bench, first: int, count: int) -> tuple[Broker, Waiter]:
+    transaction = bench.broker.begin("session")
+    for k in range(first, first + count):
+        bench.broker.send(marked(bench, "q", str(k)), transaction=transaction)
+    waiter = Waiter()
+    bench.broker.commit(transaction, waiter)
+    return bench.broker, waiter
+
+
+def test_ids_of_a_large_commit_count_from_its_record_on_wherever_it_crashes() -> None:  # ACK-5
+    store = CountingStore()
+    bench = Bench(queues=(anycast("q"),), store=store)
+    before = len(store.batches)
+    _, waiter = _large(bench, 0, 300)
+    bench.run()
+    assert waiter.ended == [None]
+    assert send(bench, "q", "7") == [DUPLICATE]
+    for count in range(before, len(store.batches) + 1):
+        kept = store.upto(count)
+        cut = Bench(queues=(anycast("q"),), store=kept)
+        there = cut.pending("q") != ""
+        assert cut.broker.duplicate_id_count("q") == (300 if there else 0), count
+        assert send(cut, "q", "7 299") == ([DUPLICATE] * 2 if there else [ROUTED] * 2)
+        drain(cut, "q")
+        cut.broker.clear_duplicate_ids("q")
+        assert kept.live == 0, count
+
+
+def test_a_send_beside_a_large_commit_meets_its_ids_from_the_moment_on() -> None:  # ACK-5
+    bench = Bench(queues=(anycast("q"),))
+    broker, waiter = _large(bench, 0, 300)
+    while broker.queues["q"].barrier_sequence == 0:
+        bench.broker.tick()
+    assert send(bench, "q", "299") == [DUPLICATE]
+    bench.run()
+    assert waiter.ended == [None]
+    assert bench.broker.queues["q"].pending_count == 300
+
+
+def test_of_two_large_commits_with_one_id_the_later_fails_whole() -> None:  # ACK-5
+    store = CountingStore()
+    bench = Bench(queues=(anycast("q"),), store=store)
+    _, first = _large(bench, 0, 300)
+    _, second = _large(bench, 299, 300)
+    bench.run()
+    assert first.ended == [None]
+    assert isinstance(second.ended[0], TransactionError)
+    assert bench.broker.queues["q"].pending_count == 300
+    drain(bench, "q")
+    assert bench.broker.used_bytes == 0
+    assert store.live == 300
+
+
+# -- compaction ----------------------------------------------------------------------------------------------------
+
+
+class TwoSegments(CountingStore):
+    """Puts what is stored into the segment that the test names."""
+
+    segment = 1
+
+    def append(self, batch: Batch) -> None:
+        super().append(batch)
+        for _, home in batch.stored:
+            home.segment = self.segment
+
+
+def test_ids_of_a_nearly_dead_segment_are_stored_again_elsewhere() -> None:
+    store = TwoSegments()
+    bench = Bench(queues=(anycast("q"),), store=store)
+    send(bench, "q", "1 2 3")
+    drain(bench, "q")
+    before = len(store.batches)
+    store.segment = 2
+    place = IdLiving(bench.broker._core.duplicates, bench.broker.log)
+    while not place.restore_next(1, 2):
+        pass
+    known = bench.broker._core.duplicates.of("q")
+    assert [entry.home.segment for entry in known.order if entry.home is not None] == [2, 2, 2]
+    assert store.live == 3
+    assert place.restore_next(1, 100)  # nothing is left there
+    # Both with the old records and, once their segment is free, without them.
+    for batches in (store.batches, [store.batches[0], *store.batches[before:]]):
+        again = Bench(queues=(anycast("q"),), store=CountingStore(list(batches)))
+        assert again.broker.duplicate_id_count("q") == 3
+        assert send(again, "q", "3 1 2") == [DUPLICATE] * 3

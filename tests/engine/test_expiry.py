@@ -1,0 +1,240 @@
+"""Expiry: when messages expire, who finds them, where they go (ACK-4)."""
+
+import pytest
+
+from delosmq.engine.events import EngineEvents
+from delosmq.engine.expiry import COPY_COST, EXPIRE_COST, SLICE_COST
+from delosmq.engine.expiry_rules import apply_expiry, changes_expiry
+from delosmq.engine.slots import Slot
+from delosmq.model.settings import AddressSettings
+from tests.engine.support import Bench, anycast
+
+SCAN_MS = 30_000
+
+
+class Expired(EngineEvents):
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, str]] = []
+
+    def message_expired(self, queue: str, slot: Slot, expiry_address: str) -> None:
+        self.seen.append((queue, slot.message.body.decode(), expiry_address))
+
+
+def bench_with(events: EngineEvents | None = None, **fields: object) -> Bench:
+    return Bench(
+        queues=(anycast("q"), anycast("EXP")), settings={"q": {"expiry_address": "EXP", **fields}}, events=events
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "sent", "kept"),
+    [
+        ({}, 0, 0),
+        ({}, 500, 500),
+        ({"expiry_delay": 100}, 0, 100),
+        ({"expiry_delay": 100}, 500, 500),
+        ({"expiry_delay": 0}, 0, 0),
+        ({"expiry_delay": 100, "max_expiry_delay": 300}, 500, 500),  # expiry-delay makes the bounds void
+        ({"min_expiry_delay": 200}, 0, 200),
+        ({"min_expiry_delay": 200}, 100, 200),
+        ({"min_expiry_delay": 200}, 300, 300),
+        ({"max_expiry_delay": 300}, 0, 300),
+        ({"max_expiry_delay": 300}, 500, 300),
+        ({"max_expiry_delay": 300}, 200, 200),
+        ({"min_expiry_delay": 200, "max_expiry_delay": 300}, 0, 300),
+        ({"min_expiry_delay": 200, "max_expiry_delay": 300}, 100, 200),
+        ({"min_expiry_delay": 200, "max_expiry_delay": 300}, 250, 250),
+        ({"no_expiry": True, "expiry_delay": 100}, 500, None),
+        ({"no_expiry": True}, 0, None),
+    ],
+)
+def test_what_the_address_makes_of_an_expiry(fields: dict[str, object], sent: int, kept: int | None):
+    settings = AddressSettings(**fields)  # type: ignore[arg-type]
+    bench = Bench()
+    message = bench.message("q", "A", expires_in_ms=sent)
+    now = bench.clock.wall_ms()
+    apply_expiry(settings, message, now)
+    if kept is None or (kept == 0 and "expiry_delay" not in fields):
+        assert message.expires_at_ms == 0
+    else:
+        assert message.expires_at_ms == now + kept
+    assert changes_expiry(settings) is bool(fields)
+
+
+def test_settings_count_once_at_the_send():
+    bench = bench_with(expiry_delay=100)
+    bench.send("q", "A")
+    slot = bench.broker.queues["q"].pending.head()
+    assert slot is not None
+    assert slot.message.expires_at_ms == bench.clock.wall_ms() + 100
+    kept = bench.restart().broker.queues["q"].pending.head()
+    assert kept is not None
+    assert kept.message.expires_at_ms == slot.message.expires_at_ms
+
+
+def test_an_expired_message_goes_to_the_expiry_address_instead_of_a_consumer():
+    events = Expired()
+    bench = bench_with(events)
+    bench.send("q", "A", expires_in_ms=100)
+    bench.send("q", "B", expires_in_ms=101)
+    bench.send("q", "C")
+    bench.clock.now_ms += 100
+    _, port = bench.consume("q")
+    bench.run()
+    assert (port.bodies, bench.pending("EXP"), events.seen) == ("B C", "A", [("q", "A", "EXP")])
+    slot = bench.broker.queues["EXP"].pending.head()
+    assert slot is not None
+    assert slot.message.annotations is not None
+    assert slot.message.expires_at_ms == 0
+    assert slot.message.annotations["_AMQ_ACTUAL_EXPIRY"] == str(bench.clock.wall_ms())
+    assert slot.message.annotations["_AMQ_ORIG_ADDRESS"] == "q"
+    queue = bench.broker.queues["q"]
+    assert (queue.messages_expired, queue.messages_killed, queue.message_count) == (1, 0, 2)
+    again = bench.restart()
+    assert (again.pending("q"), again.pending("EXP")) == ("B C", "A")
+
+
+def test_without_an_expiry_address_it_is_dropped():
+    events = Expired()
+    bench = bench_with(events, expiry_address="")
+    bench.send("q", "A", expires_in_ms=10)
+    bench.clock.now_ms += 10
+    bench.consume("q")
+    bench.run()
+    assert events.seen == [("q", "A", "")]
+    assert (bench.broker.used_bytes, bench.restart().counts("q")) == (0, (0, 0, 0))
+
+
+def test_a_scan_finds_what_no_consumer_asks_for():
+    bench = bench_with()
+    bench.send("q", "A", expires_in_ms=100)
+    bench.send("q", "B")
+    bench.send("q", "C", expires_in_ms=200, priority=9)
+    bench.later(SCAN_MS - 1)
+    assert bench.pending("q") == "C A B"
+    bench.later(1)
+    assert (bench.pending("q"), bench.pending("EXP")) == ("B", "C A")
+    bench.send("q", "D", expires_in_ms=100)
+    bench.later(SCAN_MS)
+    assert (bench.pending("q"), bench.pending("EXP")) == ("B", "C A D")
+
+
+def test_a_scan_remembers_when_to_look_again():
+    bench = bench_with()
+    bench.send("q", "A", expires_in_ms=3 * SCAN_MS)
+    bench.later(SCAN_MS)
+    queue = bench.broker.queues["q"]
+    assert queue.next_expiry_ms == bench.clock.wall_ms() + 2 * SCAN_MS
+    bench.send("q", "B", expires_in_ms=SCAN_MS)
+    assert queue.next_expiry_ms == bench.clock.wall_ms() + SCAN_MS
+    bench.later(SCAN_MS)
+    assert bench.pending("q") == "A"
+    bench.later(SCAN_MS)
+    assert bench.pending("q") == ""
+
+
+def test_what_came_back_between_two_scans_is_found():
+    bench = bench_with()
+    bench.send("q", "A", expires_in_ms=100)
+    bench.send("q", "B", expires_in_ms=10 * SCAN_MS)
+    consumer, _ = bench.consume("q")
+    bench.run()
+    bench.later(SCAN_MS)
+    assert bench.counts("q") == (2, 2, 0)  # in delivery nothing expires
+    bench.broker.close_consumer(consumer)
+    bench.later(SCAN_MS)
+    assert (bench.pending("q"), bench.pending("EXP")) == ("B", "A")
+
+
+def test_a_scheduled_message_expires_only_when_it_was_due():
+    bench = bench_with()
+    bench.send("q", "A", expires_in_ms=100, due_in_ms=2 * SCAN_MS)
+    bench.later(SCAN_MS)
+    assert bench.scheduled("q") == "A"
+    bench.later(SCAN_MS)
+    bench.later(SCAN_MS)
+    assert (bench.scheduled("q"), bench.pending("q"), bench.pending("EXP")) == ("", "", "A")
+
+
+@pytest.mark.parametrize(("address", "cost"), [("EXP", COPY_COST), ("", EXPIRE_COST)])
+def test_a_scan_goes_on_slice_by_slice(address: str, cost: int):
+    bench = bench_with(expiry_address=address)
+    count = 3 * SLICE_COST // cost
+    bench.send("q", " ".join(["m"] * count), expires_in_ms=100)
+    bench.clock.now_ms += SCAN_MS
+    bench.broker.tick()
+    queue = bench.broker.queues["q"]
+    assert 0 < queue.messages_expired <= SLICE_COST // cost + 1
+    bench.send("q", "new")
+    bench.run()
+    assert (queue.messages_expired, bench.pending("q")) == (count, "new")
+    assert queue.expiring_count == 0
+
+
+def test_dispatch_of_expired_messages_is_bounded_per_tick():
+    bench = bench_with()
+    bench.send("q", " ".join(["m"] * 100), expires_in_ms=100)
+    bench.clock.now_ms += 100
+    bench.consume("q")
+    bench.broker.tick()
+    assert 0 < bench.broker.queues["q"].messages_expired < 20
+    bench.run()
+    assert bench.broker.queues["EXP"].message_count == 100
+
+
+def test_a_queue_deleted_during_a_scan_leaves_nothing_behind():
+    bench = bench_with()
+    bench.send("q", " ".join(["m"] * 100), expires_in_ms=100)
+    bench.clock.now_ms += SCAN_MS
+    bench.broker.tick()
+    bench.broker.delete_queue("q")
+    bench.run()
+    expired = bench.broker.queues["EXP"].message_count
+    assert 0 < expired < 100
+    bench.broker.delete_queue("EXP")
+    bench.run()
+    assert bench.broker.used_bytes == 0
+
+
+def test_a_queue_for_each_origin_is_created_where_settings_say_so():
+    bench = Bench(
+        queues=(anycast("q"),),
+        settings={"q": {"expiry_address": "expired", "auto_create_expiry_resources": True}},
+    )
+    bench.send("q", "A", expires_in_ms=10)
+    bench.later(SCAN_MS)
+    assert bench.pending("EXP.q") == "A"
+    assert bench.broker.queues["EXP.q"].settings.filter == "_AMQ_ORIG_ADDRESS = 'q'"
+
+
+def test_a_client_reports_an_expired_message():
+    bench = bench_with()
+    bench.send("q", "A B")
+    consumer, port = bench.consume("q")
+    bench.run()
+    assert bench.broker.expire_delivered(consumer, port.slots[0].sequence)
+    assert not bench.broker.expire_delivered(consumer, port.slots[0].sequence)
+    queue = bench.broker.queues["q"]
+    assert (queue.messages_expired, queue.delivering_count, bench.pending("EXP")) == (1, 1, "A")
+
+
+def test_while_space_is_short_an_expired_message_is_delivered_rather_than_lost():
+    bench = bench_with()
+    bench.send("q", "A", expires_in_ms=10)
+    bench.broker.set_storage_low(True)
+    bench.later(SCAN_MS)
+    _, port = bench.consume("q")
+    bench.run()
+    assert (port.bodies, bench.pending("EXP")) == ("A", "")
+
+
+def test_what_expires_in_the_expiry_address_stays_there_without_an_expiry():
+    bench = Bench(
+        queues=(anycast("EXP"),),
+        settings={"#": {"expiry_address": "EXP", "auto_create_expiry_resources": True}},
+    )
+    bench.send("EXP", "A", expires_in_ms=10)
+    bench.later(SCAN_MS)
+    bench.later(SCAN_MS)
+    assert (bench.pending("EXP"), sorted(bench.broker.queues)) == ("A", ["EXP"])
+    assert bench.broker.queues["EXP"].messages_expired == 1

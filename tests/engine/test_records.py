@@ -1,0 +1,110 @@
+"""Records as bytes: every section, and the version before."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delosmq.engine.records import (
+    FORGOTTEN,
+    PROMISED,
+    STORED,
+    VERSION,
+    DuplicateRecord,
+    check_version,
+    decode_numbers,
+    decode_promised,
+    decode_sent_place,
+    decode_stored,
+    decode_stored_place,
+    encode_discarded,
+    encode_duplicate,
+    encode_forgotten,
+    encode_promised,
+    encode_sent,
+    encode_stored,
+    is_sent,
+)
+from delosmq.engine.slots import Slot
+from delosmq.model.errors import StorageError
+from delosmq.model.ids import MessageId, Sequence, WallMs
+from delosmq.model.message import Message
+
+U64 = st.integers(0, 2**64 - 1)
+NAMES = st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+def message(**fields: object) -> Message:
+    made = Message("orders", "stomp/12", b"head", b"body", timestamp_ms=WallMs(7), durable=True, **fields)  # type: ignore[arg-type]
+    made.sequence = Sequence(41)
+    made.message_id = MessageId(42)
+    return made
+
+
+def test_a_message_without_new_fields_is_stored_as_ever() -> None:
+    meta = encode_stored(message(user="ann", annotations={"a": "b"}), [3, 4])
+    assert meta[:2] == bytes((STORED, VERSION))
+    # Written by the first release; old readers must never need another one.
+    assert meta.hex() == (
+        "0101040229000000000000002a000000000000000700000000000000000000000000000004000000020006000803000a00000001"
+        "030000000000000004000000000000006f726465727373746f6d702f3132616e6e7b2261223a202262227d"
+    )
+    record = decode_stored(meta)
+    assert (record.message.sequence, record.message.message_id, record.queue_ids) == (41, 42, [3, 4])
+    assert (record.message.user, record.message.annotations, record.head_size) == ("ann", {"a": "b"}, 4)
+    assert (record.message.due_at_ms, record.message.group_id, record.message.group_sequence) == (0, "", 0)
+
+
+@given(
+    due=U64,
+    group=NAMES,
+    group_sequence=st.integers(-(2**63), 2**63 - 1),
+    user=NAMES,
+    queue_ids=st.lists(U64, min_size=1, max_size=4),
+    place=st.none() | st.tuples(U64, U64),
+)
+def test_every_section_comes_back(
+    due: int, group: str, group_sequence: int, user: str, queue_ids: list[int], place: tuple[int, int] | None
+) -> None:
+    original = message(due_at_ms=due, group_id=group, group_sequence=group_sequence, user=user)
+    if place is None:
+        meta = encode_stored(original, queue_ids)
+        assert not is_sent(meta)
+        assert decode_stored_place(meta) == (41, queue_ids)
+    else:
+        meta = encode_sent(original, queue_ids, *place)
+        assert is_sent(meta)
+        assert decode_sent_place(meta) == place
+    check_version(meta)
+    record = decode_stored(meta)
+    read = record.message
+    assert (read.due_at_ms, read.group_id, read.user, record.queue_ids) == (due, group, user, queue_ids)
+    assert read.group_sequence == (group_sequence if group else 0)
+    assert read.durable
+
+
+@given(st.integers(1, 2**63), U64, U64, NAMES, st.binary(max_size=100))
+def test_a_duplicate_id_comes_back(number: int, evicted: int, transaction: int, address: str, value: bytes) -> None:
+    record = DuplicateRecord(encode_duplicate(address, value, number, evicted, transaction))
+    assert (record.number, record.evicted, record.transaction) == (number, evicted, transaction)
+    assert (record.address, record.duplicate_id) == (address, value)
+
+
+@given(U64, U64, st.lists(U64, max_size=10))
+def test_numbers_come_back(transaction: int, queue_id: int, numbers: list[int]) -> None:
+    slots = []
+    for number in numbers:
+        slots.append(Slot(message(), recorded=True))
+        slots[-1].sequence = Sequence(number)
+    meta = encode_promised(transaction, queue_id, slots)
+    assert meta[0] == PROMISED
+    assert decode_promised(meta) == (transaction, queue_id, numbers)
+    assert decode_numbers(encode_discarded(transaction, numbers)) == (transaction, numbers)
+    assert encode_forgotten(numbers)[0] == FORGOTTEN
+    assert decode_numbers(encode_forgotten(numbers)) == (0, numbers)
+
+
+def test_records_of_a_newer_release_are_refused() -> None:
+    check_version(bytes((STORED, 2)))
+    for newer in (bytes((STORED, 3)), bytes((PROMISED, 2))):
+        with pytest.raises(StorageError, match="DMQ2301"):
+            check_version(newer)

@@ -1,0 +1,156 @@
+"""Scheduled delivery: when messages are due, and what a clock that was set, a purge or a restart does to it."""
+
+from delosmq.engine.schedule import LONGEST_NAP_MS, SLOTS_PER_SLICE
+from delosmq.engine.scheduled import ScheduledSlots
+from delosmq.model.message import MULTICAST
+from delosmq.model.settings import QueueSettings
+from tests.engine.support import Bench, anycast
+
+
+def test_a_message_waits_beside_its_queue_until_it_is_due():
+    bench = Bench(queues=(anycast("q"),))
+    _, port = bench.consume("q")
+    bench.send("q", "A", due_in_ms=500)
+    bench.run()
+    assert (port.bodies, bench.counts("q"), bench.broker.queues["q"].messages_added) == ("", (1, 0, 1), 1)
+    bench.later(499)
+    assert port.bodies == ""
+    bench.later(1)
+    assert (port.bodies, bench.counts("q")) == ("A", (1, 1, 0))
+
+
+def test_a_due_time_in_the_past_is_no_schedule():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "A B", due_in_ms=-5)
+    assert (bench.pending("q"), bench.counts("q")) == ("A B", (2, 0, 0))
+    assert bench.restart().pending("q") == "A B"
+
+
+def test_what_is_due_goes_to_the_head_and_together_in_the_order_of_sending():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "A B", due_in_ms=100)
+    bench.send("q", "C", due_in_ms=50)
+    bench.send("q", "D E")
+    bench.later(100)
+    assert bench.pending("q") == "C A B D E"
+
+
+def test_the_priority_counts_for_what_is_due_too():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "low", priority=1, due_in_ms=10)
+    bench.send("q", "high", priority=9, due_in_ms=10)
+    bench.send("q", "mid")
+    bench.later(10)
+    assert bench.pending("q") == "high mid low"
+
+
+def test_each_queue_of_a_topic_schedules_its_own_reference():
+    queues = tuple(QueueSettings(name, "news", MULTICAST, ring_size=ring) for name, ring in (("a", -1), ("b", 0)))
+    bench = Bench(queues=queues)
+    bench.send("news", "A", due_in_ms=10)
+    assert (bench.scheduled("a"), bench.scheduled("b")) == ("A", "A")
+    bench.later(10)
+    assert (bench.pending("a"), bench.pending("b")) == ("A", "")
+    assert bench.broker.used_bytes > 0
+
+
+def test_a_clock_set_forward_delivers_within_a_second():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "A", due_in_ms=3_600_000)
+    bench.clock.set_by_ms = 3_600_000
+    bench.later(LONGEST_NAP_MS)
+    assert bench.pending("q") == "A"
+
+
+def test_a_clock_set_back_delays_but_loses_nothing():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "A", due_in_ms=100)
+    bench.clock.set_by_ms = -10_000
+    bench.later(5_000)
+    assert (bench.pending("q"), bench.scheduled("q")) == ("", "A")
+    bench.later(5_100)
+    assert bench.pending("q") == "A"
+
+
+def test_an_earlier_message_is_not_kept_waiting_by_a_later_one():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "late", due_in_ms=900)
+    bench.send("q", "early", due_in_ms=10)
+    bench.later(10)
+    assert (bench.pending("q"), bench.scheduled("q")) == ("early", "late")
+    bench.later(890)
+    assert bench.pending("q") == "late early"
+
+
+def test_a_restart_keeps_due_times():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "A", due_in_ms=100)
+    bench.send("q", "B", due_in_ms=1_000)
+    bench.send("q", "C")
+    bench.clock.now_ms += 200
+    again = bench.restart()
+    assert (again.pending("q"), again.scheduled("q")) == ("A C", "B")
+    again.later(800)
+    assert again.pending("q") == "B A C"
+
+
+def test_deleting_a_queue_takes_what_is_not_due():
+    bench = Bench(queues=(anycast("q"), anycast("other")))
+    bench.send("q", "A B", due_in_ms=100)
+    bench.send("q", "C")
+    bench.broker.delete_queue("q")
+    bench.run()
+    assert bench.broker.used_bytes == 0
+    assert bench.store.released == 3
+    bench.later(100)
+    assert bench.restart().counts("q") == (0, 0, 0)
+
+
+def test_many_due_at_once_take_several_slices_and_keep_their_order():
+    bench = Bench(queues=(anycast("q"),))
+    words = [f"m{number:05}" for number in range(3 * SLOTS_PER_SLICE)]
+    bench.send("q", " ".join(words), due_in_ms=10, durable=False)
+    bench.send("q", "first", due_in_ms=9)
+    _, port = bench.consume("q")
+    bench.clock.now_ms += 10
+    bench.broker.tick()
+    assert (port.bodies, bench.broker.queues["q"].scheduled_count > 0) == ("", True)
+    bench.run()
+    assert port.bodies.split() == ["first", *words]
+
+
+def test_a_queue_deleted_while_its_messages_become_due_leaves_nothing_behind():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", " ".join(["m"] * 3 * SLOTS_PER_SLICE), due_in_ms=10)
+    bench.clock.now_ms += 10
+    bench.broker.tick()
+    bench.broker.delete_queue("q")
+    bench.run()
+    assert bench.broker.used_bytes == 0
+    bench.later(1_000)
+
+
+def test_taking_out_frees_its_time():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "A B", due_in_ms=100)
+    bench.send("q", "C", due_in_ms=200)
+    held: ScheduledSlots = bench.broker.queues["q"].scheduled
+    slots = held.in_order()
+    assert [slot.message.body for slot in slots] == [b"A", b"B", b"C"]
+    for slot in slots:
+        assert held.holds(slot)
+        held.remove(slot)
+        assert not held.holds(slot)
+    assert (held.count, held.bytes, held.durable_count, held.durable_bytes, held.times()) == (0, 0, 0, 0, [])
+    assert held.any() is None
+
+
+def test_what_was_due_and_is_leased_is_leased_after_a_restart():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "A", due_in_ms=100)
+    bench.send("q", "B", due_in_ms=200)
+    bench.later(100)
+    group = bench.broker.open_lease("g", queue="q", topic="", run="run", incarnation=None)
+    bench.broker.leases.request("g", after=0, max_rows=5, max_bytes=1_000, epoch=group.epoch, until=None)
+    again = bench.restart()
+    assert (again.counts("q"), again.scheduled("q"), again.pending("q")) == ((2, 1, 1), "B", "")

@@ -1,0 +1,417 @@
+"""Branches of distributed transactions: what their coordinator may ask for, and what survives."""
+
+from functools import partial
+
+import pytest
+
+from delosmq.engine.events import EngineEvents
+from delosmq.engine.log import Replay
+from delosmq.engine.outcome import DUPLICATE, ROUTED
+from delosmq.engine.transactions import ROLLED_BACK, Transaction, TransactionWaiter
+from delosmq.engine.xa import (
+    TMFAIL,
+    TMJOIN,
+    TMRESUME,
+    TMSUSPEND,
+    XA_HEURCOM,
+    XA_HEURRB,
+    XA_RBOTHER,
+    XA_RBROLLBACK,
+    XA_RBTIMEOUT,
+    XAER_DUPID,
+    XAER_INVAL,
+    XAER_NOTA,
+    XAER_PROTO,
+    XaError,
+)
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import Position
+from tests.engine.support import Bench, Collector, anycast
+from tests.engine.test_transactions import CountingStore, drain, numbers, promise, recount, send
+
+X = b"branch-1"
+Y = b"branch-2"
+MANY = 450
+
+
+def code(error: pytest.ExceptionInfo[XaError]) -> int:
+    return error.value.xa_code
+
+
+def worked(bench: Bench, xid: bytes = X, count: int = 2, sends: str = "x y") -> tuple[Transaction, Collector]:
+    """A branch that acknowledges ``count`` messages of 'in', sends to 'out', and has ended its work."""
+    consumer, port = bench.consume("in")
+    bench.send("in", numbers(0, count))
+    bench.run()
+    branch = bench.broker.xa_start(xid)
+    send(bench, branch, "out", sends)
+    promise(bench, branch, consumer, port.slots)
+    port.room = False
+    bench.broker.xa_end(xid)
+    return branch, port
+
+
+def bench_of(store: CountingStore | None = None, events: EngineEvents | None = None) -> Bench:
+    return Bench(queues=(anycast("in"), anycast("out")), store=store, events=events)
+
+
+# -- protocol ------------------------------------------------------------------------------------------------------
+
+
+def test_a_branch_commits_in_one_phase_and_in_two() -> None:  # ACK-5
+    bench = bench_of()
+    worked(bench, X)
+    assert bench.broker.xa_commit(X, True)
+    assert bench.pending("out") == "x y"
+    worked(bench, Y, sends="z")
+    assert bench.broker.xa_prepare(Y)
+    assert bench.pending("out") == "x y"
+    assert bench.broker.xa_recover() == [Y]
+    assert bench.broker.xa_commit(Y, False)
+    assert bench.pending("out") == "x y z"
+    assert bench.pending("in") == ""
+    assert bench.broker.xa_recover() == []
+    assert bench.broker.used_bytes == recount(bench.broker)
+
+
+def test_unknown_branches_are_refused() -> None:
+    bench = bench_of()
+    for call in (
+        lambda: bench.broker.xa_end(X),
+        lambda: bench.broker.xa_prepare(X),
+        lambda: bench.broker.xa_commit(X, False),
+        lambda: bench.broker.xa_rollback(X),
+        lambda: bench.broker.xa_forget(X),
+        lambda: bench.broker.xa_start(X, TMJOIN),
+        lambda: bench.broker.heuristic_commit(X),
+        lambda: bench.broker.heuristic_rollback(X),
+    ):
+        with pytest.raises(XaError, match="DMQ2677") as error:
+            call()
+        assert code(error) == XAER_NOTA
+
+
+def test_calls_in_the_wrong_state_are_refused_and_change_nothing() -> None:
+    bench = bench_of()
+    bench.broker.xa_start(X)
+    for call in (
+        lambda: bench.broker.xa_prepare(X),
+        lambda: bench.broker.xa_commit(X, True),
+        lambda: bench.broker.xa_commit(X, False),
+        lambda: bench.broker.xa_rollback(X),
+        lambda: bench.broker.xa_start(X, TMRESUME),
+    ):
+        with pytest.raises(XaError, match="DMQ2679") as error:
+            call()
+        assert code(error) == XAER_PROTO
+    bench.broker.xa_end(X)
+    with pytest.raises(XaError, match="DMQ2679"):
+        bench.broker.xa_commit(X, False)  # not prepared
+    with pytest.raises(XaError, match="DMQ2679"):
+        bench.broker.heuristic_commit(X)
+    bench.broker.xa_prepare(X)
+    assert bench.broker.xa_prepare(X)  # again: it is
+    with pytest.raises(XaError, match="DMQ2679"):
+        bench.broker.xa_commit(X, True)
+    with pytest.raises(XaError, match="DMQ2679"):
+        bench.broker.xa_start(X, TMJOIN)
+    assert bench.broker.xa_commit(X, False)
+
+
+def test_a_branch_is_begun_once() -> None:
+    bench = bench_of()
+    bench.broker.xa_start(X)
+    with pytest.raises(XaError, match="DMQ2671") as error:
+        bench.broker.xa_start(X)
+    assert code(error) == XAER_DUPID
+    with pytest.raises(XaError, match="DMQ2670") as invalid:
+        bench.broker.xa_start(Y, 12345)
+    assert code(invalid) == XAER_INVAL
+
+
+def test_sessions_join_suspend_and_resume() -> None:
+    bench = bench_of()
+    branch = bench.broker.xa_start(X)
+    assert bench.broker.xa_start(X, TMJOIN) is branch
+    bench.broker.xa_end(X)
+    with pytest.raises(XaError, match="DMQ2679"):
+        bench.broker.xa_prepare(X)  # the other one still works in it
+    bench.broker.xa_end(X)
+    bench.broker.xa_start(X, TMJOIN)
+    bench.broker.xa_end(X, TMSUSPEND)
+    with pytest.raises(XaError, match="DMQ2679"):
+        bench.broker.xa_start(X, TMJOIN)
+    with pytest.raises(XaError, match="DMQ2679"):
+        bench.broker.xa_prepare(X)
+    assert bench.broker.xa_start(X, TMRESUME) is branch
+    assert send(bench, branch, "out", "x") == [ROUTED]
+    bench.broker.xa_end(X)
+    bench.broker.xa_commit(X, True)
+    assert bench.pending("out") == "x"
+
+
+def test_a_failed_branch_can_only_be_rolled_back() -> None:
+    bench = bench_of()
+    branch = bench.broker.xa_start(X)
+    send(bench, branch, "out", "x")
+    bench.broker.xa_end(X, TMFAIL)
+    with pytest.raises(XaError) as error:
+        bench.broker.xa_prepare(X)
+    assert code(error) == XA_RBROLLBACK
+    assert bench.pending("out") == ""
+    assert bench.broker.used_bytes == 0
+    with pytest.raises(XaError) as gone:
+        bench.broker.xa_rollback(X)
+    assert code(gone) == XAER_NOTA
+
+
+def test_a_branch_with_a_duplicate_is_rolled_back() -> None:
+    bench = bench_of()
+    message = bench.message("out", "x")
+    message.duplicate_id = b"1"
+    bench.broker.send(message)
+    branch = bench.broker.xa_start(X)
+    again = bench.message("out", "x")
+    again.duplicate_id = b"1"
+    assert bench.broker.send(again, transaction=branch) == DUPLICATE
+    bench.broker.xa_end(X)
+    with pytest.raises(XaError) as error:
+        bench.broker.xa_commit(X, True)
+    assert code(error) == XA_RBOTHER
+    assert bench.pending("out") == "x"
+
+
+# -- prepared ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [2, MANY])
+@pytest.mark.parametrize("restarts", [0, 1, 2])
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_prepared_branch_survives_restarts_and_then_ends_either_way(  # ACK-5
+    count: int, restarts: int, commit: bool
+) -> None:
+    store = CountingStore()
+    bench = bench_of(store)
+    words = numbers(1000, count)
+    worked(bench, X, count, words)
+    bench.broker.xa_prepare(X)
+    bench.run()
+    changes = store.changes
+    for _ in range(restarts):
+        store = CountingStore(list(store.batches), list(changes))
+        changes = store.changes
+        bench = Bench(queues=(anycast("in"), anycast("out")), store=store)
+        assert bench.broker.xa_recover() == [X]
+        assert (bench.pending("in"), bench.pending("out")) == ("", "")
+        assert bench.broker.queues["in"].delivering_count == count
+        [branch] = bench.broker.prepared_branches()
+        assert (len(branch.planned), len(branch.acks), branch.prepared_ms > 0) == (count, count, True)
+    if commit:
+        bench.broker.xa_commit(X, False)
+    else:
+        bench.broker.xa_rollback(X)
+    bench.run()
+    expected = ("", words) if commit else (numbers(0, count), "")
+    assert (bench.pending("in"), bench.pending("out")) == expected
+    assert bench.broker.queues["in"].delivering_count == 0
+    assert bench.broker.used_bytes == recount(bench.broker)
+    assert all(queue.claims == 0 for queue in bench.broker.queues.values())
+    again = bench.restart()
+    assert (again.pending("in"), again.pending("out")) == expected
+    assert again.broker.xa_recover() == []
+    drain(bench, "in")
+    drain(bench, "out")
+    assert bench.broker.used_bytes == 0
+    assert store.live == 0
+
+
+@pytest.mark.parametrize("ending", ["commit", "rollback"])
+def test_a_crash_anywhere_in_two_phases_leaves_all_or_nothing(ending: str) -> None:  # ACK-5
+    store = CountingStore()
+    bench = bench_of(store)
+    words = numbers(1000, MANY)
+    worked(bench, X, MANY, words)
+    before = len(store.batches)
+    bench.broker.xa_prepare(X)
+    bench.run()
+    prepared = len(store.batches)
+    if ending == "commit":
+        bench.broker.xa_commit(X, False)
+    else:
+        bench.broker.xa_rollback(X)
+    bench.run()
+    for count in range(before, len(store.batches) + 1):
+        cut_store = store.upto(count)
+        cut = Bench(queues=(anycast("in"), anycast("out")), store=cut_store)
+        in_doubt = cut.broker.xa_recover()
+        assert in_doubt == ([X] if count == prepared else [])
+        if in_doubt:
+            assert (cut.pending("in"), cut.pending("out")) == ("", "")
+            cut.broker.xa_rollback(X)
+            cut.run()
+        done = ending == "commit" and count > prepared
+        assert (cut.pending("in"), cut.pending("out")) == (("", words) if done else (numbers(0, MANY), ""))
+        assert cut.broker.used_bytes == recount(cut.broker)
+        drain(cut, "in")
+        drain(cut, "out")
+        assert cut_store.live == 0, count
+        assert cut.broker.used_bytes == 0
+
+
+class StateStore(CountingStore):
+    """Begins with a state block, as a journal does."""
+
+    def __init__(self, store: CountingStore, state: bytes) -> None:
+        super().__init__(list(store.batches), list(store.changes))
+        self.state = state
+
+    def recover(self, replay: Replay) -> Position:
+        replay.replay_state(Position(len(self.batches)), self.state)
+        return super().recover(replay)
+
+
+def test_the_state_block_knows_prepared_branches_and_heuristic_ends() -> None:  # ACK-5
+    store = CountingStore()
+    bench = bench_of(store)
+    worked(bench, X)
+    bench.broker.xa_prepare(X)
+    worked(bench, Y, sends="z")
+    bench.broker.xa_prepare(Y)
+    bench.broker.heuristic_rollback(Y)
+    bench.run()
+    again = Bench(store=StateStore(store, bench.broker.state.state()))
+    assert again.broker.xa_recover() == [X, Y]
+    again.broker.xa_commit(X, False)
+    assert again.pending("out") == "x y"
+    with pytest.raises(XaError) as error:
+        again.broker.xa_commit(Y, False)
+    assert code(error) == XA_HEURRB
+
+
+def test_a_queue_deleted_meanwhile_ends_its_part_of_a_prepared_branch() -> None:
+    store = CountingStore()
+    bench = bench_of(store)
+    worked(bench, X)
+    bench.broker.xa_prepare(X)
+    bench.broker.delete_queue("out")
+    bench.broker.delete_queue("in")
+    bench.run()
+    store = CountingStore(list(store.batches), list(store.changes))
+    again = Bench(store=store)
+    assert again.broker.xa_recover() == [X]
+    again.broker.xa_commit(X, False)
+    again.run()
+    assert again.broker.used_bytes == 0
+    assert store.live == 0
+
+
+# -- heuristic -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_what_an_operator_decided_is_told_until_it_is_forgotten(committed: bool) -> None:
+    bench = bench_of()
+    worked(bench, X)
+    bench.broker.xa_prepare(X)
+    if committed:
+        bench.broker.heuristic_commit(X)
+    else:
+        bench.broker.heuristic_rollback(X)
+    bench.run()
+    again = bench.restart()
+    for side in (bench, again):
+        assert side.pending("out") == ("x y" if committed else "")
+        assert side.broker.xa_recover() == [X]
+        assert side.broker.prepared_branches() == []
+        for call in (partial(side.broker.xa_commit, X, False), partial(side.broker.xa_rollback, X)):
+            with pytest.raises(XaError, match="DMQ2678") as error:
+                call()
+            assert code(error) == (XA_HEURCOM if committed else XA_HEURRB)
+        with pytest.raises(XaError, match="DMQ2671"):
+            side.broker.xa_start(X)
+    again.broker.xa_forget(X)
+    assert again.broker.xa_recover() == []
+    assert again.restart().broker.xa_recover() == []
+
+
+# -- time ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_branch_that_takes_too_long_is_rolled_back_and_a_prepared_one_never() -> None:
+    bench = bench_of()
+    slow, _ = worked(bench, X)
+    prepared, _ = worked(bench, Y)
+    bench.broker.xa_prepare(Y)
+    bench.clock.now_ms += 299_000
+    bench.run()
+    assert slow.state != ROLLED_BACK
+    assert bench.broker.next_timer_at > 0
+    bench.clock.now_ms += 2_000
+    bench.run()
+    assert slow.state == ROLLED_BACK
+    assert bench.pending("in") == "0 1"
+    with pytest.raises(XaError) as error:
+        bench.broker.xa_commit(X, True)
+    assert code(error) == XAER_NOTA
+    bench.clock.now_ms += 10_000_000
+    bench.run()
+    assert prepared.state == "prepared"
+
+
+def test_a_session_learns_of_the_timeout_when_it_ends_its_work() -> None:
+    bench = bench_of()
+    bench.broker.xa_set_timeout(5_000)
+    branch = bench.broker.xa_start(X)
+    send(bench, branch, "out", "x")
+    for _ in range(7):
+        bench.clock.now_ms += 1_000
+        bench.run()
+    assert bench.broker.used_bytes == 0
+    with pytest.raises(BrokerError, match="DMQ2663"):
+        send(bench, branch, "out", "y")
+    with pytest.raises(XaError, match=r"DMQ2674.*5000 ms") as error:
+        bench.broker.xa_end(X)
+    assert code(error) == XA_RBTIMEOUT
+    bench.broker.xa_start(X)
+    bench.broker.xa_set_timeout(0)
+    assert bench.broker.branches.timeout_ms == 300_000
+
+
+# -- large ---------------------------------------------------------------------------------------------------------
+
+
+class Waiter(TransactionWaiter):
+    def __init__(self) -> None:
+        self.ended: list[BrokerError | None] = []
+
+    def on_ended(self, error: BrokerError | None) -> None:
+        self.ended.append(error)
+
+
+class Seen(EngineEvents):
+    def __init__(self) -> None:
+        self.prepared: list[bytes] = []
+
+    def transaction_prepared(self, transaction: int, xid: bytes) -> None:
+        self.prepared.append(xid)
+
+
+def test_a_large_prepare_and_commit_go_in_slices() -> None:
+    seen = Seen()
+    bench = bench_of(events=seen)
+    worked(bench, X, MANY, numbers(1000, MANY))
+    waiter = Waiter()
+    assert not bench.broker.xa_prepare(X, waiter)
+    assert bench.broker.xa_recover() == []
+    with pytest.raises(XaError, match="DMQ2679"):
+        bench.broker.xa_commit(X, False)
+    with pytest.raises(XaError, match="DMQ2679"):
+        bench.broker.xa_rollback(X)
+    bench.run()
+    assert waiter.ended == [None]
+    assert seen.prepared == [X]
+    assert bench.broker.xa_recover() == [X]
+    assert not bench.broker.xa_commit(X, False, waiter)
+    bench.run()
+    assert waiter.ended == [None, None]
+    assert bench.pending("out") == numbers(1000, MANY)

@@ -1,0 +1,123 @@
+"""The addresses of a simulated broker: each shows one kind of queue, and a history uses some of them."""
+
+from dataclasses import dataclass, field
+
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.settings import (
+    AddressDefinition,
+    AddressMatch,
+    BrokerSettings,
+    DivertSettings,
+    JournalSettings,
+    QueueSettings,
+    RingEviction,
+)
+
+DEAD = "DLQ"
+EXPIRED = "EXP"
+EVERYWHERE: dict[str, object] = {
+    "dead_letter_address": DEAD,
+    "expiry_address": EXPIRED,
+    "max_delivery_attempts": 3,
+    "auto_delete_queues": False,
+    "auto_delete_addresses": False,
+}
+FINAL: dict[str, object] = {"dead_letter_address": "", "expiry_address": "", "max_delivery_attempts": -1}
+JOURNAL = JournalSettings("journal", file_size_bytes=64 * 1024, spare_files=2)
+COMPACTING = JournalSettings(
+    "journal", file_size_bytes=64 * 1024, spare_files=2, compact_min_files=2, compact_percentage=80
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """One address.
+
+    Attributes:
+        strict: its queues hand out in order of priority and sequence, whatever is returned.
+        timed: messages may be scheduled, and expire.
+    """
+
+    address: str
+    queues: tuple[QueueSettings, ...]
+    fields: dict[str, object] = field(default_factory=dict)
+    diverts: tuple[DivertSettings, ...] = ()
+    routing: int = ANYCAST
+    strict: bool = False
+    timed: bool = True
+
+
+def _place(name: str, *, strict: bool = False, fields: dict[str, object] | None = None, **settings: object) -> Place:
+    return Place(name, (QueueSettings(name, name, ANYCAST, **settings),), fields or {}, strict=strict)  # type: ignore[arg-type]
+
+
+PLACES = {
+    place.address: place
+    for place in (
+        _place("jobs", strict=True),
+        Place(
+            "orders",
+            (QueueSettings("orders.work", "orders", MULTICAST), QueueSettings("orders.archive", "orders", MULTICAST)),
+            routing=MULTICAST,
+            strict=True,
+            # What a lease has collected is out of the schedule's and expiry's reach.
+            timed=False,
+        ),
+        _place("prices", strict=True, ring_size=3),
+        _place("ranks", ring_size=3, fields={"ring_eviction": RingEviction.LOWEST_PRIORITY}),
+        _place("board", last_value_key="key"),
+        _place("feed", non_destructive=True, ring_size=5),
+        _place("solo", strict=True, exclusive=True),
+        _place("teams"),
+        _place("late", fields={"redelivery_delay": 500, "redelivery_delay_multiplier": 2.0}),
+        _place("red", filter="color = 'red'"),
+        Place(
+            "split",
+            (QueueSettings("split", "split", ANYCAST),),
+            diverts=(
+                DivertSettings("copies", "split", ("jobs",)),
+                DivertSettings("reds", "split", ("late",), exclusive=True, filter="color = 'red'"),
+            ),
+        ),
+        Place("news", (), routing=MULTICAST),
+    )
+}
+ALWAYS = ("jobs",)
+NEEDS = {"split": ("late",)}
+SINKS = (DEAD, EXPIRED)
+COLORS = ("red", "blue")
+
+
+class Catalogue:
+    """What one history works with."""
+
+    def __init__(self, chosen: list[str], journal: JournalSettings) -> None:
+        names = set(chosen) | set(ALWAYS)
+        for name in chosen:
+            names.update(NEEDS.get(name, ()))
+        self.places = [place for place in PLACES.values() if place.address in names]
+        self.addresses = [place.address for place in self.places]
+        self.strict = {queue.name for place in self.places if place.strict for queue in place.queues}
+        self.configured = [queue for place in self.places for queue in place.queues]
+        self.settings = BrokerSettings(
+            journal=journal,
+            queues=(*self.configured, *(QueueSettings(name, name, ANYCAST) for name in SINKS)),
+            addresses=tuple(AddressDefinition(place.address, frozenset({place.routing})) for place in self.places),
+            address_settings=(
+                AddressMatch("#", EVERYWHERE),
+                *(AddressMatch(place.address, place.fields) for place in self.places if place.fields),
+                *(AddressMatch(name, FINAL) for name in SINKS),
+            ),
+            diverts=tuple(divert for place in self.places for divert in place.diverts),
+            message_expiry_scan_period_ms=1_000,
+        )
+
+    def receivers(self, address: str, color: str) -> list[str]:
+        """The configured queues that get a message with this colour, on whatever way."""
+        place = PLACES[address]
+        diverted = [divert for divert in place.diverts if not divert.filter or color == "red"]
+        found = [target for divert in diverted for target in divert.forwarding_addresses]
+        if not any(divert.exclusive for divert in diverted):
+            found += [queue.name for queue in place.queues if not queue.filter or color == "red"]
+        return found
+

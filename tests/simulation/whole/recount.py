@@ -1,0 +1,200 @@
+"""What a broker holds, counted anew, against what it says of itself; and the durable part of it."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.queue import Queue
+from delosmq.engine.slots import Slot
+from delosmq.engine.transactions import PREPARED
+from tests.simulation.broker_world import number_of
+
+PENDING = "pending"
+SCHEDULED = "scheduled"
+HELD = "held"
+
+
+class Found(NamedTuple):
+    """A message somewhere in a queue."""
+
+    queue: Queue
+    slot: Slot
+    state: str
+
+
+class Row(NamedTuple):
+    """A reference as the store knows it. ``count`` is -1 while a prepared branch acknowledges it."""
+
+    sequence: int
+    number: int
+    count: int
+    due_at_ms: int
+    annotations: str
+
+
+class Durable(NamedTuple):
+    """What a restart has to bring back."""
+
+    queues: dict[str, list[Row]]
+    settings: dict[str, str]
+    leases: dict[str, object]
+    ids: dict[str, list[bytes]]
+    branches: dict[str, object]
+
+
+def find_all(broker: Broker) -> Iterator[Found]:
+    """Everything that is in a queue, each slot once."""
+    for queue in broker.queues.values():
+        for slot in queue.pending.in_order():
+            yield Found(queue, slot, PENDING)
+        for slot in queue.scheduled.in_order():
+            yield Found(queue, slot, SCHEDULED)
+        for consumer in queue.consumers:
+            yield from _held(queue, consumer.in_delivery.head)
+    for group in broker.leases.groups.values():
+        yield from _held(group.queue, group.consumer.in_delivery.head)
+    for transaction in broker.transactions.values():
+        for item in transaction.acks:
+            # Those of consumers that are still there were found with them.
+            if item.slot.transaction and item.consumer not in item.queue.consumers:
+                yield Found(item.queue, item.slot, HELD)
+
+
+def _held(queue: Queue, head: Slot | None) -> Iterator[Found]:
+    slot = head
+    while slot is not None:
+        yield Found(queue, slot, HELD)
+        slot = slot.next
+
+
+def check_counters(broker: Broker) -> None:
+    """Counters of queues and accounts of addresses equal a recount. Only when nothing is under way in slices."""
+    charged: dict[int, list[int]] = {}
+    messages: set[int] = set()
+    tallies = {name: [0] * 8 for name in broker.queues}
+    for queue, slot, state in find_all(broker):
+        message = slot.message
+        if id(message) not in messages:
+            messages.add(id(message))
+            charged.setdefault(id(message.account), []).append(message.charge_bytes)
+        tally = tallies.get(queue.name)
+        if tally is None:
+            continue  # deleted, while a transaction holds on to it
+        size, recorded = message.encoded_size_bytes, slot.recorded
+        tally[0] += state == PENDING
+        tally[1] += state == SCHEDULED
+        tally[2] += state == HELD
+        tally[3] += size
+        tally[4] += size if state == HELD else 0
+        tally[5] += recorded
+        tally[6] += size if recorded else 0
+        tally[7] += message.expires_at_ms > 0
+    for name, tally in tallies.items():
+        queue = broker.queues[name]
+        said = [
+            queue.pending.count,
+            queue.scheduled.count,
+            queue.delivering_count,
+            queue.total_bytes,
+            queue.delivering_bytes,
+            queue.durable_count,
+            queue.durable_bytes,
+            queue.expiring_count,
+        ]
+        assert said == tally, f"queue {name} counts {said}, there are {tally}"
+    for transaction in broker.transactions.values():
+        for message in [*(s.message for s in transaction.sends), *(p.message for p in transaction.planned)]:
+            if message.account is not None and id(message) not in messages:
+                messages.add(id(message))
+                charged.setdefault(id(message.account), []).append(message.charge_bytes)
+    for address in broker.addresses.values():
+        sizes = charged.pop(id(address.account), [])
+        account = [address.account.used_messages, address.account.used_bytes]
+        assert account == [len(sizes), sum(sizes)], f"address {address.name} counts {account} for {sizes}"
+        charged.setdefault(0, []).extend(sizes)
+    total = sum(map(sum, charged.values()))
+    assert broker.used_bytes == total, f"the broker counts {broker.used_bytes} bytes, there are {total}"
+
+
+def durable_state(broker: Broker) -> Durable:
+    """What the store must be able to bring back now."""
+    queues: dict[str, list[Row]] = {name: [] for name, queue in broker.queues.items() if queue.settings.durable}
+    leased = {id(s) for group in broker.leases.groups.values() for lease in group.leases.values() for s in lease.slots}
+    prepared = {key for key, transaction in broker.transactions.items() if transaction.state == PREPARED}
+    for queue, slot, state in find_all(broker):
+        message = slot.message
+        if not slot.recorded or queue.name not in queues or not (message.durable or id(slot) in leased):
+            continue
+        count = slot.delivery_count - (state == HELD)
+        if slot.transaction in prepared:
+            count = -1
+        queues[queue.name].append(
+            Row(int(slot.sequence), number_of(message.body), count, slot.due_at_ms, str(message.annotations))
+        )
+    for rows in queues.values():
+        rows.sort()
+    return Durable(
+        queues,
+        {name: repr(broker.queues[name].settings) for name in queues},
+        {
+            group.name: (
+                group.incarnation,
+                group.epoch,
+                group.acked,
+                group.newest,
+                {k: [slot.sequence for slot in lease.slots] for k, lease in group.leases.items()},
+            )
+            for group in broker.leases.groups.values()
+        },
+        _ids(broker),
+        _branches(broker),
+    )
+
+
+def _ids(broker: Broker) -> dict[str, list[bytes]]:
+    known = broker._core.duplicates.addresses
+    ids = {name: sorted(i.duplicate_id for i in entry.order if i.home is not None) for name, entry in known.items()}
+    return {name: found for name, found in ids.items() if found}
+
+
+def _branches(broker: Broker) -> dict[str, object]:
+    found: dict[str, object] = {xid.hex(): done for xid, done in broker.branches.heuristics.items()}
+    for branch in broker.prepared_branches():
+        assert branch.xid is not None
+        found.setdefault(
+            branch.xid.hex(),
+            (
+                sorted(number_of(planned.message.body) for planned in branch.planned if planned.message.durable),
+                sorted(int(item.slot.sequence) for item in branch.acks if item.slot.recorded),
+            ),
+        )
+    return found
+
+
+def check_same(replayed: Durable, live: Durable, *, where: str, now_ms: int, lagging: bool) -> None:
+    """Replay gives the live state. A time that has come is no longer a difference; ``lagging`` forgives counts and
+    delays, which are not recorded while space is short (docs/decisions/0027)."""
+    for name in replayed.queues.keys() | live.queues.keys():
+        got = {row.sequence: row for row in replayed.queues.get(name, [])}
+        expected = {row.sequence: row for row in live.queues.get(name, [])}
+        lost = sorted(row.number for key, row in expected.items() if key not in got)
+        new = sorted(row.number for key, row in got.items() if key not in expected)
+        assert not lost, f"{where}: {name} lacks messages {lost[:5]}"
+        assert not new, f"{where}: {name} has messages {new[:5]} that are gone"
+        for key, row in expected.items():
+            found = got[key]
+            assert (found.number, found.annotations) == (row.number, row.annotations), f"{where}: {name} {row}"
+            assert lagging or found.count == row.count, f"{where}: {name} counts {found.count}, not {row}"
+            dues = [0 if due <= now_ms else due for due in (found.due_at_ms, row.due_at_ms)]
+            assert lagging or dues[0] == dues[1], f"{where}: {name} has {row} due at {found.due_at_ms}"
+    assert replayed.settings == live.settings, f"{where}: {_difference(replayed.settings, live.settings)}"
+    assert replayed.leases == live.leases, f"{where}: leases {replayed.leases} instead of {live.leases}"
+    assert replayed.ids == live.ids, f"{where}: duplicate ids {_difference(replayed.ids, live.ids)}"
+    assert replayed.branches == live.branches, f"{where}: branches {replayed.branches} instead of {live.branches}"
+
+
+def _difference(got: object, expected: object) -> str:
+    assert isinstance(got, dict)
+    assert isinstance(expected, dict)
+    names = [name for name in got.keys() | expected.keys() if got.get(name) != expected.get(name)]
+    return ", ".join(f"{name}: {got.get(name)} instead of {expected.get(name)}" for name in sorted(names)[:3])
