@@ -3,12 +3,13 @@
 #   make test       the whole test suite                                              ARGS="-k stomp"
 #   make check      format, lint, rules, types, the compiled form, the whole suite: what CI runs
 #   make compiled   a wheel compiled by mypyc, and all tests but Spark's against it    DELOSMQ_OPT=0 builds quickly
+#   make simulate   histories of a whole broker: clients of all kinds, failing disks    SEEDS=1000 FROM=0 JOBS=2
 #   make bench      the benchmarks                                                    ARGS="..."
 
 BOOTSTRAP = @sh tools/python tools/bootstrap.py
 IN_VENV   = @env -u PYTHONPATH .venv/bin/python
 
-.PHONY: run test check compiled bench
+.PHONY: run test check compiled simulate bench
 
 run:
 	$(BOOTSTRAP) venv
@@ -25,6 +26,14 @@ check:
 compiled:
 	$(BOOTSTRAP) compiled
 	@env -u PYTHONPATH DELOSMQ_EXPECT_COMPILED=1 .venv-compiled/bin/python -m pytest -m "not spark" $(ARGS)
+
+SEEDS ?= 1000
+FROM ?= 0
+JOBS ?= 2
+
+simulate:
+	$(BOOTSTRAP) venv
+	$(IN_VENV) -m tests.simulation --seeds $(SEEDS) --from $(FROM) --jobs $(JOBS)
 
 bench:
 	$(BOOTSTRAP) compiled

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 import pytest
 
+from benchmarks import engine, engine_worker
 from benchmarks.cells import CELL_NAMES, Job
 from benchmarks.generator import Generator
 from benchmarks.report import Results, render
@@ -89,3 +91,51 @@ def test_report_compares_with_the_better_peer_and_says_what_falls_short() -> Non
     assert "| DelosMQ compiled | memory idle | at most 70 MiB | 80.0 | **falls short** |" in text
     assert "- absent: delosmq-pure: there is no interpreter." in text
     assert f"| {CELL_NAMES[2]} | 20.0 (0.20 x) | - | 100 | 200 |" in text
+
+
+SMALL = argparse.Namespace(turns=2, largest=10, long=1_000)
+
+
+def test_the_engine_alone_is_measured_in_all_its_parts() -> None:
+    ranges = engine_worker.ranges(SMALL)
+    assert sorted(ranges) == ["consumers", "equal selectors", "queues"]
+    assert all(list(row) == ["1", "10"] for row in ranges.values())
+    assert all(ns > 0 for row in ranges.values() for ns in row.values())
+    for row in engine_worker.costs(SMALL).values():
+        assert row["together"] > row["send"] > 0
+
+
+def test_long_work_ends_and_is_measured_in_slices() -> None:
+    for what, row in engine_worker.waits(SMALL).items():
+        assert row["ticks"] > 1, what
+        assert row["longest_ms"] >= row["median_ms"], what
+
+
+def test_lines_run_for_a_message_do_not_grow() -> None:
+    # None in the compiled form, which has no lines.
+    assert engine.growth(engine_worker.steps(SMALL)) == []
+    assert engine.growth({"queues": {"1": 100.0, "10": 110.0}}) != []
+
+
+def test_the_best_of_several_rounds_counts_and_what_misses_its_aim_is_said() -> None:
+    cost = dict.fromkeys(engine.STEPS, 950.0)
+    wait = {"longest_ms": 12.0, "p99_ms": 1.0, "median_ms": 1.0, "command_ms": 0.1, "total_s": 1.0}
+    one = {
+        "costs": {"durable, records dropped": cost},
+        "ranges": {"queues": {"1": 300.0, "10": 310.0}},
+        "waits": {"purge, durable": wait},
+    }
+    best = engine.least(one, {**one, "waits": {"purge, durable": {**wait, "longest_ms": 8.0}}})
+    content: dict[str, Any] = {
+        "machine": {**dict.fromkeys(("date", "processor", "cores", "kernel", "python"), "?"), "load_before": 0.0},
+        "rounds": 2,
+        "forms": {"pure": {**one, "steps": {"queues": {"1": 200.0, "10": 200.0}}}, "compiled": best},
+    }
+    missed = engine.shortfalls(content)
+    assert [line.split(":")[0] for line in missed] == [
+        "a durable message with its records takes 950 ns compiled; the aim is 900",
+        "purge, durable, pure",
+    ]
+    text = "\n".join(engine.render(content))
+    assert "| purge, durable | compiled | 8.00 |" in text
+    assert "| lines run (pure) | 200.0 | 200.0 |" in text

@@ -52,19 +52,44 @@ MEANINGS = {
         "What a closed consumer held goes back to the head, the last delivered first; what no longer fits is "
         "dropped, which hits the oldest."
     ),
+    "RING-7": "A rollback returns what its transaction acknowledged in the same way, ring included.",
+    "RING-8": "A consumer's window bounds what is in delivery, and with it what is outside the ring (no CORE yet).",
+    "RING-9": (
+        "Scheduled messages are counted in `messageCount` and `scheduledCount` and not in the ring; when due they go "
+        "to the head, newest first, and are dropped if the ring is full."
+    ),
+    "RING-10": (
+        "The full policies of the address come before the ring, a restart cuts a queue to its ring, and a ring on an "
+        "address that pages is pointed out at start (nothing pages yet)."
+    ),
     "RING-11": "What a ring pushes out is counted, reported as an event, and never a dead letter.",
     "TTL-1": (
         "A connection from which nothing comes within its TTL is closed, and its subscriptions with it "
         "(STOMP: the TTL follows from the heart-beats)."
     ),
     "TTL-2": "`connection-ttl-override` and `connection-ttl-check-interval` are obeyed.",
+    "EXCL-1": "One exclusive consumer gets everything in order; when it leaves, the next one does.",
+    "EXCL-2": "Another takes over only with a strictly higher priority, or with 127, always.",
     "EXCL-3": (
-        "Messages go one by one to the next consumer in turn that is not full, highest priority first; who "
-        "browses takes nothing."
+        "Messages go one by one to the next consumer in turn that is not full and takes them, highest priority first; "
+        "who browses takes nothing."
     ),
-    "ACK-1": "Automatic, cumulative and individual acknowledgement (STOMP: `auto`, `client`, `client-individual`).",
+    "EXCL-4": (
+        "Message groups with rebalance, buckets and first key; waiting for consumers; strict order, consumer "
+        "priorities off, all consumers exclusive; exclusive queues."
+    ),
+    "ACK-1": (
+        "Automatic, cumulative and individual acknowledgement (STOMP: `auto`, `client`, `client-individual`); in the "
+        "engine what Classic's clients call DELIVERED, POISON and EXPIRED too."
+    ),
+    "ACK-2": "Broker's side: a prefetch that grows with what is reported as delivered; 0 gives what is pulled.",
     "ACK-4": (
-        "A message that was returned as often as `max-delivery-attempts` allows goes to the dead-letter address."
+        "Broker's side: a returned message waits as its address says; one that was returned as often as "
+        "`max-delivery-attempts` allows goes to the dead-letter address."
+    ),
+    "ACK-5": (
+        "Local and XA transactions: sends and acknowledgements all or nothing, across a crash too; a rollback "
+        "redelivers and counts; a prepared branch waits for its coordinator."
     ),
     "ACK-7": (
         "A consumer that does not keep up stops nobody else; a producer whose address is full waits, and only it."
@@ -84,7 +109,8 @@ MEANINGS = {
     ),
     "BROKER-3": "broker.xml as Artemis writes it; what is wrong is named with file, line and the nearest known name.",
     "BROKER-4": (
-        "Users, roles and permissions per address; login always; hostile bytes close one connection, no other."
+        "Users, roles and permissions per address; login always; TLS with client certificates; hostile bytes close one "
+        "connection, no other (no SNI yet)."
     ),
     "BROKER-5": "Command line, HTTP API, health and Prometheus metrics (no console yet).",
     "BROKER-6": "`with delosmq.Broker() as broker:` in any Python process, several at once.",

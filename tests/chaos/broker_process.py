@@ -15,7 +15,6 @@ PASSWORD = "chaos"
 # Where a journal file says which segment it holds. Source: docs/storage-format.md, file header.
 SEGMENT_NUMBER = struct.Struct("<16xQ")
 ADDRESSES = """
-      <addresses>
          <address name="orders">
             <multicast>
                <queue name="orders.work"/>
@@ -35,9 +34,11 @@ class BrokerProcess:
 
     Args:
         file_size: ``journal-file-size``.
+        addresses: what follows ``<addresses>`` in broker.xml.
+        settings: the same of ``<address-settings>``.
     """
 
-    def __init__(self, directory: Path, file_size: str) -> None:
+    def __init__(self, directory: Path, file_size: str, addresses: str = ADDRESSES, settings: str = "") -> None:
         self.directory = directory
         self.stomp_port = free_port()
         self.http_port = free_port()
@@ -51,8 +52,10 @@ class BrokerProcess:
         configuration = directory / "etc" / "broker.xml"
         text = configuration.read_text("utf-8")
         changed = text.replace("<journal-file-size>64M<", f"<journal-file-size>{file_size}<")
-        changed = changed.replace("<addresses>", ADDRESSES.strip(), 1)
-        assert changed.count("orders.archive") == 1
+        changed = changed.replace("<addresses>", f"<addresses>{addresses}", 1)
+        changed = changed.replace("<address-settings>", f"<address-settings>{settings}", 1)
+        assert addresses in changed
+        assert settings in changed
         assert file_size in changed
         configuration.write_text(changed, "utf-8")
 

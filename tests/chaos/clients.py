@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow.ipc
 
@@ -156,10 +156,17 @@ class StompPeer:
         return content
 
 
+class Wrongs(Protocol):
+    """Where clients say what must not be."""
+
+    changed: threading.Condition
+    wrong: list[str]
+
+
 class Worker(threading.Thread):
     """A client for one life of the broker: ends when the broker does."""
 
-    def __init__(self, memory: Memory, work: Callable[[], None]) -> None:
+    def __init__(self, memory: Wrongs, work: Callable[[], None]) -> None:
         super().__init__(daemon=True)
         self._memory = memory
         self._work = work

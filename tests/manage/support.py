@@ -19,7 +19,7 @@ from delosmq.model.errors import InvariantError
 from delosmq.model.ids import MonotonicNs, Position, WallMs
 from delosmq.model.message import MULTICAST, TEXT_BODY, Home, Message
 from delosmq.model.ports import Clock, Random
-from delosmq.model.settings import BrokerSettings, QueueSettings, SecurityMatch
+from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.security.passwords import hash_password
 from delosmq.server.passwords import PasswordChecks
@@ -108,13 +108,26 @@ class LoopHost(Host, StoreEvents):
         self.store = SlowStore()
         self.gate = Gate()
         settings = BrokerSettings(
+            address_settings=(
+                AddressMatch(
+                    "quiet.#", {"enable_metrics": False, "max_delivery_attempts": 5, "default_max_consumers": 9}
+                ),
+                AddressMatch("quiet.*", {"default_max_consumers": 2}),
+            ),
             queues=(
                 QueueSettings("q", "q"),
                 QueueSettings("orders.archive", "orders", MULTICAST),
                 QueueSettings("secret.q", "secret.q"),
-            )
+            ),
         )
-        self.broker = Broker(settings, self.store, clock=self.clock, random=CountingRandom(), events=EngineEvents())
+        self.broker = Broker(
+            settings,
+            self.store,
+            clock=self.clock,
+            random=CountingRandom(),
+            events=EngineEvents(),
+            conversions=Conversions({"stomp": StompConversion()}),
+        )
         self.reasons: list[Reason] = []
         self.fatal: InvariantError | None = None
         self.store.attach(self, self.broker.state)
@@ -192,22 +205,17 @@ class Api:
     async def patch(self, path: str, body: object, *, user: str = "admin") -> httpx.Response:
         return await self.clients[user].patch(path, json=body)
 
-    def send(self, address: str, bodies: str, *, durable: bool = True, priority: int = 4, head: bytes = b"") -> None:
+    def message(self, address: str, body: bytes, **fields: Any) -> Message:
+        """A durable text message."""
+        wanted: dict[str, Any] = {"body_kind": TEXT_BODY, "durable": True, "user": "producer"} | fields
+        return Message(
+            address, "stomp/12", wanted.pop("head", b""), body, timestamp_ms=self.host.clock.wall_ms(), **wanted
+        )
+
+    def send(self, address: str, bodies: str, **fields: Any) -> None:
         """Sends each word as a message and lets the broker work."""
         for body in bodies.split():
-            self.broker.send(
-                Message(
-                    address,
-                    "stomp/12",
-                    head,
-                    body.encode(),
-                    body_kind=TEXT_BODY,
-                    durable=durable,
-                    priority=priority,
-                    timestamp_ms=self.host.clock.wall_ms(),
-                    user="producer",
-                )
-            )
+            self.broker.send(self.message(address, body.encode(), **fields))
         self.host.changed()
 
     async def settle(self) -> None:

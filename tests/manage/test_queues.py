@@ -25,7 +25,9 @@ async def test_a_queue_shows_its_settings_and_counts(api: Api):
     await api.lease(0, epoch, max_rows=2)
     queue = succeeded(await api.get(f"{QUEUES}/q"))
     newest = api.broker.queues["q"].newest_sequence
-    assert queue == {
+    size = api.broker.queues["q"].total_bytes
+    expected = {
+        "id": api.broker.queues["q"].id,
         "name": "q",
         "address": "q",
         "routing_type": "ANYCAST",
@@ -46,7 +48,20 @@ async def test_a_queue_shows_its_settings_and_counts(api: Api):
         "newest_sequence": newest,
         "oldest_sequence": newest - 2,
         "paused": False,
+        "enabled": True,
+        "filter": "",
+        "exclusive": False,
+        "last_value": False,
+        "last_value_key": "",
+        "group_count": 0,
+        "persistent_size": size,
+        "durable_message_count": 3,
+        "durable_persistent_size": size,
+        "delivering_size": 2 * size // 3,
+        "scheduled_size": 0,
+        "acknowledge_attempts": 0,
     }
+    assert {name: queue[name] for name in expected} == expected
 
 
 async def test_the_oldest_sequence_is_found_below_higher_priorities(api: Api):

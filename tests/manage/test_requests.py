@@ -55,8 +55,11 @@ async def test_a_path_that_does_not_exist(api: Api):
     assert problem(await api.get("/api/v1/nothing")) == (404, "DMQ6421", "NOT_FOUND")
 
 
-async def test_a_method_that_does_not_exist(api: Api):
-    assert problem(await api.clients["admin"].delete(f"{QUEUES}/q")) == (405, "DMQ6422", "INVALID")
+async def test_a_method_that_does_not_exist_is_answered_with_those_that_do(api: Api):
+    response = await api.clients["admin"].put(f"{QUEUES}/q", json={})
+    assert problem(response) == (405, "DMQ6422", "INVALID")
+    assert response.headers["allow"] == "DELETE, GET, HEAD, PATCH"
+    assert f"PUT is not a method of {QUEUES}/q; use DELETE, GET" in response.json()["detail"]
 
 
 async def test_answers_are_not_kept_by_caches_nor_guessed_at(api: Api):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from delosmq.model.conversion import Conversion, Conversions
+from delosmq.model.conversion import Conversion, Conversions, Encoded
 from delosmq.model.ids import MessageId, WallMs
 from delosmq.model.message import HubMessage, Message
 from delosmq.model.properties import PropertyValue
@@ -13,13 +13,24 @@ from delosmq.wire.stomp.conversion import StompConversion
 HEAD = b"destination:/queue/tea\ncorrelation-id:c1\ntype:order\nreply-to:/queue/back\nkind:green\nm-x:1\ncount:7\n"
 
 
-class CountingConversion(StompConversion):
+class CountingConversion(Conversion):
+    """Counts how often a message is decoded."""
+
     def __init__(self) -> None:
         self.decoded = 0
+        self._stomp = StompConversion()
 
     def to_hub(self, message: Message) -> HubMessage:
         self.decoded += 1
-        return super().to_hub(message)
+        return self._stomp.to_hub(message)
+
+    def from_hub(self, hub: HubMessage, address: str) -> Encoded:
+        return self._stomp.from_hub(hub, address)
+
+    def rewritten_head(
+        self, message: Message, drop: tuple[str, ...], rename: dict[str, str], replaced: tuple[str, ...]
+    ) -> bytes:
+        return self._stomp.rewritten_head(message, drop, rename, replaced)
 
 
 def message(head: bytes = HEAD, *, durable: bool = True, user: str = "ann") -> Message:

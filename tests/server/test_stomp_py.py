@@ -235,7 +235,7 @@ async def test_heart_beats_keep_a_connection(server: RunningServer, version: str
 async def test_errors_are_told(server: RunningServer, version: str) -> None:
     def work() -> None:
         client = Client(server.listener.port, version)
-        client.connection.subscribe("/queue/a", "s", headers={"selector": "a = 1"})
+        client.connection.subscribe("/queue/a", "s", headers={"selector": "a !! 1"})
         error = client.inbox.errors.get(timeout=_WAIT_S)
         assert "selector" in error.headers["message"]
 

@@ -77,12 +77,13 @@ CONVERSATIONS: dict[str, tuple[Turn, ...]] = {
         Turn(b"\nACK\nid:1-3\nreceipt:both\n\n\0", b"RECEIPT\nreceipt-id:both\n\n\0"),
         Turn(b"UNSUBSCRIBE\nid:0\nreceipt:3\n\n\0", b"RECEIPT\nreceipt-id:3\n\n\0"),
         Turn(
-            b"SEND\ndestination:/queue/a\nselector:no\nexpires:1\nreceipt:4\n\nx\0",
+            b"SEND\ndestination:/queue/a\nselector:no\nAMQ_SCHEDULED_CRON:1\nreceipt:4\n\nx\0",
             b"ERROR\nreceipt-id:4\n"
-            b"message:DMQ5109\\c the header expires of SEND is not supported yet\\c"
-            b" leave it out, if you can do without.\n"
-            b"content-type:text/plain\ncontent-length:95\n\n"
-            b"DMQ5109: the header expires of SEND is not supported yet: leave it out, if you can do without.\n\0",
+            b"message:DMQ5109\\c the header AMQ_SCHEDULED_CRON of SEND asks for repeated delivery, which this broker"
+            b" does not do\\c send once with AMQ_SCHEDULED_DELAY or AMQ_SCHEDULED_TIME, and again when it is time.\n"
+            b"content-type:text/plain\ncontent-length:191\n\n"
+            b"DMQ5109: the header AMQ_SCHEDULED_CRON of SEND asks for repeated delivery, which this broker does not do:"
+            b" send once with AMQ_SCHEDULED_DELAY or AMQ_SCHEDULED_TIME, and again when it is time.\n\0",
         ),
     ),
 }

@@ -2,6 +2,7 @@
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.events import EngineEvents
+from delosmq.engine.log import Store
 from delosmq.engine.queue import Queue
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
@@ -82,20 +83,22 @@ class StompBench:
         acceptor: AcceptorSettings = ACCEPTOR,
         hold: bool = False,
         ttl_override_ms: int = -1,
-        store: MemoryStore | None = None,
+        store: Store | None = None,
     ) -> None:
         self.clock = ManualClock()
-        self.store = store if store is not None else MemoryStore()
+        self.store: Store = store if store is not None else MemoryStore()
         self.gate = Gate()
         self.acceptor = acceptor
         self.hold = hold
         matches = tuple(AddressMatch(match, fields) for match, fields in (address_settings or {}).items())
+        conversions = Conversions({"stomp": StompConversion()})
         self.broker = Broker(
             BrokerSettings(queues=queues, address_settings=matches, connection_ttl_override_ms=ttl_override_ms),
             self.store,
             clock=self.clock,
             random=CountingRandom(),
             events=EngineEvents(),
+            conversions=conversions,
         )
         self.gate.on_synced(self.broker.start())
         access = AccessControl({USER: "stored"}, {USER: frozenset({"all"})}, security, cache_key=b"k" * 32)
@@ -106,7 +109,7 @@ class StompBench:
             self.gate,
             clock=self.clock,
             access=access,
-            conversions=Conversions({"stomp": StompConversion()}),
+            conversions=conversions,
             server_name="DelosMQ/test",
         )
         self.clients: list[Client] = []
@@ -167,7 +170,11 @@ class Client:
         self.bench = bench
         self.host = Host()
         self.session = StompSession(
-            self.host, Peer("10.0.0.1:5000", "c1"), acceptor or bench.acceptor, bench.services, bench.now
+            self.host,
+            Peer("10.0.0.1:5000", f"c{len(bench.clients) + 1}"),
+            acceptor or bench.acceptor,
+            bench.services,
+            bench.now,
         )
         self.raw = b""
         self.version = V12
@@ -215,6 +222,10 @@ class Client:
         while (frame := decoder.next_frame()) is not None:
             frames.append(frame)
         return frames
+
+    def receipts(self) -> list[str]:
+        """The ids of the RECEIPTs received since the last call."""
+        return [frame.headers["receipt-id"] for frame in self.take() if frame.command == "RECEIPT"]
 
     def take_raw(self) -> bytes:
         """The bytes received since the last call."""

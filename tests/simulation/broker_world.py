@@ -11,14 +11,15 @@ from random import Random
 from delosmq.engine.broker import Broker
 from delosmq.engine.consumer import Consumer, ConsumerPort
 from delosmq.engine.credit import MessageCredit
-from delosmq.engine.copies import ORIGINAL_QUEUE
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.leases import LeaseError
-from delosmq.engine.log import Batch
+from delosmq.engine.log import Batch, Replay
 from delosmq.engine.outcome import BLOCKED, ROUTED
 from delosmq.engine.slots import Slot
+from delosmq.engine.stamps import ORIGINAL_QUEUE
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
+from delosmq.model.ids import Position
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings, QueueSettings
 from delosmq.server.ticker import GateEvents
@@ -61,6 +62,12 @@ class SnapshotStore(JournalStore):
     world: "World"
     snapshots: dict[int, Snapshot]
     expected: dict[int, Snapshot]
+    recovered: int
+
+    def recover(self, replay: Replay) -> Position:
+        position = super().recover(replay)
+        self.recovered = int(position)
+        return position
 
     def append(self, batch: Batch) -> None:
         now = self.world.snapshot()
@@ -230,12 +237,13 @@ class World:
         expected: dict[int, Snapshot],
         early: bool = False,
         settings: BrokerSettings = SETTINGS,
+        clock: ManualClock | None = None,
     ) -> None:
         self.random = random
         self.disk = disk
         self.oracle = oracle
         self.early = early
-        self.clock = ManualClock()
+        self.clock = clock if clock is not None else ManualClock()
         self.syncer = StepSyncer(disk)
         store_type = (
             type("World" + kind.__name__, (kind, SnapshotStore), {}) if kind is not JournalStore else SnapshotStore

@@ -53,6 +53,11 @@ def test_what_clients_were_told_is_true_after_any_power_cut(part: int) -> None:
     assert total.dead >= lives // 5
 
 
+@pytest.mark.parametrize("seed", [51, 1030, 3427])
+def test_counts_recorded_before_a_dead_letter_are_all_that_has_changed_by_then(seed: int) -> None:
+    run_history(seed)
+
+
 @pytest.mark.parametrize("kind", [OpensTheGateEarly, RecyclesEarly, SplitsDecisions, LosesABatch])
 def test_a_store_that_breaks_its_promise_is_caught(kind: type[JournalStore]) -> None:
     assert caught_after(kind=kind) <= PATIENCE

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from delosmq import __version__
+from delosmq.cli.address_commands import address_app, transaction_app
+from delosmq.cli.explain_commands import explain_app
 from delosmq.cli.output import plain_console
 from delosmq.cli.queue_commands import queue_app
 from delosmq.cli.spark_commands import spark_app
@@ -21,6 +23,9 @@ app = typer.Typer(
     help="DelosMQ, a durable message broker.",
 )
 app.add_typer(queue_app, name="queue")
+app.add_typer(address_app, name="address")
+app.add_typer(transaction_app, name="transaction")
+app.add_typer(explain_app, name="explain")
 app.add_typer(spark_app, name="spark")
 
 

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import urllib.error
+import urllib.parse
 import urllib.request
 from pathlib import Path
 from typing import Any, Final
@@ -35,13 +36,21 @@ class HttpClient:
         except OSError as error:
             raise BrokerError("DMQ7003", f"can't read the password file {password_file}: {error.strerror}") from error
 
-    def get(self, path: str) -> Any:
-        """GET.
+    def get(self, path: str, **query: object) -> Any:
+        """GET; what is "" or 0 is left out of the query."""
+        wanted = urllib.parse.urlencode({name: value for name, value in query.items() if value})
+        return self.call("GET", f"{path}?{wanted}" if wanted else path)
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """Any call; ``path`` is percent-encoded, ``body`` becomes JSON.
 
         Raises:
             BrokerError: the broker can't be reached, or its own sentence when it refuses.
         """
-        request = urllib.request.Request(self._url + path)
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._url + path, content, method=method)
+        if content is not None:
+            request.add_header("Content-Type", "application/json")
         token = base64.b64encode(f"{self._user}:{self._password}".encode()).decode()
         request.add_header("Authorization", f"Basic {token}")
         try:
@@ -54,6 +63,11 @@ class HttpClient:
             raise BrokerError(
                 "DMQ7005", f"can't reach {self._url}: {reason}; is the broker running, and is --url right?"
             ) from error
+
+
+def in_path(name: str) -> str:
+    """A name as one segment of a path."""
+    return urllib.parse.quote(name, safe="")
 
 
 def _detail(error: urllib.error.HTTPError) -> str:

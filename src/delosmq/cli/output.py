@@ -1,10 +1,43 @@
 """Output for people: as it is written, without what rich would read into it."""
 
-from typing import IO
+import sys
+from collections.abc import Sequence
+from typing import IO, Any, Final
 
 from rich.console import Console
+from rich.table import Table
+
+_PIPED_WIDTH: Final = 4_000
 
 
 def plain_console(*, stderr: bool = False, file: IO[str] | None = None) -> Console:
     """A console that prints names as they are: no markup, no emoji for ``:tea:``, no wrapping."""
     return Console(stderr=stderr, file=file, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[tuple[str, str]]) -> None:
+    """Rows under headings, numbers on the right.
+
+    Args:
+        columns: field and heading.
+    """
+    table = Table(box=None, pad_edge=False)
+    for field, title in columns:
+        numeric = bool(rows) and all(type(row[field]) is int for row in rows)
+        table.add_column(title, justify="right" if numeric else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(_shown(row[field]) for field, _ in columns))
+    # Wide enough for any name: output that is piped must not be cut to a terminal's width.
+    width = None if sys.stdout.isatty() else _PIPED_WIDTH
+    console = Console(highlight=False, markup=False, emoji=False, width=width)
+    with console.capture() as captured:
+        console.print(table)
+    sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ",".join(str(item) for item in value)
+    return str(value)

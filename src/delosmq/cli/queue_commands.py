@@ -1,31 +1,38 @@
 """``delosmq queue``."""
 
-import sys
-from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from delosmq.cli.http_client import HttpClient
-from delosmq.cli.output import plain_console
+from delosmq.cli.http_client import HttpClient, in_path
+from delosmq.cli.options import DEFAULT_URL, Filter, Force, Limit, PasswordFile, Settings, Url, User, read_settings
+from delosmq.cli.output import plain_console, print_table
+from delosmq.model.errors import BrokerError
 
 queue_app = typer.Typer(no_args_is_help=True, help="Queues of a running broker.")
 
-COLUMNS = (
+COLUMNS: Final = (
     ("name", "NAME"),
     ("address", "ADDRESS"),
     ("routing_type", "ROUTING"),
     ("consumer_count", "CONSUMERS"),
     ("message_count", "MESSAGES"),
     ("delivering_count", "DELIVERING"),
+    ("scheduled_count", "SCHEDULED"),
     ("messages_added", "ADDED"),
     ("messages_acknowledged", "ACKED"),
-    ("messages_replaced", "REPLACED"),
+    ("messages_expired", "EXPIRED"),
     ("messages_killed", "KILLED"),
+    ("messages_replaced", "REPLACED"),
+    ("persistent_size", "BYTES"),
     ("ring_size", "RING"),
+    ("paused", "PAUSED"),
+    ("enabled", "ENABLED"),
 )
+_ROOT: Final = "/api/v1/queues"
+_PAGE: Final = 1_000
+
+Name = Annotated[str, typer.Argument(help="Name of the queue.")]
 
 
 @queue_app.callback()
@@ -35,18 +42,114 @@ def queue() -> None:
 
 @queue_app.command()
 def stat(
-    url: Annotated[str, typer.Option(help="HTTP address of the broker.")] = "http://127.0.0.1:8161",
-    user: Annotated[str, typer.Option(envvar="DELOSMQ_USER", help="Login.")] = "admin",
-    password_file: Annotated[Path | None, typer.Option(help="File that holds the password.")] = None,
+    name_filter: Filter = "",
+    limit: Limit = 100_000,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
 ) -> None:
     """Show what each queue holds. The password comes from --password-file or DELOSMQ_PASSWORD."""
-    queues = HttpClient(url, user, password_file).get("/api/v1/queues")["queues"]
-    table = Table(box=None, pad_edge=False)
-    for field, title in COLUMNS:
-        table.add_column(title, justify="left" if field in ("name", "address", "routing_type") else "right")
-    for row in queues:
-        table.add_row(*(str(row[field]) for field, _ in COLUMNS))
+    client = HttpClient(url, user, password_file)
+    queues: list[dict[str, object]] = []
+    following = ""
+    while len(queues) < limit:
+        page = client.get(_ROOT, after=following, limit=min(_PAGE, limit - len(queues)), filter=name_filter)
+        queues += page["queues"]
+        following = page["next"]
+        if not following:
+            break
     if not queues:
         plain_console(stderr=True).print(f"there is no queue that user '{user}' may view")
-    # Wide enough for any name: output that is piped must not be cut to a terminal's width.
-    Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 240).print(table)
+    print_table(queues, COLUMNS)
+
+
+@queue_app.command()
+def create(
+    name: Name,
+    address: Annotated[str, typer.Option(help="Its address; the name unless told.")] = "",
+    multicast: Annotated[bool, typer.Option("--multicast", help="Gets a copy of everything, as a topic's.")] = False,
+    non_durable: Annotated[bool, typer.Option("--non-durable", help="Goes with the broker.")] = False,
+    settings: Settings = None,
+    *,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Create a queue, and its address if need be."""
+    body = {"name": name, "durable": not non_durable, "routing_type": "MULTICAST" if multicast else "ANYCAST"}
+    if address:
+        body["address"] = address
+    made = HttpClient(url, user, password_file).call("POST", _ROOT, body | read_settings(settings))
+    plain_console().print(f"queue '{name}' is created on address '{made['address']}' ({made['routing_type']})")
+
+
+@queue_app.command()
+def update(
+    name: Name,
+    settings: Settings = None,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Change settings of a queue while it runs; NAME=default goes back to the default of its address."""
+    changes = read_settings(settings)
+    if not changes:
+        raise BrokerError("DMQ7102", "nothing is to be changed; name settings with --set, such as --set ring-size=5")
+    made = HttpClient(url, user, password_file).call("PATCH", f"{_ROOT}/{in_path(name)}", changes)
+    shown = ", ".join(f"{field.replace('_', '-')} {made[field]}" for field in changes)
+    plain_console().print(f"queue '{name}' now has {shown}")
+
+
+@queue_app.command()
+def delete(
+    name: Name,
+    force: Force = False,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Delete a queue and what it holds; with --force although it has consumers."""
+    path = f"{_ROOT}/{in_path(name)}" + ("?force=true" if force else "")
+    gone = HttpClient(url, user, password_file).call("DELETE", path)
+    plain_console().print(f"queue '{name}' is deleted, and {gone['messages']} messages with it")
+
+
+def _verb(client: HttpClient, name: str, verb: str) -> dict[str, object]:
+    done: dict[str, object] = client.call("POST", f"{_ROOT}/{in_path(name)}/{verb}", {})
+    return done
+
+
+@queue_app.command()
+def pause(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+    """Hand out nothing until the queue is resumed, over restarts too."""
+    _verb(HttpClient(url, user, password_file), name, "pause")
+    plain_console().print(f"queue '{name}' is paused")
+
+
+@queue_app.command()
+def resume(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+    """Hand out again."""
+    _verb(HttpClient(url, user, password_file), name, "resume")
+    plain_console().print(f"queue '{name}' hands out again")
+
+
+@queue_app.command()
+def disable(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+    """Let no message enter until the queue is enabled, over restarts too."""
+    _verb(HttpClient(url, user, password_file), name, "disable")
+    plain_console().print(f"queue '{name}' is disabled")
+
+
+@queue_app.command()
+def enable(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+    """Let messages enter again."""
+    _verb(HttpClient(url, user, password_file), name, "enable")
+    plain_console().print(f"queue '{name}' is enabled")
+
+
+@queue_app.command()
+def purge(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+    """Remove all messages that nobody has in delivery."""
+    done = _verb(HttpClient(url, user, password_file), name, "purge")
+    ending = "" if done["done"] else " so far; the rest follows by itself"
+    plain_console().print(f"{done['removed']} messages of queue '{name}' are removed{ending}")

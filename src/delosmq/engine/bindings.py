@@ -182,6 +182,7 @@ class Bindings:
             self._log.record(encode_json(BINDING, {"address": address_as_json(address)}))
         if known is None:
             self.keep_history(address)
+            self._events.address_created(name)
         return address
 
     def keep_history(self, address: Address) -> None:
@@ -222,6 +223,7 @@ class Bindings:
             and self.is_unbound(address)
         ):
             self.drop_address(address.name)
+            self._events.address_deleted(address.name)
 
     @staticmethod
     def is_unbound(address: Address) -> bool:
@@ -269,11 +271,26 @@ class Bindings:
         if not queue.internal:
             check_settings(settings)
             check_update(queue, settings)
+        before = queue.settings
         self.change_queue(queue, settings)
         if settings.durable:
             self._log.record(encode_json(BINDING, {"queue": queue_as_json(queue)}))
         if not queue.internal:
-            self._events.queue_updated(queue.name)
+            self._tell_changes(queue, before)
+
+    def _tell_changes(self, queue: Queue, before: QueueSettings) -> None:
+        events = self._events
+        events.queue_updated(queue.name)
+        if before.paused != queue.settings.paused:
+            if queue.settings.paused:
+                events.queue_paused(queue.name)
+            else:
+                events.queue_resumed(queue.name)
+        if before.enabled != queue.settings.enabled:
+            if queue.settings.enabled:
+                events.queue_enabled(queue.name)
+            else:
+                events.queue_disabled(queue.name)
 
     def record_drop(self, queue: Queue) -> None:
         """Records that a queue is gone."""

@@ -17,6 +17,7 @@ from delosmq.engine.dead_letters import DeadLetters
 from delosmq.engine.dropping import Dropping
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.expiry import Expiry, ExpiryScan
+from delosmq.engine.explaining import Explaining
 from delosmq.engine.foresight import Creation, Foresight
 from delosmq.engine.id_living import IdLiving
 from delosmq.engine.leases import LeaseGroup, Leases
@@ -94,6 +95,7 @@ class Broker:
         self._administration = Administration(core, self._consuming, dropping, self.leases)
         self._leasing = Leasing(core, self.leases, dropping)
         self._foresight = Foresight(core)
+        self.explaining = Explaining(core, self.leases, self._transacting)
         restoring = Restoring(core.log, store, file_size_bytes=settings.journal.file_size_bytes)
         places: list[Living] = [
             QueueLiving(core.bindings.queues, restoring),

@@ -11,6 +11,7 @@ from delosmq.engine.acks import DELAYED, NONE_UNSEEN, Acknowledgements
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.core import Core
 from delosmq.engine.duplicates import KnownId
+from delosmq.engine.letting_go import FREED_PER_SLICE, LetGo
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import (
     ACKNOWLEDGED,
@@ -62,6 +63,7 @@ class Committing:
         self._dispatcher = core.dispatcher
         self._duplicates = core.duplicates
         self._events = core.events
+        self._jobs = core.jobs
         self._sending = sending
         self._acks = acks
         journal = core.settings.journal
@@ -127,7 +129,13 @@ class Committing:
         """Everything in one batch."""
         self._end_acks(transaction.acks)
         for item in transaction.planned:
+            for queue in item.queues:
+                queue.claims -= 1
+            if item.original is not None and item.divert is not None:
+                item.divert.stamp_id(item.message, item.original)  # which has its id only now
             self._router.put(item.message, item.queues, item.address)
+            if item.original is not None and item.divert is not None:
+                self._events.message_diverted(item.original, item.divert.name, item.message)
         for note in transaction.notes:
             self._duplicates.remember(note.address, note.duplicate_id, durable=note.durable)
         self._log.close()
@@ -159,9 +167,11 @@ class Committing:
         stop = min(len(transaction.planned), start + WRITTEN_PER_SLICE)
         size = 0
         homes: list[Home] = []
-        while at < stop and (size == 0 or size < self.batch_bytes):
+        while at < stop:
             item = transaction.planned[at]
             message = item.message
+            if size and size + message.encoded_size_bytes > self.batch_bytes:
+                break
             if message.account is None:  # a copy that routing made
                 self._memory.charge(item.address.account, message)
             durable = [int(queue.id) for queue in item.queues if queue.settings.durable] if message.durable else []
@@ -277,6 +287,8 @@ class Committing:
             for queue in item.queues:
                 queue.claims -= 1
             self._router.link(message, item.queues, item.address)
+            if item.original is not None and item.divert is not None:
+                self._events.message_diverted(item.original, item.divert.name, message)
         self._log.close()
         if stop > start:
             self._set_barriers(transaction, sequence)
@@ -322,6 +334,11 @@ class Committing:
         """All is done."""
         transaction.state = COMMITTED
         self._events.transaction_committed(transaction.id, len(transaction.sends), len(transaction.acks))
+        self._let_go(transaction)
+
+    def _let_go(self, transaction: Transaction) -> None:
+        if transaction.operations + len(transaction.planned) > FREED_PER_SLICE:
+            self._jobs.add(LetGo(transaction))
 
     # -- back ----------------------------------------------------------------------------------------------------
 
@@ -410,6 +427,7 @@ class Committing:
             self._dispatcher.mark(queue)
         transaction.state = ROLLED_BACK
         self._events.transaction_rolled_back(transaction.id, len(transaction.sends), len(transaction.acks))
+        self._let_go(transaction)
 
 
 def known_id(note: IdNote) -> KnownId:

@@ -33,6 +33,14 @@ class ConsumerPort(ABC):
     def closed_by_broker(self, reason: BrokerError) -> None:
         """The queue is gone; the consumer is closed already."""
 
+    def connection_name(self) -> str:
+        """Whose subscription it is, for people who ask: a connection's id or address; "" when nobody knows."""
+        return ""
+
+    def user_name(self) -> str:
+        """Who is logged in there, "" when nobody knows."""
+        return ""
+
     def browse_ended(self) -> None:  # noqa: B027 - most subscriptions are no browsers
         """A browser has seen all there is, and gets nothing more. Called during dispatch only, once."""
 
@@ -112,6 +120,10 @@ class Consumer:
         transaction, returned, never delivered)."""
         slot = self._by_sequence.get(sequence)
         return slot if slot is None or slot.transaction == 0 else None
+
+    def slot_of(self, sequence: int) -> Slot | None:
+        """As `held`, with what open transactions acknowledge."""
+        return self._by_sequence.get(sequence)
 
     def holds(self, sequence: int) -> bool:
         """Whether a message is in delivery to it, acknowledged in an open transaction or not."""

@@ -144,6 +144,8 @@ class Consuming:
     def expire_delivered(self, consumer: Consumer, sequence: int) -> bool:
         """Ends one delivery because the client found the message expired; what becomes of it is the same as when the
         broker does. False when the consumer doesn't hold it."""
+        if consumer.reading is not None:
+            return self._answer_lent(consumer, sequence)
         done = self._acks.expire(self._queue_of(consumer), consumer, sequence)
         self._log.close()
         return done

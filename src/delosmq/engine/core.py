@@ -17,13 +17,16 @@ from delosmq.engine.schedule import Schedule
 from delosmq.engine.timers import Timers
 from delosmq.model.conversion import Conversions
 from delosmq.model.ports import Clock, Random
-from delosmq.model.settings import BrokerSettings
+from delosmq.model.settings import BrokerSettings, JournalSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
 STATE_SHARE = 12
 """Part of a segment that addresses and queues may take; the store's limit for the whole state is an eighth."""
 RECORD_ROOM_BYTES = 8 * 1024
 """Kept free in the largest batch (half a segment) for what a record holds beside the encoded message."""
+IDS_SHARE = 16
+"""And for the ids of the queues that keep it, if those are all that the state has room for: each takes over 128 bytes
+there, and 8 in the record."""
 MAX_MESSAGE_BYTES = 1 << 31
 
 
@@ -67,7 +70,7 @@ class Core:
         self.duplicates: Duplicates = Duplicates(
             self.log, self.ids, self.bindings, events, persistent=settings.persist_id_cache
         )
-        self.dispatcher: Dispatcher = Dispatcher(clock, self.timers, conversions)
+        self.dispatcher: Dispatcher = Dispatcher(clock, self.timers, conversions, events)
         self.removals: Removals = Removals(self.log, self.memory)
         self.evictions: Evictions = Evictions(self.removals, events)
         self.last_value_rule: LastValueRule = LastValueRule(self.evictions, conversions)
@@ -90,11 +93,8 @@ class Core:
             schedule=self.schedule,
             last_value_rule=self.last_value_rule,
         )
-        journal = settings.journal
         # Non-durable ones too: a lease stores what it holds.
-        self.largest_message_bytes: int = (
-            journal.file_size_bytes // 2 - RECORD_ROOM_BYTES if journal.directory else MAX_MESSAGE_BYTES
-        )
+        self.largest_message_bytes: int = _largest_message_bytes(settings.journal)
         self.routes: Routes = Routes(
             self.bindings,
             self.router,
@@ -104,3 +104,10 @@ class Core:
             conversions=conversions,
             largest_batch_bytes=self.largest_message_bytes,
         )
+
+
+def _largest_message_bytes(journal: JournalSettings) -> int:
+    if not journal.directory:
+        return MAX_MESSAGE_BYTES
+    size = journal.file_size_bytes
+    return size // 2 - RECORD_ROOM_BYTES - size // STATE_SHARE // IDS_SHARE

@@ -11,6 +11,7 @@ from typing import Final
 
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.distribution import Distribution
+from delosmq.engine.events import EngineEvents
 from delosmq.engine.expiry_gate import ExpiryGate
 from delosmq.engine.handing import Handing
 from delosmq.engine.lanes import Work
@@ -33,14 +34,16 @@ class Dispatcher(Starter):
 
     Attributes:
         expiry: asked before a message goes out that may have expired.
+        events: told who owns what.
     """
 
-    def __init__(self, clock: Clock, timers: Timers, conversions: Conversions) -> None:
+    def __init__(self, clock: Clock, timers: Timers, conversions: Conversions, events: EngineEvents) -> None:
         self._clock = clock
         self._timers = timers
         self._ready: deque[Queue] = deque()
         self._work: Work = Work(Subject(conversions))
         self.expiry: ExpiryGate | None = None
+        self.events: EngineEvents = events
 
     def mark(self, queue: Queue) -> None:
         """Puts a queue on the ready list if it has both messages and consumers; cheap, for every change."""
@@ -63,11 +66,11 @@ class Dispatcher(Starter):
             queue.join(consumer)
         self.mark(queue)
 
-    @staticmethod
-    def _rules_of(queue: Queue) -> Distribution:
+    def _rules_of(self, queue: Queue) -> Distribution:
         rules = queue.distribution
         if rules is None:
             rules = Distribution(queue)
+            rules.events = self.events
             queue.give_rules(rules)
         return rules
 
@@ -145,7 +148,8 @@ def dispatch(queue: Queue, limit: int, now_ms: int, expiry: ExpiryGate | None) -
         if not consumer.has_room():
             rotation.popleft().parked = True
             continue
-        rotation.rotate(-1)
+        if len(rotation) > 1:
+            rotation.rotate(-1)
         queue.hand_out(slot, consumer)
         slot.delivered_at_ms = now_ms
         consumer.port.deliver(slot)

@@ -8,6 +8,7 @@ Source: activemq-broker Queue.doActualDispatch; Artemis QueueImpl.deliver.
 """
 
 from delosmq.engine.consumer import PLAIN, Consumer
+from delosmq.engine.events import NO_EVENTS, EngineEvents
 from delosmq.engine.exclusive import Ownership
 from delosmq.engine.groups import Groups
 from delosmq.engine.lanes import Acceptance, Work, precedes
@@ -26,6 +27,7 @@ class Distribution:
         acceptances: what its consumers take, each kind once.
         takers: those that take what `first` found.
         readers: browsers that have not seen all, and consumers of a non-destructive queue.
+        events: told who owns what.
         groups: None while the queue has seen none, or has none.
     """
 
@@ -37,6 +39,7 @@ class Distribution:
         self.readers: list[Reading] = []
         self.ownership: Ownership = Ownership()
         self.groups: Groups | None = None
+        self.events: EngineEvents = NO_EVENTS
         self.start: Start = Start(queue)
         self._stamp: int = 0
         self.lease: Acceptance | None = None
@@ -124,10 +127,21 @@ class Distribution:
         self.ownership.taken_by(consumer)
         self._owner_was(owner)
 
+    def settings_changed(self) -> None:
+        """The queue has new settings: who owns it because it was exclusive does so no longer, once it isn't."""
+        owner = self.ownership.owner
+        if owner is not None and not (self.queue.exclusive or owner.options.exclusive or self.everybody):
+            self.ownership.owner = None
+            self._owner_was(owner)
+
     def _owner_was(self, owner: Consumer | None) -> None:
         # Groups mean nothing to an owner: it gets what waits for others too.
-        if self.groups is not None and self.ownership.owner is not owner:
+        present = self.ownership.owner
+        if present is owner:
+            return
+        if self.groups is not None:
             self.look_again()
+        self.events.exclusive_owner_changed(self.queue.name, 0 if present is None else present.id)
 
     def close(self) -> None:
         """The queue goes without rules from now on."""
@@ -282,6 +296,7 @@ class Distribution:
         if forgotten is not None:
             groups.release(forgotten)
             self._rank_again(forgotten.owner)
+        self.events.group_assigned(self.queue.name, groups.key_of(message), consumer.id)
         return True
 
     def close_group(self, message: Message, groups: Groups) -> None:

@@ -18,6 +18,7 @@ class Dropping:
         self._forget(queue)
         core.bindings.drop_if_unused(queue.address)
         core.log.close()
+        self._forget_ids(queue.address)
         core.events.queue_deleted(queue.name)
 
     def drop_address(self, address: Address) -> None:
@@ -28,6 +29,8 @@ class Dropping:
         core.bindings.drop_address(address.name)
         core.bindings.record_drop_address(address)
         core.log.close()
+        core.events.address_deleted(address.name)
+        self._forget_ids(address)
 
     def drop_history(self, address: Address) -> None:
         """An address keeps nothing for queues to come any more."""
@@ -41,6 +44,14 @@ class Dropping:
         if queue.pending.count or queue.scheduled.count:
             core.jobs.add(Purge(queue, core.removals, core.log))
 
+    def _forget_ids(self, address: Address) -> None:
+        # Source: Artemis PostOfficeImpl.removeBinding, deleteDuplicateCache.
+        core = self._core
+        if core.bindings.addresses.get(address.name) is None:
+            work = core.duplicates.forget_address(address.name)
+            if work is not None and not work.step():
+                core.jobs.add(work)
+
     def last_left(self, queue: Queue) -> None:
         """The last consumer of a queue has gone."""
         if queue.temporary:
@@ -52,6 +63,7 @@ class Dropping:
         """Begins to empty a queue that lives on."""
         core = self._core
         work = Purge(queue, core.removals, core.log, core.dispatcher)
+        work.events = core.events
         if not work.step():
             core.jobs.add(work)
         return work

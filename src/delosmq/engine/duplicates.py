@@ -11,6 +11,7 @@ from typing import Final
 from delosmq.engine.bindings import Bindings
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.identifiers import Identifiers
+from delosmq.engine.jobs import Job
 from delosmq.engine.log import NO_BODY, Log
 from delosmq.engine.records import encode_duplicate, encode_forgotten
 from delosmq.model.message import Home, Message
@@ -173,7 +174,17 @@ class Duplicates:
         self.forget_records(list(known.order))
         if known.coming:
             self.of(address).coming = known.coming
+        self._events.duplicate_ids_cleared(address, len(known.order))
         return len(known.order)
+
+    def forget_address(self, address: str) -> "Forgetting | None":
+        """The address is gone, and its ids with it: the work that is left to do, None when there is none."""
+        known = self.addresses.pop(address, None)
+        if known is None:
+            return None
+        if known.coming:
+            self.of(address).coming = known.coming
+        return Forgetting(self, known.order)
 
     def count(self, address: str) -> int:
         """How many ids of an address are remembered."""
@@ -187,3 +198,17 @@ class Duplicates:
             while len(known.order) > max(known.size, 0):
                 over.append(known.oldest())
             self.forget_records(over)
+
+
+class Forgetting(Job):
+    """Gives up the records of ids that nobody knows any more. What a crash leaves of them is known again."""
+
+    def __init__(self, duplicates: Duplicates, entries: deque[KnownId]) -> None:
+        self._duplicates = duplicates
+        self._entries = entries
+
+    def step(self) -> bool:
+        entries = self._entries
+        part = [entries.popleft() for _ in range(min(len(entries), FORGOTTEN_PER_BATCH))]
+        self._duplicates.forget_records(part)
+        return not entries

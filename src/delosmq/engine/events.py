@@ -1,5 +1,7 @@
 """What the engine tells plugins, audit and metrics. The base class is the null object: override what you need."""
 
+from typing import Final
+
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.slots import Slot
@@ -19,11 +21,47 @@ class EngineEvents:
     def queue_deleted(self, queue: str) -> None:
         """A queue and all it held are gone."""
 
+    def queue_paused(self, queue: str) -> None:
+        """It hands out nothing until it is resumed."""
+
+    def queue_resumed(self, queue: str) -> None:
+        """It hands out again."""
+
+    def queue_disabled(self, queue: str) -> None:
+        """No message enters it until it is enabled."""
+
+    def queue_enabled(self, queue: str) -> None:
+        """Messages enter it again."""
+
+    def queue_purged(self, queue: str, removed: int) -> None:
+        """What it held and nobody had in delivery is gone."""
+
+    def address_created(self, address: str) -> None:
+        """An address exists now."""
+
+    def address_deleted(self, address: str) -> None:
+        """An address is gone."""
+
     def consumer_created(self, queue: str, consumer_id: int) -> None:
         """A consumer joined."""
 
     def consumer_closed(self, queue: str, consumer_id: int) -> None:
         """A consumer left; what it held is back in the queue."""
+
+    def exclusive_owner_changed(self, queue: str, consumer_id: int) -> None:
+        """A consumer owns a queue exclusively from now on; 0: nobody does."""
+
+    def group_assigned(self, queue: str, group: str, consumer_id: int) -> None:
+        """A message group, or the bucket it falls into, has an owner now: only this consumer gets it."""
+
+    def message_scheduled(self, queue: str, slot: Slot) -> None:
+        """A message is in a queue and not due before ``slot.due_at_ms``."""
+
+    def message_due(self, queue: str, slot: Slot) -> None:
+        """The time of a scheduled message has come: it is pending."""
+
+    def message_diverted(self, message: Message, divert: str, copy: Message) -> None:
+        """A divert has made a copy of a message, and that is in its queues."""
 
     def message_redelivered(self, queue: str, slot: Slot) -> None:
         """A message went back to its queue after a delivery."""
@@ -52,6 +90,15 @@ class EngineEvents:
     def lease_group_ended(self, group: str, returned: int) -> None:
         """A group was released, or its retention ended: ``returned`` messages are back in the queue."""
 
+    def lease_made(self, group: str, lease: int, messages: int) -> None:
+        """A lease group was given a new lease."""
+
+    def lease_acknowledged(self, group: str, lease: int) -> None:
+        """All leases of a group up to this one are acknowledged."""
+
+    def duplicate_ids_cleared(self, address: str, count: int) -> None:
+        """An operator made an address forget which duplicate ids it has seen."""
+
     def message_duplicate(self, message: Message) -> None:
         """A send carried a duplicate id that its address has seen; it is not routed."""
 
@@ -63,3 +110,13 @@ class EngineEvents:
 
     def transaction_prepared(self, transaction: int, xid: bytes) -> None:
         """A branch waits for the decision of its coordinator, over restarts if need be."""
+
+    def transaction_timed_out(self, transaction: int, xid: bytes) -> None:
+        """A branch took too long and is rolled back; `transaction_rolled_back` tells that too."""
+
+    def branch_ended_by_operator(self, transaction: int, xid: bytes, committed: bool) -> None:
+        """An operator decided for the coordinator of a prepared branch."""
+
+
+NO_EVENTS: Final = EngineEvents()
+"""Tells nobody."""

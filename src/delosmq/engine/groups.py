@@ -6,6 +6,7 @@ BucketMessageGroups.
 
 from collections import OrderedDict
 from heapq import heappop, heappush
+from itertools import islice
 from typing import Final
 from zlib import crc32
 
@@ -16,6 +17,8 @@ from delosmq.model.message import Message
 
 REMEMBERED: Final = 1_024
 """Groups that a queue with Classic's habits remembers: those used last. Source: CachedMessageGroupMapFactory."""
+REMEMBERED_OTHERWISE: Final = 100_000
+"""The same with Artemis's habits, which has no bound: there the ids that clients make up fill the memory."""
 SPARED: Final = 8
 """Groups with messages that wait for their owner are not forgotten; looked at before one group more is kept."""
 
@@ -82,8 +85,7 @@ class Groups:
         if group.owner.closed:
             del self._by_key[key]
             return None
-        if self.classic:
-            self._by_key.move_to_end(key)
+        self._by_key.move_to_end(key)
         return group
 
     def owner_of(self, message: Message) -> Group | None:
@@ -96,9 +98,10 @@ class Groups:
         key = self.key_of(message)
         self._by_key[key] = Group(key, owner)
         owner.owned_groups += 1
-        if not self.classic or self._buckets > 0:
+        if self._buckets > 0:
             return None
-        return self._least_used() if len(self._by_key) > REMEMBERED else None
+        remembered = REMEMBERED if self.classic else REMEMBERED_OTHERWISE
+        return self._least_used() if len(self._by_key) > remembered else None
 
     def _least_used(self) -> Group | None:
         for _ in range(SPARED):
@@ -133,6 +136,10 @@ class Groups:
     def clear(self) -> None:
         """Nobody owns anything any more."""
         self._by_key = OrderedDict()
+
+    def owners(self, at_most: int) -> list[tuple[str, Consumer]]:
+        """Groups and who gets them, for people who ask."""
+        return [(key, group.owner) for key, group in islice(self._by_key.items(), at_most)]
 
     @property
     def count(self) -> int:

@@ -46,6 +46,9 @@ class Handing:
             if reading.read(limit, self._work):
                 more = True
             ended = ended or reading.ended
+        if more and len(rules.readers) > 1:
+            # Where work ran out: the next dispatch begins with another one.
+            rules.readers.append(rules.readers.pop(0))
         if ended:
             rules.readers = [reading for reading in rules.readers if not reading.ended]
         return more

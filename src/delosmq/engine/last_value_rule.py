@@ -24,7 +24,7 @@ class LastValueRule:
         if key is None or values is None:
             return
         older = values.current(key, queue.pending)
-        values.track(key, slot, queue.pending)
+        values.track(key, slot)
         if older is not None and older is not slot:
             queue.pending.remove(older)
             self._evictions.replaced(queue, older)
@@ -43,7 +43,7 @@ class LastValueRule:
             queue.pending.remove(slot)
             self._evictions.replaced(queue, slot)
             return False
-        values.track(key, slot, queue.pending)
+        values.track(key, slot)
         if other is not None and other is not slot:
             queue.pending.remove(other)
             self._evictions.replaced(queue, other)

@@ -4,27 +4,22 @@ Source: Artemis manual, "Last-Value Queues"; LastValueQueue. The newest stands a
 the order after a restart is the order before.
 """
 
-from collections import OrderedDict
-from typing import Final
-
 from delosmq.engine.slots import PendingSlots, Slot
-
-LOOKED_AT_PER_ADD: Final = 2
 
 
 class LastValues:
     """The newest pending slot of each key of one queue.
 
-    It isn't told when a slot leaves the queue, as there are many ways: an entry counts only while its slot is pending,
-    and each add looks whether the two oldest entries still do. So it never has many more entries than the queue.
+    An entry counts only while its slot is pending; it goes when that slot leaves the queue, or for a newer one.
     """
 
     def __init__(self) -> None:
-        self._newest: OrderedDict[str, Slot] = OrderedDict()
+        self._newest: dict[str, Slot] = {}
+        self._keys: dict[int, str] = {}
 
     @property
     def entry_count(self) -> int:
-        """Entries, those included that no longer count."""
+        """Entries, those included that don't count just now."""
         return len(self._newest)
 
     def current(self, key: str, pending: PendingSlots) -> Slot | None:
@@ -32,13 +27,16 @@ class LastValues:
         slot = self._newest.get(key)
         return slot if slot is not None and pending.holds(slot) else None
 
-    def track(self, key: str, slot: Slot, pending: PendingSlots) -> None:
+    def track(self, key: str, slot: Slot) -> None:
         """Makes a pending slot the newest of its key."""
+        former = self._newest.get(key)
+        if former is not None:
+            self._keys.pop(former.sequence, None)
         self._newest[key] = slot
-        newest = self._newest
-        for _ in range(LOOKED_AT_PER_ADD):
-            oldest_key, oldest = newest.popitem(last=False)
-            if pending.holds(oldest):
-                newest[oldest_key] = oldest
-            if not newest:
-                break
+        self._keys[slot.sequence] = key
+
+    def forget(self, slot: Slot) -> None:
+        """A slot is gone from the queue for good."""
+        key = self._keys.pop(slot.sequence, None)
+        if key is not None:
+            del self._newest[key]

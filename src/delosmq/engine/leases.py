@@ -473,6 +473,7 @@ class Leases:
             group.newest = lease.number - 1
             group.draft = lease.rows
             raise
+        self._events.lease_made(group.name, lease.number, len(lease.slots))
         return lease
 
     @staticmethod
@@ -537,6 +538,7 @@ class Leases:
         self._log.close()
         for k in range(before + 1, number + 1):
             self.forget_later(group, k)
+        self._events.lease_acknowledged(group.name, number)
 
     @staticmethod
     def settle(group: LeaseGroup, number: int) -> None:

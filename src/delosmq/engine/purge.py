@@ -3,14 +3,17 @@
 from typing import Final
 
 from delosmq.engine.dispatch import Dispatcher
+from delosmq.engine.events import NO_EVENTS, EngineEvents
 from delosmq.engine.jobs import Job
 from delosmq.engine.log import Log
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import KILLED, PURGED
 from delosmq.engine.removals import Removals
-from delosmq.engine.slots import Slot
+from delosmq.engine.slots import Cursor, Slot
 
 MESSAGES_PER_SLICE: Final = 500
+PASSED_PER_SLICE: Final = 4_000
+"""Newer messages that are only passed over, below 1 ms."""
 
 
 class Purge(Job):
@@ -20,6 +23,7 @@ class Purge(Job):
     added meanwhile stays.
 
     Attributes:
+        events: told when a living queue is empty.
         removed: how many so far.
         done: nothing is left to do.
     """
@@ -31,6 +35,11 @@ class Purge(Job):
         self._log = log
         self._dispatcher = dispatcher
         self._newest: int = queue.newest_sequence
+        # What becomes due meanwhile stands before what is older.
+        self._cursor: Cursor | None = None if dispatcher is None else queue.pending.cursor()
+        self._times: list[int] = [] if dispatcher is None else queue.scheduled.times()
+        self._room: int = 0
+        self.events: EngineEvents = NO_EVENTS
         self.removed: int = 0
         self.done: bool = False
         if dispatcher is not None:
@@ -39,9 +48,11 @@ class Purge(Job):
 
     def step(self) -> bool:
         queue = self._queue
+        cursor = self._cursor
         part: list[Slot] = []
+        self._room = PASSED_PER_SLICE
         while len(part) < MESSAGES_PER_SLICE:
-            slot = take_any(queue) if queue.deleted else self._take_older()
+            slot = take_any(queue) if queue.deleted or cursor is None else self._take_older(cursor)
             if slot is None:
                 break
             part.append(slot)
@@ -53,24 +64,44 @@ class Purge(Job):
             self._removals.remove(queue, part, PURGED if queue.deleted else KILLED)
             self._log.close()
         # What others are just returning to the queue was there when the purge began.
-        self.done = len(part) < MESSAGES_PER_SLICE and (queue.deleted or queue.returning <= queue.purging)
+        full = len(part) == MESSAGES_PER_SLICE or self._room == 0
+        self.done = not full and (queue.deleted or queue.returning <= queue.purging)
+        if self.done and cursor is not None:
+            queue.pending.drop(cursor)
+            self._cursor = None
         if self.done and self._dispatcher is not None:
             queue.returning -= 1
             queue.purging -= 1
             self._dispatcher.mark(queue)
+            self.events.queue_purged(queue.name, self.removed)
         return self.done
 
-    def _take_older(self) -> Slot | None:
-        queue = self._queue
-        slot = queue.pending.head_upto(self._newest)
-        if slot is not None:
-            queue.pending.remove(slot)
-            return slot
-        slot = queue.scheduled.any()
-        if slot is None or slot.sequence > self._newest:
-            return None
-        queue.scheduled.remove(slot)
-        return slot
+    def _take_older(self, cursor: Cursor) -> Slot | None:
+        pending = self._queue.pending
+        slot = cursor.peek()
+        while slot is not None and self._room > 0:
+            cursor.advance(slot)
+            if slot.sequence <= self._newest:
+                pending.remove(slot)
+                return slot
+            self._room -= 1
+            slot = cursor.peek()
+        return None if slot is not None else self._take_scheduled()
+
+    def _take_scheduled(self) -> Slot | None:
+        scheduled = self._queue.scheduled
+        times = self._times
+        while times:
+            bucket = scheduled.due_at(times[-1])
+            slot = bucket.head if bucket is not None else None
+            # By order, which only messages that were delivered before have below their sequence.
+            while slot is not None and slot.order <= self._newest:
+                if slot.sequence <= self._newest:
+                    scheduled.remove(slot)
+                    return slot
+                slot = slot.next
+            times.pop()
+        return None
 
 
 def take_any(queue: Queue) -> Slot | None:

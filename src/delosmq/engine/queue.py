@@ -176,7 +176,10 @@ class Queue:
         self.auto_delete_delay = resolved.auto_delete_delay
         self.auto_delete_message_count = resolved.auto_delete_message_count
         self.paused = settings.paused
-        self.ruled = self.distribution is not None or self._needs_rules()
+        rules = self.distribution
+        self.ruled = rules is not None or self._needs_rules()
+        if rules is not None:
+            rules.settings_changed()
         self.conditional = settings.filter != "" or not settings.enabled or self.purge_on_no_consumers
 
     def add(self, slot: Slot) -> None:
@@ -219,6 +222,8 @@ class Queue:
             self.durable_bytes -= message.encoded_size_bytes
         if message.expires_at_ms:
             self.expiring_count -= 1
+        if self.last_values is not None:
+            self.last_values.forget(slot)
 
     def link(self, slot: Slot) -> None:
         """Adds a message of a large commit at its place: later ones may be there already."""

@@ -72,11 +72,14 @@ PURGED: Final = 4
 EXPIRED: Final = 5
 
 _STORED: Final = Struct("<BBBBQQQQIHHBHIB")
+# With the id of the one queue that nearly every message has
+_pack_stored_one: Final = Struct("<BBBBQQQQIHHBHIBQ").pack
 # Of the same: sequence, queues, first queue id (a stored message has one at least)
 _STORED_PLACE: Final = Struct("<4xQ28xH10xQ")
 _QUEUE_ID: Final = Struct("<Q")
 _REMOVED: Final = Struct("<BBBQI")
 _REMOVED_ONE: Final = Struct("<BBBQIQ")
+_pack_removed_one: Final = _REMOVED_ONE.pack
 _SEQUENCE: Final = Struct("<Q")
 _COUNT: Final = Struct("<QI")
 _SCHEDULE: Final = Struct("<QIQ")
@@ -90,13 +93,12 @@ _DUPLICATE: Final = Struct("<BBBQQQHH")
 
 def encode_stored(message: Message, queue_ids: list[int]) -> bytes:
     """The meta of a message that its queues now hold."""
-    if message.due_at_ms or message.group_id:
+    if message.due_at_ms or message.group_id or message.annotations is not None or len(queue_ids) != 1:
         return _encode_stored_sections(message, queue_ids, message.sequence, message.message_id, 0)
     address = message.address.encode()
     protocol = message.protocol.encode()
     user = message.user.encode()
-    annotations = b"" if message.annotations is None else json.dumps(message.annotations).encode()
-    fixed = _STORED.pack(
+    fixed = _pack_stored_one(
         STORED,
         VERSION,
         message.priority,
@@ -106,15 +108,15 @@ def encode_stored(message: Message, queue_ids: list[int]) -> bytes:
         message.timestamp_ms,
         message.expires_at_ms,
         len(message.head),
-        len(queue_ids),
+        1,
         len(address),
         len(protocol),
         len(user),
-        len(annotations),
+        0,
         DURABLE_FLAG if message.durable else 0,
+        queue_ids[0],
     )
-    queues = _QUEUE_ID.pack(queue_ids[0]) if len(queue_ids) == 1 else b"".join(map(_QUEUE_ID.pack, queue_ids))
-    return b"".join((fixed, queues, address, protocol, user, annotations))
+    return b"".join((fixed, address, protocol, user))
 
 
 def encode_sent(message: Message, queue_ids: list[int], transaction: int, index: int) -> bytes:
@@ -139,7 +141,7 @@ def _encode_stored_sections(
         sections += _GROUP.pack(message.group_sequence, len(group)) + group
     fixed = _STORED.pack(
         STORED,
-        STORED_VERSION,
+        STORED_VERSION if flags else VERSION,
         message.priority,
         message.body_kind,
         sequence,
@@ -259,7 +261,7 @@ def encode_removed(queue_id: int, reason: int, slots: list[Slot]) -> bytes:
 
 def encode_removed_one(queue_id: int, reason: int, slot: Slot) -> bytes:
     """`encode_removed` of one reference, the most frequent record of all."""
-    return _REMOVED_ONE.pack(REMOVED, VERSION, reason, queue_id, 1, slot.sequence)
+    return _pack_removed_one(REMOVED, VERSION, reason, queue_id, 1, slot.sequence)
 
 
 class RemovedRecord:

@@ -49,8 +49,8 @@ class Retroactive(QueueListener):
             message.references += 1
             slot = Slot(message, recorded)
             queue.link(slot)
-            if queue.last_values is not None:
-                core.last_value_rule.added(queue, slot)
+            if queue.last_values is not None and not core.last_value_rule.returned(queue, slot):
+                continue  # a newer one of its key came while the queue was filled
             if queue.ring.size != UNLIMITED:
                 pushed_out = queue.ring.pushed_out(queue.pending)
                 if pushed_out is not None:

@@ -85,8 +85,8 @@ class Routes:
         return self._put()
 
     def deliver(self, message: Message, address: Address) -> bool:
-        """Routes what the broker itself moves, whatever limits addresses have; diverts that can't be followed are not.
-        False when nobody takes it."""
+        """Routes what the broker itself moves, whatever limits addresses have; diverts that can't be followed are not,
+        the last ones too when the copies are more than the journal takes at once. False when nobody takes it."""
         if address.plain and address.linked_at == self._bindings.wild_changes:
             queues = address.route(ANY_ROUTING)
             if not queues:
@@ -95,6 +95,8 @@ class Routes:
             return True
         self._begin(strict=False)
         self._plan(message, address, ANY_ROUTING, None, [])
+        while len(self._steps) > 1 and self._size() > self._largest_batch_bytes:
+            self._steps.pop()  # nobody to tell, and without a batch for all of them nothing would move
         return self._put()
 
     def prepare(self, name: str, routing: int) -> Address:
@@ -229,10 +231,7 @@ class Routes:
         return True
 
     def _check_size(self) -> None:
-        size = 0
-        for step in self._steps:
-            if step.message.durable:
-                size += step.message.encoded_size_bytes
+        size = self._size()
         if len(self._steps) > 1 and size > self._largest_batch_bytes:
             raise LimitError(
                 "DMQ2633",
@@ -240,6 +239,9 @@ class Routes:
                 f" together, more than the journal takes at once ({self._largest_batch_bytes}); set a larger"
                 " journal-file-size or divert to fewer addresses",
             )
+
+    def _size(self) -> int:
+        return sum([step.message.encoded_size_bytes for step in self._steps if step.message.durable])
 
     # -- doing it ------------------------------------------------------------------------------------------------
 
@@ -254,4 +256,10 @@ class Routes:
                     original.message_id = MessageId(self._ids.next())
                 step.divert.stamp_id(step.message, original)
             self._router.put(step.message, step.queues, step.address)
+            plan = self._router.plan
+            if plan is not None:
+                plan[-1].original = original
+                plan[-1].divert = step.divert
+            elif original is not None and step.divert is not None:
+                self._events.message_diverted(original, step.divert.name, step.message)
         return len(steps) > 0

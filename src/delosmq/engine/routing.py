@@ -2,6 +2,7 @@
 
 from delosmq.engine.address import Address
 from delosmq.engine.dispatch import Dispatcher
+from delosmq.engine.diverts import Divert
 from delosmq.engine.evictions import Evictions
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.last_value_rule import LastValueRule
@@ -19,12 +20,18 @@ from delosmq.model.settings import UNLIMITED
 
 
 class Planned:
-    """What routing a message came to: the queues that will hold it, and the address it was sent to."""
+    """What routing a message came to: the queues that will hold it, and the address it was sent to.
+
+    Attributes:
+        original, divert: what it is a copy of, and made by which divert; None for others.
+    """
 
     def __init__(self, message: Message, queues: list[Queue], address: Address | None) -> None:
         self.message = message
         self.queues = queues
         self.address = address if address is not None else queues[0].address
+        self.original: Message | None = None
+        self.divert: Divert | None = None
 
 
 class Router:
@@ -88,6 +95,7 @@ class Router:
             if due_at_ms:
                 self._schedule.hold_pending(queue, slot, due_at_ms)
                 self._schedule.arm()
+                self._schedule.events.message_scheduled(queue.name, slot)
                 continue
             if queue.last_values is not None:
                 self._last_value_rule.added(queue, slot)
@@ -115,9 +123,11 @@ class Router:
             if message.due_at_ms:
                 self._schedule.hold_pending(queue, slot, message.due_at_ms)
                 self._schedule.arm()
+                self._schedule.events.message_scheduled(queue.name, slot)
                 continue
-            if queue.last_values is not None:
-                self._last_value_rule.added(queue, slot)
+            # Newer ones of its key may be there already.
+            if queue.last_values is not None and not self._last_value_rule.returned(queue, slot):
+                continue
             pushed_out = queue.ring.pushed_out(queue.pending)
             if pushed_out is not None:
                 self.replace(queue, pushed_out)

@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from delosmq.engine.dispatch import Dispatcher
+from delosmq.engine.events import EngineEvents
 from delosmq.engine.evictions import Evictions
 from delosmq.engine.jobs import Job, Jobs
 from delosmq.engine.last_value_rule import LastValueRule
@@ -21,6 +22,8 @@ from delosmq.model.ids import MonotonicNs
 from delosmq.model.ports import Clock
 
 SLOTS_PER_SLICE: Final = 250
+SWEEP_AT: Final = 1_024
+"""Due times noted before those are dropped for the first time at which nothing is due any more."""
 LONGEST_NAP_MS: Final = 1_000
 """The wall clock is looked at this often while anything is scheduled: it may have been set forward."""
 
@@ -48,9 +51,13 @@ class Schedule(Timer):
         self._last_value_rule = last_value_rule
         # One entry for each due time of a queue, perhaps of slots that are gone: (due, number, queue).
         self._times: list[tuple[int, int, Queue]] = []
+        # The same, those of before a sweep that is under way; a heap as well.
+        self._swept: list[tuple[int, int, Queue]] = []
+        self._sweep_at: int = SWEEP_AT
         self._made: int = 0
         # Monotonic ns of the earliest appointment; 0 for none.
         self._armed: int = 0
+        self.events: EngineEvents = dispatcher.events
         self._working: bool = False
 
     def is_due(self, due_at_ms: int) -> bool:
@@ -64,6 +71,28 @@ class Schedule(Timer):
         if queue.scheduled.add(slot, due_at_ms):
             self._made += 1
             heappush(self._times, (due_at_ms, self._made, queue))
+            if len(self._times) >= self._sweep_at and not self._swept:
+                self._swept = self._times
+                self._times = []
+                self._jobs.add(_Sweep(self))
+
+    @property
+    def times_count(self) -> int:
+        """Due times noted, those included at which nothing is due any more."""
+        return len(self._times) + len(self._swept)
+
+    def sweep(self) -> bool:
+        """Drops due times of what went before; True when all were looked at. Without it each purged or deleted queue
+        would be remembered until what it held had been due."""
+        swept = self._swept
+        for _ in range(min(len(swept), SLOTS_PER_SLICE)):
+            entry = swept.pop()  # the last one: the rest stays a heap
+            if entry[2].scheduled.due_at(entry[0]) is not None:
+                heappush(self._times, entry)
+        if swept:
+            return False
+        self._sweep_at = max(SWEEP_AT, 2 * len(self._times))
+        return True
 
     def hold_pending(self, queue: Queue, slot: Slot, due_at_ms: int) -> None:
         """The same for one that is pending, where every new message begins."""
@@ -74,9 +103,10 @@ class Schedule(Timer):
 
     def arm(self) -> None:
         """Makes an appointment for what is due next, unless there is one early enough."""
-        if not self._times or self._working:
+        times = self._first()
+        if not times or self._working:
             return
-        nap_ms = min(max(self._times[0][0] - self._clock.wall_ms(), 0), LONGEST_NAP_MS)
+        nap_ms = min(max(times[0][0] - self._clock.wall_ms(), 0), LONGEST_NAP_MS)
         at = self._clock.monotonic_ns() + nap_ms * NS_PER_MS
         if self._armed == 0 or at < self._armed:
             self._armed = at
@@ -100,12 +130,19 @@ class Schedule(Timer):
 
     def take_due(self, now_ms: int) -> tuple[Queue, int] | None:
         """The next queue and time that is due; None when nothing more is."""
-        times = self._times
-        while times and times[0][0] <= now_ms:
+        while True:
+            times = self._first()
+            if not times or times[0][0] > now_ms:
+                return None
             due_at_ms, _, queue = heappop(times)
             if queue.scheduled.due_at(due_at_ms) is not None:
                 return queue, due_at_ms
-        return None
+
+    def _first(self) -> list[tuple[int, int, Queue]]:
+        """The heap that what is due next stands in."""
+        if not self._swept or (self._times and self._times[0] < self._swept[0]):
+            return self._times
+        return self._swept
 
     def done(self) -> None:
         """All that was due is pending."""
@@ -124,6 +161,7 @@ class Schedule(Timer):
             count += 1
             if queue.ring.admits_return(queue.pending):
                 queue.pending.put_first(slot)
+                self.events.message_due(queue.name, slot)
                 if queue.last_values is not None:
                     self._last_value_rule.due(queue, slot)
             else:
@@ -181,3 +219,13 @@ class _Due(Job):
             schedule.let_dispatch(queue)
         schedule.done()
         return True
+
+
+class _Sweep(Job):
+    """Drops due times at which nothing is due any more."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+
+    def step(self) -> bool:
+        return self._schedule.sweep()

@@ -3,15 +3,31 @@
 from delosmq.engine.slots import Slot, SlotList
 
 
+class DueSlots(SlotList):
+    """The slots due at one time, by their place in the queue.
+
+    Attributes:
+        before, after: the buckets made before and after it; one that is gone still leads on to those after it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: DueSlots | None = None
+        self.after: DueSlots | None = None
+
+
 class ScheduledSlots:
     """The slots of one queue by their due time. Adding and taking out, anywhere, are constant time.
 
     Attributes:
+        first: where a walk through all buckets begins, in the order in which they were made.
         count: slots in it; bytes: of their encoded messages; ``durable_*``: of those the store holds.
     """
 
     def __init__(self) -> None:
-        self._buckets: dict[int, SlotList] = {}
+        self._buckets: dict[int, DueSlots] = {}
+        self.first: DueSlots | None = None
+        self._last: DueSlots | None = None
         self.count: int = 0
         self.bytes: int = 0
         self.durable_count: int = 0
@@ -23,8 +39,15 @@ class ScheduledSlots:
         bucket = self._buckets.get(due_at_ms)
         first = bucket is None
         if bucket is None:
-            bucket = SlotList()
+            bucket = DueSlots()
             self._buckets[due_at_ms] = bucket
+            last = self._last
+            bucket.before = last
+            if last is None:
+                self.first = bucket
+            else:
+                last.after = bucket
+            self._last = bucket
         bucket.insert(slot)
         size = slot.message.encoded_size_bytes
         self.count += 1
@@ -40,6 +63,7 @@ class ScheduledSlots:
         bucket.unlink(slot)
         if bucket.count == 0:
             del self._buckets[slot.due_at_ms]
+            self._unchain(bucket)
         slot.due_at_ms = 0
         size = slot.message.encoded_size_bytes
         self.count -= 1
@@ -47,6 +71,19 @@ class ScheduledSlots:
         if slot.recorded:
             self.durable_count -= 1
             self.durable_bytes -= size
+
+    def _unchain(self, bucket: DueSlots) -> None:
+        before = bucket.before
+        after = bucket.after
+        if before is None:
+            self.first = after
+        else:
+            before.after = after
+        if after is None:
+            self._last = before
+        else:
+            after.before = before
+        bucket.before = None
 
     def holds(self, slot: Slot) -> bool:
         """Whether the slot is one of these."""

@@ -76,6 +76,7 @@ def check_update(queue: Queue, wanted: QueueSettings) -> None:
         fixed = "auto-created"
     elif resolve(wanted, queue.address.settings).last_value_key != queue.last_value_key:
         fixed = "last-value-key"
+    _check_under_consumers(queue, wanted)
     if fixed:
         raise MisuseError(
             "DMQ2627",
@@ -94,4 +95,14 @@ def check_update(queue: Queue, wanted: QueueSettings) -> None:
             "DMQ2629",
             f"queue '{present.name}' can't become {ROUTING_NAMES.get(wanted.routing_type, '?')}: its address"
             f" '{present.address}' does not take that routing type; add it to the address first",
+        )
+
+
+def _check_under_consumers(queue: Queue, wanted: QueueSettings) -> None:
+    """What a consumer holds it either owns or has borrowed, so that can't change under it."""
+    if queue.attached and resolve(wanted, queue.address.settings).non_destructive != queue.non_destructive:
+        raise MisuseError(
+            "DMQ2643",
+            f"non-destructive of queue '{queue.name}' can't change while it has consumers ({queue.attached}); close"
+            " them first",
         )

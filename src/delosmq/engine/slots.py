@@ -114,6 +114,11 @@ class SlotList:
         self._link_between(at, at.next, slot)
         return steps
 
+    def look_near(self, slot: Slot) -> None:
+        """The next `insert` begins at a slot, if that is here."""
+        if slot.in_list is self:
+            self._finger = slot
+
     def _nearest(self, order: int, head: Slot, tail: Slot) -> Slot:
         # Returns come in runs: the neighbour of the last return is nearly always next to the place wanted.
         at = self._finger
@@ -157,10 +162,18 @@ class PendingSlots:
         self._occupied |= 1 << priority
         self.count += 1
 
-    def put_back(self, slot: Slot) -> int:
-        """Returns a slot to its place by order within its priority; gives the steps walked."""
+    def put_back(self, slot: Slot, near: Slot | None = None) -> int:
+        """Returns a slot to its place by order within its priority; gives the steps walked.
+
+        Args:
+            near: where to begin to look, if it is still there: who returns many while others do too says which one it
+                returned last.
+        """
         priority = slot.message.priority
-        steps = self._levels[priority].insert(slot)
+        level = self._levels[priority]
+        if near is not None:
+            level.look_near(near)
+        steps = level.insert(slot)
         self._occupied |= 1 << priority
         self.count += 1
         for cursor in self._cursors:

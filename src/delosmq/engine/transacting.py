@@ -147,7 +147,8 @@ class Transacting(Outcome):
         self._check_active(transaction)
         reading = consumer.reading
         if reading is not None:
-            return reading.answer(sequence)  # of borrowed messages nothing is left to commit
+            # Of borrowed messages nothing is left to commit.
+            return self._answered(consumer, reading.answer(sequence))
         slot = consumer.held(sequence)
         if slot is None:
             return False
@@ -159,11 +160,17 @@ class Transacting(Outcome):
         self._check_active(transaction)
         reading = consumer.reading
         if reading is not None:
-            return reading.answer_through(sequence)
+            return self._answered(consumer, reading.answer_through(sequence))
         slots = consumer.held_through(sequence)
         for slot in slots:
             self._promise(transaction, consumer, slot)
         return len(slots) > 0
+
+    def _answered(self, consumer: Consumer, done: bool) -> bool:
+        queue = consumer.queue
+        if queue is not None:
+            self._committing.mark(queue)
+        return done
 
     def _promise(self, transaction: Transaction, consumer: Consumer, slot: Slot) -> None:
         queue = consumer.queue

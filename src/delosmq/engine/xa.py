@@ -98,6 +98,7 @@ class Branches(Timer):
         self._clock = core.clock
         self._timers = core.timers
         self._log: Log = core.log
+        self._events = core.events
         self._transacting = transacting
         self._default_timeout_ms: int = core.settings.transaction_timeout_ms
         self._scan_period_ms: int = core.settings.transaction_timeout_scan_period_ms
@@ -239,6 +240,7 @@ class Branches(Timer):
         branch = self._find(xid)
         self._check(branch, COMMIT)
         self.heuristics[xid] = True
+        self._events.branch_ended_by_operator(branch.id, xid, True)
         return self._transacting.commit_prepared(branch, waiter, heuristic=True)
 
     def heuristic_rollback(self, xid: bytes) -> None:
@@ -247,6 +249,7 @@ class Branches(Timer):
         self._check(branch, COMMIT)
         self.heuristics[xid] = False
         self._transacting.roll_back(branch, recorded=True, heuristic=True)
+        self._events.branch_ended_by_operator(branch.id, xid, False)
 
     def set_timeout(self, timeout_ms: int) -> None:
         """How long branches may take until they are prepared; 0 goes back to what is configured."""
@@ -268,6 +271,7 @@ class Branches(Timer):
                 continue
             # A session that works in it is told when it ends its work.
             branch.timed_out = branch.associations > 0
+            self._events.transaction_timed_out(branch.id, b"" if branch.xid is None else branch.xid)
             self._transacting.roll_back(branch)
         if waiting:
             self._arm()

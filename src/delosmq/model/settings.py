@@ -248,10 +248,10 @@ class TlsSettings:
     """How an acceptor speaks TLS.
 
     Attributes:
-        key_store_path: the acceptor's own certificate, its chain and its key; a PEM file, or with the type PEMCFG a file
-            that names them.
+        key_store_path: the acceptor's own certificate, its chain and its key; a PEM file, or with the type PEMCFG a
+            file that names them.
         trust_store_path: PEM file with the certificates that clients are checked against; "" when they are not asked.
-        enabled_protocols, enabled_cipher_suites: empty for what is standard; suites by OpenSSL's or by their IANA names.
+        enabled_protocols, enabled_cipher_suites: empty for what is standard; suites by OpenSSL's or IANA's names.
         auto_reload: new connections get what is in the files by then.
     """
 
@@ -312,8 +312,8 @@ class JournalSettings:
         file_size_bytes: size of one segment (``journal-file-size``).
         spare_files: segments kept preallocated beside the open one; one of them is the reserve that lets consumers go
             on when the disk is full.
-        compact_min_files, compact_percentage: with at least so many segments of which less than so much in 100 is alive,
-            what is alive in the emptiest is stored again elsewhere (``journal-compact-*``); 0 files: never.
+        compact_min_files, compact_percentage: with at least so many segments of which less than so much in 100 is
+            alive, what is alive in the emptiest is stored again elsewhere (``journal-compact-*``); 0 files: never.
     """
 
     directory: str = ""

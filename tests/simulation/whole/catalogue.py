@@ -84,14 +84,22 @@ PLACES = {
 }
 ALWAYS = ("jobs",)
 NEEDS = {"split": ("late",)}
+DIVERTS = frozenset(divert.name for place in PLACES.values() for divert in place.diverts)
 SINKS = (DEAD, EXPIRED)
 COLORS = ("red", "blue")
 
 
 class Catalogue:
-    """What one history works with."""
+    """What one history works with.
 
-    def __init__(self, chosen: list[str], journal: JournalSettings) -> None:
+    Attributes:
+        favourite: the address that gets most of the attention.
+        large_bytes: no body is larger.
+    """
+
+    def __init__(self, chosen: list[str], journal: JournalSettings, large_bytes: int) -> None:
+        self.favourite = chosen[0]
+        self.large_bytes = large_bytes
         names = set(chosen) | set(ALWAYS)
         for name in chosen:
             names.update(NEEDS.get(name, ()))
@@ -116,8 +124,9 @@ class Catalogue:
         """The configured queues that get a message with this colour, on whatever way."""
         place = PLACES[address]
         diverted = [divert for divert in place.diverts if not divert.filter or color == "red"]
-        found = [target for divert in diverted for target in divert.forwarding_addresses]
-        if not any(divert.exclusive for divert in diverted):
+        # One exclusive divert takes the message from all that are not.
+        exclusive = [divert for divert in diverted if divert.exclusive]
+        found = [target for divert in exclusive or diverted for target in divert.forwarding_addresses]
+        if not exclusive:
             found += [queue.name for queue in place.queues if not queue.filter or color == "red"]
         return found
-

@@ -23,11 +23,11 @@ class Found(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A reference as the store knows it. ``count`` is -1 while a prepared branch acknowledges it."""
+    """A reference as the store knows it. ``deliveries`` is -1 while a prepared branch acknowledges it."""
 
     sequence: int
     number: int
-    count: int
+    deliveries: int
     due_at_ms: int
     annotations: str
 
@@ -51,11 +51,9 @@ def find_all(broker: Broker) -> Iterator[Found]:
             yield Found(queue, slot, SCHEDULED)
         for consumer in queue.consumers:
             yield from _held(queue, consumer.in_delivery.head)
-    for group in broker.leases.groups.values():
-        yield from _held(group.queue, group.consumer.in_delivery.head)
     for transaction in broker.transactions.values():
         for item in transaction.acks:
-            # Those of consumers that are still there were found with them.
+            # Those of consumers that are still there were found with them; leases are consumers as well.
             if item.slot.transaction and item.consumer not in item.queue.consumers:
                 yield Found(item.queue, item.slot, HELD)
 
@@ -77,9 +75,9 @@ def check_counters(broker: Broker) -> None:
         if id(message) not in messages:
             messages.add(id(message))
             charged.setdefault(id(message.account), []).append(message.charge_bytes)
-        tally = tallies.get(queue.name)
-        if tally is None:
-            continue  # deleted, while a transaction holds on to it
+        if queue.deleted:
+            continue  # a transaction holds on to it
+        tally = tallies[queue.name]
         size, recorded = message.encoded_size_bytes, slot.recorded
         tally[0] += state == PENDING
         tally[1] += state == SCHEDULED
@@ -123,7 +121,12 @@ def durable_state(broker: Broker) -> Durable:
     prepared = {key for key, transaction in broker.transactions.items() if transaction.state == PREPARED}
     for queue, slot, state in find_all(broker):
         message = slot.message
-        if not slot.recorded or queue.name not in queues or not (message.durable or id(slot) in leased):
+        if (
+            not slot.recorded
+            or queue.deleted
+            or queue.name not in queues
+            or not (message.durable or id(slot) in leased)
+        ):
             continue
         count = slot.delivery_count - (state == HELD)
         if slot.transaction in prepared:
@@ -165,7 +168,7 @@ def _branches(broker: Broker) -> dict[str, object]:
             branch.xid.hex(),
             (
                 sorted(number_of(planned.message.body) for planned in branch.planned if planned.message.durable),
-                sorted(int(item.slot.sequence) for item in branch.acks if item.slot.recorded),
+                sorted(int(i.slot.sequence) for i in branch.acks if i.slot.recorded and not i.queue.deleted),
             ),
         )
     return found
@@ -184,7 +187,9 @@ def check_same(replayed: Durable, live: Durable, *, where: str, now_ms: int, lag
         for key, row in expected.items():
             found = got[key]
             assert (found.number, found.annotations) == (row.number, row.annotations), f"{where}: {name} {row}"
-            assert lagging or found.count == row.count, f"{where}: {name} counts {found.count}, not {row}"
+            assert lagging or found.deliveries == row.deliveries, (
+                f"{where}: {name} counts {found.deliveries}, not {row}"
+            )
             dues = [0 if due <= now_ms else due for due in (found.due_at_ms, row.due_at_ms)]
             assert lagging or dues[0] == dues[1], f"{where}: {name} has {row} due at {found.due_at_ms}"
     assert replayed.settings == live.settings, f"{where}: {_difference(replayed.settings, live.settings)}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from delosmq.engine.broker import Broker
+from delosmq.engine.explaining import walk_scheduled
 from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot, SlotList
 
@@ -20,13 +21,16 @@ class Browse:
     """One page: messages with ``after`` < sequence <= ``until``, at most ``max_rows``, by sequence.
 
     Iterate it to the end, with other work after each slice; then `found` is the page. What stays where it is
-    meanwhile is found exactly once; what leaves the queue may be found or not.
+    meanwhile is found exactly once; what leaves the queue may be found or not. What is not due yet is found only with
+    ``scheduled``.
 
     Attributes:
         found: the page so far.
     """
 
-    def __init__(self, broker: Broker, queue: Queue, *, after: int, until: int, max_rows: int) -> None:
+    def __init__(
+        self, broker: Broker, queue: Queue, *, after: int, until: int, max_rows: int, scheduled: bool = False
+    ) -> None:
         self.found: list[Slot] = []
         self._after = after
         self._until = until
@@ -34,13 +38,22 @@ class Browse:
         # Each slice is one run, sorted; the page is merged from them.
         self._runs: list[list[Slot]] = []
         self._run: list[Slot] = []
+        self._scheduled = scheduled
         self._work = self._all_steps(broker, queue)
 
     def __iter__(self) -> Iterator[None]:
         return self._work
 
     def _all_steps(self, broker: Broker, queue: Queue) -> Iterator[None]:
-        # In the order in which messages move, from pending to held, so that none slips through between.
+        # In the order in which messages move, from scheduled to pending to held, so that none slips through between.
+        if self._scheduled:
+            for not_due in walk_scheduled(queue):
+                if not_due is None:
+                    self._end_run()
+                    yield
+                else:
+                    self._add(not_due)
+            self._end_run()
         for level in queue.pending.levels():
             yield from self._look_through_level(level)
         held: list[list[Slot]] = []

@@ -1,10 +1,14 @@
 """A queue as management shows it: its settings in force and its counters, under the names Artemis gives them."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.queue import Queue
 from delosmq.model.message import ROUTING_NAMES
+
+HELD_LOOKED_AT: Final = 100
+"""Messages of one consumer that are looked through for the oldest."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class QueueInfo:
 
 
 def queue_info(broker: Broker, queue: Queue) -> QueueInfo:
-    """A queue as it stands. All but ``oldest_sequence`` are fields that somebody counts as things happen."""
+    """A queue as it stands: what is counted as things happen. Only ``oldest_sequence`` asks each consumer."""
     settings = queue.settings
     scheduled = queue.scheduled
     return QueueInfo(
@@ -157,7 +161,10 @@ def _oldest_sequence(broker: Broker, queue: Queue) -> int:
 
 
 def _lowest_held(broker: Broker, queue: Queue) -> list[int]:
-    """Sequences in delivery, the lowest among them: all of a consumer's, of a lease only its own lowest."""
+    """Sequences in delivery, the lowest among them: all of a consumer's, of a lease only its own lowest.
+
+    Of a consumer that holds very many only the one delivered first, which is not the lowest when priorities differ.
+    """
     held: list[int] = []
     leasing: set[int] = set()
     for group in broker.leases.on_queue(queue):
@@ -166,6 +173,11 @@ def _lowest_held(broker: Broker, queue: Queue) -> list[int]:
             held.append(group.draft.lowest_sequence)
         held.extend(lease.lowest_sequence for lease in group.leases.values())
     for consumer in queue.consumers:
-        if id(consumer) not in leasing:
+        if id(consumer) in leasing:
+            continue
+        first = consumer.in_delivery.head
+        if consumer.held_count <= HELD_LOOKED_AT:
             held.extend(slot.sequence for slot in consumer.held_newest_first())
+        elif first is not None:
+            held.append(first.sequence)
     return held

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from delosmq.engine.broker import Broker
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl, BrokerInfo
+from delosmq.manage.control.explain import ExplainControl, MessageExplanation, QueueExplanation
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.leases import LeaseControl
 from delosmq.manage.control.queue_info import QueueInfo
@@ -36,6 +37,7 @@ from delosmq.manage.http.answers import (
 )
 from delosmq.manage.http.arrow import ARROW_TYPE
 from delosmq.manage.http.broker_calls import BrokerCalls, TransactionCalls
+from delosmq.manage.http.explain_calls import ExplainCalls
 from delosmq.manage.http.gating import Drain
 from delosmq.manage.http.health import HealthCalls
 from delosmq.manage.http.lease_calls import LeaseCalls
@@ -89,6 +91,7 @@ class HttpApi:
         )
         self.operations: list[Operation] = [
             *_queue_operations(queue_calls),
+            *_explain_operations(ExplainCalls(broker, ExplainControl(broker, queues), host)),
             *_lease_operations(lease_calls),
             *_broker_operations(BrokerCalls(broker, control, addresses, host)),
             *_transaction_operations(TransactionCalls(broker, TransactionControl(broker, access), host)),
@@ -187,6 +190,31 @@ def _queue_operations(calls: QueueCalls) -> list[Operation]:
             None,
             query=requests.BrowseRows,
             media_type=ARROW_TYPE,
+        ),
+    ]
+
+
+def _explain_operations(calls: ExplainCalls) -> list[Operation]:
+    return [
+        Operation(
+            "GET",
+            f"{BASE}/queues/{{name}}/explain",
+            "explainQueue",
+            "Where the messages of a queue stand, and what to do about it",
+            _VIEW,
+            calls.queue,
+            QueueExplanation,
+            query=requests.ExplainQueue,
+        ),
+        Operation(
+            "GET",
+            f"{BASE}/messages/{{id}}/explain",
+            "explainMessage",
+            "Where a message stands in each queue",
+            _VIEW,
+            calls.message,
+            MessageExplanation,
+            query=requests.ExplainMessage,
         ),
     ]
 

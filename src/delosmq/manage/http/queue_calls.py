@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -134,7 +134,7 @@ class QueueCalls:
         return Answer(content, self._broker.log.position, status, entries)
 
 
-def _settings(wanted: QueueFields) -> dict[str, object]:
+def _settings(wanted: QueueFields) -> dict[str, Any]:
     """The fields of `QueueSettings` that a request names."""
     fields = wanted.model_dump(exclude_unset=True)
     if "routing_type" in fields:

@@ -104,6 +104,19 @@ class TransactionPage(QueryFields):
     prepared: bool = False
 
 
+class ExplainQueue(QueryFields):
+    """Which messages to list, by sequence: what comes after ``after``, at most ``limit``."""
+
+    after: Count = 0
+    limit: Annotated[int, Field(ge=0, le=1_000)] = 10
+
+
+class ExplainMessage(QueryFields):
+    """``queue``: look in this one only."""
+
+    queue: Annotated[str, Field(max_length=1024)] = ""
+
+
 class Forced(QueryFields):
     """``force``: although it is in use."""
 

@@ -8,10 +8,10 @@ from typing import Final
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AcceptorSettings
-from delosmq.sessions.stomp.refusals import header_wrong, temporary_not_supported
+from delosmq.sessions.stomp.refusals import header_wrong
+from delosmq.sessions.stomp.temporary import Temporaries
 
 QUEUE_MARK: Final = "::"
-TEMPORARY_PREFIXES: Final = ("/temp-queue/", "/temp-topic/")
 # A queue's name is stored in two-byte lengths.
 _LONGEST_CHARACTERS: Final = 1_024
 
@@ -21,36 +21,49 @@ class Target:
 
     Attributes:
         queue_name: "" unless ``address::queue`` was given.
+        temporary: it is private to a connection and is never made by a SEND.
         send_checked: the permission to send was granted.
         create_checked: every permission that a send could need to create something was granted.
     """
 
-    def __init__(self, address: str, queue_name: str, routing: int) -> None:
+    def __init__(self, address: str, queue_name: str, routing: int, *, temporary: bool = False) -> None:
         self.address = address
         self.queue_name = queue_name
         self.routing = routing
+        self.temporary = temporary
         self.send_checked: bool = False
         self.create_checked: bool = False
 
 
 class Destinations:
-    """The prefixes of one acceptor."""
+    """The names that one connection may use: the prefixes of its acceptor, and what is temporary."""
 
-    def __init__(self, acceptor: AcceptorSettings) -> None:
+    def __init__(self, acceptor: AcceptorSettings, temporaries: Temporaries) -> None:
         prefixes = [(prefix, ANYCAST) for prefix in acceptor.anycast_prefixes]
         prefixes += [(prefix, MULTICAST) for prefix in acceptor.multicast_prefixes]
         if any(not prefix for prefix, _ in prefixes):
             raise MisuseError("DMQ5119", f"acceptor '{acceptor.name}' has an empty prefix: remove it or write it out.")
         # The longest first, so that a prefix may begin with another one.
         self._prefixes: list[tuple[str, int]] = sorted(prefixes, key=_by_length, reverse=True)
+        self._temporaries = temporaries
+
+    def public_name(self, reply_to: str) -> str:
+        """The name under which other connections reach what this one calls ``reply_to``."""
+        return self._temporaries.public_name(reply_to)
+
+    def own_name(self, target: Target) -> str:
+        """How the owner of a temporary destination calls it; "" when it is gone."""
+        return self._temporaries.own_name(target.address)
 
     def decode(self, destination: str, routing: int, command: str) -> Target:
         """The target of a ``destination``; ``routing`` counts when no prefix says otherwise.
 
         Raises:
-            PeerError: it is temporary, empty or too long.
+            PeerError: it is empty, too long, or a temporary one that can't be used so.
         """
-        refuse_temporary("destination", destination)
+        temporary = self._temporaries.find(destination, command)
+        if temporary is not None:
+            return Target(temporary[0], "", temporary[1], temporary=True)
         name = destination
         for prefix, kind in self._prefixes:
             if destination.startswith(prefix):
@@ -66,13 +79,6 @@ class Destinations:
                 f"an address, or address::queue, after the prefix and at most {_LONGEST_CHARACTERS} characters long",
             )
         return Target(address, queue_name, routing)
-
-
-def refuse_temporary(header: str, value: str) -> None:
-    """Raises PeerError for names that will be private to a connection."""
-    for prefix in TEMPORARY_PREFIXES:
-        if value.startswith(prefix):
-            raise temporary_not_supported(header, prefix)
 
 
 def _by_length(entry: tuple[str, int]) -> int:

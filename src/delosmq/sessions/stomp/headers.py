@@ -1,4 +1,4 @@
-"""Reading the headers of client frames: numbers, flags, choices, and those that are not supported yet."""
+"""Reading the headers of client frames: numbers, flags, choices, and those that are refused."""
 
 from typing import Final
 
@@ -7,46 +7,19 @@ from delosmq.sessions.stomp.refusals import header_missing, header_not_supported
 
 # Ids are below 2**63; int() of longer digit strings is slow, and none of them is ours.
 _MAX_DIGITS: Final = 19
+LATEST_MS: Final = 2**63 - 1
+"""Times are stored in 63 bits, as JMS writes them."""
+SMALL: Final = (-128, 127)
+INTEGERS: Final = (-(2**31), 2**31 - 1)
+"""What a byte and an int of Java hold."""
 
-UNSUPPORTED_IN_SEND: Final = frozenset(
-    (
-        "transaction",
-        "expires",
-        "AMQ_SCHEDULED_DELAY",
-        "AMQ_SCHEDULED_TIME",
-        "AMQ_SCHEDULED_PERIOD",
-        "AMQ_SCHEDULED_REPEAT",
-        "AMQ_SCHEDULED_CRON",
-        "_AMQ_SCHED_DELIVERY",
-        "JMSXGroupID",
-        "_AMQ_GROUP_ID",
-        "_AMQ_DUPL_ID",
-    )
-)
-UNSUPPORTED_IN_SUBSCRIBE: Final = frozenset(
-    (
-        "selector",
-        "durable-subscription-name",
-        "durable-subscriber-name",
-        "activemq.subscriptionName",
-        "activemq.subcriptionName",
-        "no-local",
-        "activemq.noLocal",
-        "activemq.priority",
-        "activemq.exclusive",
-        "browser",
-    )
-)
-UNSUPPORTED_IN_UNSUBSCRIBE: Final = frozenset(
-    ("durable-subscription-name", "durable-subscriber-name", "activemq.subscriptionName", "activemq.subcriptionName")
-)
-UNSUPPORTED_IN_ACK: Final = frozenset(("transaction",))
+UNSUPPORTED_IN_SEND: Final = frozenset(("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON"))
 
 _ROUTING: Final = {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
 
 
 def refuse_unsupported(headers: dict[str, str], unsupported: frozenset[str], command: str) -> None:
-    """Raises PeerError when a header asks for what does not exist yet; ignoring it would be a lie."""
+    """Raises PeerError when a header asks for what there is not; ignoring it would be a lie."""
     if unsupported.isdisjoint(headers):
         return
     for name in headers:
@@ -87,6 +60,29 @@ def read_routing(headers: dict[str, str], name: str, command: str) -> int:
     if routing is None:
         raise header_wrong(name, command, value, "ANYCAST or MULTICAST")
     return routing
+
+
+def read_number(headers: dict[str, str], name: str, command: str, limits: tuple[int, int]) -> int:
+    """A header that is a whole number within ``limits``, both included; absent means 0."""
+    value = headers.get(name)
+    if value is None:
+        return 0
+    count = parse_count(value.removeprefix("-"))
+    number = -count if value.startswith("-") else count
+    if count < 0 or not limits[0] <= number <= limits[1]:
+        raise header_wrong(name, command, value, f"a whole number from {limits[0]} to {limits[1]}")
+    return number
+
+
+def read_time(headers: dict[str, str], name: str, command: str) -> int:
+    """A header that is a time or a delay in ms; absent means 0."""
+    value = headers.get(name)
+    if value is None:
+        return 0
+    time_ms = parse_count(value)
+    if time_ms < 0 or time_ms > LATEST_MS:
+        raise header_wrong(name, command, value, "a number of ms, 0 or more, within 63 bits")
+    return time_ms
 
 
 def parse_count(text: str) -> int:

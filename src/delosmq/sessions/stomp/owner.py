@@ -20,6 +20,14 @@ class SessionOwner(ABC):
         """Fewer bytes are parked than before."""
 
     @abstractmethod
+    def mark_messages(self, name: str, value: str) -> None:
+        """Every message that is sent from now on carries this header."""
+
+    @abstractmethod
+    def commit_due(self) -> None:
+        """A commit may begin, or one that went on in slices is over: let the producer go on, but not from here."""
+
+    @abstractmethod
     def all_answered(self) -> None:
         """The frame marked as last has its reply."""
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from delosmq.engine.broker import Broker
+from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.security.access import (
     CREATE_ADDRESS,
     CREATE_DURABLE_QUEUE,
@@ -40,10 +41,18 @@ class Permissions:
         access = self._access
         return access.check(roles, address, CREATE_ADDRESS) and access.check(roles, address, CREATE_DURABLE_QUEUE)
 
-    def require_creation(self, address: str, queue_name: str, routing: int, *, for_subscription: bool) -> None:
+    def require_creation(
+        self,
+        address: str,
+        queue_name: str,
+        routing: int,
+        *,
+        for_subscription: bool,
+        subscription: SubscriptionOptions = NO_OPTIONS,
+    ) -> None:
         """Raises PermissionDeniedError when the command would create something that the user may not create."""
         for permission, name in self._broker.needs_creation(
-            address, queue_name, routing, for_subscription=for_subscription
+            address, queue_name, routing, for_subscription=for_subscription, subscription=subscription
         ):
             self.require(name, permission)
 

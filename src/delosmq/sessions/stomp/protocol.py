@@ -25,12 +25,16 @@ _FIRST_LINES: Final = frozenset(
     )
 )
 
+# All mean STOMP; its version is agreed in CONNECT. Source: STOMP over WebSocket, as Artemis and stomp.js speak it.
+WEBSOCKET_SUBPROTOCOLS: Final = ("v12.stomp", "v11.stomp", "v10.stomp")
+
 
 class StompProtocol(Protocol):
     """STOMP 1.0, 1.1 and 1.2."""
 
     def __init__(self) -> None:
         self.name: str = "STOMP"
+        self.websocket_subprotocols = WEBSOCKET_SUBPROTOCOLS
 
     def detect(self, start: bytes) -> int:
         return match_first_line(start, _FIRST_LINES)

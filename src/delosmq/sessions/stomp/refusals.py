@@ -1,6 +1,7 @@
 """The sentences with which a STOMP session refuses what its peer asks. None repeats a passcode."""
 
-from delosmq.model.errors import PeerError, StorageError
+from delosmq.model.errors import BrokerError, PeerError, StorageError
+from delosmq.selectors.errors import SelectorError
 
 _SHOWN_CHARACTERS = 64
 
@@ -44,8 +45,8 @@ def login_refused() -> PeerError:
 def unknown_command(command: str) -> PeerError:
     return PeerError(
         "DMQ5107",
-        f"{command} is no command for a STOMP server: use CONNECT, SEND, SUBSCRIBE, UNSUBSCRIBE, ACK, NACK or"
-        " DISCONNECT.",
+        f"{command} is no command for a STOMP server: use CONNECT, SEND, SUBSCRIBE, UNSUBSCRIBE, ACK, NACK, BEGIN,"
+        " COMMIT, ABORT or DISCONNECT.",
     )
 
 
@@ -55,21 +56,9 @@ def header_missing(header: str, command: str) -> PeerError:
 
 def header_not_supported(header: str, command: str) -> PeerError:
     return PeerError(
-        "DMQ5109", f"the header {header} of {command} is not supported yet: leave it out, if you can do without."
-    )
-
-
-def command_not_supported(command: str) -> PeerError:
-    return PeerError(
-        "DMQ5110", f"{command} is not supported yet (transactions): send and acknowledge without a transaction."
-    )
-
-
-def temporary_not_supported(header: str, prefix: str) -> PeerError:
-    return PeerError(
-        "DMQ5111",
-        f"the header {header} names a temporary destination ({prefix}), which is not supported yet:"
-        " use a queue or topic with a name of its own.",
+        "DMQ5109",
+        f"the header {header} of {command} asks for repeated delivery, which this broker does not do: send once with"
+        " AMQ_SCHEDULED_DELAY or AMQ_SCHEDULED_TIME, and again when it is time.",
     )
 
 
@@ -126,4 +115,92 @@ def not_given_back(peer: str, destination: str, error: StorageError) -> StorageE
         "DMQ5120",
         f"what the subscription of {peer} to {_shown(destination)} had answered or held could not be recorded:"
         f" {error}; it is delivered again at the latest after a restart. Make room for the journal.",
+    )
+
+
+def transaction_taken(name: str) -> PeerError:
+    return PeerError(
+        "DMQ5121",
+        f"the header transaction of BEGIN is {_shown(name)}, and a transaction of this connection has that name"
+        " already: choose another name, or send COMMIT or ABORT first.",
+    )
+
+
+def unknown_transaction(name: str, command: str) -> PeerError:
+    return PeerError(
+        "DMQ5122",
+        f"the header transaction of {command} is {_shown(name)}, and no open transaction of this connection has that"
+        " name: send BEGIN first, and nothing after COMMIT or ABORT.",
+    )
+
+
+def too_many_transactions(limit: int) -> PeerError:
+    return PeerError(
+        "DMQ5123",
+        f"this connection has {limit} transactions open, as many as it may: send COMMIT or ABORT for one of them.",
+    )
+
+
+def selector_wrong(error: SelectorError) -> PeerError:
+    return PeerError(
+        "DMQ5124",
+        f"the header selector of SUBSCRIBE can't be read ({error.code}): {error.sentence}.",
+        detail=error.picture,
+    )
+
+
+def client_id_missing(header: str, command: str) -> PeerError:
+    return PeerError(
+        "DMQ5125",
+        f"the header {header} of {command} names a durable subscription, which belongs to a client-id, and CONNECT had"
+        " none: connect with the header client-id.",
+    )
+
+
+def durable_needs_topic(header: str, destination: str) -> PeerError:
+    return PeerError(
+        "DMQ5126",
+        f"the header {header} of SUBSCRIBE asks for a durable subscription to {_shown(destination)}, which is a queue"
+        " and keeps its messages anyway: leave the header out, or subscribe to a multicast address.",
+    )
+
+
+def browser_not_durable(header: str) -> PeerError:
+    return PeerError(
+        "DMQ5127",
+        f"SUBSCRIBE has browser:true and {header}, and a durable subscription is there to be consumed: to look into"
+        " one, browse address::client-id.name without that header.",
+    )
+
+
+def temporary_foreign(destination: str) -> PeerError:
+    return PeerError(
+        "DMQ5128",
+        f"the header destination of SUBSCRIBE is {_shown(destination)}, the name under which others send to a temporary"
+        " destination: only the connection that made it consumes from it, by its own name /temp-queue/NAME or"
+        " /temp-topic/NAME.",
+    )
+
+
+def temporary_wrong(destination: str, longest: int) -> PeerError:
+    return PeerError(
+        "DMQ5129",
+        f"{_shown(destination)} is no name of a temporary destination: add 1 to {longest} characters without '::' after"
+        " the prefix.",
+    )
+
+
+def too_many_temporaries(limit: int) -> PeerError:
+    return PeerError(
+        "DMQ5130",
+        f"this connection has {limit} temporary destinations, as many as it may: use them again, or open another"
+        " connection.",
+    )
+
+
+def not_rolled_back(peer: str, error: BrokerError) -> StorageError:
+    return StorageError(
+        "DMQ5131",
+        f"a transaction of {peer} was rolled back but what it had answered could not be recorded: {error}; a restart"
+        " returns it. Make room for the journal.",
     )

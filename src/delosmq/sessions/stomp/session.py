@@ -6,6 +6,7 @@ The table at the end of this file is the protocol: which command is allowed in w
 from collections.abc import Callable
 from typing import Final
 
+from delosmq.engine.transactions import TransactionError
 from delosmq.model.errors import (
     BrokerError,
     LimitError,
@@ -21,11 +22,14 @@ from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
 from delosmq.sessions.stomp import heartbeat, refusals
 from delosmq.sessions.stomp.destinations import Destinations
+from delosmq.sessions.stomp.headers import required
 from delosmq.sessions.stomp.heartbeat import HeartBeat
 from delosmq.sessions.stomp.owner import SessionOwner
 from delosmq.sessions.stomp.permissions import Permissions
 from delosmq.sessions.stomp.producing import Producer
 from delosmq.sessions.stomp.subscribing import Subscriber
+from delosmq.sessions.stomp.temporary import Temporaries
+from delosmq.sessions.stomp.transactions import TRANSACTION, Transactions
 from delosmq.sessions.ttl import NS_PER_MS, ConnectionTtl
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
 from delosmq.wire.stomp.encoder import encode_frame
@@ -108,7 +112,9 @@ class StompSession(Session):
         self._services = services
         self._broker = broker
         self._decoder: StompDecoder = StompDecoder(limits_before_login(acceptor))
-        self._destinations: Destinations = Destinations(acceptor)
+        self._temporaries: Temporaries = Temporaries(broker, peer.connection_id, acceptor.max_subscriptions)
+        self._destinations: Destinations = Destinations(acceptor, self._temporaries)
+        self._transactions: Transactions = Transactions(broker, peer.connection_id)
         self._limits = heartbeat.limits_of(acceptor, broker.settings.connection_ttl_override_ms)
         self._ttl: ConnectionTtl = ConnectionTtl(
             heartbeat.first_ttl_ms(self._limits), broker.settings.connection_ttl_check_interval_ms, now
@@ -118,6 +124,7 @@ class StompSession(Session):
         self._beat_at: MonotonicNs = NO_TIMER
         self._wall: WallMs = WallMs(0)
         self._attempt: LoginAttempt | None = None
+        self._client_id: str = ""
         self._beats: HeartBeat | None = None
         self._permissions: Permissions | None = None
         self._pending: BrokerError | None = None
@@ -125,7 +132,14 @@ class StompSession(Session):
         self._owner: _Owner = _Owner(self)
         self._producer: Producer = self._new_producer(V10)
         self._subscriber: Subscriber = Subscriber(
-            host, peer, acceptor, services, outbox=self.outbox, owner=self._owner, destinations=self._destinations
+            host,
+            peer,
+            acceptor,
+            services,
+            outbox=self.outbox,
+            owner=self._owner,
+            destinations=self._destinations,
+            transactions=self._transactions,
         )
 
     # -- input -----------------------------------------------------------------------------------------------------
@@ -154,7 +168,14 @@ class StompSession(Session):
                     raise self._refuse_command(frame.command)
                 handler(self, frame, now)
             # What is wrong with one frame concerns its sender alone. An InvariantError concerns all and goes on up.
-            except (PeerError, PermissionDeniedError, LimitError, MisuseError, StorageError) as error:
+            except (
+                PeerError,
+                PermissionDeniedError,
+                LimitError,
+                MisuseError,
+                StorageError,
+                TransactionError,
+            ) as error:
                 self._refuse(error, frame.headers.get("receipt", ""))
                 return
             self._update_reading()
@@ -170,6 +191,7 @@ class StompSession(Session):
 
     def _connect(self, frame: Frame, now: MonotonicNs) -> None:
         headers = frame.headers
+        self._client_id = headers.get("client-id", "")
         self.version = choose_version(headers.get("accept-version"))
         self._decoder.version = self.version
         if self.version != V10:
@@ -208,7 +230,8 @@ class StompSession(Session):
         self._permissions = Permissions(login, self._services.access, self._broker)
         self._producer = self._new_producer(self.version)
         self._producer.permit(self._permissions)
-        self._subscriber.permit(self._permissions, self.version)
+        self._subscriber.permit(self._permissions, self.version, self._client_id)
+        self._temporaries.permit(self._permissions)
         pairs = [
             ("version", _NAMES[self.version]),
             ("session", self._peer.connection_id),
@@ -225,7 +248,15 @@ class StompSession(Session):
         self.outbox.reply(self._producer.position, frame)
 
     def _new_producer(self, version: int) -> Producer:
-        return Producer(self._owner, self._broker, self.outbox, destinations=self._destinations, version=version)
+        return Producer(
+            self._owner,
+            self._broker,
+            self.outbox,
+            destinations=self._destinations,
+            transactions=self._transactions,
+            version=version,
+            connection_id=self._peer.connection_id,
+        )
 
     # -- sending ---------------------------------------------------------------------------------------------------
 
@@ -250,8 +281,6 @@ class StompSession(Session):
         self._subscriber.settle(frame, False)
         self._answer(frame.headers)
 
-    # -- replies and leaving ---------------------------------------------------------------------------------------
-
     def _answer(self, headers: dict[str, str]) -> None:
         """The receipt of a frame that touched what is durable."""
         self._producer.changed_state()
@@ -259,11 +288,28 @@ class StompSession(Session):
         if receipt:
             self._producer.receipt(receipt)
 
-    def _refuse_transaction(self, frame: Frame, now: MonotonicNs) -> None:
-        raise refusals.command_not_supported(frame.command)
+    # -- transactions ----------------------------------------------------------------------------------------------
+
+    def _begin(self, frame: Frame, now: MonotonicNs) -> None:
+        self._transactions.begin(required(frame.headers, TRANSACTION, "BEGIN"))
+        self._answer(frame.headers)
+
+    def _commit(self, frame: Frame, now: MonotonicNs) -> None:
+        transaction = self._transactions.take(required(frame.headers, TRANSACTION, "COMMIT"), "COMMIT")
+        self._producer.commit(transaction, frame.headers.get("receipt", ""))
+
+    def _abort(self, frame: Frame, now: MonotonicNs) -> None:
+        transaction = self._transactions.take(required(frame.headers, TRANSACTION, "ABORT"), "ABORT")
+        self._producer.abort(transaction, frame.headers.get("receipt", ""))
+
+    # -- leaving ---------------------------------------------------------------------------------------------------
 
     def _disconnect(self, frame: Frame, now: MonotonicNs) -> None:
+        open_ones = self._transactions.take_all()
+        self._producer.forget(open_ones)
+        self._subscriber.report(self._transactions.abandon(open_ones))
         self._subscriber.close_all()
+        self._temporaries.close()
         self.state = DISCONNECTING
         self._producer.changed_state()
         self._producer.finish(frame.headers.get("receipt", ""))
@@ -281,8 +327,7 @@ class StompSession(Session):
         if self.state == CLOSED:
             return
         self.state = CLOSED
-        self._subscriber.close_all()
-        self._producer.close()
+        self._give_up()
         text = str(error)
         pairs = [("message", text.replace("\n", " ")), ("content-type", "text/plain")]
         if receipt:
@@ -294,19 +339,25 @@ class StompSession(Session):
         self.outbox.reply(self._producer.position, encode_frame("ERROR", pairs, body.encode(), self.version))
         self._host.finish(error)
 
+    def _give_up(self) -> None:
+        """Ends all that the connection has in the engine: it never comes back."""
+        left = self._producer.close()
+        left += self._transactions.take_all()
+        self._subscriber.report(self._transactions.abandon(left))
+        self._subscriber.close_all()
+        self._temporaries.close()
+
     def handle_eof(self) -> None:
         if self.state == CLOSED:
             return
         self.state = CLOSED
-        self._subscriber.close_all()
         # Nobody can say any more that parked SENDs should stay, and nobody was told that they arrived.
-        self._producer.close()
+        self._give_up()
         self._host.finish(None)
 
     def connection_lost(self) -> None:
         self.state = CLOSED
-        self._subscriber.close_all()
-        self._producer.close()
+        self._give_up()
         self.outbox.close()
         # Ends the cycle session -> parts -> owner -> session: nothing waits for the garbage collector.
         self._owner.session = None
@@ -325,6 +376,11 @@ class StompSession(Session):
         pending = self._pending
         if pending is not None:
             self._refuse(pending, self._pending_receipt)
+            return
+        try:
+            self._producer.go_on()
+        except StorageError as error:
+            self.fail(error)
             return
         if self._beat_at != NO_TIMER and now >= self._beat_at:
             self._beat_at = MonotonicNs(now + self._beat_every_ns)
@@ -371,9 +427,19 @@ class StompSession(Session):
             self._pending_receipt = receipt
             self._host.wake_soon()
 
+    def mark_messages(self, name: str, value: str) -> None:
+        """See `Producer.mark`."""
+        self._producer.mark(name, value)
+
+    def commit_due(self) -> None:
+        """Have `handle_timer` go on with commits."""
+        self._host.wake_soon()
+
     def wake_soon(self) -> None:
-        """Have `handle_timer` look whether reading may go on."""
-        if not self.reading:
+        """What is parked has changed: stop reading, or have `handle_timer` look whether that may go on."""
+        if self.reading:
+            self._update_reading()
+        else:
             self._host.wake_soon()
 
 
@@ -390,6 +456,14 @@ class _Owner(SessionOwner):
     def parked_changed(self) -> None:
         if self.session is not None:
             self.session.wake_soon()
+
+    def mark_messages(self, name: str, value: str) -> None:
+        if self.session is not None:
+            self.session.mark_messages(name, value)
+
+    def commit_due(self) -> None:
+        if self.session is not None:
+            self.session.commit_due()
 
     def all_answered(self) -> None:
         if self.session is not None:
@@ -412,9 +486,9 @@ COMMANDS: Final[dict[int, dict[str, Handler]]] = {
         "UNSUBSCRIBE": StompSession._unsubscribe,
         "ACK": StompSession._ack,
         "NACK": StompSession._nack,
-        "BEGIN": StompSession._refuse_transaction,
-        "COMMIT": StompSession._refuse_transaction,
-        "ABORT": StompSession._refuse_transaction,
+        "BEGIN": StompSession._begin,
+        "COMMIT": StompSession._commit,
+        "ABORT": StompSession._abort,
         "DISCONNECT": StompSession._disconnect,
     },
 }

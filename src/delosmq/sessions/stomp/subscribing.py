@@ -1,22 +1,16 @@
 """The receiving half of a session: subscriptions, and the answers to what they delivered."""
 
 from delosmq.engine.consumer import Consumer
-from delosmq.model.errors import StorageError
+from delosmq.engine.transactions import Transaction
+from delosmq.model.errors import BrokerError, StorageError
+from delosmq.model.message import MULTICAST
 from delosmq.model.settings import AcceptorSettings
-from delosmq.security.access import CONSUME
+from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
 from delosmq.sessions.stomp import refusals
 from delosmq.sessions.stomp.destinations import Destinations, Target
-from delosmq.sessions.stomp.headers import (
-    UNSUPPORTED_IN_ACK,
-    UNSUPPORTED_IN_SUBSCRIBE,
-    UNSUPPORTED_IN_UNSUBSCRIBE,
-    parse_count,
-    read_routing,
-    refuse_unsupported,
-    required,
-)
+from delosmq.sessions.stomp.headers import parse_count, read_routing, required
 from delosmq.sessions.stomp.owner import SessionOwner
 from delosmq.sessions.stomp.permissions import Permissions
 from delosmq.sessions.stomp.subscription import (
@@ -27,6 +21,8 @@ from delosmq.sessions.stomp.subscription import (
     read_credit,
     split_ack_id,
 )
+from delosmq.sessions.stomp.transactions import TRANSACTION, Transactions
+from delosmq.sessions.stomp.wishes import CONNECTION_MARK, Wishes, durable_name, queue_of, read_wishes
 from delosmq.wire.stomp.frames import V10, V12, Frame
 
 
@@ -43,6 +39,7 @@ class Subscriber:
         outbox: Outbox,
         owner: SessionOwner,
         destinations: Destinations,
+        transactions: Transactions,
     ) -> None:
         self._host = host
         self._peer = peer
@@ -52,20 +49,22 @@ class Subscriber:
         self._outbox = outbox
         self._owner = owner
         self._destinations = destinations
+        self._transactions = transactions
+        self._client_id: str = ""
         self._version: int = V10
         self._permissions: Permissions | None = None
         self._subscriptions: dict[str, Subscription] = {}
         self._by_consumer: dict[int, Subscription] = {}
 
-    def permit(self, permissions: Permissions, version: int) -> None:
-        """Names the user and the version of the protocol; before the first SUBSCRIBE."""
+    def permit(self, permissions: Permissions, version: int, client_id: str) -> None:
+        """Names the user, the version of the protocol and the ``client-id``; before the first SUBSCRIBE."""
         self._permissions = permissions
         self._version = version
+        self._client_id = client_id
 
     def subscribe(self, frame: Frame) -> None:
         """Handles a SUBSCRIBE; the caller answers it."""
         headers = frame.headers
-        refuse_unsupported(headers, UNSUPPORTED_IN_SUBSCRIBE, "SUBSCRIBE")
         destination = required(headers, "destination", "SUBSCRIBE")
         header_id = headers.get("id")
         if header_id is None and self._version != V10:
@@ -80,16 +79,25 @@ class Subscriber:
         routing = read_routing(headers, "subscription-type", "SUBSCRIBE")
         routing = routing or read_routing(headers, "destination-type", "SUBSCRIBE")
         target = self._destinations.decode(destination, routing, "SUBSCRIBE")
-        self._check_consume(target)
+        wishes = read_wishes(headers, target, self._client_id, self._peer.connection_id)
+        self._check_consume(target, wishes)
         subscription = Subscription(
             key, header_id, mode, destination=destination, version=self._version, outbox=self._outbox
         )
         consumer = self._broker.subscribe(
-            target.address, subscription, credit, queue_name=target.queue_name, routing=target.routing
+            target.address,
+            subscription,
+            credit,
+            queue_name=target.queue_name,
+            routing=target.routing,
+            options=wishes.options,
+            subscription=wishes.subscription,
         )
         subscription.attach(consumer, self._owner, self._services.conversions)
         self._subscriptions[key] = subscription
         self._by_consumer[consumer.id] = subscription
+        if wishes.mark:
+            self._owner.mark_messages(CONNECTION_MARK, wishes.mark)
 
     def _read_mode(self, headers: dict[str, str]) -> int:
         value = headers.get("ack", "auto")
@@ -99,24 +107,46 @@ class Subscriber:
             raise refusals.header_wrong("ack", "SUBSCRIBE", value, "auto, client or client-individual")
         return mode
 
-    def _check_consume(self, target: Target) -> None:
+    def _check_consume(self, target: Target, wishes: Wishes) -> None:
         permissions = self._permissions
         assert permissions is not None  # connected
-        address = self._broker.address_of(target.address, target.queue_name, target.routing)
-        permissions.require(address, CONSUME)
-        permissions.require_creation(target.address, target.queue_name, target.routing, for_subscription=True)
+        name = wishes.subscription.name
+        address = self._broker.address_of(target.address, target.queue_name, MULTICAST if name else target.routing)
+        permissions.require(address, BROWSE if wishes.options.browser else CONSUME)
+        permissions.require_creation(
+            target.address,
+            target.queue_name,
+            target.routing,
+            for_subscription=True,
+            subscription=wishes.subscription,
+        )
+        replaced = self._broker.queues.get(name) if name else None
+        if replaced is not None and replaced.address.name != target.address:
+            permissions.require(replaced.address.name, DELETE_DURABLE_QUEUE)
 
     def unsubscribe(self, frame: Frame) -> None:
         """Handles an UNSUBSCRIBE; the caller answers it."""
         headers = frame.headers
-        refuse_unsupported(headers, UNSUPPORTED_IN_UNSUBSCRIBE, "UNSUBSCRIBE")
+        durable = durable_name(headers)
         name = "id" if "id" in headers or self._version != V10 else "destination"
-        key = required(headers, name, "UNSUBSCRIBE")
-        subscription = self._subscriptions.pop(key, None)
-        if subscription is None:
-            raise refusals.unknown_subscription(name, key, "UNSUBSCRIBE")
-        self._close(subscription)
-        self.return_room()
+        if durable is None or name in headers:
+            key = required(headers, name, "UNSUBSCRIBE")
+            subscription = self._subscriptions.pop(key, None)
+            if subscription is not None:
+                self._close(subscription)
+                self.return_room()
+            elif durable is None:
+                raise refusals.unknown_subscription(name, key, "UNSUBSCRIBE")
+        if durable is not None:
+            self._end_durable(queue_of(durable, headers[durable], self._client_id, "UNSUBSCRIBE"))
+
+    def _end_durable(self, name: str) -> None:
+        """Ends a subscription for good. As in Artemis it is no error when there is none."""
+        queue = self._broker.queues.get(name)
+        permissions = self._permissions
+        if queue is not None and permissions is not None:
+            permissions.require(queue.address.name, DELETE_DURABLE_QUEUE)
+            self._broker.unsubscribe(name)
 
     def _close(self, subscription: Subscription) -> None:
         if not subscription.stream.closed:
@@ -142,6 +172,11 @@ class Subscriber:
             except StorageError as error:
                 self._report(subscription, error)
 
+    def report(self, errors: list[BrokerError]) -> None:
+        """Says in the log what could not be recorded of transactions that were rolled back."""
+        for error in errors:
+            self._host.report(refusals.not_rolled_back(self._peer.name, error))
+
     def _report(self, subscription: Subscription, error: StorageError) -> None:
         self._host.report(refusals.not_given_back(self._peer.name, subscription.destination, error))
 
@@ -149,7 +184,6 @@ class Subscriber:
         """Handles an ACK or NACK; the caller answers it."""
         headers = frame.headers
         command = frame.command
-        refuse_unsupported(headers, UNSUPPORTED_IN_ACK, command)
         if self._version == V12:
             name = "id"
             ack_id = required(headers, name, command)
@@ -163,8 +197,20 @@ class Subscriber:
             raise refusals.unknown_delivery(name, ack_id, command)
         consumer = subscription.consumer
         assert consumer is not None  # attached when it was put into the dict
-        if not self._settle_through(consumer, sequence, subscription.mode == CLIENT, accepted):
+        cumulative = subscription.mode == CLIENT
+        if TRANSACTION in headers:
+            transaction = self._transactions.named(headers[TRANSACTION], command)
+            work = transaction.work if accepted else transaction.rejected(self._broker)
+            done = self._promise(consumer, sequence, cumulative, work)
+        else:
+            done = self._settle_through(consumer, sequence, cumulative, accepted)
+        if not done:
             raise refusals.unknown_delivery(name, ack_id, command)
+
+    def _promise(self, consumer: Consumer, sequence: int, cumulative: bool, work: Transaction) -> bool:
+        if cumulative:
+            return self._broker.acknowledge_through(consumer, sequence, work)
+        return self._broker.acknowledge(consumer, sequence, work)
 
     def _settle_through(self, consumer: Consumer, sequence: int, cumulative: bool, accepted: bool) -> bool:
         broker = self._broker

@@ -9,7 +9,8 @@ from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE
 from delosmq.model.message import BYTES_BODY, HIGHEST_PRIORITY, Message
-from delosmq.sessions.outbox import Outbox, Stream
+from delosmq.model.settings import DispatchProfile
+from delosmq.sessions.outbox import NO_SEQUENCE, Outbox, Stream
 from delosmq.sessions.stomp.headers import parse_count
 from delosmq.sessions.stomp.owner import SessionOwner
 from delosmq.sessions.stomp.refusals import header_wrong
@@ -39,6 +40,7 @@ MAX_UNACKNOWLEDGED: Final = 65_536
 _CONVERSION: Final = StompConversion()
 _ORIGINAL_ADDRESS: Final = "_AMQ_ORIG_ADDRESS"
 _ID_MARK: Final = "-"
+_GROUP_FIRST: Final = "JMSXGroupFirstForConsumer"
 
 # Everything between the relayed headers and the timestamp, by persistence and priority.
 _PRIORITIES: Final = range(HIGHEST_PRIORITY + 1)
@@ -93,6 +95,11 @@ class Subscription(ConsumerPort):
             head = message.head
         else:
             head = self._converted(message)
+        if message.expires_at_ms:
+            head += b"expires:%d\n" % message.expires_at_ms
+        consumer = self.consumer
+        if consumer is not None and consumer.first_of_group:
+            head += _first_of_group(consumer)
         body = message.body
         if message.body_kind == BYTES_BODY or b"\0" in body:
             end = b"\ncontent-length:%d\n\n" % len(body)
@@ -113,6 +120,11 @@ class Subscription(ConsumerPort):
             )
         )
         self._outbox.put(self.stream, message.position if slot.recorded else NOTHING_DURABLE, frame, slot.sequence)
+
+    def browse_ended(self) -> None:
+        # Source: StompQueueBrowserSubscription of ActiveMQ Classic.
+        end = self._before + b"0\nbrowser:end\n" + encode_lines([(DESTINATION, self.destination)], self._version)
+        self._outbox.put(self.stream, NOTHING_DURABLE, end + b"\n\0", NO_SEQUENCE)
 
     def has_room(self) -> bool:
         return self._outbox.has_room()
@@ -139,6 +151,18 @@ class Subscription(ConsumerPort):
                 headers[DESTINATION] = self.destination
             headers.update(message.annotations)
         return encode_lines(list(headers.items()), self._version)
+
+
+def _first_of_group(consumer: Consumer) -> bytes:
+    """The header of the first message that a consumer gets of its group. Artemis sends it when ``group-first-key``
+    names it, Classic always."""
+    queue = consumer.queue
+    if queue is None:
+        return b""
+    name = queue.group_first_key
+    if not name and queue.address.settings.dispatch_profile is DispatchProfile.CLASSIC:
+        name = _GROUP_FIRST
+    return encode_lines([(name, "true")], V12) if name else b""
 
 
 def read_credit(headers: dict[str, str], mode: int, default_window_bytes: int) -> Credit:

@@ -1,0 +1,139 @@
+"""``delosmq address`` and ``delosmq transaction``."""
+
+from typing import Annotated, Final
+
+import typer
+
+from delosmq.cli.http_client import HttpClient, in_path
+from delosmq.cli.options import DEFAULT_URL, Filter, Force, Limit, PasswordFile, Url, User
+from delosmq.cli.output import plain_console, print_table
+
+address_app = typer.Typer(no_args_is_help=True, help="Addresses of a running broker.")
+transaction_app = typer.Typer(no_args_is_help=True, help="Transactions of a running broker.")
+
+ADDRESS_COLUMNS: Final = (
+    ("name", "NAME"),
+    ("routing_types", "ROUTING"),
+    ("queues", "QUEUES"),
+    ("used_messages", "MESSAGES"),
+    ("used_bytes", "BYTES"),
+    ("address_limit_percent", "FULL%"),
+    ("blocked_senders", "BLOCKED"),
+    ("routed_messages", "ROUTED"),
+    ("unrouted_messages", "UNROUTED"),
+    ("duplicate_ids", "DUPLICATE-IDS"),
+)
+TRANSACTION_COLUMNS: Final = (
+    ("id", "ID"),
+    ("xid", "XID"),
+    ("state", "STATE"),
+    ("owner", "OWNER"),
+    ("began_ms", "BEGAN"),
+    ("prepared_ms", "PREPARED"),
+    ("sends", "SENDS"),
+    ("acknowledgements", "ACKS"),
+    ("size_bytes", "BYTES"),
+)
+_ADDRESSES: Final = "/api/v1/addresses"
+_TRANSACTIONS: Final = "/api/v1/transactions"
+
+Name = Annotated[str, typer.Argument(help="Name of the address.")]
+Xid = Annotated[str, typer.Argument(help="The xid, as `delosmq transaction list` shows it.")]
+
+
+@address_app.callback()
+def address() -> None:
+    """Addresses of a running broker."""
+
+
+@address_app.command("stat")
+def stat_addresses(
+    name_filter: Filter = "",
+    limit: Limit = 1_000,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Show what each address holds against its limits."""
+    page = HttpClient(url, user, password_file).get(_ADDRESSES, limit=limit, filter=name_filter)
+    print_table(page["addresses"], ADDRESS_COLUMNS)
+    if page["next"]:
+        plain_console(stderr=True).print(f"there are more, after '{page['next']}'; raise --limit, or use --filter")
+
+
+@address_app.command("create")
+def create_address(
+    name: Name,
+    anycast: Annotated[bool, typer.Option("--anycast", help="One of its queues gets each message.")] = False,
+    multicast: Annotated[bool, typer.Option("--multicast", help="All of its queues get each message.")] = False,
+    *,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Create an address, or give it more routing types; MULTICAST unless told."""
+    kinds = (["ANYCAST"] if anycast else []) + (["MULTICAST"] if multicast or not anycast else [])
+    body = {"name": name, "routing_types": kinds}
+    made = HttpClient(url, user, password_file).call("POST", _ADDRESSES, body)
+    plain_console().print(f"address '{name}' takes {', '.join(made['routing_types'])}")
+
+
+@address_app.command("delete")
+def delete_address(
+    name: Name,
+    force: Force = False,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Delete an address; with --force its queues and all they hold as well."""
+    path = f"{_ADDRESSES}/{in_path(name)}" + ("?force=true" if force else "")
+    gone = HttpClient(url, user, password_file).call("DELETE", path)
+    plain_console().print(f"address '{name}' is deleted, and {gone['queues']} queues with it")
+
+
+@address_app.command("clear-duplicate-ids")
+def clear_duplicate_ids(
+    name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None
+) -> None:
+    """Forget which duplicate ids were sent to an address."""
+    done = HttpClient(url, user, password_file).call("DELETE", f"{_ADDRESSES}/{in_path(name)}/duplicate-ids")
+    plain_console().print(f"{done['cleared']} duplicate ids of address '{name}' are forgotten")
+
+
+@transaction_app.callback()
+def transaction() -> None:
+    """Transactions of a running broker."""
+
+
+@transaction_app.command("list")
+def list_transactions(
+    prepared: Annotated[
+        bool, typer.Option("--prepared", help="Only branches that wait for their coordinator.")
+    ] = False,
+    limit: Limit = 1_000,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Show the open and prepared transactions."""
+    query = "true" if prepared else ""
+    page = HttpClient(url, user, password_file).get(_TRANSACTIONS, limit=limit, prepared=query)
+    print_table(page["transactions"], TRANSACTION_COLUMNS)
+    if page["next"]:
+        plain_console(stderr=True).print("there are more; raise --limit")
+
+
+@transaction_app.command("commit")
+def commit(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+    """Commit a prepared branch in place of its coordinator."""
+    done = HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid)}/commit", {})
+    ending = "" if done["done"] else "; the rest of its messages follow by themselves"
+    plain_console().print(f"branch {xid} is committed{ending}")
+
+
+@transaction_app.command("rollback")
+def rollback(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+    """Roll a prepared branch back in place of its coordinator."""
+    HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid)}/rollback", {})
+    plain_console().print(f"branch {xid} is rolled back")

@@ -1,0 +1,464 @@
+"""Explaining: where a message stands, what a queue does with all it holds, and what to do about it."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.consumer import Consumer
+from delosmq.engine.explaining import (
+    DELIVERING,
+    LEASED,
+    PROMISED,
+    SCHEDULED,
+    WAITING,
+    Count,
+    Search,
+    Standing,
+    number_leases,
+)
+from delosmq.engine.queue import Queue
+from delosmq.engine.standing import EXCLUSIVE_OWNER, OWNER_SELECTOR, READY
+from delosmq.manage.control.advice import DISABLED, EMPTY, advice
+from delosmq.manage.control.browse import Browse
+from delosmq.manage.control.queue_info import group_count
+from delosmq.manage.control.queues import QueueControl
+from delosmq.manage.control.settings_in_force import SettingInForce, settings_in_force
+from delosmq.model.errors import MisuseError, NotFoundError
+from delosmq.model.message import Message
+from delosmq.model.settings import UNLIMITED
+from delosmq.security.access import VIEW, Login
+
+COUNTED_AT_MOST: Final = 100_000
+"""Pending messages whose rule is looked up one by one; the rest is told as not looked at."""
+CONSUMERS_AT_MOST: Final = 200
+GROUPS_AT_MOST: Final = 100
+QUEUES_AT_MOST: Final = 1_000
+QUEUES_PER_SLICE: Final = 100
+TOLD_PER_SLICE: Final = 25
+"""Standings, about 0.5 ms."""
+QUESTIONS_AT_MOST: Final = 2_000_000
+"""As `COUNTED_AT_MOST`, in messages times consumers: a few seconds of looking, between the work for others."""
+_LARGEST_SEQUENCE: Final = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class ConsumerStanding:
+    """A consumer of a queue.
+
+    Attributes:
+        kind: consumer, browser or lease group; name: of the lease group.
+        connection, user: "" when nobody knows.
+        held: messages in delivery; acknowledged ones whose transaction is open among them.
+        has_room: its credit, and what is on its way to it, allow one more.
+        owned_groups: message groups that only this one gets.
+    """
+
+    id: int
+    kind: str
+    name: str
+    connection: str
+    user: str
+    selector: str
+    priority: int
+    exclusive: bool
+    held: int
+    has_room: bool
+    owned_groups: int
+
+
+@dataclass(frozen=True)
+class StandingInfo:
+    """Where a message stands in a queue.
+
+    Attributes:
+        standing: ready, waiting, in delivery, leased, acknowledged in a transaction, scheduled.
+        rule: why it waits, else "".
+        since_ms: of the delivery, 0 when it isn't known; due_at_ms: of a scheduled one.
+        consumer: who holds it; else who owns its group or its queue, when it waits for that; 0 for nobody.
+        lease: 0 while the lease is being made.
+        transaction: that acknowledges it, with its xid and state.
+    """
+
+    sequence: int
+    queue: str
+    standing: str
+    rule: str
+    since_ms: int
+    due_at_ms: int
+    delivery_count: int
+    consumer: int
+    connection: str
+    user: str
+    lease_group: str
+    lease: int
+    transaction: int
+    xid: str
+    transaction_state: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class MessageExplanation:
+    """A message, and where it stands in each queue that has it."""
+
+    message_id: str
+    sequence: int
+    address: str
+    durable: bool
+    priority: int
+    timestamp_ms: int
+    expires_at_ms: int
+    size_bytes: int
+    group_id: str
+    sender: str
+    standings: list[StandingInfo]
+
+
+@dataclass(frozen=True)
+class GroupOwner:
+    """A message group, or the bucket it falls into, and the consumer that gets it."""
+
+    group: str
+    consumer: int
+
+
+@dataclass(frozen=True)
+class QueueExplanation:
+    """What a queue does with what it holds.
+
+    Attributes:
+        advice: what to do, by the first message; notes: what else keeps messages away or takes them.
+        counts: messages by where they stand, pending ones by their rule.
+        not_looked_at: pending messages beyond those that were asked one by one.
+        head: the first pending message, null when there is none.
+        owner: the consumer that owns the queue exclusively, 0 for none.
+        consumers, groups: the first of ``consumer_count`` and ``group_count``.
+        messages: a page, by sequence; next: ask for what is after it, 0 when that was all.
+    """
+
+    queue: str
+    address: str
+    advice: str
+    notes: list[str]
+    message_count: int
+    counts: dict[str, int]
+    not_looked_at: int
+    head: StandingInfo | None
+    owner: int
+    consumer_count: int
+    consumers: list[ConsumerStanding]
+    group_count: int
+    groups: list[GroupOwner]
+    settings: list[SettingInForce]
+    messages: list[StandingInfo]
+    next: int
+
+
+class ExplainControl:
+    """Explanations of one broker. Each is a walk in slices; its last step leaves the result."""
+
+    def __init__(self, broker: Broker, queues: QueueControl) -> None:
+        self._broker = broker
+        self._queues = queues
+
+    def queue(self, login: Login, name: str, *, after: int, limit: int) -> "QueueWalk":
+        """Explains a queue.
+
+        Args:
+            after, limit: which messages to list, by sequence; none for 0.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        return QueueWalk(self._broker, self._queues.find(login, name, VIEW), after, limit)
+
+    def message(self, login: Login, message_id: str, queue: str = "") -> "MessageWalk":
+        """Explains a message.
+
+        Args:
+            queue: look in this one only; "" looks in all that the login may view.
+
+        Raises:
+            MisuseError: that is no id.
+            NotFoundError: there is no such queue.
+        """
+        sequence = read_message_id(message_id)
+        if queue:
+            return MessageWalk(self._broker, sequence, [self._queues.find(login, queue, VIEW).name])
+        return MessageWalk(self._broker, sequence, self._queues.names(login))
+
+
+def read_message_id(text: str) -> int:
+    """The sequence in an id as rows (``ID:5``), STOMP's ``message-id`` (``5``) or its ``ack`` header (``2-5``) show it.
+
+    Raises:
+        MisuseError: it is none of them.
+    """
+    number = text.removeprefix("ID:").rpartition("-")[2]
+    if not (number.isascii() and number.isdigit() and 0 < int(number[:20]) <= _LARGEST_SEQUENCE):
+        raise MisuseError(
+            "DMQ6143",
+            f"'{text[:200]}' is no message id; use one as STOMP's message-id header or a browser of the queue shows it,"
+            " such as ID:1234",
+        )
+    return int(number[:20])
+
+
+class MessageWalk:
+    """Looks for a message in queues.
+
+    Attributes:
+        result: set when `steps` has ended.
+    """
+
+    def __init__(self, broker: Broker, sequence: int, queues: list[str]) -> None:
+        self.result: MessageExplanation | None = None
+        self._broker = broker
+        self._sequence = sequence
+        self._queues = queues
+
+    def steps(self) -> Generator[None, None, None]:
+        """The walk.
+
+        Raises:
+            NotFoundError: none of the queues has it.
+        """
+        found: list[Standing] = []
+        for i, name in enumerate(self._queues, 1):
+            if i % QUEUES_PER_SLICE == 0:
+                yield
+            queue = self._broker.queues.get(name)
+            if queue is None or len(found) >= QUEUES_AT_MOST:
+                continue
+            search = Search(self._broker.explaining, queue, self._sequence)
+            yield from search.steps()
+            if search.found is not None:
+                found.append(search.found)
+        if not found:
+            one = len(self._queues) == 1
+            where = f"queue '{self._queues[0]}' does not hold" if one else "no queue that you may view holds"
+            raise NotFoundError(
+                "DMQ6144",
+                f"{where} message {self._sequence}: it was consumed, expired, pushed out, purged or never there;"
+                " compare the counters of its queue",
+            )
+        yield from number_leases(found)
+        self.result = _message_explanation(
+            found[0].slot.message, [_standing_info(self._broker, standing) for standing in found]
+        )
+
+
+class QueueWalk:
+    """Looks through a queue.
+
+    Attributes:
+        result: set when `steps` has ended.
+    """
+
+    def __init__(self, broker: Broker, queue: Queue, after: int, limit: int) -> None:
+        self.result: QueueExplanation | None = None
+        self._broker = broker
+        self._queue = queue
+        self._after = after
+        self._limit = limit
+
+    def steps(self) -> Generator[None, None, None]:
+        """The walk."""
+        broker = self._broker
+        queue = self._queue
+        asked = QUESTIONS_AT_MOST // (1 + len(queue.consumers))
+        count = Count(broker.explaining, queue, min(COUNTED_AT_MOST, asked))
+        yield from count.steps()
+        yield
+        page: list[Standing] = []
+        following = 0
+        if self._limit:
+            browse = Browse(
+                broker,
+                queue,
+                after=self._after,
+                until=_LARGEST_SEQUENCE,
+                max_rows=self._limit + 1,
+                scheduled=True,
+            )
+            yield from browse
+            slots = browse.found
+            following = slots[self._limit - 1].sequence if len(slots) > self._limit else 0
+            for i, slot in enumerate(slots[: self._limit], 1):
+                stands = broker.explaining.standing(queue, slot)
+                if stands is not None:
+                    page.append(stands)
+                if i % TOLD_PER_SLICE == 0 or len(queue.consumers) > TOLD_PER_SLICE:
+                    yield
+        yield from number_leases(page)
+        told: list[StandingInfo] = []
+        for i, standing in enumerate(page, 1):
+            told.append(_standing_info(broker, standing))
+            if i % TOLD_PER_SLICE == 0:
+                yield
+        self.result = self._explanation(count, told, following)
+
+    def _explanation(self, count: Count, page: list[StandingInfo], following: int) -> QueueExplanation:
+        broker = self._broker
+        queue = self._queue
+        slot = queue.pending.head()
+        first = broker.explaining.standing(queue, slot) if slot is not None else None
+        head = _standing_info(broker, first) if first is not None else None
+        rules = queue.distribution
+        owner = rules.ownership.owner if rules is not None else None
+        groups = rules.groups.owners(GROUPS_AT_MOST) if rules is not None and rules.groups is not None else []
+        return QueueExplanation(
+            queue=queue.name,
+            address=queue.address.name,
+            advice=_queue_advice(broker, queue, head),
+            notes=_notes(broker, queue),
+            message_count=queue.message_count,
+            counts=_counts(broker, queue, count),
+            not_looked_at=max(0, queue.pending.count - count.looked_at),
+            head=head,
+            owner=owner.id if owner is not None else 0,
+            consumer_count=len(queue.consumers),
+            consumers=_consumers(broker, queue),
+            group_count=group_count(queue),
+            groups=[GroupOwner(key, consumer.id) for key, consumer in groups],
+            settings=settings_in_force(queue, broker.settings),
+            messages=page,
+            next=following,
+        )
+
+
+def _counts(broker: Broker, queue: Queue, count: Count) -> dict[str, int]:
+    leased = sum(group.consumer.held_count for group in broker.leases.on_queue(queue))
+    found = dict(count.by_rule)
+    found[DELIVERING] = max(0, queue.delivering_count - leased - count.promised)
+    found[LEASED] = leased
+    found[PROMISED] = count.promised
+    found[SCHEDULED] = queue.scheduled.count
+    return {name: number for name, number in found.items() if number}
+
+
+def _queue_advice(broker: Broker, queue: Queue, head: StandingInfo | None) -> str:
+    if head is not None:
+        return head.advice
+    if queue.scheduled.count:
+        return advice(SCHEDULED, queue.name)
+    for group in broker.leases.on_queue(queue):
+        if group.consumer.held_count:
+            return advice(LEASED, queue.name, group=group.name)
+    for consumer in queue.consumers:
+        if consumer.held_count:
+            return advice(DELIVERING, queue.name, consumer=consumer.id)
+    return advice(EMPTY if queue.settings.enabled else DISABLED, queue.name)
+
+
+def _notes(broker: Broker, queue: Queue) -> list[str]:
+    """What lies outside the queue, or in its settings, and decides what enters it or leaves it unread."""
+    address = queue.address
+    found: list[str] = []
+    if not queue.settings.enabled:
+        found.append("the queue is disabled: what is sent to its address does not enter it")
+    if queue.settings.filter:
+        found.append(f"only messages that match its filter enter it: {queue.settings.filter}")
+    for divert in address.diverts:
+        if divert.exclusive:
+            which = f"what matches {divert.filter}" if divert.filter else "everything"
+            targets = ", ".join(divert.targets)
+            found.append(f"divert '{divert.name}' takes {which} that is sent to its address to {targets} instead")
+    if queue.ring_size != UNLIMITED and queue.pending.count >= queue.ring_size:
+        found.append(f"its ring of {queue.ring_size} is full: the next message pushes one out")
+    if queue.last_values is not None:
+        found.append(f"of messages with the same {queue.last_value_key} it keeps the newest")
+    if queue.non_destructive:
+        found.append("it is non-destructive: acknowledged messages stay in it")
+    if address.waiters:
+        found.append(f"{len(address.waiters)} senders wait for space on its address, which is full")
+    if broker.storage_low:
+        found.append("the store has no room, so senders of durable messages wait")
+    return found
+
+
+def _consumers(broker: Broker, queue: Queue) -> list[ConsumerStanding]:
+    groups = {id(group.consumer): group.name for group in broker.leases.on_queue(queue)}
+    return [_consumer(consumer, groups.get(id(consumer), "")) for consumer in queue.consumers[:CONSUMERS_AT_MOST]]
+
+
+def _consumer(consumer: Consumer, lease_group: str) -> ConsumerStanding:
+    options = consumer.options
+    kind = "lease group" if lease_group else "browser" if options.browser else "consumer"
+    return ConsumerStanding(
+        id=consumer.id,
+        kind=kind,
+        name=lease_group,
+        connection=consumer.port.connection_name(),
+        user=consumer.port.user_name(),
+        selector=options.selector.text if options.selector is not None else "",
+        priority=options.priority,
+        exclusive=options.exclusive,
+        held=consumer.held_count,
+        has_room=consumer.has_room(),
+        owned_groups=consumer.owned_groups,
+    )
+
+
+def _standing_info(broker: Broker, standing: Standing) -> StandingInfo:
+    queue = standing.queue
+    slot = standing.slot
+    holder = standing.consumer if standing.consumer is not None else _waited_for(standing)
+    transaction = broker.transactions.get(standing.transaction) if standing.transaction else None
+    rule = standing.rule if standing.standing in (READY, WAITING) else standing.standing
+    group = standing.group.name if standing.group is not None else ""
+    return StandingInfo(
+        sequence=slot.sequence,
+        queue=queue.name,
+        standing=standing.standing,
+        rule="" if standing.standing != WAITING else standing.rule,
+        since_ms=slot.delivered_at_ms if standing.standing in (DELIVERING, LEASED, PROMISED) else 0,
+        due_at_ms=slot.due_at_ms,
+        delivery_count=slot.delivery_count,
+        consumer=holder.id if holder is not None else 0,
+        connection=holder.port.connection_name() if holder is not None else "",
+        user=holder.port.user_name() if holder is not None else "",
+        lease_group=group,
+        lease=standing.lease,
+        transaction=standing.transaction,
+        xid=transaction.xid.hex() if transaction is not None and transaction.xid is not None else "",
+        transaction_state=transaction.state if transaction is not None else "",
+        advice=advice(
+            rule,
+            queue.name,
+            consumer=holder.id if holder is not None else 0,
+            group=group,
+            transaction=standing.transaction,
+        ),
+    )
+
+
+def _waited_for(standing: Standing) -> Consumer | None:
+    """Whose room a pending message waits for: the owner of the queue, or of its group."""
+    rules = standing.queue.distribution
+    if rules is None or standing.standing != WAITING:
+        return None
+    if standing.rule in (EXCLUSIVE_OWNER, OWNER_SELECTOR):
+        return rules.ownership.owner
+    groups = rules.groups
+    if groups is None or not standing.slot.message.group_id or rules.ownership.owner is not None:
+        return None
+    group = groups.owner_of(standing.slot.message)
+    return group.owner if group is not None else None
+
+
+def _message_explanation(message: Message, standings: list[StandingInfo]) -> MessageExplanation:
+    return MessageExplanation(
+        message_id=f"ID:{message.message_id}",
+        sequence=message.sequence,
+        address=message.address,
+        durable=message.durable,
+        priority=message.priority,
+        timestamp_ms=message.timestamp_ms,
+        expires_at_ms=message.expires_at_ms,
+        size_bytes=message.encoded_size_bytes,
+        group_id=message.group_id,
+        sender=message.user,
+        standings=standings,
+    )

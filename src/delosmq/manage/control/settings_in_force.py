@@ -1,0 +1,115 @@
+"""Which settings a queue obeys, and where each comes from: the queue, an address-setting, or the default."""
+
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Final
+
+from delosmq.engine.queue import Queue
+from delosmq.model.settings import AddressSettings, BrokerSettings
+from delosmq.model.wildcard import WildcardPattern, specificity
+
+OF_QUEUE: Final = "queue"
+OF_ADDRESS_SETTING: Final = "address-setting"
+DEFAULT: Final = "default"
+
+_INHERITED: Final[dict[str, tuple[str, ...]]] = {
+    "ring_size": ("default_ring_size",),
+    "max_consumers": ("default_max_consumers",),
+    "exclusive": ("default_exclusive_queue",),
+    "purge_on_no_consumers": ("default_purge_on_no_consumers",),
+    "last_value_key": ("default_last_value_key", "default_last_value_queue"),
+    "non_destructive": ("default_non_destructive",),
+    "group_rebalance": ("default_group_rebalance",),
+    "group_rebalance_pause_dispatch": ("default_group_rebalance_pause_dispatch",),
+    "group_buckets": ("default_group_buckets",),
+    "group_first_key": ("default_group_first_key",),
+    "consumers_before_dispatch": ("default_consumers_before_dispatch",),
+    "delay_before_dispatch": ("default_delay_before_dispatch",),
+    "auto_delete": ("auto_delete_queues",),
+    "auto_delete_delay": ("auto_delete_queues_delay",),
+    "auto_delete_message_count": ("auto_delete_queues_message_count",),
+}
+"""Settings of a queue, and the address-settings that count where it has none of its own."""
+_OWN: Final = ("filter", "enabled", "paused")
+_OF_ADDRESS: Final = (
+    "ring_eviction",
+    "dead_letter_address",
+    "expiry_address",
+    "expiry_delay",
+    "max_delivery_attempts",
+    "redelivery_delay",
+    "redelivery_delay_multiplier",
+    "max_redelivery_delay",
+    "max_size_bytes",
+    "max_size_messages",
+    "address_full_policy",
+    "dispatch_profile",
+    "strict_order_dispatch",
+    "use_consumer_priority",
+    "all_consumers_exclusive_by_default",
+)
+
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class SettingInForce:
+    """One setting.
+
+    Attributes:
+        name: as in broker.xml.
+        source: ``queue``, ``address-setting`` or ``default``; match: which address-setting, else "".
+    """
+
+    name: str
+    value: Value
+    source: str
+    match: str
+
+
+def settings_in_force(queue: Queue, broker: BrokerSettings) -> list[SettingInForce]:
+    """Every setting that decides what becomes of the messages of a queue."""
+    matches = _matches(queue.address.name, broker)
+    found: list[SettingInForce] = []
+    for name, inherited in _INHERITED.items():
+        value: Value = getattr(queue, name)
+        if getattr(queue.settings, name) is not None:
+            found.append(SettingInForce(_written(name), value, OF_QUEUE, ""))
+            continue
+        if name == "auto_delete" and not queue.settings.auto_created:
+            inherited = ("auto_delete_created_queues",)
+        found.append(_inherited(name, value, inherited, matches))
+    for name in _OWN:
+        value = getattr(queue.settings, name)
+        changed = value != _QUEUE_DEFAULTS[name]
+        found.append(SettingInForce(_written(name), value, OF_QUEUE if changed else DEFAULT, ""))
+    for name in _OF_ADDRESS:
+        shown = getattr(queue.address.settings, name)
+        found.append(_inherited(name, shown.value if isinstance(shown, Enum) else shown, (name,), matches))
+    return found
+
+
+_QUEUE_DEFAULTS: Final[dict[str, Value]] = {"filter": "", "enabled": True, "paused": False}
+_KNOWN: Final = frozenset(field.name for field in fields(AddressSettings))
+assert _KNOWN.issuperset(_OF_ADDRESS)
+
+
+def _matches(address: str, broker: BrokerSettings) -> list[tuple[str, dict[str, object]]]:
+    """The address-settings that match, the most specific first."""
+    syntax = broker.wildcards
+    fitting = [entry for entry in broker.address_settings if WildcardPattern(entry.match, syntax).matches(address)]
+    fitting.sort(key=lambda entry: specificity(entry.match, syntax), reverse=True)
+    return [(entry.match, entry.fields) for entry in fitting]
+
+
+def _inherited(
+    name: str, value: Value, inherited: tuple[str, ...], matches: list[tuple[str, dict[str, object]]]
+) -> SettingInForce:
+    for match, named in matches:
+        if any(field in named for field in inherited):
+            return SettingInForce(_written(name), value, OF_ADDRESS_SETTING, match)
+    return SettingInForce(_written(name), value, DEFAULT, "")
+
+
+def _written(name: str) -> str:
+    return name.replace("_", "-")

@@ -1,0 +1,101 @@
+"""Temporary destinations: private to a connection, gone with it, and reachable by others through ``reply-to``.
+
+A peer writes ``/temp-queue/NAME``; others get to know it as ``/remote-temp-queue/CONNECTION.NAME``, to which they may
+SEND. Source: LegacyFrameTranslator of ActiveMQ Classic for both forms.
+"""
+
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.security.access import CREATE_ADDRESS, CREATE_NON_DURABLE_QUEUE
+from delosmq.sessions.stomp.permissions import Permissions
+from delosmq.sessions.stomp.refusals import temporary_foreign, temporary_wrong, too_many_temporaries
+
+# Prefix, routing type, beginning of the address.
+_OWN: Final = (("/temp-queue/", ANYCAST, "temp-queue."), ("/temp-topic/", MULTICAST, "temp-topic."))
+_REMOTE: Final = (("/remote-temp-queue/", ANYCAST, "temp-queue."), ("/remote-temp-topic/", MULTICAST, "temp-topic."))
+_FIRST: Final = ("/temp-", "/remote-temp-")
+# A queue's name is stored in two-byte lengths.
+_LONGEST_CHARACTERS: Final = 1_024
+
+
+class Temporaries:
+    """Those of one connection, and the names of others'."""
+
+    def __init__(self, broker: Broker, connection_id: str, limit: int) -> None:
+        self._broker = broker
+        self._connection_id = connection_id
+        self._limit = limit
+        self._permissions: Permissions | None = None
+        self._addresses: dict[str, str] = {}
+
+    def permit(self, permissions: Permissions) -> None:
+        """Names the user; before the first destination."""
+        self._permissions = permissions
+
+    def find(self, destination: str, command: str) -> tuple[str, int] | None:
+        """Address and routing type of a temporary destination, which is made if it is this connection's; None for
+        all other destinations.
+
+        Raises:
+            PeerError: the name makes no sense, is another connection's, or there are too many.
+        """
+        if not destination.startswith(_FIRST):
+            return None
+        for prefix, routing, start in _OWN:
+            if destination.startswith(prefix):
+                return self._own(destination, destination[len(prefix) :], routing, start), routing
+        for prefix, routing, start in _REMOTE:
+            if destination.startswith(prefix):
+                if command == "SUBSCRIBE":
+                    raise temporary_foreign(destination)
+                name = destination[len(prefix) :]
+                _check(destination, name)
+                return start + name, routing
+        return None
+
+    def public_name(self, destination: str) -> str:
+        """The name under which other connections reach what this one calls so."""
+        for index, (prefix, routing, start) in enumerate(_OWN):
+            if destination.startswith(prefix):
+                address = self._own(destination, destination[len(prefix) :], routing, start)
+                return _REMOTE[index][0] + address[len(start) :]
+        return destination
+
+    def own_name(self, address: str) -> str:
+        """How the owner of a temporary address calls it; "" when it is gone."""
+        known = self._broker.addresses.get(address)
+        if known is not None and known.owner:
+            for prefix, _, start in _OWN:
+                lead = f"{start}{known.owner}."
+                if address.startswith(lead):
+                    return prefix + address[len(lead) :]
+        return ""
+
+    def _own(self, destination: str, name: str, routing: int, start: str) -> str:
+        address = self._addresses.get(destination)
+        if address is None:
+            _check(destination, name)
+            if len(self._addresses) >= self._limit:
+                raise too_many_temporaries(self._limit)
+            address = f"{start}{self._connection_id}.{name}"
+            permissions = self._permissions
+            if permissions is not None:
+                permissions.require(address, CREATE_ADDRESS)
+                if routing == ANYCAST:
+                    permissions.require(address, CREATE_NON_DURABLE_QUEUE)
+            self._broker.create_temporary_queue(address, routing, self._connection_id)
+            self._addresses[destination] = address
+        return address
+
+    def close(self) -> None:
+        """Ends all of this connection."""
+        if self._addresses:
+            self._addresses.clear()
+            self._broker.delete_temporary_queues(self._connection_id)
+
+
+def _check(destination: str, name: str) -> None:
+    if not name or "::" in name or len(name) > _LONGEST_CHARACTERS // 2:
+        raise temporary_wrong(destination, _LONGEST_CHARACTERS // 2)

@@ -1,0 +1,348 @@
+"""Brokers that break one promise each. Each must be caught, or the simulation proves nothing.
+
+They work on a compiled engine too: they stand in front of it, behind it in the store, or change what it holds.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from delosmq.engine import records
+from delosmq.engine.broker import Broker
+from delosmq.engine.consumer import Consumer
+from delosmq.engine.credit import Credit
+from delosmq.engine.log import NO_BODY, Batch, Replay
+from delosmq.engine.outcome import DUPLICATE
+from delosmq.engine.records import (
+    COUNTED,
+    DUE_FLAG,
+    PROMISED,
+    REMOVED,
+    SCHEDULED,
+    STORED,
+    TRANSACTION,
+)
+from delosmq.engine.slots import Slot
+from delosmq.engine.transactions import Transaction
+from delosmq.model.ids import Position
+from delosmq.model.message import Home, Message
+from delosmq.storage.journal.store import JournalStore
+from tests.simulation.mutants import TrustsStaleBytes
+from tests.simulation.whole.history import Canary
+
+FLAGS_AT = 51
+"""Of a STORED record; the counts and sizes before it, and the due time behind the annotations, as in `records`."""
+NOTHING = b"\x04\x01" + bytes(8)
+"""A record that changes nothing."""
+
+
+class Front:
+    """The engine, as its clients see it; what is not overridden goes to the real one."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.real = broker
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
+# -- in front of the engine --------------------------------------------------------------------------------------
+
+
+class RingOffByOne(Front):
+    """Every ring keeps one message more than it should."""
+
+    def tick(self) -> bool:
+        for queue in self.real.queues.values():
+            size = queue.settings.ring_size
+            if size is not None and size >= 0:
+                queue.ring.size = size + 1
+        return self.real.tick()
+
+
+class LosesRollbacks(Front):
+    """What a transaction acknowledged stays acknowledged when it is rolled back."""
+
+    def rollback(self, transaction: Transaction) -> None:
+        promised = [(item.consumer, item.slot.sequence) for item in transaction.acks]
+        self.real.rollback(transaction, keep_delivered=True)
+        for consumer, sequence in promised:
+            self.real.acknowledge(consumer, sequence)
+
+
+class SwapsReturns(Front):
+    """Puts a returned message behind the next one."""
+
+    def reject(self, consumer: Consumer, sequence: int, **named: Any) -> bool:
+        slot = consumer.held(sequence)
+        queue = consumer.queue
+        done = self.real.reject(consumer, sequence, **named)
+        if slot is not None and queue is not None and queue.pending.holds(slot) and slot.next is not None:
+            behind = slot.next
+            queue.pending.remove(slot)
+            queue.pending.remove(behind)
+            slot.order, behind.order = behind.order, slot.order
+            queue.pending.put_back(behind)
+            queue.pending.put_back(slot)
+        return done
+
+
+class ForgetsIdsOfTransactions(Front):
+    """A duplicate id counts outside of transactions only."""
+
+    def send(self, message: Message, **named: Any) -> int:
+        if named.get("transaction") is not None:
+            message.duplicate_id = b""
+        return self.real.send(message, **named)
+
+
+class ExpiresWhatIsInDelivery(Front):
+    """Ends expired messages that a consumer holds."""
+
+    def tick(self) -> bool:
+        now_ms = self.real.clock.wall_ms()
+        for queue in self.real.queues.values():
+            for consumer in queue.consumers:
+                held: list[Slot] = consumer.held_newest_first() if consumer.id else []
+                for slot in held:
+                    if 0 < slot.message.expires_at_ms <= now_ms:
+                        self.real.expire_delivered(consumer, slot.sequence)
+        return self.real.tick()
+
+
+class PurgeForgetsScheduled(Front):
+    """A purge leaves what is not due yet."""
+
+    def purge_queue(self, name: str) -> Any:
+        queue = self.real.queues[name]
+        kept = [(slot, slot.due_at_ms) for slot in queue.scheduled.in_order()]
+        for slot, _ in kept:
+            queue.scheduled.remove(slot)
+        work = self.real.purge_queue(name)
+        for slot, due_at_ms in kept:
+            queue.scheduled.add(slot, due_at_ms)
+        return work
+
+
+class KeepsGroupOwners(Front):
+    """A consumer that owns groups is not let go."""
+
+    def close_consumer(self, consumer: Consumer, unseen: Any) -> None:
+        if consumer.owned_groups == 0:
+            self.real.close_consumer(consumer, unseen)
+
+
+class TwoOwners(Front):
+    """An exclusive queue forgets who owns it."""
+
+    def tick(self) -> bool:
+        for queue in self.real.queues.values():
+            if queue.distribution is not None:
+                queue.distribution.ownership.owner = None
+        return self.real.tick()
+
+
+class LosesAccounts(Front):
+    """An acknowledgement gives back less memory than the message took."""
+
+    def acknowledge(self, consumer: Consumer, sequence: int, **named: Any) -> bool:
+        slot = consumer.held(sequence)
+        account = None if slot is None else slot.message.account
+        done = self.real.acknowledge(consumer, sequence, **named)
+        if account is not None and not named:
+            account.used_bytes += 1
+        return done
+
+
+class AcceptsDuplicates(Front):
+    """Sends a duplicate all the same."""
+
+    def send(self, message: Message, **named: Any) -> int:
+        outcome = self.real.send(message, **named)
+        if outcome == DUPLICATE and not named:
+            message.duplicate_id = b""
+            return self.real.send(message)
+        return outcome
+
+
+class LosesTheLastSend(Front):
+    """Loses the last message of each commit."""
+
+    def commit(self, transaction: Transaction, waiter: Any = None) -> bool:
+        if len(transaction.sends) > 1:
+            self.real._core.memory.release(transaction.sends.pop().message)
+        return self.real.commit(transaction, waiter)
+
+
+class LeakyCredit(Credit):
+    """Every third message that is settled gives no credit back."""
+
+    def __init__(self, limit: int) -> None:
+        self._room = limit
+        self._settled = 0
+
+    def has_room(self) -> bool:
+        return self._room > 0
+
+    def taken(self, size_bytes: int) -> None:
+        self._room -= 1
+
+    def settled(self, size_bytes: int) -> None:
+        self._settled += 1
+        if self._settled % 3:
+            self._room += 1
+
+
+# -- behind the engine -------------------------------------------------------------------------------------------
+
+
+class Editing(JournalStore):
+    """Changes batches on their way into the store."""
+
+    def append(self, batch: Batch) -> None:
+        self.edit(batch)
+        if not batch.metas:
+            # The position stays taken.
+            batch.metas, batch.bodies = [NOTHING], [NO_BODY]
+        super().append(batch)
+
+    def edit(self, batch: Batch) -> None:
+        """Overridden."""
+
+    @staticmethod
+    def keep(batch: Batch, wanted: Callable[[bytes], bool]) -> list[tuple[bytes, bytes]]:
+        """Leaves records out; gives those."""
+        homes = dict(batch.stored)
+        kept: list[tuple[bytes, bytes]] = []
+        out: list[tuple[bytes, bytes]] = []
+        batch.stored = []
+        for index, (meta, body) in enumerate(zip(batch.metas, batch.bodies, strict=True)):
+            if index in homes or wanted(meta):
+                if index in homes:
+                    batch.stored.append((len(kept), homes[index]))
+                kept.append((meta, body))
+            else:
+                out.append((meta, body))
+        batch.metas, batch.bodies = [meta for meta, _ in kept], [body for _, body in kept]
+        return out
+
+
+class SplitsBatches(Editing):
+    """Removals go into the next batch: a commit, or a dead letter, may then happen in part."""
+
+    _left: list[tuple[bytes, bytes]]
+
+    def edit(self, batch: Batch) -> None:
+        left: list[tuple[bytes, bytes]] = getattr(self, "_left", [])
+        self._left = self.keep(batch, lambda meta: meta[0] != REMOVED) if batch.stored else []
+        batch.metas += [meta for meta, _ in left]
+        batch.bodies += [body for _, body in left]
+
+
+class ForgetsCounts(Editing):
+    """Records no delivery counts."""
+
+    def edit(self, batch: Batch) -> None:
+        self.keep(batch, lambda meta: meta[0] != COUNTED)
+
+
+class ForgetsRollbacks(Editing):
+    """Does not record that a prepared branch was rolled back."""
+
+    def edit(self, batch: Batch) -> None:
+        self.keep(batch, lambda meta: not (meta[0] == TRANSACTION and b'"rollback"' in meta))
+
+
+class ForgetsPromises(Editing):
+    """Does not record what a prepared branch acknowledges."""
+
+    def edit(self, batch: Batch) -> None:
+        self.keep(batch, lambda meta: meta[0] != PROMISED)
+
+
+class CommitsBeforeItsMessages(Editing):
+    """What a transaction sends is not on the disk when its commit is."""
+
+    def edit(self, batch: Batch) -> None:
+        sent = [index for index, _ in batch.stored if batch.metas[index][0] == STORED]
+        if len(sent) > 1:
+            batch.metas[sent[-1]] = NOTHING
+
+
+class ForgetsIds(Editing):
+    """Duplicate ids don't survive."""
+
+    def edit(self, batch: Batch) -> None:
+        for index, meta in enumerate(batch.metas):
+            if meta[0] == records.DUPLICATE:
+                batch.metas[index] = NOTHING
+
+
+class ForgetsDelays(Editing):
+    """Records no delay of a redelivery."""
+
+    def edit(self, batch: Batch) -> None:
+        self.keep(batch, lambda meta: meta[0] != SCHEDULED)
+
+
+class _Unscheduled(Replay):
+    def __init__(self, real: Replay) -> None:
+        self.real = real
+
+    def replay_state(self, position: Position, state: bytes) -> None:
+        self.real.replay_state(position, state)
+
+    def replay_record(self, position: Position, meta: bytes, home: Home) -> None:
+        if meta[0] == STORED and meta[1] > 1 and meta[FLAGS_AT] & DUE_FLAG:
+            at = self._due_at(meta)
+            meta = meta[:at] + bytes(8) + meta[at + 8 :]
+        self.real.replay_record(position, meta, home)
+
+    @staticmethod
+    def _due_at(meta: bytes) -> int:
+        queues = int.from_bytes(meta[40:42], "little")
+        sizes = int.from_bytes(meta[42:44], "little") + meta[44]
+        sizes += int.from_bytes(meta[45:47], "little") + int.from_bytes(meta[47:51], "little")
+        return 52 + 8 * queues + sizes
+
+
+class ForgetsTheSchedule(JournalStore):
+    """After a restart everything is due at once."""
+
+    def recover(self, replay: Replay) -> Position:
+        return super().recover(_Unscheduled(replay))
+
+
+TRANSACTED = ("send", "begin", "transacted send", "transacted acknowledgement")
+
+CANARIES: dict[str, Canary] = {
+    "gate opened early": Canary(early=True, within=15),
+    "stale bytes of a recycled segment accepted": Canary(kind=TrustsStaleBytes, within=15),
+    "ring off by one": Canary(front=RingOffByOne, within=30),
+    "lost rollback": Canary(front=LosesRollbacks, often=(*TRANSACTED, "roll back"), within=100),
+    "order swapped on return": Canary(front=SwapsReturns, about=("jobs",), often=("send", "subscribe", "return")),
+    "duplicate id outside its transaction": Canary(
+        front=ForgetsIdsOfTransactions, often=(*TRANSACTED, "commit"), within=120
+    ),
+    "duplicates accepted": Canary(front=AcceptsDuplicates),
+    "expiry of a message in delivery": Canary(
+        front=ExpiresWhatIsInDelivery, about=("jobs",), often=("send", "time", "acknowledge"), within=120
+    ),
+    "purge forgets scheduled": Canary(front=PurgeForgetsScheduled, often=("send", "purge")),
+    "group owner not released": Canary(front=KeepsGroupOwners, about=("teams",), often=("send", "subscribe", "leave")),
+    "two exclusive owners": Canary(front=TwoOwners, about=("solo",), often=("send", "subscribe")),
+    "memory account leaks": Canary(front=LosesAccounts),
+    "commit loses a message": Canary(front=LosesTheLastSend, often=(*TRANSACTED, "commit"), within=35),
+    "credit leak": Canary(credits=LeakyCredit, within=30),
+    "batch split": Canary(kind=SplitsBatches, within=50),
+    "delivery count lost": Canary(kind=ForgetsCounts),
+    "rollback of a branch not recorded": Canary(kind=ForgetsRollbacks, often=(*TRANSACTED, "prepare", "decide")),
+    "acknowledgements of a branch not recorded": Canary(
+        kind=ForgetsPromises, often=(*TRANSACTED, "prepare"), within=100
+    ),
+    "commit before its messages": Canary(kind=CommitsBeforeItsMessages, often=(*TRANSACTED, "commit"), within=35),
+    "duplicate ids forgotten at restart": Canary(kind=ForgetsIds),
+    "redelivery delay forgotten at restart": Canary(
+        kind=ForgetsDelays, about=("late",), often=("send", "subscribe", "return")
+    ),
+    "schedule forgotten at restart": Canary(kind=ForgetsTheSchedule),
+}

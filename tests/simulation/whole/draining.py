@@ -1,0 +1,50 @@
+"""The end of a history: everything is consumed, and what must come does."""
+
+from tests.simulation.broker_world import GROUP, Reference
+from tests.simulation.whole.life import Life, Listener
+from tests.simulation.whole.oracle import original
+
+LATER_MS = 3_600_000
+PLENTY = 1_000
+
+
+def drain(life: Life) -> None:
+    """Ends what is in doubt, lets all times come, and consumes: each message comes once, and none stays."""
+    broker = life.broker
+    for branch in list(broker.prepared_branches()):
+        assert branch.xid is not None
+        life.knowledge.decided.add(branch.xid)
+        life.knowledge.refused.update(number for number, _, _ in life.knowledge.branches[branch.xid][0])
+        broker.xa_rollback(branch.xid)
+    if GROUP in broker.leases.groups:
+        broker.release_lease(GROUP)
+    life.clock.now_ms += LATER_MS
+    for name, queue in list(broker.queues.items()):
+        if queue.paused:
+            broker.update_queue(name, paused=False)
+    due = life.knowledge.confirmed - life.knowledge.ack_issued
+    listeners = [life.listen(name, PLENTY) for name in list(broker.queues)]
+    got: list[Reference] = []
+    for _ in range(100):
+        life.rest_a_while()
+        if not _consume(life, listeners, got) and not life.more:
+            break
+    assert len(got) == len(set(got)), "delivered twice although nothing was returned"
+    lost = due - life.knowledge.excused - set(got)
+    assert not lost, f"confirmed and never delivered: {sorted(lost)[:5]}"
+    for name, queue in broker.queues.items():
+        if not queue.non_destructive:
+            assert queue.message_count == 0, f"{queue.message_count} messages of {name} reach no consumer"
+
+
+def _consume(life: Life, listeners: list[Listener], got: list[Reference]) -> bool:
+    some = False
+    for listener in listeners:
+        while listener.seen:
+            some = True
+            slot = listener.seen.pop(0)
+            got.append(original(listener.queue, slot))
+            assert life.broker.acknowledge(listener.subscribed, slot.sequence)
+            if not listener.borrows:
+                life.answered(listener.queue, [slot])
+    return some

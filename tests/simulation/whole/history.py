@@ -1,0 +1,310 @@
+"""A history: steps that follow from a seed. Each has a salt of its own, so that leaving some out changes no other.
+
+That is what makes a failing history short: steps are left out as long as it still fails, and what remains is told in
+words and can be run again.
+"""
+
+from collections.abc import Callable, Collection
+from random import Random
+from typing import Any, NamedTuple
+
+from delosmq.engine.credit import MessageCredit
+from delosmq.model.errors import BrokerError, StorageError
+from delosmq.storage.journal.store import JournalStore
+from tests.engine.support import ManualClock
+from tests.simulation.disk import SimDisk
+from tests.simulation.whole import acting, draining, stomp
+from tests.simulation.whole.catalogue import COMPACTING, JOURNAL, PLACES, Catalogue
+from tests.simulation.whole.life import Credits, Front, Life
+from tests.simulation.whole.oracle import Knowledge
+from tests.simulation.whole.recount import find_all
+
+Act = Callable[[Life, Random], str]
+CRASH = "crash"
+BEAT = "beat"
+ACTS: dict[str, tuple[int, Act]] = {
+    "send": (160, acting.send),
+    "subscribe": (60, acting.subscribe),
+    "subscribe durably": (12, acting.subscribe_durably),
+    "unsubscribe": (3, acting.unsubscribe),
+    "leave": (24, acting.leave),
+    "acknowledge": (90, acting.acknowledge),
+    "return": (50, acting.reject),
+    "begin": (36, acting.begin),
+    "transacted send": (50, acting.send_in_transaction),
+    "transacted sends": (6, acting.send_many_in_transaction),
+    "transacted acknowledgement": (60, acting.acknowledge_in_transaction),
+    "commit": (24, acting.commit),
+    "roll back": (20, acting.rollback),
+    "prepare": (24, acting.prepare),
+    "decide": (18, acting.decide),
+    "lease": (24, acting.lease),
+    "resize": (8, acting.resize),
+    "pause": (8, acting.pause),
+    "purge": (8, acting.purge),
+    "delete": (6, acting.delete),
+    "create": (8, acting.create),
+    "time": (30, acting.pass_time),
+    "full disk": (4, acting.fill_disk),
+    "stomp connect": (16, stomp.connect),
+    "stomp lose": (4, stomp.lose),
+    "stomp send": (50, stomp.send),
+    "stomp subscribe": (30, stomp.subscribe),
+    "stomp unsubscribe": (6, stomp.unsubscribe),
+    "stomp acknowledge": (50, stomp.acknowledge),
+    "stomp return": (15, stomp.reject),
+    "stomp begin": (20, stomp.begin),
+    "stomp commit": (20, stomp.commit),
+    "stomp abort": (8, stomp.abort),
+    BEAT: (330, lambda life, rng: beat(life, rng)),
+}
+FULL = frozenset({"DMQ3004", "DMQ3023"})
+"""Errors of a store whose disk is full: the broker stops, as the server would."""
+
+
+class Step(NamedTuple):
+    """What happens, and the seed of how."""
+
+    kind: str
+    salt: int
+
+
+class Canary:
+    """A broker that breaks one promise, made of the real one; the real one without arguments.
+
+    Attributes:
+        kind: its store.
+        early: its gate opens when bytes are written, not when they are synced.
+        front: wraps the engine.
+        credits: makes the credit of consumers.
+        about, often: what its histories dwell on: addresses, and kinds of steps. Most seeds touch each thing a little.
+        within: so many of them catch it.
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: type[JournalStore] = JournalStore,
+        early: bool = False,
+        front: Front | None = None,
+        credits: Credits = MessageCredit,
+        about: tuple[str, ...] = (),
+        often: tuple[str, ...] = (),
+        within: int = 20,
+    ) -> None:
+        self.about = about
+        self.often = often
+        self.within = within
+        self.kind = kind
+        self.early = early
+        self.front = front
+        self.credits = credits
+
+
+HONEST = Canary()
+
+
+class Broken(AssertionError):
+    """A history failed.
+
+    Attributes:
+        told: its steps in words, up to the failure.
+        indexes: which steps did anything.
+    """
+
+    def __init__(self, cause: BaseException, told: list[str], indexes: list[int]) -> None:
+        super().__init__(f"{type(cause).__name__}: {cause}")
+        self.told = told
+        self.indexes = indexes
+
+
+class Tale:
+    """What a history went through, for the tests that ask whether enough happened."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.lives = 0
+        self.confirmed = 0
+        self.acknowledged = 0
+        self.delivered = 0
+        self.duplicates = 0
+        self.commits = 0
+        self.prepared = 0
+        self.batches = 0
+        self.drained = 0
+
+    def add(self, other: "Tale") -> None:
+        """Sums up."""
+        for name, count in vars(other).items():
+            setattr(self, name, getattr(self, name) + count)
+
+
+def steps_of(seed: int, often: tuple[str, ...] = ()) -> list[Step]:
+    """The steps of a seed."""
+    rng = Random(seed)
+    # Each history has its own habits: some do a few things only, and often.
+    weights = [weight * rng.choice([0.2, 1, 1, 3]) * (1 + 4 * (kind in often)) for kind, (weight, _) in ACTS.items()]
+    count = rng.choice([60, 120, 120, 240])
+    steps = [Step(kind, rng.getrandbits(32)) for kind in rng.choices(list(ACTS), weights, k=count)]
+    for _ in range(rng.choice([1, 2, 3])):
+        steps.insert(rng.randrange(5, len(steps)), Step(CRASH, rng.getrandbits(32)))
+    return steps
+
+
+def catalogue_of(seed: int, about: tuple[str, ...] = ()) -> Catalogue:
+    """The addresses of a seed."""
+    rng = Random(~seed)
+    chosen = [*about] or rng.sample(sorted(PLACES), rng.choice([2, 3, 4]))
+    return Catalogue(chosen, rng.choice([JOURNAL, JOURNAL, COMPACTING]), rng.choice([300, 3_000, 3_000, 12_000]))
+
+
+def beat(life: Life, rng: Random) -> str:
+    """The loop turns; perhaps the disk gets on, and perhaps the broker hears of it."""
+    words = []
+    if rng.random() < 0.9:
+        life.turn()
+        words.append("a turn")
+    if rng.random() < 0.6:
+        life.syncer.step_sync()
+        words.append("a sync")
+    if rng.random() < 0.7:
+        life.syncer.step_order()
+    if rng.random() < 0.6:
+        life.store.on_readable()
+        life.write()
+        words.append("its answer")
+    return ", ".join(words)
+
+
+class Run:
+    """One history being run."""
+
+    def __init__(self, seed: int, canary: Canary = HONEST) -> None:
+        self.seed = seed
+        self.canary = canary
+        self.catalogue = catalogue_of(seed, canary.about)
+        self.knowledge = Knowledge()
+        self.clock = ManualClock()
+        self.disk = SimDisk(Random(seed), Random(seed).choice([512, 4096]))
+        self.expected: dict[int, Any] = {}
+        self.tale = Tale()
+        self.told: list[str] = []
+        self.indexes: list[int] = []
+        self.life: Life | None = None
+
+    def run(self, kept: Collection[int] | None = None) -> Tale:
+        """Goes through the steps, or those that are named.
+
+        Raises:
+            Broken: something is not as it must be.
+        """
+        try:
+            self.start()
+            for index, step in enumerate(steps_of(self.seed, self.canary.often)):
+                if kept is None or index in kept:
+                    self._step(index, step)
+            self.crash(Random(self.seed))
+            assert self.life is not None
+            if self.seed % 2 == 0:
+                self.told.append("everything is consumed")
+                self.tale.drained += 1
+                draining.drain(self.life)
+        except (AssertionError, BrokerError, KeyError) as error:
+            raise Broken(error, self.told, self.indexes) from error
+        knowledge = self.knowledge
+        self.tale.confirmed = len(knowledge.confirmed)
+        self.tale.acknowledged = len(knowledge.ack_confirmed)
+        self.tale.delivered = knowledge.delivered
+        self.tale.duplicates = knowledge.duplicates
+        self.tale.prepared = len(knowledge.prepared_told)
+        return self.tale
+
+    def _step(self, index: int, step: Step) -> None:
+        rng = Random(step.salt)
+        self.told.append(f"({step.kind})")
+        self.indexes.append(index)
+        if step.kind == CRASH:
+            words = self.crash(rng)
+        else:
+            assert self.life is not None
+            try:
+                words = ACTS[step.kind][1](self.life, rng)
+            except StorageError as error:
+                if error.code not in FULL or self.disk.free_bytes is None:
+                    raise
+                words = f"the store stops ({error.code}); {self.crash(rng)}"
+        self.told.pop()
+        if words:
+            self.tale.steps += 1
+            self.told.append(words)
+        else:
+            self.indexes.pop()
+
+    def start(self) -> None:
+        """A broker starts on what there is, and everything that must be true then is."""
+        canary = self.canary
+        self.tale.lives += 1
+        life = Life(
+            Random(self.tale.lives),
+            self.disk,
+            self.knowledge,
+            self.catalogue,
+            kind=canary.kind,
+            expected=self.expected,
+            early=canary.early,
+            front=canary.front,
+            credits=canary.credits,
+            clock=self.clock,
+        )
+        self.life = life
+        self.knowledge.check_recovered(list(find_all(life.real)), life.store.recovered)
+        self.knowledge.check_branches(life.real.xa_recover())
+
+    def crash(self, rng: Random) -> str:
+        """The process dies, and perhaps power goes; then the broker starts again."""
+        life = self.life
+        assert life is not None
+        disk = self.disk
+        disk.random = rng
+        disk.free_bytes = None
+        self.expected = life.store.snapshots
+        self.tale.batches += len(self.expected)
+        self.tale.commits += len(self.knowledge.commits)
+        for work in life.work:
+            life.take_back(work)
+        for peer in life.peers:
+            peer.take_back()
+        kind = rng.random()
+        words = "power fails"
+        if kind < 0.2:
+            disk.process_crash()
+            words = "kill -9"
+        else:
+            if kind < 0.3:
+                words = "a sync fails, and " + words
+                self._fail_a_sync(life)
+            elif life.syncer.syncs and rng.random() < 0.5:
+                life.syncer.step_sync(stop_after=rng.randrange(3))
+                words += " during a sync"
+            self.disk = disk.power_cut()
+        self.told.append(words)
+        self.start()
+        self.told.pop()
+        return words
+
+    @staticmethod
+    def _fail_a_sync(life: Life) -> None:
+        life.disk.failing_syncs = 1
+        try:
+            life.store.flush()
+            life.syncer.step_sync()
+            life.store.on_readable()
+        except StorageError:
+            pass
+        life.disk.failing_syncs = 0
+        life.write()
+
+
+def run_history(seed: int, canary: Canary = HONEST, kept: Collection[int] | None = None) -> Tale:
+    """Runs a seed, or the steps of it that are named."""
+    return Run(seed, canary).run(kept)

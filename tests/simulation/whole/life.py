@@ -1,0 +1,419 @@
+"""One life of a simulated broker with clients at the engine's interface and checks at each delivery and each turn."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions
+from delosmq.engine.credit import ByteCredit, Credit, MessageCredit
+from delosmq.engine.outcome import BLOCKED, DUPLICATE, NO_ROUTE, ROUTED
+from delosmq.engine.slots import Slot
+from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.engine.transactions import Transaction, TransactionWaiter
+from delosmq.model.errors import BrokerError
+from delosmq.model.message import Message
+from delosmq.storage.journal.store import JournalStore
+from tests.engine.support import ManualClock
+from tests.simulation.broker_world import Client, Reader, World, body_of, number_of
+from tests.simulation.disk import SimDisk
+from tests.simulation.whole.catalogue import Catalogue
+from tests.simulation.whole.oracle import Knowledge, Outcome, original
+from tests.simulation.whole.recount import check_counters, check_same, durable_state
+from tests.simulation.whole.stomp import StompPeer, services_for
+
+Front = Callable[[Broker], Any]
+Credits = Callable[[int], Credit]
+
+
+class Listener(Reader):
+    """A consumer that checks who gets what and when.
+
+    Attributes:
+        browses: looks only; borrows: does so, or reads a queue that keeps what it hands out.
+        gone: it left, or its queue was deleted.
+    """
+
+    def __init__(self, life: "Life", client: Client, queue: str, limit: int) -> None:
+        super().__init__(client, queue)
+        self.life = life
+        self.limit = limit
+        self.gone = False
+        self.browses = False
+        self.by_bytes = False
+        self.borrows = False
+
+    @property
+    def subscribed(self) -> Consumer:
+        """Its consumer."""
+        assert self.consumer is not None
+        return self.consumer
+
+    def deliver(self, slot: Slot) -> None:
+        life = self.life
+        assert not self.gone, f"a consumer of {self.queue} gets a message after it left"
+        if not self.borrows:
+            life.check_turn(self.queue, slot)
+            life.check_owner(self, self.queue, slot)
+        position = slot.message.position if slot.recorded else 0
+        self.client.tell(position, lambda: self._sees(slot), self.stream, slot.sequence)
+
+    def closed_by_broker(self, reason: BrokerError) -> None:
+        self.life.forget(self)
+
+    def _sees(self, slot: Slot) -> None:
+        life = self.life
+        life.told(slot.message.position if slot.recorded else 0)
+        life.knowledge.sees(self.queue, slot.message, slot.delivery_count > 1)
+        self.seen.append(slot)
+
+
+class Done(TransactionWaiter):
+    """A commit that goes on in slices."""
+
+    def __init__(self, life: "Life", ended: Callable[[bool], None]) -> None:
+        self.life = life
+        self.ended = ended
+
+    def on_ended(self, error: BrokerError | None) -> None:
+        life = self.life
+        life.opaque -= 1
+        life.ended.append((self.ended, error is None))
+
+
+class Work:
+    """What a client has done in an open transaction."""
+
+    def __init__(self, transaction: Transaction, xid: bytes | None) -> None:
+        self.transaction = transaction
+        self.xid = xid
+        self.sends: list[tuple[int, list[str], Message]] = []
+        self.acks: list[tuple[Listener, Slot]] = []
+        self.ids: list[tuple[tuple[str, bytes], int]] = []
+        self.spoiled = False
+        self.prepared = False
+
+
+class Life(World):
+    """See `World`.
+
+    Attributes:
+        opaque: commits in slices that are under way: the durable state is then neither the old nor the new one.
+        more: the last tick left work.
+    """
+
+    def __init__(
+        self,
+        random: Random,
+        disk: SimDisk,
+        knowledge: Knowledge,
+        catalogue: Catalogue,
+        *,
+        kind: type[JournalStore],
+        expected: dict[int, Any],
+        early: bool = False,
+        front: Front | None = None,
+        credits: Credits = MessageCredit,
+        clock: ManualClock,
+    ) -> None:
+        self.knowledge = knowledge
+        self.catalogue = catalogue
+        self.credits = credits
+        self.opaque = 0
+        self.more = True
+        self.listeners: list[Listener] = []
+        self.work: list[Work] = []
+        self.owners: dict[tuple[str, str], object] = {}
+        self.bounds: dict[str, int] = {}
+        self.ids: dict[tuple[str, bytes], int] = {}
+        self.ended: list[tuple[Callable[[bool], None], bool]] = []
+        self.peers: list[StompPeer] = []
+        self.errors: list[str] = []
+        self.last_sequence = 0
+        super().__init__(
+            random,
+            disk,
+            knowledge,
+            kind=kind,
+            expected=expected,
+            early=early,
+            settings=catalogue.settings,
+            clock=clock,
+        )
+        self.real = self.broker
+        self.services = services_for(self)
+        if front is not None:
+            self.broker = front(self.broker)
+
+    # -- durable state -------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Any:
+        return None if self.opaque else durable_state(self.broker)
+
+    def check_replayed(self, replayed: Any, position: int) -> None:
+        assert position in self.store.expected, f"position {position} came back, which never was"
+        live: Any = self.store.expected[position]
+        if live is not None:
+            where = f"the state replayed at {position} is not the live one"
+            now_ms = self.clock.wall_ms()
+            check_same(replayed, live, where=where, now_ms=now_ms, lagging=self.knowledge.was_low)
+
+    def told(self, position: int) -> None:
+        """A client knows now what this position says."""
+        knowledge = self.knowledge
+        knowledge.told_position = max(knowledge.told_position, position)
+
+    def confirm(self, learn: Callable[[], None]) -> None:
+        """Runs ``learn`` when a client is told that all so far is stored."""
+        position = int(self.broker.log.position)
+
+        def told() -> None:
+            self.told(position)
+            learn()
+
+        self.producer.tell(position, told)
+
+    # -- turns ---------------------------------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        self.more = self.broker.tick()
+        ended, self.ended = self.ended, []
+        for tell, done in ended:
+            tell(done)
+        self.store.flush()
+        if self.early:
+            self.gate.on_synced(self.broker.log.position)
+        self.check()
+        self.write()
+
+    def write(self) -> None:
+        super().write()
+        for peer in list(self.peers):
+            peer.write()
+
+    def check(self) -> None:
+        """What is true at the end of every turn."""
+        for name, queue in self.broker.queues.items():
+            self._check_ring(name)
+            if name in self.catalogue.strict:
+                self._check_places(name)
+            ours = {id(listener.consumer) for listener in self.listeners if listener.queue == name}
+            strangers = [c.id for c in queue.consumers if c.id and id(c) not in ours and not self.is_foreign(c)]
+            assert not strangers, f"{name} has consumers that left: {strangers}"
+        for listener in self.listeners:
+            self._check_credit(listener)
+        if not self.more and not self.opaque:
+            check_counters(self.real)
+
+    def is_foreign(self, consumer: Consumer) -> bool:
+        """Whether it belongs to a STOMP session."""
+        return not isinstance(consumer.port, Listener)
+
+    def _check_ring(self, name: str) -> None:
+        queue = self.broker.queues[name]
+        size = queue.ring_size
+        if size < 0:
+            self.bounds.pop(name, None)
+            return
+        # A ring made smaller keeps what it has (RING-4), and takes no more than that.
+        count = queue.pending_count
+        asked = queue.settings.ring_size
+        bound = max(asked if asked is not None else size, self.bounds.get(name, count))
+        assert count <= bound, f"{name} has {count} pending messages, its ring takes {bound}"
+        self.bounds[name] = count
+
+    def _check_places(self, name: str) -> None:
+        before: Slot | None = None
+        for slot in self.broker.queues[name].pending.in_order():
+            if slot.message.due_at_ms:
+                continue
+            if before is not None and before.message.priority == slot.message.priority:
+                assert before.sequence < slot.sequence, f"{name}: {slot.sequence} stands behind {before.sequence}"
+            before = slot
+
+    def _check_credit(self, listener: Listener) -> None:
+        consumer = listener.consumer
+        if consumer is None or listener.browses:
+            return
+        held = consumer.held_newest_first()
+        if consumer.reading is not None:
+            return
+        if listener.by_bytes:
+            used = sum(slot.message.encoded_size_bytes for slot in held)
+            room = used < listener.limit
+        else:
+            room = len(held) < listener.limit
+            assert len(held) <= listener.limit, f"a consumer of {listener.queue} holds {len(held)} of {listener.limit}"
+        assert consumer.credit.has_room() == room, f"credit of a consumer of {listener.queue} has leaked"
+
+    # -- checks at a delivery ------------------------------------------------------------------------------------
+
+    def check_turn(self, name: str, slot: Slot) -> None:
+        """Nobody gets a message before an earlier one, where that is the rule."""
+        if name not in self.catalogue.strict:
+            return
+        head = self.broker.queues[name].pending.head()
+        if head is None or slot.message.due_at_ms or head.message.due_at_ms:
+            return
+        ahead = (slot.message.priority, -slot.sequence) > (head.message.priority, -head.sequence)
+        assert ahead, f"{name} hands out {slot.sequence} before {head.sequence}"
+
+    def check_owner(self, listener: object, name: str, slot: Slot) -> None:
+        """An exclusive queue has one owner, and so has a group."""
+        if self.broker.queues[name].exclusive:
+            key = (name, "")
+        elif slot.message.group_id and name == "teams":
+            key = (name, slot.message.group_id)
+        else:
+            return
+        owner = self.owners.get(key)
+        assert owner is None or owner is listener or getattr(owner, "gone", True), f"{key} has two owners"
+        self.owners[key] = listener
+        if slot.message.group_sequence == -1:
+            del self.owners[key]
+
+    # -- sending -------------------------------------------------------------------------------------------------
+
+    def number(self) -> int:
+        """A number for a new message."""
+        number = self.knowledge.next_number
+        self.knowledge.next_number += 1
+        return number
+
+    def make(self, address: str, rng: Random, **fields: Any) -> tuple[int, Message, list[str]]:
+        """A message, its number, and the queues it should reach."""
+        number = self.number()
+        color = rng.choice(["red", "blue"])
+        body = body_of(number, fields.pop("size_bytes"))
+        head = f"color:{color}\nkey:{rng.choice('ab')}\n".encode()
+        message = Message(address, "stomp/12", head, body, timestamp_ms=self.clock.wall_ms(), **fields)
+        knowledge = self.knowledge
+        knowledge.bodies[number] = body
+        if message.durable:
+            knowledge.durable.add(number)
+        if message.duplicate_id:
+            knowledge.ids[number] = (address, message.duplicate_id)
+        return number, message, self.receivers(address, color)
+
+    def receivers(self, address: str, color: str) -> list[str]:
+        """The queues that should get a message."""
+        named = [queue.name for place in [address] for queue in self._subscriptions(place)]
+        existing = [name for name in self.catalogue.receivers(address, color) if name in self.broker.queues]
+        return existing + named
+
+    def _subscriptions(self, address: str) -> list[Any]:
+        known = self.broker.addresses.get(address)
+        return [q for q in known.multicast if q.name.startswith("sub-")] if known is not None else []
+
+    def put(self, number: int, message: Message, queues: list[str]) -> int:
+        """Sends; what comes of it is confirmed when it is stored."""
+        knowledge = self.knowledge
+        key = knowledge.ids.get(number)
+        outcome = self.broker.send(message)
+        if outcome == ROUTED or (outcome == NO_ROUTE and not queues):
+            self.check_new(number, key)
+            if outcome == ROUTED:
+                self.check_sequence(message)
+            if message.durable:
+                self.confirm(lambda: self._confirmed(number, queues, key))
+        else:
+            assert outcome in (BLOCKED, DUPLICATE), f"the send of {number} to {message.address} gave {outcome}"
+            assert outcome != DUPLICATE or key is not None
+            knowledge.refused.add(number)
+        return outcome
+
+    def check_new(self, number: int, key: tuple[str, bytes] | None) -> None:
+        """A send was accepted: its duplicate id must be new."""
+        if key is not None:
+            unit = self.knowledge.unit_of(number)
+            known = self.ids.setdefault(key, unit)
+            known = self.knowledge.ids_told.get(key, known)
+            assert known == unit, f"{number} is accepted though {known} has its duplicate id {key}"
+
+    def check_sequence(self, message: Message) -> None:
+        """Messages keep the order in which they were sent."""
+        assert not message.sequence or message.sequence > self.last_sequence, "a later message has an earlier place"
+        self.last_sequence = max(self.last_sequence, message.sequence)
+
+    def _confirmed(self, number: int, queues: list[str], key: tuple[str, bytes] | None) -> None:
+        self.knowledge.confirmed.update((number, queue) for queue in queues)
+        if key is not None:
+            self.knowledge.ids_told.setdefault(key, self.knowledge.unit_of(number))
+
+    # -- consuming -----------------------------------------------------------------------------------------------
+
+    def listen(
+        self,
+        queue: str,
+        credit: int,
+        *,
+        options: ConsumerOptions = PLAIN,
+        subscription: SubscriptionOptions | None = None,
+        by_bytes: bool = False,
+    ) -> Listener:
+        """Attaches a consumer."""
+        listener = Listener(self, Client(self.gate), queue, credit)
+        listener.browses = options.browser
+        listener.by_bytes = by_bytes
+        granted: Credit = ByteCredit(credit) if by_bytes else self.credits(credit)
+        if subscription is not None:
+            listener.consumer = self.broker.subscribe("news", listener, granted, subscription=subscription)
+        else:
+            known = self.broker.queues[queue]
+            listener.borrows = options.browser or known.non_destructive
+            listener.consumer = self.broker.subscribe(
+                known.address.name, listener, granted, queue_name=queue, options=options
+            )
+        self.readers.append(listener)
+        self.listeners.append(listener)
+        return listener
+
+    def part(self, listener: Listener) -> None:
+        """A consumer goes; what it acknowledged in transactions stays promised."""
+        self.broker.close_consumer(listener.subscribed, listener.client.outbox.close_stream(listener.stream))
+        self.forget(listener)
+
+    def forget(self, listener: Listener) -> None:
+        """It is gone."""
+        listener.gone = True
+        listener.seen.clear()
+        if listener in self.listeners:
+            self.readers.remove(listener)
+            self.listeners.remove(listener)
+
+    def answered(self, queue: str, slots: list[Slot]) -> None:
+        """Slots were acknowledged by the decision just closed."""
+        knowledge = self.knowledge
+        references = {original(queue, slot) for slot in slots}
+        knowledge.ack_issued.update(references)
+        self.confirm(lambda: knowledge.ack_confirmed.update(references))
+
+    def lease(self, rows: int) -> None:
+        """As `World.lease`; asking for the next lease acknowledges the one before."""
+        super().lease(rows)
+        knowledge = self.knowledge
+        for number, leased in knowledge.leased.items():
+            if number <= max(knowledge.lease_acked, knowledge.lease_ack_issued):
+                knowledge.ack_issued.update((number_of(body), "orders.archive") for _, body, _ in leased)
+
+    # -- transactions --------------------------------------------------------------------------------------------
+
+    def confirm_after(self, command: Callable[[], object], learn: Callable[[], None]) -> None:
+        """Does something, and runs ``learn`` when a client is told that it is stored."""
+        command()
+        self.confirm(learn)
+
+    def ending(self, work: Work) -> Outcome:
+        """What a commit of this will have done."""
+        knowledge = self.knowledge
+        sends = [(number, queues) for number, queues, message in work.sends if message.durable]
+        sent = {(number, queue) for number, queues in sends for queue in queues if queue in self.broker.queues}
+        answered = {original(listener.queue, slot) for listener, slot in work.acks if slot.recorded}
+        knowledge.ack_issued.update(original(listener.queue, slot) for listener, slot in work.acks)
+        outcome = Outcome(sent, answered)
+        knowledge.commits.append(outcome)
+        return outcome
+
+    def take_back(self, work: Work) -> None:
+        """A rollback: nothing of it may ever be seen."""
+        self.knowledge.refused.update(number for number, _, _ in work.sends)
