@@ -1,9 +1,11 @@
 """The Python examples of README.md and docs/ do what their fences say (see tools/doc_examples.py)."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from delosmq.config.broker_xml import load_broker_xml
 from tools.doc_examples import Example, documents, examples, failure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,3 +56,19 @@ def test_a_failing_example_is_told(words: str, code: str, said: str) -> None:
 
 def test_a_block_that_is_not_to_run_only_has_to_compile() -> None:
     assert failure(Example("p.md:1", "broker.send('x')\n", frozenset())) is None
+
+
+XML = re.compile(r"^```xml\n(?P<core>(?!<broker).*?)^```", re.DOTALL | re.MULTILINE)
+SNIPPETS = [
+    pytest.param(block["core"], id=f"{page.name}:{page.read_text('utf-8').count(chr(10), 0, block.start()) + 1}")
+    for page in documents(ROOT)
+    for block in XML.finditer(page.read_text("utf-8"))
+]
+
+
+@pytest.mark.parametrize("core", SNIPPETS)
+def test_a_snippet_of_broker_xml_loads(core: str, tmp_path: Path) -> None:
+    path = tmp_path / "broker.xml"
+    head = '<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">\n'
+    path.write_text(f"{head}{core}</core></configuration>\n", "utf-8")
+    load_broker_xml(path, properties={}, memory_bytes=1 << 30)
