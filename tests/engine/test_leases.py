@@ -930,3 +930,9 @@ def test_a_lease_skips_groups_that_a_consumer_owns() -> None:  # EXCL-4
         bench.broker.send(message)
         bench.run()
     assert Reader(bench).take(0) == "c"
+
+
+def test_what_is_never_taken_is_not_leased() -> None:
+    bench = Bench(queues=(QueueSettings("q", "q", non_destructive=True),))
+    with pytest.raises(MisuseError, match="DMQ2410"):
+        Reader(bench)

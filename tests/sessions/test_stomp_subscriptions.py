@@ -6,7 +6,8 @@ from delosmq.model.message import MULTICAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS
 from delosmq.sessions.stomp.wishes import DURABLE_NAMES
-from tests.sessions.support import Client, StompBench
+from tests.engine.support import RecordingStore
+from tests.sessions.support import USER, Client, StompBench
 
 NEWS = "/topic/news"
 
@@ -49,6 +50,18 @@ def test_a_durable_subscription_keeps_what_comes_while_nobody_reads_it(header: s
     again = known(bench)
     again.frame("SUBSCRIBE", "id:2", f"destination:{NEWS}", f"{header}:n")
     assert again.take_bodies() == "missed"
+
+
+def test_a_durable_subscription_is_there_after_a_restart() -> None:
+    store = RecordingStore()
+    bench = StompBench(store=store)
+    bench.connect()
+    durable(bench).session.connection_lost()
+    send(bench, "kept")
+    again = StompBench(store=RecordingStore(store.batches))
+    again.connect()
+    send(again, "new")
+    assert durable(again).take_bodies() == "kept new"
 
 
 def test_each_client_id_has_its_own() -> None:
@@ -285,3 +298,11 @@ def test_what_is_switched_off_costs_nothing(header: str) -> None:
     assert client.take_bodies() == "x"
     (consumer,) = bench.queue("a").consumers
     assert consumer.options.plain
+
+
+def test_whose_a_subscription_is_can_be_asked() -> None:
+    bench = started()
+    bench.clients[0].frame("SUBSCRIBE", "id:1", "destination:/queue/a")
+    port = bench.queue("a").consumers[0].port
+    assert (port.connection_name(), port.user_name()) == (bench.clients[0].session._peer.name, USER)
+    assert port.connection_name() != ""

@@ -240,6 +240,12 @@ class Leases:
         if group is None:
             if incarnation is not None:
                 raise self._lost(name)
+            if queue.non_destructive:
+                raise MisuseError(
+                    "DMQ2410",
+                    f"queue '{queue.name}' is non-destructive, and leases take what they acknowledge; lease another"
+                    " queue of its address, or browse this one",
+                )
             if not queue.settings.durable:
                 raise MisuseError(
                     "DMQ2409",

@@ -22,7 +22,12 @@ _IN_EFFECT: Final = [
     ),
     in_effect("connection-ttl-override", "replaces the TTL of every connection; -1 leaves each its own", "-1", "ms"),
     in_effect("connection-ttl-check-interval", "how often silent connections are looked for", "2000", "ms"),
-    in_effect("transaction-timeout", "an open transaction that is not prepared is rolled back then", "300000", "ms"),
+    in_effect(
+        "transaction-timeout",
+        "a branch of a distributed transaction that is not prepared by then is rolled back",
+        "300000",
+        "ms",
+    ),
     in_effect("transaction-timeout-scan-period", "how often such transactions are looked for", "1000", "ms"),
     in_effect("message-expiry-scan-period", "how often expired messages are looked for; -1 for never", "30000", "ms"),
     in_effect("address-queue-scan-period", "how often what goes by itself is looked for; -1 for never", "30000", "ms"),

@@ -84,6 +84,9 @@ class Subscriber:
         subscription = Subscription(
             key, header_id, mode, destination=destination, version=self._version, outbox=self._outbox
         )
+        subscription.connection = self._peer.name
+        if self._permissions is not None:
+            subscription.user = self._permissions.user
         consumer = self._broker.subscribe(
             target.address,
             subscription,

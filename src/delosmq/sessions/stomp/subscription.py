@@ -54,6 +54,7 @@ class Subscription(ConsumerPort):
     Attributes:
         key: the ``id`` of SUBSCRIBE, or the destination in STOMP 1.0 without one.
         destination: as the peer wrote it.
+        connection, user: who reads, for people who ask.
         consumer: set right after subscribing, before anything is delivered.
     """
 
@@ -65,6 +66,8 @@ class Subscription(ConsumerPort):
         self.consumer: Consumer | None = None
         self.stream: Stream = Stream(reports=mode == AUTO)
         self.destination = destination
+        self.connection: str = ""
+        self.user: str = ""
         self._version = version
         self._tag: str = PROTOCOL_TAGS[version]
         self._outbox = outbox
@@ -125,6 +128,12 @@ class Subscription(ConsumerPort):
         # Source: StompQueueBrowserSubscription of ActiveMQ Classic.
         end = self._before + b"0\nbrowser:end\n" + encode_lines([(DESTINATION, self.destination)], self._version)
         self._outbox.put(self.stream, NOTHING_DURABLE, end + b"\n\0", NO_SEQUENCE)
+
+    def connection_name(self) -> str:
+        return self.connection
+
+    def user_name(self) -> str:
+        return self.user
 
     def has_room(self) -> bool:
         return self._outbox.has_room()
