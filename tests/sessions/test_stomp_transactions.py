@@ -269,15 +269,19 @@ def test_a_large_commit_that_is_refused_ends_in_an_error() -> None:
 
 def test_a_duplicate_in_a_transaction_is_said_at_its_commit() -> None:
     bench = StompBench()
-    client = bench.connect()
+    client = consumer(bench, "ack:client", to="/queue/b")
+    send(client, "back", to="/queue/b")
+    (ack,) = acks(client)
     send(client, "first", "_AMQ_DUPL_ID:d")
     begin(client)
+    client.frame("NACK", f"id:{ack}", "transaction:t")
     send(client, "other", "transaction:t")
     send(client, "again", "_AMQ_DUPL_ID:d", "transaction:t", "receipt:s")
     assert client.receipts() == ["s"]
     client.frame("COMMIT", "transaction:t", "receipt:r")
     assert client.error().headers["receipt-id"] == "r"
     assert bench.queue("a").message_count == 1
+    assert bench.queue("b").pending_count == 1
     assert bench.broker.transactions == {}
 
 
@@ -303,6 +307,30 @@ def test_a_commit_waits_for_its_own_sends_that_wait_for_space() -> None:
     assert client.receipts() == []
     assert make_room(bench) == "first second"
     assert client.receipts() == ["r"]
+
+
+def test_a_commit_does_not_wait_for_a_send_that_has_got_its_space() -> None:
+    bench, client = full()
+    begin(client)
+    send(client, "second", "transaction:t", "receipt:s", to="/queue/full")
+    assert make_room(bench) == "first"
+    assert client.receipts() == ["s"]
+    client.frame("COMMIT", "transaction:t", "receipt:r")
+    assert client.receipts() == ["r"]
+
+
+def test_a_large_commit_that_is_done_lets_reading_go_on_though_a_send_still_waits() -> None:
+    bench, client = full()
+    large(client)
+    send(client, "waits", "receipt:s", to="/queue/full")
+    client.feed("COMMIT\ntransaction:big\nreceipt:r\n\n\0")
+    assert not client.is_read()
+    bench.tick()
+    assert client.is_read()
+    assert bench.queue("a").message_count == LARGE
+    assert client.receipts() == []  # in the order of the frames
+    make_room(bench)
+    assert client.receipts() == ["s", "r"]
 
 
 def test_a_commit_does_not_wait_for_the_sends_of_others() -> None:
@@ -382,11 +410,12 @@ def test_open_transactions_are_limited() -> None:
     assert bench.broker.transactions == {}
 
 
-def test_ended_transactions_do_not_count() -> None:
+@pytest.mark.parametrize("command", ["COMMIT", "ABORT"])
+def test_ended_transactions_do_not_count(command: str) -> None:
     client = StompBench().connect()
-    for number in range(150):
+    for number in range(101):
         client.frame("BEGIN", f"transaction:{number}")
-        client.frame("COMMIT" if number % 2 else "ABORT", f"transaction:{number}")
+        client.frame(command, f"transaction:{number}")
     assert not client.host.finished
 
 

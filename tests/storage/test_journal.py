@@ -160,6 +160,7 @@ def test_garbage_is_not_collected_during_a_restart_but_after_it(bench: Bench) ->
     bench.note()
     bench.sync()
     seen: list[bool] = []
+    gc.enable()
 
     class Watching(Kept):
         def replay_record(self, position: Position, meta: bytes, home: Home) -> None:

@@ -164,10 +164,11 @@ class Broker:
         if self._timers.next_at:
             self._timers.run(self.clock.monotonic_ns())
         self._compactor.look(self.clock.wall_ms())
-        more = self._jobs.run()
+        self._jobs.run()
         self._sending.wake()
         self.leases.wake()
-        return self._dispatcher.run() or more
+        # What those who were woken began counts as well.
+        return self._dispatcher.run() or self._jobs.waiting
 
     @property
     def next_timer_at(self) -> MonotonicNs:

@@ -29,6 +29,11 @@ class Jobs:
         """Queues a job; it starts with the next tick."""
         self._jobs.append(job)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether there is any."""
+        return len(self._jobs) > 0
+
     def run(self) -> bool:
         """A slice of each job, or of those whose turn it is. True while any is left."""
         for _ in range(min(len(self._jobs), SLICES_PER_TICK)):

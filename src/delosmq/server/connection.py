@@ -5,6 +5,7 @@ opened -> detecting -> serving -> finishing (replies leave) -> lingering (peer r
 
 import asyncio
 import logging
+import secrets
 from abc import ABC, abstractmethod
 from typing import Final, cast
 
@@ -20,6 +21,8 @@ from delosmq.server.websocket import REQUEST_START, WebSocketLayer
 from delosmq.sessions.protocol import NO_TIMER, Peer, Protocol, Session, SessionHost, SessionServices
 from delosmq.wire.detect import FOREIGN, MINE, describe
 
+ID_BYTES: Final = 8
+"""Of chance in the id of a connection."""
 READ_BYTES: Final = 256 * 1024
 
 # How long replies may take to leave once the session is over. A receipt waits for a sync, an ERROR for a peer that
@@ -117,7 +120,9 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
         # Every byte that the socket doesn't take at once pauses us, and "resumed" means that all of it is written:
         # what is written and what is not is known exactly.
         transport.set_write_buffer_limits(high=0, low=0)
-        self._peer = Peer(_name(transport.get_extra_info("peername")), f"{self._acceptor.name}-{self._number}")
+        # Part of the names of temporary destinations, which nobody else is to guess.
+        connection_id = f"{self._acceptor.name}-{self._number}-{secrets.token_hex(ID_BYTES)}"
+        self._peer = Peer(_name(transport.get_extra_info("peername")), connection_id)
         if not self._owner.connection_opened(self):
             self._parts.log.warning(
                 "DMQ6701: %s was turned away: acceptor '%s' serves its %d connections already (connectionsAllowed)",
