@@ -1,11 +1,12 @@
 """Branches of distributed transactions: what their coordinator may ask for, and what survives."""
 
+import json
 from functools import partial
 
 import pytest
 
 from delosmq.engine.events import EngineEvents
-from delosmq.engine.log import Replay
+from delosmq.engine.log import Batch, Replay
 from delosmq.engine.outcome import DUPLICATE, ROUTED
 from delosmq.engine.transactions import ROLLED_BACK, Transaction, TransactionWaiter
 from delosmq.engine.xa import (
@@ -24,7 +25,7 @@ from delosmq.engine.xa import (
     XAER_PROTO,
     XaError,
 )
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import Position
 from tests.engine.support import Bench, Collector, anycast
 from tests.engine.test_transactions import CountingStore, drain, numbers, promise, recount, send
@@ -415,3 +416,47 @@ def test_a_large_prepare_and_commit_go_in_slices() -> None:
     bench.run()
     assert waiter.ended == [None, None]
     assert bench.pending("out") == numbers(1000, MANY)
+
+
+class RollingStore(CountingStore):
+    """Asks for the whole state as it takes a batch, as a journal does that begins a segment with it."""
+
+    bench: Bench | None = None
+    state = b""
+
+    def append(self, batch: Batch) -> None:
+        super().append(batch)
+        if self.bench is not None:
+            self.state = self.bench.broker.state.state()
+
+
+def test_the_state_taken_with_the_batch_that_prepares_a_branch_knows_it() -> None:  # ACK-5
+    store = RollingStore()
+    bench = bench_of(store)
+    store.bench = bench
+    branch, _ = worked(bench)
+    assert bench.broker.xa_prepare(X)
+    assert [item["tx"] for item in json.loads(store.state)["prepared"]] == [branch.id]
+    bench.broker.xa_commit(X, one_phase=False)
+    assert json.loads(store.state)["prepared"] == []
+
+
+class RefusingStore(CountingStore):
+    """Has no room once told so."""
+
+    full = False
+
+    def append(self, batch: Batch) -> None:
+        if self.full and any(b'"prepare"' in meta for meta in batch.metas):
+            raise StorageError("DMQ3004", "no room")
+        super().append(batch)
+
+
+def test_a_branch_that_could_not_be_recorded_as_prepared_is_not() -> None:  # ACK-5
+    store = RefusingStore()
+    bench = bench_of(store)
+    worked(bench)
+    store.full = True
+    with pytest.raises((XaError, StorageError)):
+        bench.broker.xa_prepare(X)
+    assert bench.broker.xa_recover() == []

@@ -36,7 +36,7 @@ from delosmq.engine.transactions import (
     Transaction,
     TransactionError,
 )
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import MessageId, Sequence
 from delosmq.model.message import Home
 
@@ -236,10 +236,17 @@ class Committing:
         self._log.record(
             encode_json(TRANSACTION, {"op": "prepare", "tx": transaction.id, "xid": xid.hex(), "at": prepared_ms})
         )
-        self._log.close()
-        transaction.recorded = True
+        before = transaction.state
+        # First the state, then the record: the store may ask for the whole state as it takes the batch.
         transaction.prepared_ms = prepared_ms
         transaction.state = PREPARED
+        try:
+            self._log.close()
+        except StorageError:
+            transaction.prepared_ms = 0
+            transaction.state = before
+            raise
+        transaction.recorded = True
         self._events.transaction_prepared(transaction.id, xid)
 
     def record_commit(self, transaction: Transaction, heuristic: bool) -> None:
