@@ -155,3 +155,14 @@ def test_an_expiry_delay_makes_its_bounds_idle(load: Load) -> None:
 def test_a_last_value_ring_is_fine(load: Load) -> None:
     ring = '<addresses><address name="a"><anycast><queue name="q" ring-size="3" last-value="true"/></anycast>'
     assert codes(load(BLOCK + ring + "</address></addresses>").notices) <= {"DMQ4105", "DMQ4108"}
+
+
+def test_a_divert_whose_ends_nobody_declared_is_said(load: Load) -> None:
+    divert = (
+        "<diverts><divert name='d'><address>inn</address><exclusive>true</exclusive>"
+        "<forwarding-address>big,out</forwarding-address></divert></diverts>"
+    )
+    addresses = "<addresses><address name='out'><anycast><queue name='out'/></anycast></address></addresses>"
+    (notice,) = [notice for notice in load(addresses + divert).notices if notice.startswith("DMQ4111")]
+    assert "'d'" in notice
+    assert "big, inn" in notice

@@ -264,3 +264,15 @@ def test_many_kept_messages_come_in_slices_before_newer_ones():
     bench.run()
     bodies = port.bodies.split()
     assert bodies == [f"m{number}" for number in range(1_500)] + ["new"]
+
+
+def test_a_send_is_refused_when_the_name_of_its_queue_is_taken_on_another_address():
+    bench = RoutingBench(BrokerSettings(queues=(QueueSettings("all", "news", MULTICAST),)))
+    with pytest.raises(MisuseError, match="queue 'all' is on address 'news'"):
+        bench.put("all", "lost", routing=ANYCAST)
+    assert bench.pending("all") == ""
+
+
+def test_a_name_with_the_mark_between_address_and_queue_is_refused():
+    with pytest.raises(MisuseError, match="DMQ2626"):
+        RoutingBench(BrokerSettings()).broker.create_queue(QueueSettings("a::b", "a::b", ANYCAST))

@@ -119,7 +119,15 @@ class Routes:
             )
         else:
             address = bindings.create_address(name, {kind}, auto_created=True)
-        if kind == ANYCAST and not address.anycast and settings.auto_create_queues and name not in bindings.queues:
+        if kind == ANYCAST and not address.anycast and settings.auto_create_queues:
+            taken = bindings.queues.get(name)
+            if taken is not None:
+                raise MisuseError(
+                    "DMQ2625",
+                    f"queue '{name}' is on address '{taken.address.name}', so address '{name}' can't have a queue of"
+                    f" its name; send to '{taken.address.name}', or to '{taken.address.name}{QUEUE_MARK}{name}' for"
+                    " that queue alone",
+                )
             bindings.create_queue(QueueSettings(name, name, ANYCAST, durable=True, auto_created=True))
         return address
 

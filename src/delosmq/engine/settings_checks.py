@@ -10,6 +10,7 @@ from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.settings import UNLIMITED, QueueSettings
 
 NAME_LIMIT_BYTES: Final = 1024
+QUEUE_MARK: Final = "::"
 INTERNAL_PREFIX: Final = "$delosmq."
 """Names of queues that the broker makes for itself begin so."""
 
@@ -19,6 +20,11 @@ def check_name(kind: str, name: str) -> None:
     if not name or len(name.encode()) > NAME_LIMIT_BYTES or "\n" in name or "\0" in name:
         raise MisuseError(
             "DMQ2105", f"'{name[:80]}' is no name for a {kind}: 1 to {NAME_LIMIT_BYTES} bytes without line breaks"
+        )
+    if QUEUE_MARK in name:
+        raise MisuseError(
+            "DMQ2626",
+            f"'{name}' is no name for a {kind}: '{QUEUE_MARK}' stands between an address and its queue; leave it out",
         )
     if name.startswith(INTERNAL_PREFIX):
         raise MisuseError(

@@ -27,7 +27,23 @@ def warnings_about(settings: BrokerSettings) -> list[str]:
             f"DMQ4106: ring queues on addresses with address-full-policy PAGE: {', '.join(rings)}; a ring doesn't "
             f"bound what is paged, so write BLOCK, FAIL or DROP for them"
         )
-    return notices + _without_queues(settings, table)
+    return notices + _without_queues(settings, table) + _diverted_nowhere(settings)
+
+
+def _diverted_nowhere(settings: BrokerSettings) -> list[str]:
+    """Ends of diverts that nothing in the file declares: most of them are misspelt."""
+    declared = {queue.address for queue in settings.queues} | {address.name for address in settings.addresses}
+    notices: list[str] = []
+    for divert in settings.diverts:
+        ends = [divert.address, *divert.forwarding_addresses]
+        missing = sorted({end for end in ends if end.partition("::")[0] not in declared})
+        if missing:
+            lost = "; being exclusive, it takes what it moves from everybody else" if divert.exclusive else ""
+            notices.append(
+                f"DMQ4111: divert '{divert.name}' names addresses that are not below <addresses>: "
+                f"{', '.join(missing)}; what is moved to one without a queue is gone, so check the names{lost}"
+            )
+    return notices
 
 
 def _pages_somewhere(settings: BrokerSettings) -> bool:
