@@ -274,5 +274,5 @@ def test_a_send_is_refused_when_the_name_of_its_queue_is_taken_on_another_addres
 
 
 def test_a_name_with_the_mark_between_address_and_queue_is_refused():
-    with pytest.raises(MisuseError, match="DMQ2626"):
+    with pytest.raises(MisuseError, match="DMQ2645"):
         RoutingBench(BrokerSettings()).broker.create_queue(QueueSettings("a::b", "a::b", ANYCAST))

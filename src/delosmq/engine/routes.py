@@ -123,7 +123,7 @@ class Routes:
             taken = bindings.queues.get(name)
             if taken is not None:
                 raise MisuseError(
-                    "DMQ2625",
+                    "DMQ2644",
                     f"queue '{name}' is on address '{taken.address.name}', so address '{name}' can't have a queue of"
                     f" its name; send to '{taken.address.name}', or to '{taken.address.name}{QUEUE_MARK}{name}' for"
                     " that queue alone",

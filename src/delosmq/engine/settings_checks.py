@@ -23,7 +23,7 @@ def check_name(kind: str, name: str) -> None:
         )
     if QUEUE_MARK in name:
         raise MisuseError(
-            "DMQ2626",
+            "DMQ2645",
             f"'{name}' is no name for a {kind}: '{QUEUE_MARK}' stands between an address and its queue; leave it out",
         )
     if name.startswith(INTERNAL_PREFIX):
