@@ -5,11 +5,12 @@
 #   make compiled   a wheel compiled by mypyc, and all tests but Spark's against it    DELOSMQ_OPT=0 builds quickly
 #   make simulate   histories of a whole broker: clients of all kinds, failing disks    SEEDS=1000 FROM=0 JOBS=2
 #   make bench      the benchmarks                                                    ARGS="..."
+#   make interop    the real Java client on DelosMQ and on ActiveMQ Classic, compared ARGS="redelivery --case AUTO"
 
 BOOTSTRAP = @sh tools/python tools/bootstrap.py
 IN_VENV   = @env -u PYTHONPATH .venv/bin/python
 
-.PHONY: run test check compiled simulate bench
+.PHONY: run test check compiled simulate bench interop
 
 run:
 	$(BOOTSTRAP) venv
@@ -38,6 +39,10 @@ simulate:
 bench:
 	$(BOOTSTRAP) compiled
 	$(IN_VENV) -m benchmarks $(ARGS)
+
+interop:
+	$(BOOTSTRAP) venv
+	$(IN_VENV) -m interop $(ARGS)
 
 # one step of `check`: format-only, lint-only, rules-only, types-only, compiled-only, test-only
 %-only:

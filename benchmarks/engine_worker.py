@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from delosmq.cli.run import GC_THRESHOLDS
 from delosmq.engine import broker as engine_module
 from delosmq.engine.broker import Broker
 from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
@@ -39,8 +40,6 @@ BATCH = 256
 """Messages in a turn: what one queue hands out in a tick."""
 PREFETCH = 1_000
 NOW = WallMs(time.time_ns() // 1_000_000)
-GC_THRESHOLDS = (700, 10, 1_000_000)
-"""Those of the server (`delosmq.cli.run`)."""
 
 
 class MachineClock(Clock):
@@ -96,6 +95,8 @@ class Unheard(StoreEvents):
     def on_synced(self, position: Position) -> None: ...
 
     def on_space(self, low: bool) -> None: ...
+
+    def on_full(self, full: bool) -> None: ...
 
     def on_failure(self, error: Exception) -> None:
         raise error
@@ -312,12 +313,18 @@ class Steps:
 
 # -- long work beside which others go on -----------------------------------------------------------------------------
 
+HELD_AT_MOST = 65_536
+OF_A_CONSUMER = ("cumulative ack of 65,536", "close with 65,536")
+"""As much as one STOMP subscription may hold."""
+
 
 def waits(arguments: argparse.Namespace) -> dict[str, dict[str, float]]:
     """How long others wait while the engine purges, expires, commits ``--long`` messages."""
     found = {}
-    for what, durable in itertools.product(("purge", "expiry", "commit of sends", "commit of acks"), (False, True)):
-        found[f"{what}, {'durable' if durable else 'non-durable'}"] = wait_for(what, arguments.long, durable)
+    works = ("purge", "expiry", "commit of sends", "commit of acks", *OF_A_CONSUMER)
+    for what, durable in itertools.product(works, (False, True)):
+        count = min(arguments.long, HELD_AT_MOST) if what in OF_A_CONSUMER else arguments.long
+        found[f"{what}, {'durable' if durable else 'non-durable'}"] = wait_for(what, count, durable)
         gc.collect()
     return found
 
@@ -336,18 +343,23 @@ def wait_for(what: str, count: int, durable: bool) -> dict[str, float]:
             broker.send(engine.message(long, durable), transaction=transaction)
     else:
         engine.fill(count, durable, expires_at_ms=NOW + 60_000 if what == "expiry" else 0)
-    if what == "commit of acks":
+    if what == "commit of acks" or what in OF_A_CONSUMER:
         reader = broker.subscribe(long, Taker(), MessageCredit(count), routing=ANYCAST)
         while broker.tick():
             pass
-        for slot in Taker.taken:
+        for slot in Taker.taken if transaction is not None else ():
             broker.acknowledge(reader, slot.sequence, transaction)
+        newest = Taker.taken[-1].sequence
         Taker.taken.clear()
     start = time.thread_time_ns()
     if what == "purge":
         broker.purge_queue(long)
     elif what == "expiry":
         engine.clock.ahead_ms = 120_000
+    elif what == "cumulative ack of 65,536":
+        broker.acknowledge_through(reader, newest)
+    elif what == "close with 65,536":
+        broker.close_consumer(reader)
     elif transaction is not None:
         broker.commit(transaction)
         transaction = None  # as a session does, so that what it takes to let go of it counts too
@@ -377,6 +389,8 @@ def wait_for(what: str, count: int, durable: bool) -> dict[str, float]:
 def is_over(engine: Engine, what: str, count: int) -> bool:
     """Whether the long work has come about."""
     queue = engine.broker.queues[engine.names[0]]
+    if what == "close with 65,536":
+        return queue.pending_count == count and not queue.returning
     return queue.message_count == (count if what == "commit of sends" else 0)
 
 

@@ -36,6 +36,7 @@ class ActiveMQ(Driver):
     """`group_commit` turns off the concurrent store, after which producers share a flush."""
 
     needs_warm_up = True
+    jvm_options: tuple[str, ...] = _JVM_OPTIONS
 
     def __init__(self, name: str, *, group_commit: bool) -> None:
         self.name = name
@@ -56,7 +57,7 @@ class ActiveMQ(Driver):
         home = self._files.find("usr/share/activemq")
         return [
             self._java,
-            *_JVM_OPTIONS,
+            *self.jvm_options,
             *(option for package in _OPENED for option in ("--add-opens", package)),
             "-Djava.awt.headless=true",
             f"-Djava.io.tmpdir={directory / 'tmp'}",

@@ -8,29 +8,34 @@ import socket
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.events import EngineEvents
+from delosmq.engine.fan_out import events_for
+from delosmq.engine.losses import LossListener
 from delosmq.manage.control.host import Host, Reason
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError, PeerError, StorageError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import BrokerSettings
+from delosmq.model.wording import counted
 from delosmq.security.access import AccessControl
 from delosmq.server.connection import ServerParts
 from delosmq.server.listener import Server, bind
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.ticker import GateEvents, Ticker
+from delosmq.sessions.openwire.protocol import OpenWireProtocol
 from delosmq.sessions.outbox import Gate
 from delosmq.sessions.protocol import Protocol, SessionServices
 from delosmq.sessions.stomp.protocol import StompProtocol
 from delosmq.storage.journal import open_journal
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore
+from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
 
 if TYPE_CHECKING:
@@ -61,6 +66,23 @@ class SystemRandom(Random):
         return secrets.randbits(53) / (1 << 53)
 
 
+class LossLog(LossListener):
+    """Tells of messages that nobody can have any more."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def messages_lost(self, queue: str, setting: str, address: str) -> None:
+        self._logger.warning(
+            "DMQ6145: messages of queue '%s' are dropped: its %s is '%s', which has no queue that takes them; create"
+            " one with `delosmq queue create %s`, or correct the address-setting. This is said once of each queue",
+            queue,
+            setting,
+            address,
+            address,
+        )
+
+
 @dataclass(frozen=True)
 class Accounts:
     """Who may log in: user -> stored password, user -> roles."""
@@ -79,12 +101,17 @@ class HttpBind:
 
 def protocols() -> tuple[Protocol, ...]:
     """Every protocol this DelosMQ speaks. A new one is registered here and nowhere else."""
-    return (StompProtocol(),)
+    return (StompProtocol(), OpenWireProtocol())
 
 
 def conversions() -> Conversions:
     """How messages of each protocol are read by others."""
-    return Conversions({"stomp": StompConversion()})
+    return Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()})
+
+
+def _with_addresses_of(spoken: tuple[Protocol, ...], settings: BrokerSettings) -> BrokerSettings:
+    own = [match for protocol in spoken for match in protocol.address_settings]
+    return replace(settings, address_settings=(*own, *settings.address_settings))
 
 
 def open_store(settings: BrokerSettings, *, sync_process: bool, logger: logging.Logger) -> ServedStore:
@@ -148,14 +175,17 @@ class ComposedBroker(Host):
         self.store = store
         self.clock = SystemClock()
         self.random = SystemRandom()
+        self._protocols = protocols()
+        listeners = [protocol.events for protocol in self._protocols]
         self.broker = Broker(
-            settings,
+            _with_addresses_of(self._protocols, settings),
             store,
             clock=self.clock,
             random=self.random,
-            events=events or EngineEvents(),
+            events=events_for(listeners if events is None else [*listeners, events]),
             conversions=conversions(),
         )
+        self.broker.losses.listener = LossLog(logger)
         self.gate = Gate()
         self.access = AccessControl(
             accounts.users,
@@ -190,7 +220,9 @@ class ComposedBroker(Host):
         self.gate.on_synced(position)
         queues = self.broker.queues.values()
         self.logger.info(
-            "DMQ6012: recovered %d messages in %d queues", sum(queue.message_count for queue in queues), len(queues)
+            "DMQ6012: recovered %s in %s",
+            counted(sum(queue.message_count for queue in queues), "message"),
+            counted(len(queues), "queue"),
         )
 
     async def start(self) -> None:
@@ -211,7 +243,8 @@ class ComposedBroker(Host):
             server_name=f"DelosMQ/{_version()}",
         )
         passwords = self._passwords = PasswordChecks(loop)
-        parts = ServerParts(loop, services, self._ticker, passwords=passwords, protocols=protocols(), log=self.logger)
+        spoken = self._protocols
+        parts = ServerParts(loop, services, self._ticker, passwords=passwords, protocols=spoken, log=self.logger)
         self._server = Server(parts)
         self._server.bind(self.settings.acceptors)
         if self._http_bind is not None:

@@ -11,6 +11,7 @@ from tests.chaos.happenings import (
     DELIVERED,
     FOUND,
     LOOKED,
+    REFUSAL_CONFIRMED,
     REFUSED,
     SENT,
     SETTLED,
@@ -47,8 +48,8 @@ def looked(*numbers: int) -> list[Happening]:
     return [*found("q", *numbers), Happening(LOOKED, "q", 0)]
 
 
-def refused(times: int) -> list[Happening]:
-    return [came(4), Happening(REFUSED, "q", 4)] * times
+def refused(times: int, life: int = 0) -> list[Happening]:
+    return [came(4, life=life), Happening(REFUSED, "q", 4, life)] * times
 
 
 def groups(*seen: tuple[int, str, int]) -> list[Happening]:
@@ -115,6 +116,7 @@ KEPT: list[tuple[Check, list[Happening]]] = [
     (ring, [*sent(1), Happening(SENT, "q", 2), *looked(1, 2), *sent(3), *looked(1, 2, 3)]),
     (ring, [*sent(1), *looked(1), Happening(TAKEN, "q", 0), *looked(), *sent(2), *looked(2)]),
     (dead, [*refused(3), *found("dead", 4)]),
+    (dead, [*refused(3), *refused(1, life=1), *found("dead", 4)]),
 ]
 BROKEN: list[tuple[Check, list[Happening]]] = [
     (lost, [*sent(1), *sent(2), came(1)]),
@@ -142,6 +144,8 @@ BROKEN: list[tuple[Check, list[Happening]]] = [
     (ring, [*sent(1), *looked()]),
     (dead, [*refused(3), *found("dead", 4), came(4)]),
     (dead, [*refused(4), *found("dead", 4)]),
+    (dead, [*refused(3), *[Happening(REFUSAL_CONFIRMED, "q", 4)] * 3, *refused(1, life=1)]),
+    (dead, [*refused(3), *refused(2, life=1), *found("dead", 4)]),
     (dead, [*refused(2), *found("dead", 4)]),
 ]
 

@@ -5,13 +5,16 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import stomp
 
 import delosmq
 from delosmq.cli.app import run_app
-from delosmq.cli.options import read_settings
+from delosmq.cli.options import NUMBERS, SWITCHES, read_settings
+from delosmq.cli.queue_commands import _body, _properties
+from delosmq.manage.http.requests import CreateQueue, UpdateQueue
 from delosmq.model.errors import BrokerError
 
 Call = Callable[..., tuple[int, str, str]]
@@ -66,7 +69,7 @@ def test_a_queue_lives_through_all_commands(call: Call, broker: delosmq.Broker) 
     made = said(call("queue", "create", "a/b c", "--address", "abc", "--set", "ring-size=3", "--set", "filter=a = 1"))
     assert made == "queue 'a/b c' is created on address 'abc' (ANYCAST)\n"
     changed = said(call("queue", "update", "a/b c", "--set", "ring-size=default", "--set", "filter="))
-    assert changed == "queue 'a/b c' now has ring-size -1, filter \n"
+    assert changed == "queue 'a/b c' now has ring-size -1, filter none\n"
     for verb, sentence in (
         ("pause", "queue 'a/b c' is paused\n"),
         ("resume", "queue 'a/b c' hands out again\n"),
@@ -100,7 +103,7 @@ def test_addresses(call: Call) -> None:
     assert said(call("address", "clear-duplicate-ids", "news")) == "0 duplicate ids of address 'news' are forgotten\n"
     said(call("queue", "create", "news.q", "--address", "news", "--multicast"))
     assert "delete them first, or force it" in refused(call("address", "delete", "news"))
-    assert said(call("address", "delete", "news", "--force")) == "address 'news' is deleted, and 1 queues with it\n"
+    assert said(call("address", "delete", "news", "--force")) == "address 'news' is deleted, and 1 queue with it\n"
 
 
 def test_transactions(call: Call) -> None:
@@ -136,8 +139,14 @@ def test_explain_what_is_not_there(call: Call) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--set", "ringsize=3"), "did you mean 'ring_size'"),
-        (("--set", "ring-size=many"), "ring_size: Input should be a valid integer"),
+        (("--set", "ringsize=3"), "--set ringsize is unknown; did you mean 'ring-size'?"),
+        (("--set", "max_consumer=3"), "--set max-consumer is unknown; did you mean 'max-consumers'?"),
+        (("--set", "ring-size=many"), "DMQ7104: --set ring-size=many: write a whole number such as 5, or default"),
+        (("--set", "enabled=maybe"), "DMQ7103: --set enabled=maybe: write yes or no, or default"),
+        (("--set", f"ring-size={1 << 70}"), "--set ring-size must be 9223372036854775807 or less"),
+        (("--set", "routing-type=BOTH"), "--set routing-type must be 'ANYCAST' or 'MULTICAST'"),
+        (("--set", "routing-type=default"), "--set routing-type must be 'ANYCAST' or 'MULTICAST'"),
+        (("--set", "non-destructive=1", "--set", "purge-on-no-consumers=1"), "set one of the two to false"),
         (("--set", "ring-size"), "DMQ7100"),
         (("--set", "=3"), "DMQ7100"),
         (("--set", "ring-size=3", "--set", "ring_size=4"), "DMQ7101"),
@@ -153,6 +162,134 @@ def test_settings_that_make_no_sense(call: Call, words: tuple[str, ...], says: s
 
 def test_settings_are_read_by_what_they_are() -> None:
     read = read_settings(["ring-size=5", "exclusive=true", "filter=true", "group-first-key=default", "auto-delete=no"])
-    assert read == {"ring_size": 5, "exclusive": True, "filter": "true", "group_first_key": None, "auto_delete": "no"}
+    assert read == {"ring_size": 5, "exclusive": True, "filter": "true", "group_first_key": None, "auto_delete": False}
     with pytest.raises(BrokerError, match="DMQ7100"):
         read_settings(["x"])
+
+
+@pytest.mark.parametrize("word", ["yes", "on", "1", "true", "TRUE", " Yes"])
+def test_switches_take_the_words_that_people_write(word: str) -> None:
+    assert read_settings([f"paused={word}"]) == {"paused": True}
+
+
+@pytest.mark.parametrize("word", ["no", "off", "0", "false"])
+def test_and_those_against_it(word: str) -> None:
+    assert read_settings([f"enabled={word}"]) == {"enabled": False}
+
+
+def test_defaults_of_what_has_none_of_its_address() -> None:
+    assert read_settings(["enabled=default", "paused=default"]) == {"enabled": True, "paused": False}
+
+
+def test_each_setting_of_the_api_is_known_by_its_kind() -> None:
+    kinds = {
+        name: str(field.annotation) for name, field in (CreateQueue.model_fields | UpdateQueue.model_fields).items()
+    }
+    assert {name for name, kind in kinds.items() if "bool" in kind} == SWITCHES
+    assert {name for name, kind in kinds.items() if "int" in kind} == NUMBERS
+
+
+def test_switches_are_shown_as_in_tables(call: Call) -> None:
+    said(call("queue", "create", "shown"))
+    changed = said(call("queue", "update", "shown", "--set", "paused=yes", "--set", "exclusive=off"))
+    assert changed == "queue 'shown' now has paused yes, exclusive no\n"
+
+
+def test_one_is_not_many(call: Call, broker: delosmq.Broker) -> None:
+    said(call("queue", "create", "single"))
+    send(broker, "/queue/single", 1)
+    assert said(call("explain", "queue", "single")).startswith("queue 'single' on address 'single': 1 message\n")
+    assert said(call("queue", "purge", "single")) == "1 message of queue 'single' is removed\n"
+    send(broker, "/queue/single", 1)
+    assert said(call("queue", "delete", "single")) == "queue 'single' is deleted, and 1 message with it\n"
+
+
+def test_browse_a_queue(call: Call, broker: delosmq.Broker) -> None:
+    said(call("queue", "create", "looked"))
+    send(broker, "/queue/looked", 3, colour="red")
+    code, out, errors = call("queue", "browse", "looked", "--limit", "2")
+    assert (code, errors.split()[:4]) == (0, ["there", "are", "more:", "--after"])
+    assert re.search(r"^ID:\d+ +waiting +\d+ +4 +0 +admin +colour=red +m$", out, re.MULTILINE)
+    assert len(out.splitlines()) == 3
+    page = json.loads(said(call("queue", "browse", "looked", "--json")))
+    assert [one["text"] for one in page["messages"]] == ["m", "m", "m"]
+
+
+def test_send_to_a_queue(call: Call, tmp_path: Path) -> None:
+    said(call("queue", "create", "sent.to"))
+    assert re.match(r"message ID:\d+ is in queue 'sent.to'\n", said(call("queue", "send", "sent.to", "--text", "tea")))
+    file = tmp_path / "body"
+    file.write_text("two\nlines")
+    said(call("queue", "send", "sent.to", "--file", str(file), "--priority", "0", "--non-durable"))
+    page = json.loads(said(call("queue", "browse", "sent.to", "--json")))
+    assert [(one["text"], one["durable"]) for one in page["messages"]] == [("tea", True), ("two\nlines", False)]
+    assert "DMQ7109" in refused(call("queue", "send", "sent.to"))
+    assert "DMQ7110" in refused(call("queue", "send", "sent.to", "--file", str(tmp_path / "none")))
+    assert "there is no queue 'nowhere'" in refused(call("queue", "send", "nowhere", "--text", "x"))
+
+
+def test_bodies_and_properties_stay_in_their_line() -> None:
+    message = {"text": "a\n\x1b[31mb", "cut": True, "body_bytes": 99, "body_kind": "text"}
+    assert _body(message) == "a\\n\\x1b[31mb..."
+    assert _body(message | {"text": "", "body_bytes": 1, "body_kind": "bytes"}) == "(bytes, 1 byte)"
+    assert _properties({"properties": {"a": "1", "b": "x\ny"}}) == "a=1, b='x\\ny'"
+
+
+def test_explain_an_address(call: Call) -> None:
+    said(call("address", "create", "leads"))
+    assert "advice: address 'leads' has no queue" in said(call("explain", "address", "leads"))
+    said(call("queue", "create", "leads.q", "--address", "leads", "--multicast", "--set", "filter=a = 1"))
+    told = said(call("explain", "address", "leads"))
+    assert told.startswith(
+        "address 'leads' takes MULTICAST\nadvice: what is sent to address 'leads' reaches its queues"
+    )
+    assert re.search(r"^leads.q +leads +MULTICAST +yes +0 +0 +a = 1$", told, re.MULTILINE)
+    assert re.search(r"^ +0 reached no queue$", told, re.MULTILINE)
+    assert json.loads(said(call("explain", "address", "leads", "--json")))["queue_count"] == 1
+    assert "there is no address 'nowhere'" in refused(call("explain", "address", "nowhere"))
+
+
+def test_a_message_that_is_gone_is_said_so(call: Call) -> None:
+    assert "message 99999999 is gone: no queue that you may view has it" in refused(
+        call("explain", "message", "99999999")
+    )
+
+
+# -- where to ------------------------------------------------------------------------------------------------------
+
+
+def at(broker: delosmq.Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    monkeypatch.setattr("sys.argv", ["delosmq", *words, "--user", broker.user])
+    assert run_app() == 1
+    errors = capsys.readouterr().err
+    assert len(errors.strip().splitlines()) == 1
+    return errors
+
+
+@pytest.mark.parametrize(("words", "code"), [(("queue", "stat"), "DMQ7107"), (("queue", "pause", "q"), "DMQ7108")])
+def test_the_port_for_messages_is_named_as_such(
+    broker: delosmq.Broker,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    code: str,
+) -> None:
+    monkeypatch.setenv("DELOSMQ_PASSWORD", broker.password)
+    told = at(broker, monkeypatch, capsys, *words, "--url", f"http://{broker.host}:{broker.stomp_port}")
+    assert told.startswith(f"{code}: http://{broker.host}:{broker.stomp_port} ")
+    assert "a port for messages, and not the HTTP interface; name that with --url" in told
+    if code == "DMQ7107":
+        assert broker.http_url.rpartition(":")[2] in told
+
+
+def test_an_empty_password_is_said(
+    broker: delosmq.Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DELOSMQ_PASSWORD", "")
+    assert at(broker, monkeypatch, capsys, "queue", "stat").startswith("DMQ7105: DELOSMQ_PASSWORD is empty: set it to")
+    file = tmp_path / "secret"
+    file.write_text("\n")
+    told = at(broker, monkeypatch, capsys, "queue", "stat", "--password-file", str(file))
+    assert told.startswith(f"DMQ7106: the password file {file} is empty")
+    file.write_bytes(b"\xff")
+    assert "it is not UTF-8" in at(broker, monkeypatch, capsys, "queue", "stat", "--password-file", str(file))

@@ -42,6 +42,17 @@ MISTAKES = [
     ("<name>b<b/></name>", "DMQ4004", "<b> in <name>, which holds text; remove it"),
     ("<name a='1'>b</name>", "DMQ4004", "unknown attribute 'a' of <name>; remove it"),
     ("<acceptors>tcp://localhost:1</acceptors>", "DMQ4004", "text in <acceptors>"),
+    (
+        '<addresses><address name="a"><queue name="q"/></address></addresses>',
+        "DMQ4004",
+        '<queue> directly in <address>: a queue is anycast or multicast: write <anycast><queue name="..."/></anycast>',
+    ),
+    ('<addresses><queue name="q"/></addresses>', "DMQ4004", "stands in its address: write <addresses><address name="),
+    ('<queue name="q"/>', "DMQ4004", "<queue> directly in <core>: it stands in its address"),
+    ('<address name="q"/>', "DMQ4004", "<address> directly in <core>: write <addresses>"),
+    (ADDRESS.format('<queue name="q"><filter>a = 1</filter></queue>'), "DMQ4004", 'write <filter string="a = 1"/>'),
+    ('<addresses><address name="a::b"><anycast/></address></addresses>', "DMQ4005", "'a::b' is no name for an address"),
+    (ADDRESS.format('<queue name="a::b"/>'), "DMQ4005", "'a::b' is no name for a queue"),
     ("<connectors><conector/></connectors>", "DMQ4004", "did you mean 'connector'?"),
     ('<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="x.xml"/>', "DMQ4003", "put the included text here"),
     # wrong values

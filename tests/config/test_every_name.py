@@ -94,6 +94,14 @@ SETTINGS: list[tuple[str, str, object, Wrong]] = [
     ("use-consumer-priority", "false", False, BOOLEAN),
     ("all-consumers-exclusive-by-default", "true", True, BOOLEAN),
     ("time-before-dispatch-starts", "100", 100, COUNT),
+    ("advisory-for-consumed", "true", True, BOOLEAN),
+    ("advisory-for-delivery", "true", True, BOOLEAN),
+    ("advisory-for-discarding-messages", "true", True, BOOLEAN),
+    ("advisory-for-fast-producers", "true", True, BOOLEAN),
+    ("advisory-for-slow-consumers", "true", True, BOOLEAN),
+    ("advisory-when-full", "true", True, BOOLEAN),
+    ("advisory-if-no-consumers", "true", True, BOOLEAN),
+    ("include-body-for-advisory", "true", True, BOOLEAN),
 ]
 
 ATTRIBUTES: list[tuple[str, str, str, object, Wrong]] = [

@@ -164,6 +164,15 @@ def test_roles_of_nobody_and_no_users_are_said(tmp_path: Path) -> None:
     assert codes == ["DMQ4021", "DMQ4022"]
 
 
+def test_a_permission_for_a_role_that_nobody_has_is_said(tmp_path: Path) -> None:
+    create_instance(tmp_path)
+    path = tmp_path / "etc/broker.xml"
+    assert load_instance(tmp_path, properties={}).notices == []
+    path.write_text(path.read_text().replace('type="send" roles="amq"', 'type="send" roles="amq,amg"', 1))
+    (notice,) = load_instance(tmp_path, properties={}).notices
+    assert notice.startswith(f"DMQ4112: {path}: permissions are given to roles that no user has: 'amg' (match '#');")
+
+
 def test_a_second_broker_is_told_who_has_the_directory(tmp_path: Path) -> None:
     create_instance(tmp_path)
     instance = load_instance(tmp_path, properties={})

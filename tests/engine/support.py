@@ -184,7 +184,15 @@ class Bench:
         self, queue: str, credit: Credit | None = None, *, routing: int = ANYCAST
     ) -> tuple[Consumer, Collector]:
         port = Collector()
-        consumer = self.broker.subscribe(queue, port, credit if credit is not None else OpenCredit(), routing=routing)
+        known = self.broker.queues.get(queue)
+        elsewhere = known is not None and known.address.name != queue
+        consumer = self.broker.subscribe(
+            known.address.name if known is not None else queue,
+            port,
+            credit if credit is not None else OpenCredit(),
+            queue_name=queue if elsewhere else "",
+            routing=routing,
+        )
         return consumer, port
 
     def run(self) -> None:

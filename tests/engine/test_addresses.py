@@ -114,11 +114,11 @@ def test_messages_without_a_queue_may_be_kept_as_dead_letters():
         BrokerSettings(queues=(QueueSettings("q", "q", ANYCAST, filter="a = 'b'"), anycast("DLQ"))),
         addresses={"q": {"send_to_dla_on_no_route": True, "dead_letter_address": "DLQ"}},
     )
-    bench.put("q", "A")
+    bench.put("q", "A", _AMQ_ORIG_QUEUE="lie", _AMQ_ORIG_ADDRESS="lie")
     slot = bench.broker.queues["DLQ"].pending.head()
     assert slot is not None
-    assert slot.message.annotations is not None
-    assert slot.message.annotations["_AMQ_ORIG_ADDRESS"] == "q"
+    properties = StompConversion().to_hub(slot.message).properties
+    assert (properties["_AMQ_ORIG_ADDRESS"], properties["_AMQ_ORIG_QUEUE"]) == ("q", "")
     recount(bench)
 
 

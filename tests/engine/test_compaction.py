@@ -52,7 +52,7 @@ class Moving:
         self.store = SegmentStore()
         self.bench = Bench(queues=queues, store=self.store)
         self.broker = self.bench.broker
-        self.restoring = Restoring(self.broker.log, self.store, file_size_bytes=FILE_BYTES)
+        self.restoring = Restoring(self.broker.log, self.store, {}, file_size_bytes=FILE_BYTES)
         self.before = 0
         self.places: list[Living] = [QueueLiving(self.broker.queues, self.restoring)]
 

@@ -4,6 +4,7 @@ import pytest
 
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.events import EngineEvents
+from delosmq.engine.losses import EXPIRY_ADDRESS, QUEUES_REMEMBERED, Losses, LossListener
 from delosmq.engine.outcome import NO_ROUTE, ROUTED
 from delosmq.engine.slots import Slot
 from delosmq.model.message import MULTICAST
@@ -151,10 +152,10 @@ def test_many_dead_letters_take_several_ticks():
     assert bench.counts("q") == (0, 0, 0)
 
 
-def test_while_space_is_short_nobody_becomes_a_dead_letter():
+def test_on_a_full_disk_nobody_becomes_a_dead_letter():
     bench = bench_with()
     bench.send("q", "A")
-    bench.broker.set_storage_low(True)
+    bench.broker.set_storage_full(True)
     consumer, port = bench.consume("q")
     bench.run()
     bench.broker.reject(consumer, port.slots[0].sequence)
@@ -195,7 +196,7 @@ def test_what_nobody_takes_is_kept_where_settings_say_so():
     assert bench.pending("DLQ") == "B"
     found = stamps(bench, "DLQ")
     assert found["_AMQ_ORIG_ADDRESS"] == "kept"
-    assert "_AMQ_ORIG_QUEUE" not in found
+    assert found["_AMQ_ORIG_QUEUE"] == ""
     slot = bench.broker.queues["DLQ"].pending.head()
     assert slot is not None
     assert slot.message.expires_at_ms == 0
@@ -208,3 +209,51 @@ def test_an_unrouted_message_nobody_takes_in_the_end_is_left_as_it_was():
     assert bench.broker.send(message, routing=MULTICAST) == NO_ROUTE
     assert (message.address, message.annotations) == ("kept", None)
     assert message.expires_at_ms == bench.clock.wall_ms() + 1_000
+
+
+class Told(LossListener):
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, str]] = []
+
+    def messages_lost(self, queue: str, setting: str, address: str) -> None:
+        self.seen.append((queue, setting, address))
+
+
+def test_dead_letters_that_nobody_takes_any_more_are_told_once_of_each_queue():
+    bench = bench_with(queues=(anycast("q"), anycast("p"), anycast("DLQ")))
+    told = Told()
+    bench.broker.losses.listener = told
+    bench.send("q", "A")
+    fail(bench, "q")
+    assert told.seen == []
+    bench.broker.delete_queue("DLQ")
+    for queue in ("q", "q", "p"):
+        bench.send(queue, "B")
+        fail(bench, queue)
+    assert told.seen == [("q", "dead-letter-address", "DLQ"), ("p", "dead-letter-address", "DLQ")]
+    assert bench.broker.losses.count("q", "dead-letter-address") == 2
+
+
+def test_dead_letters_that_nobody_wants_are_no_loss_to_tell_of():
+    bench = bench_with(dead_letter_address="")
+    bench.broker.losses.listener = told = Told()
+    bench.send("q", "A")
+    fail(bench, "q")
+    assert told.seen == []
+
+
+def test_expired_messages_that_nobody_takes_are_told():
+    bench = bench_with(expiry_address="Gone")
+    bench.broker.losses.listener = told = Told()
+    bench.send("q", "A", expires_in_ms=1)
+    bench.later(5)
+    bench.consume("q")
+    bench.run()
+    assert told.seen == [("q", "expiry-address", "Gone")]
+
+
+def test_what_losses_remember_is_bounded():
+    losses = Losses()
+    for number in range(QUEUES_REMEMBERED + 1):
+        losses.add(f"q{number}", EXPIRY_ADDRESS, "x")
+    assert (losses.count("q0", EXPIRY_ADDRESS), losses.count(f"q{QUEUES_REMEMBERED}", EXPIRY_ADDRESS)) == (0, 1)

@@ -218,10 +218,10 @@ def test_a_client_reports_an_expired_message():
     assert (queue.messages_expired, queue.delivering_count, bench.pending("EXP")) == (1, 1, "A")
 
 
-def test_while_space_is_short_an_expired_message_is_delivered_rather_than_lost():
+def test_on_a_full_disk_an_expired_message_is_delivered_rather_than_lost():
     bench = bench_with()
     bench.send("q", "A", expires_in_ms=10)
-    bench.broker.set_storage_low(True)
+    bench.broker.set_storage_full(True)
     bench.later(SCAN_MS)
     _, port = bench.consume("q")
     bench.run()

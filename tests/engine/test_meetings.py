@@ -2,6 +2,7 @@
 
 import pytest
 
+from delosmq.engine.committing import SMALL_OPERATIONS
 from delosmq.engine.consumer import Consumer, ConsumerOptions
 from delosmq.engine.credit import MessageCredit, OpenCredit
 from delosmq.engine.groups import REMEMBERED_OTHERWISE, Groups
@@ -10,7 +11,7 @@ from delosmq.engine.transactions import Transaction
 from delosmq.model.errors import MisuseError
 from delosmq.model.ids import ConsumerId, Sequence, WallMs
 from delosmq.model.message import ANYCAST, MULTICAST, Message
-from delosmq.model.settings import BrokerSettings, DivertSettings, JournalSettings, QueueSettings
+from delosmq.model.settings import BrokerSettings, DivertSettings, JournalSettings, QueueSettings, Transformer
 from tests.engine.meeting_support import check, recount
 from tests.engine.routing_support import RoutingBench
 from tests.engine.support import Bench, Collector, anycast
@@ -293,6 +294,46 @@ def test_a_divert_s_copy_in_a_transaction_names_the_id_of_the_original() -> None
     assert copy.message.annotations is not None
     assert copy.message.annotations["_AMQ_ORIG_MESSAGE_ID"] == str(original.message.message_id)
     check(bench)
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_large_or_prepared_one_s_copies_name_them_too(prepared: bool, crashed: bool) -> None:
+    twice = DivertSettings("d", "q", ("copies", "more"))
+    again = DivertSettings("e", "copies", ("last",), transformer=Transformer(rename={"_AMQ_ORIG_MESSAGE_ID": "of"}))
+    names = ("q", "copies", "more", "last")
+    settings = BrokerSettings(queues=tuple(anycast(name) for name in names), diverts=(twice, again))
+    bench = RoutingBench(settings)
+    count = 3 if prepared else SMALL_OPERATIONS + 1
+    transaction = bench.broker.xa_start(b"x") if prepared else bench.broker.begin("s")
+    send_in(bench, transaction, "q", " ".join(str(k) for k in range(count)))
+    if prepared:
+        bench.broker.xa_end(b"x")
+        assert bench.broker.xa_prepare(b"x")
+        if crashed:
+            bench = bench.restart()
+        bench.broker.xa_commit(b"x", False)
+    else:
+        bench.broker.commit(transaction)
+    bench.run()
+    check_names(bench, count)
+    if crashed:
+        check_names(bench.restart(), count)
+    check(bench)
+
+
+def check_names(bench: Bench, count: int) -> None:
+    names = ("q", "copies", "more", "last")
+    ids = {name: [slot.message.message_id for slot in bench.broker.queues[name].pending.in_order()] for name in names}
+    assert named_in(bench, "copies", "_AMQ_ORIG_MESSAGE_ID") == named_in(bench, "more", "_AMQ_ORIG_MESSAGE_ID")
+    assert named_in(bench, "copies", "_AMQ_ORIG_MESSAGE_ID") == ids["q"]
+    assert named_in(bench, "last", "of") == ids["copies"]
+    assert len(ids["last"]) == count
+
+
+def named_in(bench: Bench, queue: str, name: str) -> list[int]:
+    annotations = [slot.message.annotations or {} for slot in bench.broker.queues[queue].pending.in_order()]
+    return [int(each[name]) for each in annotations]
 
 
 # -- purge ----------------------------------------------------------------------------------------------------------

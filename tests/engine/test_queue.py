@@ -353,7 +353,7 @@ def test_without_room_for_the_copy_an_exhausted_message_stays_in_its_queue():
     consumer, port = bench.consume("q")
     bench.send("q", "A")
     bench.run()
-    bench.broker.set_storage_low(True)
+    bench.broker.set_storage_full(True)
     assert bench.broker.reject(consumer, port.slots[0].sequence)
     assert (bench.pending("q"), bench.pending("DLQ")) == ("A", "")
     bench.broker.set_storage_low(False)

@@ -108,7 +108,7 @@ def test_running_queues_can_be_changed_and_stay_so():
     changes: dict[str, object] = {
         "filter": "colour = 'red'",
         "max_consumers": 3,
-        "purge_on_no_consumers": True,
+        "purge_on_no_consumers": False,
         "exclusive": True,
         "non_destructive": True,
         "group_rebalance": True,

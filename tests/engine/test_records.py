@@ -5,14 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delosmq.engine.records import (
+    ACKNOWLEDGED,
     FORGOTTEN,
+    KILLED,
     PROMISED,
+    REMOVED,
     STORED,
     VERSION,
     DuplicateRecord,
+    StoredTail,
     check_version,
     decode_numbers,
     decode_promised,
+    decode_removed,
     decode_sent_place,
     decode_stored,
     decode_stored_place,
@@ -20,14 +25,19 @@ from delosmq.engine.records import (
     encode_duplicate,
     encode_forgotten,
     encode_promised,
+    encode_removed,
+    encode_removed_one,
     encode_sent,
     encode_stored,
+    encode_stored_in_one,
     is_sent,
+    removed_front,
 )
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import MessageId, Sequence, WallMs
 from delosmq.model.message import Message
+from tests.engine.support import Bench, anycast
 
 U64 = st.integers(0, 2**64 - 1)
 NAMES = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -108,3 +118,82 @@ def test_records_of_a_newer_release_are_refused() -> None:
     for newer in (bytes((STORED, 3)), bytes((PROMISED, 2))):
         with pytest.raises(StorageError, match="DMQ2301"):
             check_version(newer)
+
+
+@given(
+    address=NAMES,
+    user=NAMES,
+    protocol=NAMES,
+    numbers=st.lists(U64, min_size=5, max_size=5),
+    small=st.tuples(st.integers(0, 9), st.integers(1, 6), st.integers(0, 100)),
+)
+def test_the_short_way_gives_the_same_record(
+    address: str, user: str, protocol: str, numbers: list[int], small: tuple[int, int, int]
+) -> None:
+    priority, body_kind, head_size = small
+    sequence, message_id, timestamp_ms, expires_at_ms, queue_id = numbers
+    original = Message(
+        address,
+        protocol,
+        bytes(head_size),
+        b"body",
+        user=user,
+        priority=priority,
+        body_kind=body_kind,
+        durable=True,
+        timestamp_ms=WallMs(timestamp_ms),
+        expires_at_ms=expires_at_ms,
+    )
+    original.sequence = Sequence(sequence)
+    original.message_id = MessageId(message_id)
+    tail = StoredTail(original, queue_id)
+    assert tail.fits(original)
+    assert encode_stored_in_one(original, tail) == encode_stored(original, [queue_id])
+
+
+@pytest.mark.parametrize("other", [{"address": "bills"}, {"user": "bob"}, {"protocol": "stomp/11"}])
+def test_a_record_of_another_sender_ends_differently(other: dict[str, str]) -> None:
+    fields = {"address": "orders", "user": "ann", "protocol": "stomp/12"}
+
+    def sent(fields: dict[str, str]) -> Message:
+        return Message(fields["address"], fields["protocol"], b"", b"", user=fields["user"], timestamp_ms=WallMs(7))
+
+    assert StoredTail(sent(fields), 3).fits(sent(dict(fields)))
+    assert not StoredTail(sent(fields), 3).fits(sent({**fields, **other}))
+
+
+@given(queue_id=U64, sequence=U64)
+def test_one_acknowledged_message_is_recorded_like_many(queue_id: int, sequence: int) -> None:
+    original = message()
+    original.sequence = Sequence(sequence)
+    slot = Slot(original, True)
+    meta = encode_removed_one(removed_front(queue_id, ACKNOWLEDGED), slot)
+    assert meta == encode_removed(queue_id, ACKNOWLEDGED, [slot])
+    record = decode_removed(meta)
+    assert (record.queue_id, record.reason, record.sequences) == (queue_id, ACKNOWLEDGED, [sequence])
+
+
+def test_messages_of_many_senders_in_one_queue_keep_what_is_theirs() -> None:
+    bench = Bench(queues=(anycast("orders"), anycast("bills")))
+    senders = [("orders", "stomp/12", "ann"), ("orders", "stomp/12", "bob"), ("orders", "stomp/11", "bob")] * 2
+    for address, protocol, user in senders:
+        bench.broker.send(Message(address, protocol, b"", b"x", user=user, durable=True, timestamp_ms=WallMs(7)))
+    bench.send("bills", "y")
+    again = bench.restart()
+    found = [slot.message for slot in again.broker.queues["orders"].pending.in_order()]
+    assert [(kept.address, kept.protocol, kept.user) for kept in found] == senders
+    assert again.pending("bills") == "y"
+
+
+def test_a_removal_says_why() -> None:
+    bench = Bench(queues=(anycast("orders"),))
+    bench.send("orders", "a")
+    consumer, port = bench.consume("orders")
+    bench.run()
+    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.close_consumer(consumer)
+    bench.send("orders", "b")
+    bench.broker.purge_queue("orders")
+    bench.run()
+    removed = [decode_removed(meta) for _, metas, _ in bench.store.batches for meta in metas if meta[0] == REMOVED]
+    assert [record.reason for record in removed] == [ACKNOWLEDGED, KILLED]

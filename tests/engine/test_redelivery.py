@@ -121,12 +121,12 @@ def test_a_delay_of_a_non_durable_message_is_not_recorded():
     assert port.bodies == "A A"
 
 
-def test_while_space_is_short_delays_are_kept_but_not_recorded():
+def test_on_a_full_disk_delays_are_kept_but_not_recorded():
     bench = delayed()
     consumer, port = bench.consume("q")
     bench.send("q", "A")
     bench.run()
-    bench.broker.set_storage_low(True)
+    bench.broker.set_storage_full(True)
     before = len(bench.store.batches)
     bench.broker.reject(consumer, port.slots[0].sequence)
     assert len(bench.store.batches) == before

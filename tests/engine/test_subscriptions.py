@@ -145,6 +145,26 @@ def test_a_queue_of_a_multicast_address_may_be_read_by_its_name():
     assert (port.bodies, bench.pending("two")) == ("A", "A")
 
 
+def test_an_address_does_not_stand_for_a_queue_of_its_name_on_another_address():
+    bench = RoutingBench(BrokerSettings(queues=(QueueSettings("all", "news", MULTICAST),)))
+    bench.put("news", "A", routing=MULTICAST)
+    with pytest.raises(MisuseError, match=r"queue 'all' is on address 'news'.*subscribe to 'news::all'"):
+        bench.listen("all", routing=ANYCAST)
+    assert not bench.broker.queues["all"].consumers
+    assert "all" not in bench.broker.addresses
+    assert bench.broker.address_of("all", "") == "all"
+    assert bench.broker.address_of("news", "all") == "news"
+
+
+def test_without_a_routing_type_the_address_decides_and_no_queue_of_its_name_elsewhere():
+    bench = RoutingBench(BrokerSettings(queues=(QueueSettings("all", "news", MULTICAST),)))
+    needed = bench.broker.needs_creation("all", "", ANY_ROUTING, for_subscription=True)
+    assert needed == [("createAddress", "all"), ("createNonDurableQueue", "all")]
+    consumer, _ = bench.listen("all", routing=ANY_ROUTING)
+    assert consumer.queue is not None
+    assert consumer.queue.address.name == "all"
+
+
 def test_a_queue_named_in_a_subscription_has_the_default_routing_type_of_queues():
     bench = RoutingBench(addresses={"#": {"default_queue_routing_type": ANYCAST}})
     bench.listen("news", queue_name="one", routing=ANY_ROUTING)

@@ -2,10 +2,13 @@
 
 from random import Random
 
+import pytest
+
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.outcome import DUPLICATE, ROUTED
 from delosmq.engine.transactions import Transaction
-from delosmq.model.message import Message
+from delosmq.model.message import MULTICAST, Home, Message
+from delosmq.model.settings import QueueSettings
 from tests.engine.test_transactions import Waiter
 from tests.simulation.disk import SimDisk
 from tests.storage.test_compaction import Life, Reader
@@ -14,12 +17,12 @@ FILES_AT_MOST = 14
 MANY = 300
 
 
-def message(life: Life, body: str, duplicate_id: bytes = b"") -> Message:
+def message(life: Life, body: str, duplicate_id: bytes = b"", padding: int = 500) -> Message:
     return Message(
         "dead",
         "stomp/12",
         b"",
-        body.encode() + bytes(500),
+        body.encode() + bytes(padding),
         durable=True,
         timestamp_ms=life.clock.wall_ms(),
         duplicate_id=duplicate_id,
@@ -134,3 +137,147 @@ def test_an_id_is_known_after_fifty_segments_that_it_does_not_keep() -> None:
     assert life.flow(50) <= FILES_AT_MOST
     life = crashed(life)
     assert life.broker.send(message(life, "a", b"1")) == DUPLICATE
+
+
+def test_a_commit_of_few_messages_that_no_batch_takes_goes_in_parts() -> None:  # ACK-5
+    for count, size, with_ids in ((190, 0, True), (190, 100, False), (3, 20_000, False)):
+        life = Life(SimDisk(Random(5)))
+        transaction = life.broker.begin("session")
+        for k in range(count):
+            sent = message(life, f"{k} ".ljust(size), b"%036d" % k if with_ids else b"", padding=0)
+            assert life.broker.send(sent, transaction=transaction) == ROUTED
+        waiter = Waiter()
+        if not life.broker.commit(transaction, waiter):
+            while not waiter.ended:
+                life.turn()
+        assert waiter.ended in ([], [None])
+        life.turn()
+        life = crashed(life)
+        assert [body.split()[0] for body in bodies(life)] == [str(k) for k in range(count)]
+
+
+def test_a_commit_waits_for_the_next_file_and_leaves_the_reserve_alone() -> None:
+    life = Life(SimDisk(Random(6)))
+    life.turn()
+    work = [life.broker.begin(f"s{number}") for number in range(30)]
+    for transaction in work:
+        for k in range(20):
+            assert life.broker.send(message(life, f"{transaction.owner} {k} "), transaction=transaction) == ROUTED
+    waiters = [Waiter() for _ in work]
+    left = []
+    for transaction, waiter in zip(work, waiters, strict=True):
+        if not life.broker.commit(transaction, waiter):
+            left.append(waiter)
+    assert left, "nobody makes files meanwhile"
+    for _ in range(10):
+        life.broker.tick()
+    assert life.store._open.room >= life.store._due
+    assert not any(waiter.ended for waiter in left)
+    for _ in range(100):
+        life.turn()
+    assert [waiter.ended for waiter in left] == [[None]] * len(left)
+    life = crashed(life)
+    assert sorted(bodies(life)) == sorted(f"s{number} {k} " for number in range(30) for k in range(20))
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_prepared_branch_keeps_no_segment(committed: bool) -> None:  # ACK-5
+    life = Life(SimDisk(Random(7)))
+    for k in range(30):
+        life.send("dead", b"old %d" % k)
+    branch = life.broker.xa_start(b"x")
+    fill(life, branch, MANY)
+    for k in range(MANY):
+        life.broker.send(message(life, f"id {k} ", b"%d" % k, padding=0), transaction=branch)
+    life.broker.xa_end(b"x")
+    waiter = Waiter()
+    life.broker.xa_prepare(b"x", waiter)
+    while not waiter.ended:
+        life.turn()
+    for _ in range(3):
+        # It takes seven. What they keep is worth moving once it is more than twice as much.
+        assert life.flow(60) <= 32
+        life = crashed(life)
+        assert life.broker.xa_recover() == [b"x"]
+        assert life.broker.queues["dead"].delivering_count == 30
+    life.flow(60)
+    if committed:
+        life.broker.xa_commit(b"x", False, waiter)
+        while len(waiter.ended) < 2:
+            life.turn()
+    else:
+        life.broker.xa_rollback(b"x")
+        for _ in range(20):
+            life.turn()
+    expected = [*(f"{k} " for k in range(MANY)), *(f"id {k} " for k in range(MANY))]
+    if not committed:
+        expected = [f"old {k}" for k in range(30)]
+    for _ in range(3):
+        assert bodies(life) == expected
+        life = crashed(life)
+        assert life.flow(60) <= 32
+    duplicate = message(life, "again", b"1")
+    assert life.broker.send(duplicate) == (DUPLICATE if committed else ROUTED)
+
+
+def test_messages_of_several_queues_move_with_what_a_branch_holds_of_them() -> None:  # ACK-5
+    life = Life(SimDisk(Random(8)))
+    for name in ("a", "b"):
+        life.broker.create_queue(QueueSettings(name, "news", MULTICAST, durable=True))
+    life.send("news", b"one")
+    reader = Reader()
+    consumer = life.broker.subscribe("news", reader, OpenCredit(), queue_name="a")
+    life.turn()
+    branch = life.broker.xa_start(b"x")
+    (slot,) = reader.slots
+    assert life.broker.acknowledge(consumer, slot.sequence, branch)
+    life.broker.xa_end(b"x")
+    assert life.broker.xa_prepare(b"x")
+    first = slot.message.home
+    assert first is not None
+    number = first.segment
+    life.flow(30)
+    assert life.store._ledger.find(number) is None
+    life = crashed(life)
+    assert (life.broker.queues["a"].delivering_count, life.broker.queues["b"].pending_count) == (1, 1)
+    life.broker.xa_commit(b"x", False)
+    for _ in range(3):
+        life.flow(30)
+        life = crashed(life)
+    assert (life.broker.queues["a"].message_count, life.broker.queues["b"].message_count) == (0, 1)
+
+
+def test_what_ends_a_branch_is_about_the_segments_to_which_its_messages_moved() -> None:  # ACK-5
+    life = Life(SimDisk(Random(9)))
+    sent = message(life, "one")
+    branch = life.broker.xa_start(b"x")
+    life.broker.send(sent, transaction=branch)
+    life.broker.xa_end(b"x")
+    assert life.broker.xa_prepare(b"x")
+    assert commit_after_moves(life, sent.home) != sent.home
+    assert bodies(crashed(life)) == ["one"]
+
+
+def test_and_to_which_its_ids_moved() -> None:
+    life = Life(SimDisk(Random(9)))
+    sent = message(life, "nobody gets it", b"1")
+    sent.address = "nowhere"
+    branch = life.broker.xa_start(b"x")
+    life.broker.send(sent, transaction=branch, routing=MULTICAST)
+    life.broker.xa_end(b"x")
+    assert life.broker.xa_prepare(b"x")
+    (note,) = branch.notes
+    assert commit_after_moves(life, note.home) != note.home
+
+
+def commit_after_moves(life: Life, home: Home | None) -> Home:
+    assert home is not None
+    branch = life.broker.branches.prepared()[0]
+    life.flow(30)
+    assert life.store._ledger.find(home.segment) is None
+    moved_to = max(branch.segments)
+    assert moved_to > home.segment
+    life.broker.xa_commit(b"x", False)
+    assert moved_to in life.store._open.accounts
+    life.turn()
+    return home

@@ -160,6 +160,9 @@ class LoopHost(Host, StoreEvents):
     def on_space(self, low: bool) -> None:
         raise AssertionError("not part of these tests")
 
+    def on_full(self, full: bool) -> None:
+        raise AssertionError("not part of these tests")
+
     def on_failure(self, error: Exception) -> None:
         raise error
 

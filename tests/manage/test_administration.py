@@ -55,9 +55,9 @@ async def test_a_queue_is_created_with_all_its_settings_and_its_maker(api: Api):
         ({"max-consumer": 7}, "did you mean 'max_consumers'"),
         ({"durable": False}, "can't change while it exists"),
         ({"zzz": 1}, "there are filter, enabled"),
-        ({"exclusive": "yes"}, "valid boolean"),
+        ({"exclusive": "yes"}, "'exclusive' must be true or false, or null"),
         ({"filter": "a = "}, "filter"),
-        ({"enabled": None}, "valid boolean"),
+        ({"enabled": None}, "'enabled' must be true or false"),
         ({"group_buckets": -7}, "group-buckets"),
     ],
 )
@@ -102,7 +102,7 @@ async def test_a_queue_in_use_is_deleted_only_by_force(api: Api):
     await api.open()
     refused = await delete(api, f"{QUEUES}/q")
     assert problem(refused) == (409, "DMQ6140", "IN_USE")
-    assert "queue 'q' has 1 consumers" in refused.json()["detail"]
+    assert "queue 'q' has 1 consumer; close" in refused.json()["detail"]
     succeeded(await delete(api, f"{QUEUES}/q?force=true"))
     assert "q" not in api.broker.queues
     assert not api.broker.leases.groups

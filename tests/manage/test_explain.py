@@ -4,13 +4,17 @@ import pytest
 
 from delosmq.engine.consumer import Consumer, ConsumerOptions, ConsumerPort
 from delosmq.engine.credit import MessageCredit
+from delosmq.engine.diverts import Divert
 from delosmq.engine.slots import Slot
 from delosmq.engine.standing import CODES
 from delosmq.manage.control import explain
 from delosmq.manage.control.advice import advice
 from delosmq.manage.control.explain import ExplainControl
 from delosmq.manage.control.queues import QueueControl
+from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
+from delosmq.model.message import MULTICAST
+from delosmq.model.settings import AddressSettings, DivertSettings
 from delosmq.security.access import Login
 from delosmq.selectors.selector import parse_selector
 from tests.manage.support import START_MS, Api, problem, succeeded
@@ -199,9 +203,12 @@ async def test_a_message_that_is_nowhere(api: Api):
     api.send("q", "a")
     gone = await api.get(f"/api/v1/messages/{newest(api) + 1}/explain")
     assert problem(gone) == (404, "DMQ6144", "NOT_FOUND")
-    assert "consumed, expired" in gone.json()["detail"]
+    detail = gone.json()["detail"]
+    assert detail.startswith(
+        f"message {newest(api) + 1} is gone: no queue that you may view has it. It was acknowledged"
+    )
     only = await api.get(f"/api/v1/messages/{newest(api)}/explain?queue=orders.archive")
-    assert "queue 'orders.archive' does not hold message" in only.json()["detail"]
+    assert "is gone: queue 'orders.archive' does not hold it" in only.json()["detail"]
     assert problem(await api.get("/api/v1/messages/1/explain?queue=none")) == (404, "DMQ6201", "NOT_FOUND")
 
 
@@ -300,6 +307,81 @@ async def test_a_full_ring_and_an_empty_queue(api: Api):  # RING-4
     await api.patch(f"{QUEUES}/q", {"ring_size": 2})
     api.send("q", "a b")
     assert "its ring of 2 is full: the next message pushes one out" in str((await queue(api))["notes"])
+
+
+async def test_a_ring_of_nothing_does_not_say_that_all_is_well(api: Api):
+    await api.patch(f"{QUEUES}/q", {"ring_size": 0})
+    found = await queue(api)
+    assert str(found["advice"]).startswith(
+        "queue 'q' is empty, as its ring-size of 0 pushes out each message that comes"
+    )
+    assert found["notes"] == ["its ring-size is 0: a message that comes is pushed out at once"]
+
+
+async def test_diverts_are_noted_whether_or_not_they_take_messages_away(api: Api):
+    for settings in (
+        DivertSettings("copies", "q", ("audit", "b")),
+        DivertSettings("takes", "q", ("vip",), exclusive=True, filter="a = 1"),
+    ):
+        api.broker._core.bindings.add_divert(Divert(settings, Conversions({})))
+    assert (await queue(api))["notes"] == [
+        "divert 'copies' sends a copy of everything that is sent to its address to 'audit', 'b'",
+        "divert 'takes' takes what matches a = 1 that is sent to its address to 'vip' instead",
+    ]
+
+
+async def test_a_dead_letter_address_without_a_queue_is_noted_with_what_it_cost(api: Api):
+    fields = {"max_delivery_attempts": 1, "dead_letter_address": "DLQ", "expiry_address": "Gone"}
+    api.broker.queues["q"].address.settings = AddressSettings(**fields)  # type: ignore[arg-type]
+    await api.post(QUEUES, {"name": "DLQ"})
+    gone = (
+        "its expiry-address 'Gone' has no queue: what should go there is dropped; create one with `delosmq queue create"
+    )
+    assert (await queue(api))["notes"] == [f"{gone} Gone`"]
+    await api.clients["admin"].delete(f"{QUEUES}/DLQ")
+    consumer = consume(api)
+    api.send("q", "a")
+    tick(api)
+    api.broker.reject_through(consumer, newest(api))
+    tick(api)
+    assert "its dead-letter-address 'DLQ' has no queue: what should go there is dropped (1 message so far)" in str(
+        (await queue(api))["notes"]
+    )
+
+
+# -- addresses ----------------------------------------------------------------------------------------------------
+
+
+async def address(api: Api, name: str) -> dict[str, object]:
+    return succeeded(await api.get(f"/api/v1/addresses/{name}/explain"))
+
+
+async def test_an_address_tells_its_queues_diverts_and_what_reached_nobody(api: Api):
+    api.broker._core.bindings.add_divert(Divert(DivertSettings("d", "orders", ("audit",)), Conversions({})))
+    await api.post(QUEUES, {"name": "all", "address": "#", "routing_type": "MULTICAST"})
+    found = await address(api, "orders")
+    assert found["advice"] == "what is sent to address 'orders' reaches its queues and diverts; nothing is to be done"
+    assert [(one["name"], one["address"]) for one in found["queues"]] == [("orders.archive", "orders"), ("all", "#")]  # type: ignore[attr-defined]
+    assert found["diverts"] == [{"name": "d", "exclusive": False, "filter": "", "forwarding_addresses": ["audit"]}]
+    assert found["notes"] == [
+        "divert 'd' sends a copy of everything that is sent to its address to 'audit'",
+        "the wildcard address '#' gets what is sent to it as well",
+    ]
+
+
+async def test_an_address_without_queues_says_that_messages_are_gone(api: Api):
+    await api.post("/api/v1/addresses", {"name": "void", "routing_types": ["MULTICAST"]})
+    api.broker.send(api.message("void", b"m"), routing=MULTICAST)
+    found = await address(api, "void")
+    assert "has no queue, so what is sent to it is gone; subscribe to it, or create one" in str(found["advice"])
+    assert (found["routed_messages"], found["unrouted_messages"]) == (0, 1)
+    await api.post(QUEUES, {"name": "late", "address": "void", "routing_type": "MULTICAST"})
+    assert str((await address(api, "void"))["advice"]).startswith("1 message reached no queue of address 'void': sent")
+
+
+async def test_explaining_an_address_needs_view(api: Api):
+    assert problem(await api.get("/api/v1/addresses/q/explain", user="reader"))[0] == 403
+    assert problem(await api.get("/api/v1/addresses/none/explain")) == (404, "DMQ6203", "NOT_FOUND")
 
 
 @pytest.mark.parametrize("query", ["?limit=1001", "?limit=-1", "?after=x", "?aftr=1"])

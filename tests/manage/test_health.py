@@ -16,7 +16,7 @@ async def test_live_and_ready_need_no_login(api: Api):
 
 async def test_a_broker_that_is_not_ready_says_why(api: Api):
     api.host.reasons = [Reason("DMQ6004", "the broker is stopping")]
-    api.broker.set_storage_low(True)
+    api.broker.set_storage_full(True)
     response = await api.anonymous.get("/health/ready")
     assert response.status_code == 503
     found = response.json()

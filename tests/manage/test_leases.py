@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from delosmq.engine.leases import LIVE_WINDOW_MS, ROWS_PER_SLICE
+from delosmq.engine.lease import ROWS_PER_SLICE
+from delosmq.engine.leases import LIVE_WINDOW_MS
 from tests.manage.support import Api, problem, succeeded
 
 LEASES = "/api/v1/leases"

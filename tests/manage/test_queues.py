@@ -115,8 +115,8 @@ async def test_ring_size_minus_five_is_refused_at_creation_and_at_update(api: Ap
 
 
 async def test_max_consumers_minus_two_is_refused(api: Api):
-    assert problem(await api.post(QUEUES, {"name": "r", "max_consumers": -2})) == (400, "DMQ6202", "INVALID")
-    assert problem(await api.patch(f"{QUEUES}/q", {"max_consumers": -2})) == (400, "DMQ6202", "INVALID")
+    assert problem(await api.post(QUEUES, {"name": "r", "max_consumers": -2})) == (400, "DMQ2626", "INVALID")
+    assert problem(await api.patch(f"{QUEUES}/q", {"max_consumers": -2})) == (400, "DMQ2626", "INVALID")
 
 
 async def test_update_changes_what_is_named_and_nothing_else(api: Api):
@@ -158,6 +158,60 @@ async def test_a_wrong_field_is_named(api: Api, body: dict[str, object], field: 
     assert problem(response) == (400, "DMQ6407", "INVALID")
     assert [fault["field"] for fault in response.json()["faults"]] == [field]
     assert field in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ({}, "'name' is missing; give it a value"),
+        ({"name": ""}, "'name' must not be empty"),
+        ({"name": 5}, "'name' must be a text"),
+        ({"name": "r" * 1025}, "'name' may have 1024 characters at most"),
+        ({"name": "r", "ring_size": "7"}, "'ring_size' must be a whole number, or null"),
+        ({"name": "r", "ring_size": 1 << 70}, "'ring_size' must be 9223372036854775807 or less"),
+        ({"name": "r", "durable": "yes"}, "'durable' must be true or false"),
+        ({"name": "r", "routing_type": "BOTH"}, "'routing_type' must be 'ANYCAST' or 'MULTICAST'"),
+        ({"name": "r", "ringsize": 7}, "'ringsize' is unknown; did you mean 'ring_size'?"),
+        ([], "the request's body must be a JSON object, such as {}"),
+    ],
+)
+async def test_what_is_wrong_with_a_field_is_said_in_our_words(api: Api, body: object, detail: str):
+    assert (await api.post(QUEUES, body)).json()["detail"] == detail
+
+
+async def test_a_wrong_query_is_said_in_our_words(api: Api):
+    for query, detail in (
+        ("limit=0", "'limit' must be 1 or more"),
+        ("limit=many", "'limit' must be a whole number"),
+        ("limit=10001", "'limit' must be 10000 or less"),
+    ):
+        assert (await api.get(f"{QUEUES}?{query}")).json()["detail"] == detail
+    for body, detail in (
+        ({"name": "a", "routing_types": []}, "'routing_types' must have 1 entry or more"),
+        ({"name": "a", "routing_types": "ANYCAST"}, "'routing_types' must be a list"),
+    ):
+        assert (await api.post("/api/v1/addresses", body)).json()["detail"] == detail
+
+
+async def test_a_call_that_says_nothing_needs_no_body(api: Api):
+    client = api.clients["admin"]
+    assert succeeded(await client.post(f"{QUEUES}/q/pause"))["paused"] is True
+    assert succeeded(await client.post(f"{QUEUES}/q/resume", headers={"Content-Type": "text/plain"}))["paused"] is False
+    assert succeeded(await client.post(f"{QUEUES}/q/purge", json={}))["removed"] == 0
+    said_json = await client.post(f"{QUEUES}/q/enable", headers={"Content-Type": "application/json"})
+    assert succeeded(said_json)["enabled"] is True
+
+
+async def test_a_browser_that_acts_for_another_site_is_refused_without_a_body_too(api: Api):
+    client = api.clients["admin"]
+    for response in (
+        await client.post(f"{QUEUES}/q/pause", headers={"Origin": "https://elsewhere.example"}),
+        await client.post(f"{QUEUES}/q/pause", headers={"Origin": "null"}),
+        await client.post(f"{QUEUES}/q/pause", content=b"x=1", headers={"Content-Type": "text/plain"}),
+        await client.post(QUEUES),
+    ):
+        assert problem(response) == (415, "DMQ6402", "NOT_JSON")
+    assert not api.broker.queues["q"].paused
 
 
 # EXCL-3

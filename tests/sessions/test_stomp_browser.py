@@ -82,3 +82,13 @@ def test_a_browser_is_no_durable_subscription() -> None:
     message = client.error().headers["message"]
     assert "DMQ5127" in message
     assert "durable-subscription-name" in message
+
+
+def test_a_queue_that_is_not_there_is_made_if_the_settings_let_it() -> None:
+    bench = StompBench()
+    (end,) = browse(bench).take()
+    assert end.headers["browser"] == "end"
+    assert bench.queue("a").settings.durable
+    strict = StompBench(address_settings={"#": {"auto_create_queues": False}})
+    (error,) = browse(strict).take()
+    assert "there is no queue 'a'" in error.headers["message"]

@@ -108,6 +108,17 @@ def test_every_version_is_told_when_a_message_expires(version: str) -> None:
     assert (message.headers["expires"], message.headers["note"]) == (str(at), "a:b")
 
 
+def test_what_expired_says_when_the_broker_ended_it_and_not_what_its_sender_wrote() -> None:
+    bench = StompBench(queues=(QueueSettings("EXP", "EXP"),), address_settings={"a": {"expiry_address": "EXP"}})
+    lies = [f"_AMQ_{name}:lie" for name in ("ORIG_ADDRESS", "ORIG_QUEUE", "ORIG_MESSAGE_ID", "ACTUAL_EXPIRY")]
+    send(bench.connect(), "old", f"expires:{bench.clock.wall_ms() + 100}", *lies)
+    wait(bench, 101)
+    subscribed(bench)
+    (expired,) = subscribed(bench, to="/queue/EXP").take()
+    assert "lie" not in expired.headers.values()
+    assert expired.headers["_AMQ_ACTUAL_EXPIRY"] == str(bench.clock.wall_ms())
+
+
 # -- groups ----------------------------------------------------------------------------------------------------------
 
 

@@ -258,6 +258,17 @@ def test_messages_are_marked_only_on_a_connection_that_hides_its_own() -> None:
     assert marked.headers["__AMQ_CID"]
 
 
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+def test_a_client_can_not_pass_for_another_connection(version: str) -> None:
+    bench = started()
+    reader = bench.connect(headers="client-id:me\n")
+    reader.frame("SUBSCRIBE", "id:1", "destination:/topic/t", "no-local:true")
+    other = bench.connect(version)
+    other.frame("SEND", "destination:/topic/t", "__AMQ_CID:me", "x:1", body="theirs")
+    (got,) = reader.take()
+    assert (got.body, got.headers["x"], "__AMQ_CID" in got.headers) == (b"theirs", "1", False)
+
+
 # -- who comes first -------------------------------------------------------------------------------------------------
 
 
@@ -306,3 +317,42 @@ def test_whose_a_subscription_is_can_be_asked() -> None:
     port = bench.queue("a").consumers[0].port
     assert (port.connection_name(), port.user_name()) == (bench.clients[0].session._peer.name, USER)
     assert port.connection_name() != ""
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_queue_of_another_address_is_not_read_by_its_name_alone() -> None:
+    bench = StompBench(queues=(QueueSettings("all", "news", MULTICAST),))
+    client = bench.connect()
+    client.frame("SEND", "destination:/topic/news", body="x")
+    client.frame("SUBSCRIBE", "id:1", "destination:/queue/all")
+    (error,) = client.take()
+    assert error.headers["message"].startswith("DMQ5132: queue 'all' is on address 'news'")
+    assert "subscribe to 'news::all'" in error.headers["message"]
+    again = bench.connect()
+    again.frame("SUBSCRIBE", "id:1", "destination:/queue/news\\c\\call")
+    assert again.take_bodies() == "x"
+
+
+def test_a_send_to_a_wildcard_goes_to_that_very_name() -> None:
+    bench = StompBench()
+    client = bench.connect()
+    client.frame("SUBSCRIBE", "id:one", "destination:/topic/news.uk")
+    client.frame("SUBSCRIBE", "id:all", "destination:/topic/news.*")
+    client.frame("SEND", "destination:/topic/news.*", body="x")
+    assert [frame.headers["subscription"] for frame in client.take()] == ["all"]
+
+
+def test_a_wildcard_of_queues_is_a_queue_with_copies_that_goes_when_it_is_unread_and_empty() -> None:
+    bench = StompBench()
+    client = bench.connect()
+    client.frame("SUBSCRIBE", "id:1", "destination:/queue/jobs.*")
+    client.frame("SEND", "destination:/queue/jobs.uk", body="x")
+    assert (client.take_bodies(), bench.queue("jobs.uk").message_count) == ("x", 1)
+    assert bench.queue("jobs.*").settings.durable
+    client.frame("UNSUBSCRIBE", "id:1")
+    for _ in range(4):
+        bench.pass_time(30_000)
+        client.frame("SEND", "destination:/topic/alive")
+    assert list(bench.broker.queues) == ["jobs.uk"]

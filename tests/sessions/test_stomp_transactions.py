@@ -5,6 +5,7 @@
 import pytest
 
 from delosmq.engine.committing import SMALL_OPERATIONS
+from delosmq.engine.transacting import ACKNOWLEDGED_AT_ONCE
 from delosmq.model.settings import AddressFullPolicy
 from tests.sessions.support import Client, StompBench
 
@@ -349,10 +350,10 @@ def test_an_abort_makes_parked_sends_of_its_transaction_void() -> None:
     bench, client = full()
     begin(client)
     send(client, "void", "transaction:t", "receipt:s", to="/queue/full")
-    assert client.session._producer.parked_bytes > 0
+    assert client.session._parking.parked_bytes > 0
     client.frame("ABORT", "transaction:t", "receipt:r")
     assert client.receipts() == ["s", "r"]
-    assert client.session._producer.parked_bytes == 0
+    assert client.session._parking.parked_bytes == 0
     assert make_room(bench) == "first"
 
 
@@ -388,7 +389,7 @@ def test_a_large_commit_that_was_parked_goes_on_in_slices() -> None:
     make_room(bench)
     assert client.receipts() == ["r", "after"]
     assert bench.queue("a").message_count == LARGE + 1
-    assert client.session._producer.parked_bytes == 0
+    assert client.session._parking.parked_bytes == 0
 
 
 # -- bad input -------------------------------------------------------------------------------------------------------
@@ -436,3 +437,30 @@ def test_another_connections_transaction_is_unknown() -> None:
     client = bench.connect()
     client.frame("COMMIT", "transaction:t")
     assert "no open transaction of this connection" in client.error().headers["message"]
+
+
+# -- acknowledgements of very many -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_large_cumulative_ack_stops_reading_and_is_answered_when_it_is_done(in_transaction: bool) -> None:
+    bench = StompBench()
+    producer = bench.connect()
+    for number in range(ACKNOWLEDGED_AT_ONCE + 1):
+        producer.feed(f"SEND\ndestination:/queue/a\n\n{number}\0")
+    client = consumer(bench, "ack:client", "consumer-window-size:-1")
+    ids: list[str] = []
+    for _ in range(ACKNOWLEDGED_AT_ONCE):
+        bench.tick()
+        ids += acks(client)
+    assert len(ids) == ACKNOWLEDGED_AT_ONCE + 1
+    begin(client)
+    header = "transaction:t\n" if in_transaction else ""
+    client.feed(f"ACK\nid:{ids[-1]}\nreceipt:ack\n{header}\n\0COMMIT\ntransaction:t\nreceipt:commit\n\n\0")
+    assert not client.is_read()
+    assert client.receipts() == []
+    for _ in range(3):
+        bench.tick()
+    assert client.is_read()
+    assert client.receipts() == ["ack", "commit"]
+    assert bench.queue("a").message_count == 0

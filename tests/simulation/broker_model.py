@@ -53,6 +53,9 @@ class ModelBroker(StoreEvents):
         assert low != self.low
         self.low = low
 
+    def on_full(self, full: bool) -> None:
+        assert self.low or not full
+
     def on_failure(self, error: Exception) -> None:
         self.failures.append(error)
 

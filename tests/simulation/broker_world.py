@@ -12,7 +12,7 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.consumer import Consumer, ConsumerPort
 from delosmq.engine.credit import MessageCredit
 from delosmq.engine.events import EngineEvents
-from delosmq.engine.leases import LeaseError
+from delosmq.engine.lease import LeaseError
 from delosmq.engine.log import Batch, Replay
 from delosmq.engine.outcome import BLOCKED, ROUTED
 from delosmq.engine.slots import Slot
@@ -81,19 +81,19 @@ class SnapshotStore(JournalStore):
 
 
 class WatchedEvents(GateEvents):
-    """Remembers whether space was ever short."""
+    """Remembers whether the disk was ever full."""
 
     def __init__(self, broker: Broker, gate: Gate, oracle: "Oracle") -> None:
         super().__init__(broker, gate)
         self._oracle = oracle
 
-    def on_space(self, low: bool) -> None:
-        self._oracle.was_low = self._oracle.was_low or low
-        super().on_space(low)
+    def on_full(self, full: bool) -> None:
+        self._oracle.was_full = self._oracle.was_full or full
+        super().on_full(full)
 
 
 def check_same(replayed: Snapshot, live: Snapshot, position: int, counts_may_lag: bool) -> None:
-    """Replay gives the live state; only counts of deliveries may lag behind, once space was short (decision 0027)."""
+    """Replay gives the live state; only counts of deliveries may lag behind, once the disk was full (decision 0027)."""
     where = f"the state replayed at {position} is not the live one"
     for name in replayed[0].keys() | live[0].keys():
         got, expected = replayed[0].get(name, []), live[0].get(name, [])
@@ -152,7 +152,7 @@ class Oracle(EngineEvents):
 
     def __init__(self) -> None:
         self.next_number = 1
-        self.was_low = False
+        self.was_full = False
         self.bodies: dict[int, bytes] = {}
         self.durable: set[int] = set()
         self.confirmed: set[Reference] = set()
@@ -277,7 +277,7 @@ class World:
 
     def check_replayed(self, replayed: Snapshot, position: int) -> None:
         """The state of a broker that has just started is that of the life before, at that position."""
-        check_same(replayed, self.store.expected[position], position, self.oracle.was_low)
+        check_same(replayed, self.store.expected[position], position, self.oracle.was_full)
 
     # -- what the loop does --------------------------------------------------------------------------------------
 

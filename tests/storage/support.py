@@ -25,6 +25,7 @@ class Listener(StoreEvents):
     def __init__(self) -> None:
         self.synced: list[int] = []
         self.space: list[bool] = []
+        self.full: list[bool] = []
         self.failures: list[Exception] = []
         self.source = State()
 
@@ -33,6 +34,9 @@ class Listener(StoreEvents):
 
     def on_space(self, low: bool) -> None:
         self.space.append(low)
+
+    def on_full(self, full: bool) -> None:
+        self.full.append(full)
 
     def on_failure(self, error: Exception) -> None:
         self.failures.append(error)

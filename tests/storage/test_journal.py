@@ -234,7 +234,7 @@ def test_a_full_disk_stops_messages_but_not_removals_and_recovers(bench: Bench) 
     while not bench.listener.space:
         homes.append(bench.put(bytes(3000)))
         bench.sync()
-    assert bench.listener.space == [True]
+    assert (bench.listener.space, bench.listener.full) == ([True], [True])
     while bench.store._open.room > bench.store._due + 4000:
         bench.note(bytes(1000))
         bench.sync()
@@ -245,9 +245,35 @@ def test_a_full_disk_stops_messages_but_not_removals_and_recovers(bench: Bench) 
         bench.sync()
     assert bench.listener.space[:2] == [True, False], "the freed segments are the room"
     assert bench.listener.space[-1] is False
+    assert bench.listener.full[:2] == [True, False]
     assert bench.put(b"again").segment
     bench.sync()
     assert bench.listener.failures == []
+
+
+def test_a_file_that_is_not_ready_yet_is_no_full_disk(bench: Bench) -> None:
+    bench.sync()
+    while not bench.listener.space:
+        bench.put(bytes(3000))
+    assert (bench.listener.space, bench.listener.full) == ([True], [])
+    most = bench.store._open.room - bench.store._due
+    assert (bench.store.takes(most), bench.store.takes(most + 1)) == (True, False)
+    bench.sync()
+    assert (bench.listener.space, bench.listener.full) == ([True, False], [])
+    assert bench.store.takes(most + 1)
+
+
+def test_a_second_try_that_fails_tells_nothing_new(bench: Bench) -> None:
+    bench.sync()
+    bench.disk.free_bytes = 0
+    while not bench.listener.space:
+        bench.put(bytes(3000))
+    assert bench.listener.full == []
+    bench.sync()
+    for second in range(3):
+        bench.store.tick(MonotonicNs(second * 10**9))
+        bench.sync()
+    assert (bench.listener.space, bench.listener.full) == ([True], [True])
 
 
 def test_space_that_comes_back_is_noticed_at_a_tick(bench: Bench) -> None:

@@ -67,6 +67,31 @@ def test_homes_point_at_the_bodies(batch: Batch) -> None:
     assert {home.segment for home in found.homes} <= {9}
 
 
+@given(blobs, blobs, st.integers(0, 3), st.integers(0, 2))
+def test_a_record_without_lists_is_framed_as_with_them(meta: bytes, body: bytes, segment: int, kind: int) -> None:
+    alone, listed = Batch(), Batch()
+    for batch in (alone, listed):
+        home = Home()
+        if kind == 0:
+            batch.add_stored(meta, body, home)
+            continue
+        home.segment = segment
+        batch.add_removed(meta, home, kind == 1)
+    assert listed.metas == [meta]
+    assert (alone.sole, listed.sole) == (True, False)
+    content, frame = framed(alone)
+    expected, other = framed(listed)
+    assert (content, frame.rows, frame.accounts, frame.cost) == (expected, other.rows, other.accounts, other.cost)
+    assert records.collect_accounts(alone) == records.collect_accounts(listed)
+    for batch, made in ((alone, frame), (listed, other)):
+        records.fill_homes(batch, made.rows, 9)
+    assert [vars_of(home) for _, home in alone.stored] == [vars_of(home) for _, home in listed.stored]
+
+
+def vars_of(home: Home) -> tuple[int, int, int]:
+    return home.segment, home.offset, home.size_bytes
+
+
 @given(batches(), st.data())
 def test_no_changed_byte_passes(batch: Batch, draw: st.DataObject) -> None:
     content, frame = framed(batch)

@@ -7,6 +7,7 @@ import typer
 from delosmq.cli.http_client import HttpClient, in_path
 from delosmq.cli.options import DEFAULT_URL, Filter, Force, Limit, PasswordFile, Url, User
 from delosmq.cli.output import plain_console, print_table
+from delosmq.model.wording import counted
 
 address_app = typer.Typer(no_args_is_help=True, help="Addresses of a running broker.")
 transaction_app = typer.Typer(no_args_is_help=True, help="Transactions of a running broker.")
@@ -15,6 +16,7 @@ ADDRESS_COLUMNS: Final = (
     ("name", "NAME"),
     ("routing_types", "ROUTING"),
     ("queues", "QUEUES"),
+    ("diverts", "DIVERTS"),
     ("used_messages", "MESSAGES"),
     ("used_bytes", "BYTES"),
     ("address_limit_percent", "FULL%"),
@@ -89,7 +91,7 @@ def delete_address(
     """Delete an address; with --force its queues and all they hold as well."""
     path = f"{_ADDRESSES}/{in_path(name)}" + ("?force=true" if force else "")
     gone = HttpClient(url, user, password_file).call("DELETE", path)
-    plain_console().print(f"address '{name}' is deleted, and {gone['queues']} queues with it")
+    plain_console().print(f"address '{name}' is deleted, and {counted(gone['queues'], 'queue')} with it")
 
 
 @address_app.command("clear-duplicate-ids")
@@ -98,7 +100,8 @@ def clear_duplicate_ids(
 ) -> None:
     """Forget which duplicate ids were sent to an address."""
     done = HttpClient(url, user, password_file).call("DELETE", f"{_ADDRESSES}/{in_path(name)}/duplicate-ids")
-    plain_console().print(f"{done['cleared']} duplicate ids of address '{name}' are forgotten")
+    ids = counted(done["cleared"], f"duplicate id of address '{name}' is", f"duplicate ids of address '{name}' are")
+    plain_console().print(f"{ids} forgotten")
 
 
 @transaction_app.callback()

@@ -1,5 +1,6 @@
 """All commands but ``run``, which is only listed here."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -67,6 +68,32 @@ def mask() -> None:
     from delosmq.cli.create import mask_command
 
     mask_command(sys.stdin.readline().rstrip("\n"))
+
+
+@app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(help="activemq.xml of ActiveMQ Classic.")],
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="New or empty directory; without it broker.xml is printed.")
+    ] = None,
+    define: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="What ${NAME} stands for; repeatable.")
+    ] = None,
+    properties: Annotated[
+        Path | None, typer.Option(help="File that says what ${...} stands for, such as credentials.properties.")
+    ] = None,
+    password_stdin: Annotated[
+        bool, typer.Option(help="Read the administrator's password from standard input.")
+    ] = False,
+    http_port: Annotated[int, typer.Option(help="Port of the HTTP interface.")] = 8161,
+) -> None:
+    """Convert an activemq.xml; what can't be converted is listed, and the exit code is 3 then."""
+    from delosmq.cli.convert import convert_command, read_definitions
+
+    known = {**os.environ, **read_definitions(define or [], properties)}
+    password = sys.stdin.readline().rstrip("\n") if password_stdin else None
+    raise typer.Exit(convert_command(source, output, properties=known, password=password, http_port=http_port))
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})

@@ -9,6 +9,7 @@ import typer
 from delosmq.cli.http_client import HttpClient, in_path
 from delosmq.cli.options import DEFAULT_URL, PasswordFile, Url, User
 from delosmq.cli.output import plain_console, print_table
+from delosmq.model.wording import counted
 
 explain_app = typer.Typer(no_args_is_help=True, help="Where messages stand, and what to do about it.")
 
@@ -30,6 +31,15 @@ MESSAGE_COLUMNS: Final = (
     ("standing", "STANDING"),
     ("detail", "DETAIL"),
     ("delivery_count", "DELIVERIES"),
+)
+REACHED_COLUMNS: Final = (
+    ("name", "QUEUE"),
+    ("address", "ADDRESS"),
+    ("routing_type", "ROUTING"),
+    ("enabled", "ENABLED"),
+    ("consumer_count", "CONSUMERS"),
+    ("message_count", "MESSAGES"),
+    ("filter", "FILTER"),
 )
 SETTING_COLUMNS: Final = (("name", "SETTING"), ("value", "VALUE"), ("from", "FROM"))
 
@@ -59,7 +69,7 @@ def explain_queue(
     if as_json:
         out.print(json.dumps(found, indent=1, ensure_ascii=False))
         return
-    out.print(f"queue '{found['queue']}' on address '{found['address']}': {found['message_count']} messages")
+    out.print(f"queue '{found['queue']}' on address '{found['address']}': {counted(found['message_count'], 'message')}")
     out.print(f"advice: {found['advice']}")
     for note in found["notes"]:
         out.print(f"note: {note}")
@@ -81,6 +91,34 @@ def explain_queue(
             out.print(f"more with --after {found['next']}")
     out.print()
     print_table([one | {"from": _source(one)} for one in found["settings"]], SETTING_COLUMNS)
+
+
+@explain_app.command("address")
+def explain_address(
+    name: Annotated[str, typer.Argument(help="Name of the address.")],
+    as_json: AsJson = False,
+    *,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Where messages sent to an address go: its queues, its diverts, and how many reached none."""
+    found = HttpClient(url, user, password_file).get(f"/api/v1/addresses/{in_path(name)}/explain")
+    out = plain_console()
+    if as_json:
+        out.print(json.dumps(found, indent=1, ensure_ascii=False))
+        return
+    out.print(f"address '{found['address']}' takes {', '.join(found['routing_types'])}")
+    out.print(f"advice: {found['advice']}")
+    for note in found["notes"]:
+        out.print(f"note: {note}")
+    out.print(f"{found['routed_messages']:>9} routed since the start")
+    out.print(f"{found['unrouted_messages']:>9} reached no queue")
+    if found["queues"]:
+        out.print()
+        print_table(found["queues"], REACHED_COLUMNS)
+    if len(found["queues"]) < found["queue_count"]:
+        out.print(f"of {found['queue_count']} queues")
 
 
 @explain_app.command("message")

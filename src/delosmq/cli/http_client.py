@@ -3,15 +3,27 @@
 import base64
 import json
 import os
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
+from http import HTTPStatus
+from http.client import BadStatusLine, HTTPException, RemoteDisconnected
 from pathlib import Path
 from typing import Any, Final
 
 from delosmq.model.errors import BrokerError
 
 TIMEOUT_S: Final = 10.0
+
+_MOST_READ: Final = 1 << 20
+_MESSAGING: Final = (
+    "a port for messages, and not the HTTP interface; name that with --url (http://127.0.0.1:8161 unless"
+    " etc/bootstrap.xml says otherwise)"
+)
+_OWN_OPTIONS: Final = frozenset({"after", "limit", "queue", "prepared", "force", "text", "priority"})
+"""Fields that are no settings of a queue: options of their own."""
+_FIELD: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 
 
 class HttpClient:
@@ -30,11 +42,21 @@ class HttpClient:
                 raise BrokerError(
                     "DMQ7002", "no password: set DELOSMQ_PASSWORD, or name a file that holds it with --password-file"
                 )
+            if not password:
+                raise BrokerError(
+                    "DMQ7105",
+                    "DELOSMQ_PASSWORD is empty: set it to the password, or name a file that holds it with"
+                    " --password-file",
+                )
             return password
         try:
-            return password_file.read_text(encoding="utf-8").rstrip("\n")
-        except OSError as error:
-            raise BrokerError("DMQ7003", f"can't read the password file {password_file}: {error.strerror}") from error
+            password = password_file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise BrokerError("DMQ7003", f"can't read the password file {password_file}: {reason}") from error
+        if not password:
+            raise BrokerError("DMQ7106", f"the password file {password_file} is empty; write the password into it")
+        return password
 
     def get(self, path: str, **query: object) -> Any:
         """GET; what is "" or 0 is left out of the query."""
@@ -57,8 +79,14 @@ class HttpClient:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            raise BrokerError("DMQ7004", f"{self._url} answered {error.code}: {_detail(error)}") from error
-        except (OSError, ValueError) as error:
+            answer_text = error.read(_MOST_READ).decode("utf-8", "replace")
+            if error.code == HTTPStatus.UPGRADE_REQUIRED:
+                said = f"; it says: {answer_text.strip()}" if answer_text.strip() else ""
+                raise BrokerError("DMQ7107", f"{self._url} is {_MESSAGING}{said}") from error
+            raise BrokerError("DMQ7004", f"{self._url} answered {error.code}: {_told(answer_text, error)}") from error
+        except (RemoteDisconnected, BadStatusLine) as error:
+            raise BrokerError("DMQ7108", f"{self._url} does not speak HTTP: perhaps it is {_MESSAGING}") from error
+        except (OSError, ValueError, HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise BrokerError(
                 "DMQ7005", f"can't reach {self._url}: {reason}; is the broker running, and is --url right?"
@@ -70,8 +98,21 @@ def in_path(name: str) -> str:
     return urllib.parse.quote(name, safe="")
 
 
-def _detail(error: urllib.error.HTTPError) -> str:
+def _told(answer: str, error: urllib.error.HTTPError) -> str:
+    """What a refusal says; of fields, by the names they have here."""
     try:
-        return str(json.load(error)["detail"])
-    except (ValueError, KeyError, TypeError):
+        problem = json.loads(answer)
+        faults = problem.get("faults") or []
+        return "; ".join(_fault(str(fault["field"]), str(fault["message"])) for fault in faults) or problem["detail"]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return error.reason
+
+
+def _fault(field: str, message: str) -> str:
+    said = _FIELD.sub(lambda found: found[0].replace("_", "-"), message).replace("or null", "or default")
+    return f"{option_of(field)} {said}"
+
+
+def option_of(field: str) -> str:
+    """How a field of a request is written on the command line."""
+    return f"--{field}" if field in _OWN_OPTIONS else "NAME" if field == "name" else f"--set {field.replace('_', '-')}"

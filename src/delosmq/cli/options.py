@@ -21,14 +21,44 @@ Settings = Annotated[
 ]
 
 TEXT_SETTINGS: Final = frozenset({"filter", "group_first_key", "last_value_key", "address", "routing_type"})
-_WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "default": None}
+SWITCHES: Final = frozenset(
+    {
+        "enabled",
+        "paused",
+        "durable",
+        "exclusive",
+        "purge_on_no_consumers",
+        "non_destructive",
+        "group_rebalance",
+        "group_rebalance_pause_dispatch",
+        "auto_delete",
+    }
+)
+NUMBERS: Final = frozenset(
+    {
+        "ring_size",
+        "max_consumers",
+        "group_buckets",
+        "consumers_before_dispatch",
+        "delay_before_dispatch",
+        "auto_delete_delay",
+        "auto_delete_message_count",
+    }
+)
+_DEFAULT: Final = "default"
+_OWN_DEFAULTS: Final = {"enabled": True, "paused": False, "durable": True}
+"""Of fields that have one of their own, and none of their address."""
+_WORDS: Final = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 
 
 def read_settings(written: list[str] | None) -> dict[str, object]:
     """The fields that ``--set NAME=VALUE`` options stand for; ``default`` goes back to the default of the address.
 
     Raises:
-        BrokerError: one has no ``=``, or is given twice.
+        BrokerError: one has no ``=``, is given twice, or its value is not of its kind.
     """
     found: dict[str, object] = {}
     for text in written or []:
@@ -43,11 +73,22 @@ def read_settings(written: list[str] | None) -> dict[str, object]:
 
 
 def _read_value(field: str, value: str) -> object:
-    if value in _WORDS and (field not in TEXT_SETTINGS or value == "default"):
-        return _WORDS[value]
-    if field in TEXT_SETTINGS:
-        return value
-    try:
-        return int(value)
-    except ValueError:
-        return value  # the broker names the field and says what it takes
+    word = value.strip().lower()
+    if word == _DEFAULT:
+        return _OWN_DEFAULTS.get(field)
+    if field in SWITCHES:
+        if word not in _WORDS:
+            raise BrokerError("DMQ7103", f"{_written(field, value)}: write yes or no, or default")
+        return _WORDS[word]
+    if field in NUMBERS:
+        try:
+            return int(word)
+        except ValueError:
+            raise BrokerError(
+                "DMQ7104", f"{_written(field, value)}: write a whole number such as 5, or default"
+            ) from None
+    return value  # a text, or what the broker says that it doesn't know
+
+
+def _written(field: str, value: str) -> str:
+    return f"--set {field.replace('_', '-')}={value}"

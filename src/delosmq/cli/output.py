@@ -26,7 +26,7 @@ def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[tuple[str, str
         numeric = bool(rows) and all(type(row[field]) is int for row in rows)
         table.add_column(title, justify="right" if numeric else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(_shown(row[field]) for field, _ in columns))
+        table.add_row(*(shown_value(row[field]) for field, _ in columns))
     # Wide enough for any name: output that is piped must not be cut to a terminal's width.
     width = None if sys.stdout.isatty() else _PIPED_WIDTH
     console = Console(highlight=False, markup=False, emoji=False, width=width)
@@ -35,7 +35,8 @@ def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[tuple[str, str
     sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
 
 
-def _shown(value: object) -> str:
+def shown_value(value: object) -> str:
+    """A value as people read it: yes and no, lists with commas."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

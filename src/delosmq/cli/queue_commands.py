@@ -1,13 +1,17 @@
 """``delosmq queue``."""
 
-from typing import Annotated, Final
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 
 from delosmq.cli.http_client import HttpClient, in_path
 from delosmq.cli.options import DEFAULT_URL, Filter, Force, Limit, PasswordFile, Settings, Url, User, read_settings
-from delosmq.cli.output import plain_console, print_table
+from delosmq.cli.output import plain_console, print_table, shown_value
 from delosmq.model.errors import BrokerError
+from delosmq.model.wording import counted
 
 queue_app = typer.Typer(no_args_is_help=True, help="Queues of a running broker.")
 
@@ -28,6 +32,16 @@ COLUMNS: Final = (
     ("ring_size", "RING"),
     ("paused", "PAUSED"),
     ("enabled", "ENABLED"),
+)
+MESSAGE_COLUMNS: Final = (
+    ("message_id", "ID"),
+    ("standing", "STANDING"),
+    ("size_bytes", "BYTES"),
+    ("priority", "PRIORITY"),
+    ("delivery_count", "DELIVERIES"),
+    ("sender", "SENDER"),
+    ("said", "PROPERTIES"),
+    ("shown", "BODY"),
 )
 _ROOT: Final = "/api/v1/queues"
 _PAGE: Final = 1_000
@@ -96,7 +110,7 @@ def update(
     if not changes:
         raise BrokerError("DMQ7102", "nothing is to be changed; name settings with --set, such as --set ring-size=5")
     made = HttpClient(url, user, password_file).call("PATCH", f"{_ROOT}/{in_path(name)}", changes)
-    shown = ", ".join(f"{field.replace('_', '-')} {made[field]}" for field in changes)
+    shown = ", ".join(f"{field.replace('_', '-')} {shown_value(made[field]) or 'none'}" for field in changes)
     plain_console().print(f"queue '{name}' now has {shown}")
 
 
@@ -111,7 +125,7 @@ def delete(
     """Delete a queue and what it holds; with --force although it has consumers."""
     path = f"{_ROOT}/{in_path(name)}" + ("?force=true" if force else "")
     gone = HttpClient(url, user, password_file).call("DELETE", path)
-    plain_console().print(f"queue '{name}' is deleted, and {gone['messages']} messages with it")
+    plain_console().print(f"queue '{name}' is deleted, and {counted(gone['messages'], 'message')} with it")
 
 
 def _verb(client: HttpClient, name: str, verb: str) -> dict[str, object]:
@@ -152,4 +166,77 @@ def purge(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_fil
     """Remove all messages that nobody has in delivery."""
     done = _verb(HttpClient(url, user, password_file), name, "purge")
     ending = "" if done["done"] else " so far; the rest follows by itself"
-    plain_console().print(f"{done['removed']} messages of queue '{name}' are removed{ending}")
+    removed = counted(int(str(done["removed"])), f"message of queue '{name}' is", f"messages of queue '{name}' are")
+    plain_console().print(f"{removed} removed{ending}")
+
+
+@queue_app.command()
+def browse(
+    name: Name,
+    after: Annotated[int, typer.Option(min=0, help="Only messages with a higher sequence.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="At most so many.")] = 10,
+    letters: Annotated[int, typer.Option("--text", min=0, max=10_000, help="So many letters of each body.")] = 60,
+    as_json: Annotated[bool, typer.Option("--json", help="The broker's answer as it is.")] = False,
+    *,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Show messages of a queue with their properties, and how their bodies begin. Takes nothing."""
+    path = f"{_ROOT}/{in_path(name)}/messages?after={after}&limit={limit}&text={letters}"
+    page = HttpClient(url, user, password_file).get(path)
+    if as_json:
+        plain_console().print(json.dumps(page, indent=1, ensure_ascii=False))
+        return
+    rows = [one | {"shown": _body(one), "said": _properties(one)} for one in page["messages"]]
+    print_table(rows, MESSAGE_COLUMNS)
+    if page["next"]:
+        plain_console(stderr=True).print(f"there are more: --after {page['next']}")
+
+
+@queue_app.command("send")
+def send_text(
+    name: Name,
+    text: Annotated[str | None, typer.Option(help="The body.")] = None,
+    file: Annotated[Path | None, typer.Option(help="UTF-8 file that holds the body; - is standard input.")] = None,
+    priority: Annotated[int, typer.Option(min=0, max=9, help="0 to 9.")] = 4,
+    non_durable: Annotated[bool, typer.Option("--non-durable", help="Goes with the broker.")] = False,
+    *,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Send one text to a queue that exists; at most 1 MiB."""
+    body = {"text": _text_of(text, file), "priority": priority, "durable": not non_durable}
+    sent = HttpClient(url, user, password_file).call("POST", f"{_ROOT}/{in_path(name)}/messages", body)
+    if sent["message_id"]:
+        plain_console().print(f"message {sent['message_id']} is in queue '{name}'")
+    else:
+        plain_console().print(f"the message went elsewhere than to queue '{name}': to a divert, or to dead letters")
+
+
+def _text_of(text: str | None, file: Path | None) -> str:
+    if (text is None) == (file is None):
+        raise BrokerError("DMQ7109", "give the body either with --text or with --file")
+    if file is None:
+        return text or ""
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise BrokerError("DMQ7110", f"can't read the body from {file}: {reason}; name a text file") from error
+
+
+def _body(message: dict[str, Any]) -> str:
+    """One line: what is no text is only named, and what would move the cursor is written out."""
+    if not message["text"] and message["body_bytes"]:
+        return f"({message['body_kind']}, {counted(message['body_bytes'], 'byte')})"
+    line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in message["text"])
+    return line + ("..." if message["cut"] else "")
+
+
+def _properties(message: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name}={value}" if value.isprintable() else f"{name}={value!r}"
+        for name, value in message["properties"].items()
+    )

@@ -20,7 +20,7 @@ from delosmq.storage.port import ServedStore
 
 FAILED: Final = 1
 # A full collection at a million messages paused 800 ms; the message path makes no cycles (docs/decisions/0017).
-GC_THRESHOLDS: Final = (700, 10, 1_000_000)
+GC_THRESHOLDS: Final = (2_000, 3, 1_000_000)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -13,7 +13,7 @@ from typing import Final
 
 from delosmq.config.bootstrap import WebBind, load_bootstrap_xml
 from delosmq.config.broker_xml import load_broker_xml
-from delosmq.config.findings import WRONG_INSTANCE_VALUE
+from delosmq.config.findings import NO_USERS, ROLES_OF_NOBODY, ROLES_OF_STRANGERS, WRONG_INSTANCE_VALUE
 from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT, bootstrap_xml, broker_xml
 from delosmq.config.lock import DirectoryLock
 from delosmq.config.properties import Entry, load_roles, load_users, replace_file, write_properties
@@ -186,16 +186,36 @@ def load_instance(directory: Path, *, properties: Mapping[str, str] | None = Non
         notices += bootstrap.notices
     users, roles = load_users(paths.users), load_roles(paths.roles)
     notices += _account_notices(paths, users, roles)
+    if users:
+        notices += _role_notices(paths, loaded.settings, roles)
     return Instance(paths, loaded.settings, users, roles, web, notices)
 
 
 def _account_notices(paths: InstancePaths, users: dict[str, str], roles: dict[str, frozenset[str]]) -> list[str]:
     notices: list[str] = []
     if not users:
-        notices.append(f"DMQ4021: {paths.users}: no users, so nobody can log in; add one with `delosmq mask`")
+        notices.append(f"{NO_USERS}: {paths.users}: no users, so nobody can log in; add one with `delosmq mask`")
     if strangers := sorted(roles.keys() - users.keys()):
-        notices.append(f"DMQ4022: {paths.roles}: not in {paths.users.name}, hence of no use: {', '.join(strangers)}")
+        notices.append(
+            f"{ROLES_OF_STRANGERS}: {paths.roles}: not in {paths.users.name}, hence of no use: {', '.join(strangers)}"
+        )
     return notices
+
+
+def _role_notices(paths: InstancePaths, settings: BrokerSettings, roles: dict[str, frozenset[str]]) -> list[str]:
+    """Roles that permissions name and nobody holds: most of them are misspelt."""
+    held: set[str] = set().union(*roles.values())
+    idle: dict[str, list[str]] = {}
+    for entry in settings.security_settings:
+        for role in sorted(set().union(*entry.permissions.values()) - held):
+            idle.setdefault(role, []).append(entry.match)
+    if not idle:
+        return []
+    named = ", ".join(f"{role!r} (match {', '.join(map(repr, matches))})" for role, matches in sorted(idle.items()))
+    return [
+        f"{ROLES_OF_NOBODY}: {paths.broker_xml}: permissions are given to roles that no user has: {named}; check how "
+        f"they are spelt, or give them to users in {paths.roles.name}"
+    ]
 
 
 def _random_password() -> str:

@@ -5,16 +5,16 @@ from typing import Final
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.core import Core
 from delosmq.engine.dead_letters import DeadLetters
+from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.expiry import Expiry
-from delosmq.engine.jobs import Job
+from delosmq.engine.jobs import LOOK_AGAIN_NS, GoOn, Job
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import ACKNOWLEDGED, PURGED, encode_counted, encode_scheduled
 from delosmq.engine.redelivery import redelivery_delay_ms
 from delosmq.engine.slots import Slot
+from delosmq.model.settings import DispatchProfile
 
 NONE_UNSEEN: frozenset[int] = frozenset()
-SLOTS_PER_BATCH: Final = 1_000
-"""At most so many references in one batch, which must fit into half of the smallest segment (64 KiB)."""
 SLICE_COST: Final = 1_000
 """Returns in one slice, about 2 ms in pure Python."""
 BURIAL_COST: Final = 40
@@ -22,6 +22,12 @@ BURIAL_COST: Final = 40
 
 STEPS_PER_RETURN: Final = 20
 """Walked to its place while others return too, at 50 ns each."""
+
+COUNT_BYTES: Final = 24
+"""Of what is recorded of one return, and of all of them beside that."""
+RECORD_BYTES: Final = 256
+COPY_BYTES: Final = 8 * 1024
+"""What the record of a dead letter holds beside the message, at most."""
 
 AT_ONCE: Final = 0
 DELAYED: Final = 1
@@ -54,10 +60,13 @@ class Acknowledgements:
         self._evictions = core.evictions
         self._last_value_rule = core.last_value_rule
         self._schedule = core.schedule
-        self._dispatcher = core.dispatcher
+        self.dispatcher: Dispatcher = core.dispatcher
         self._jobs = core.jobs
         self._clock = core.clock
         self._random = core.random
+        self._timers = core.timers
+        self._bindings = core.bindings
+        self._largest_bytes: int = core.largest_message_bytes
         self._events = core.events
         self._dead_letters = dead_letters
         self._expiry = expiry
@@ -72,21 +81,20 @@ class Acknowledgements:
         queue.take_back(slot, consumer)
         queue.messages_acknowledged += 1
         self._removals.remove_one(queue, slot, ACKNOWLEDGED)
-        self._dispatcher.mark(queue)
+        self.dispatcher.mark(queue)
         return True
 
     def acknowledge_through(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
-        """Ends the delivery of all messages up to this one, in order of delivery; False as in `acknowledge`."""
+        """Ends the delivery of all messages up to this one, in order of delivery; False as in `acknowledge`. They must
+        not be too many for one batch; see `Transacting.acknowledge_far`."""
         slots = consumer.held_through(sequence)
         if not slots:
             return False
         for slot in slots:
             queue.take_back(slot, consumer)
         queue.messages_acknowledged += len(slots)
-        for at in range(0, len(slots), SLOTS_PER_BATCH):
-            self._removals.remove(queue, slots[at : at + SLOTS_PER_BATCH], ACKNOWLEDGED)
-            self._log.close()
-        self._dispatcher.mark(queue)
+        self._removals.remove(queue, slots, ACKNOWLEDGED)
+        self.dispatcher.mark(queue)
         return True
 
     def expire(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
@@ -96,31 +104,39 @@ class Acknowledgements:
             return False
         queue.take_back(slot, consumer)
         self._expiry.expire(queue, slot)
-        self._dispatcher.mark(queue)
+        self.dispatcher.mark(queue)
         return True
 
     # -- returning -----------------------------------------------------------------------------------------------
 
     def reject(
-        self, queue: Queue, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True
+        self,
+        queue: Queue,
+        consumer: Consumer,
+        sequence: int,
+        *,
+        poison: bool = False,
+        count_delivery: bool = True,
+        cause: str = "",
     ) -> bool:
         """Returns one message after a failed delivery; False as in `acknowledge`.
 
         Args:
-            poison: it goes to the dead-letter address whatever its count.
+            poison: it goes to the dead-letter address whatever its count; ``cause``: why, for people.
             count_delivery: False when it was not looked at: this delivery does not count.
         """
         slot = consumer.held(sequence)
         if slot is None:
             return False
-        self._reject(queue, consumer, [slot], poison=poison, count_delivery=count_delivery)
+        self._reject(queue, consumer, [slot], poison=poison, count_delivery=count_delivery, cause=cause)
         return True
 
     def reject_through(
         self, queue: Queue, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True
     ) -> bool:
         """Returns all messages up to this one, as `reject` does."""
-        slots = consumer.held_through(sequence)
+        far = consumer.reaches_far(sequence, SLICE_COST)
+        slots = consumer.all_through(sequence) if far else consumer.held_through(sequence)
         if not slots:
             return False
         slots.reverse()
@@ -128,12 +144,19 @@ class Acknowledgements:
         return True
 
     def _reject(
-        self, queue: Queue, consumer: Consumer, newest_first: list[Slot], *, poison: bool, count_delivery: bool
+        self,
+        queue: Queue,
+        consumer: Consumer,
+        newest_first: list[Slot],
+        *,
+        poison: bool,
+        count_delivery: bool,
+        cause: str = "",
     ) -> None:
-        unseen: set[int] | frozenset[int] = NONE_UNSEEN
-        if not count_delivery:
-            unseen = {int(slot.sequence) for slot in newest_first}
-        self.give_back(queue, consumer, newest_first, unseen, how=POISON if poison else DELAYED)
+        how = POISON if poison else DELAYED
+        self.give_back(
+            queue, consumer, newest_first, NONE_UNSEEN, how=how, count_deliveries=count_delivery, poison_cause=cause
+        )
 
     def give_back(
         self,
@@ -143,22 +166,35 @@ class Acknowledgements:
         unseen: set[int] | frozenset[int],
         *,
         how: int = AT_ONCE,
+        count_deliveries: bool = True,
+        poison_cause: str = "",
     ) -> None:
         """Returns slots to their places, newest first, so that a ring drops the oldest of them (RING-6).
 
-        Many of them, or many dead letters, take several ticks. What is not back yet is still held by the consumer, and
-        the queue hands out nothing meanwhile.
+        Many of them, or many dead letters, take several ticks, which follow those of a cumulative acknowledgement that
+        is under way. What is not back yet is still held by the consumer; the queue hands out nothing meanwhile.
 
         Args:
+            newest_first: what open transactions acknowledge is passed over.
             unseen: sequences that never left the broker: their delivery does not count.
             how: AT_ONCE, DELAYED or POISON.
+            count_deliveries: False when no delivery counts.
+            poison_cause: what the client says of POISON.
         """
         work = _Return(self, queue, consumer, newest_first=newest_first, unseen=unseen, how=how)
-        if work.step():
+        work.count_deliveries = count_deliveries
+        work.poison_cause = poison_cause
+        under_way = consumer.under_way
+        if under_way is None and work.work():
             return
-        queue.returning += 1
+        self.dispatcher.hold(queue)
         work.held_queue = True
-        self._jobs.add(work)
+        if under_way is not None:
+            under_way.returning.append(work)
+        elif work.waits:
+            self.wait(work)
+        else:
+            self._jobs.add(work)
 
     def death_of(self, queue: Queue, slot: Slot, how: int) -> str:
         """Why a slot whose delivery failed becomes a dead letter; "" when it doesn't."""
@@ -166,7 +202,30 @@ class Acknowledgements:
             cause = "" if self._dead_letters.at_home(queue) else CALLED_POISON
         else:
             cause = ATTEMPTS_USED_UP if self._dead_letters.exhausted(queue, slot) else ""
-        return "" if slot.recorded and self._log.storage_low else cause
+        return "" if self._log.storage_full and self._is_stored(queue, slot) else cause
+
+    @staticmethod
+    def _is_stored(queue: Queue, slot: Slot) -> bool:
+        """Whether a dead letter made of it takes room in the store."""
+        return (
+            slot.recorded or slot.message.durable or queue.address.settings.dispatch_profile is DispatchProfile.CLASSIC
+        )
+
+    def burial_waits(self, queue: Queue, slot: Slot) -> bool:
+        """Whether a dead letter should wait until the store has another file ready."""
+        if not self._log.storage_low or not self._is_stored(queue, slot):
+            return False
+        address = self._bindings.addresses.get(queue.address.settings.dead_letter_address)
+        one_copy = address is None or address.plain
+        return self._log.waits(COPY_BYTES + (slot.message.encoded_size_bytes if one_copy else self._largest_bytes))
+
+    def counts_wait(self, count: int) -> bool:
+        """The same for what is recorded of so many returns."""
+        return self._log.waits(RECORD_BYTES + COUNT_BYTES * min(count, SLICE_COST))
+
+    def wait(self, work: "_Return") -> None:
+        """Goes on with it in a moment."""
+        self._timers.at(self._clock.monotonic_ns() + LOOK_AGAIN_NS, GoOn(self._jobs, work))
 
     def bury(self, queue: Queue, consumer: Consumer, slot: Slot, cause: str) -> None:
         """Makes a slot that ``consumer`` holds a dead letter, as a decision of its own: a batch with all copies might
@@ -210,10 +269,10 @@ class Acknowledgements:
         self._record(queue, slots, COUNTS_ONLY)
 
     def _record(self, queue: Queue, slots: list[Slot], what: int) -> None:
-        # Not while space is short: each disconnect would take from the room that acknowledgements need, and a count
-        # that a crash forgets is one the crash of a moment before would have forgotten too. A delay likewise.
+        # Not on a full disk: each disconnect would take from the room that acknowledgements need, and a count that a
+        # crash forgets is one the crash of a moment before would have forgotten too. A delay likewise.
         kept = [slot for slot in slots if slot.message.home is not None]
-        if not kept or self._log.storage_low:
+        if not kept or self._log.storage_full:
             return
         self._log.record(encode_counted(queue.id, kept) if what == COUNTS_ONLY else encode_scheduled(queue.id, kept))
         batch = self._log.batch()
@@ -226,15 +285,6 @@ class Acknowledgements:
         """Ends slots in no list of a queue that was deleted before they were back."""
         self._removals.remove(queue, slots, PURGED)
         self._log.close()
-
-    def let_dispatch(self, queue: Queue) -> None:
-        """All is back that was on its way."""
-        queue.returning -= 1
-        self._dispatcher.mark(queue)
-
-    def returned(self, queue: Queue) -> None:
-        """Something is pending again."""
-        self._dispatcher.mark(queue)
 
     def close(self) -> None:
         """Ends the decision under way."""
@@ -257,7 +307,8 @@ class _Return(Job):
         self._acks = acks
         self._queue = queue
         self._consumer = consumer
-        self._slots = newest_first
+        # Taken from the end, so that they are let go of one by one.
+        self._slots: list[Slot] = newest_first[::-1]
         self._unseen = unseen
         self._how = how
         self._at = 0
@@ -265,29 +316,50 @@ class _Return(Job):
         # The last one returned.
         self._near: Slot | None = None
         self.held_queue: bool = False
+        self.count_deliveries: bool = True
+        self.poison_cause: str = ""
+        self.waits: bool = False
 
     def step(self) -> bool:
+        done = self.work()
+        if not done and self.waits:
+            self._acks.wait(self)
+            return True
+        return done
+
+    def work(self) -> bool:
+        """A slice, or less when ``waits`` says so afterwards. True when all is done."""
         acks = self._acks
         queue = self._queue
         held = self._consumer.in_delivery
         written = Written()
         purged: list[Slot] = []
         room = SLICE_COST
-        while self._at < len(self._slots) and room > 0:
-            slot = self._slots[self._at]
+        self.waits = False
+        counts_wait = acks.counts_wait(len(self._slots))
+        while self._slots and room > 0:
+            slot = self._slots.pop()
             self._at += 1
             room -= 1
             if slot.in_list is not held or slot.transaction:
                 continue  # acknowledged since, perhaps in a transaction that will say what becomes of it
-            unseen = slot.sequence in self._unseen
+            unseen = not self.count_deliveries or slot.sequence in self._unseen
             gone = queue.deleted and self.held_queue
             cause = "" if unseen or gone else acks.death_of(queue, slot, self._how)
+            if acks.burial_waits(queue, slot) if cause else counts_wait and slot.recorded and not gone:
+                self._at -= 1
+                self._slots.append(slot)
+                self.waits = True
+                break
             if cause:
+                if cause is CALLED_POISON and self.poison_cause:
+                    cause = self.poison_cause
                 # What is recorded so far must be all that has changed so far.
                 acks.write(queue, written)
                 acks.close()
                 acks.bury(queue, self._consumer, slot, cause)
                 room -= BURIAL_COST
+                counts_wait = acks.counts_wait(len(self._slots))
                 continue
             queue.take_back(slot, self._consumer)
             if self._place:
@@ -305,12 +377,12 @@ class _Return(Job):
         if purged:
             acks.purge(queue, purged)
         acks.write(queue, written)
-        if self._at < len(self._slots):
+        if self._slots:
             acks.close()
             return False
         if self.held_queue:
             acks.close()
-            acks.let_dispatch(queue)
+            acks.dispatcher.let_go_on(queue)
         else:
-            acks.returned(queue)
+            acks.dispatcher.mark(queue)
         return True

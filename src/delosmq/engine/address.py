@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 NO_QUEUES: Final[list[Queue]] = []
 
 
+def is_announced(settings: AddressSettings) -> bool:
+    """Whether somebody may want to hear of each message that is sent to an address."""
+    return settings.advisory_for_delivery or settings.advisory_if_no_consumers
+
+
 def any_conditional(queues: list[Queue]) -> bool:
     """Whether one of them does not take everything."""
     return any(queue.conditional for queue in queues)
@@ -43,6 +48,7 @@ class Address:
         diverts: its own.
         history: keeps the last messages for queues to come; None when there is no such queue.
         changes_expiry: its settings say when messages expire, or bound it.
+        announced: what is sent to it is told (``advisory-for-delivery``, ``advisory-if-no-consumers``).
         plain: every send reaches all receivers and one anycast queue, and nothing has to be asked.
         account: what its messages count against its limits, each message once.
         owner: the connection whose temporary destination it is, "" for all others.
@@ -56,6 +62,7 @@ class Address:
         self.routing_types = routing_types
         self.settings = settings
         self.changes_expiry: bool = changes_expiry(settings)
+        self.announced: bool = is_announced(settings)
         self.auto_created: bool = False
         self.anycast: list[Queue] = []
         self.multicast: list[Queue] = []
@@ -113,6 +120,7 @@ class Address:
         self.receivers = receivers
         self.plain = plain
         self.changes_expiry = changes_expiry(self.settings)
+        self.announced = is_announced(self.settings)
 
     def is_unconditional(self) -> bool:
         """Whether its own queues take all there is, and nothing else happens to a message."""

@@ -15,9 +15,11 @@ from delosmq.engine.leases import Leases
 from delosmq.engine.purge import Purge
 from delosmq.engine.queue import Queue
 from delosmq.engine.retroactive import Retroactive
+from delosmq.engine.settings_checks import TRAITS, check_together, names_trait
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import DivertSettings, QueueSettings
+from delosmq.model.wording import counted
 
 CHANGEABLE: Final = (
     "ring_size",
@@ -119,6 +121,8 @@ class Administration:
         Raises:
             MisuseError: the name is taken or a setting makes no sense.
         """
+        if names_trait(settings):
+            check_together(settings, self._bindings.settings_of(settings.address))
         queue = self._bindings.create_queue(settings)
         self._log.close()
         return queue
@@ -134,7 +138,11 @@ class Administration:
             MisuseError: a setting makes no sense, or can't be changed.
         """
         queue = self._bindings.queue_named(name)
-        self._bindings.update_queue(queue, replace(queue.settings, **changes))  # type: ignore[arg-type]
+        wanted: QueueSettings = replace(queue.settings, **changes)  # type: ignore[arg-type]
+        # Only what is changed now: a queue of an older release can be paused and resumed whatever it says.
+        if any(name in TRAITS for name in changes):
+            check_together(wanted, queue.address.settings)
+        self._bindings.update_queue(queue, wanted)
         self._log.close()
         self._core.dispatcher.mark(queue)
         return queue
@@ -165,7 +173,8 @@ class Administration:
         queues = address.queues()
         if queues and not force:
             raise MisuseError(
-                "DMQ2636", f"address '{name}' has {len(queues)} queues; delete them first, or force it to go with them"
+                "DMQ2636",
+                f"address '{name}' has {counted(len(queues), 'queue')}; delete them first, or force it to go with them",
             )
         for queue in queues:
             self._delete(queue)

@@ -20,7 +20,8 @@ from delosmq.engine.expiry import Expiry, ExpiryScan
 from delosmq.engine.explaining import Explaining
 from delosmq.engine.foresight import Creation, Foresight
 from delosmq.engine.id_living import IdLiving
-from delosmq.engine.leases import LeaseGroup, Leases
+from delosmq.engine.lease import LeaseGroup
+from delosmq.engine.leases import Leases
 from delosmq.engine.leasing import Leasing
 from delosmq.engine.log import Store
 from delosmq.engine.purge import Purge
@@ -31,8 +32,9 @@ from delosmq.engine.scheduled_living import ScheduledLiving
 from delosmq.engine.sending import Sending
 from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.engine.transacting import OPEN_PER_OWNER, Transacting
+from delosmq.engine.transaction_living import TransactionLiving
 from delosmq.engine.transactions import Transaction, TransactionWaiter
-from delosmq.engine.xa import TMNOFLAGS, TMSUCCESS, Branches
+from delosmq.engine.xa import TMNOFLAGS, TMSUCCESS, Branches, XaError
 from delosmq.model.conversion import Conversions
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
@@ -66,6 +68,7 @@ class Broker:
         )
         self._core = core
         self.log = core.log
+        self.losses = core.losses
         self._dispatcher = core.dispatcher
         self._jobs = core.jobs
         self._timers = core.timers
@@ -91,16 +94,18 @@ class Broker:
         self.branches = Branches(core, self._transacting)
         self.state = EngineState(core.bindings, core.ids, self.leases, self.branches)
         dropping = Dropping(core)
-        self._consuming = Consuming(core, acks, dropping)
+        self._consuming = Consuming(core, acks, dropping, self._transacting)
         self._administration = Administration(core, self._consuming, dropping, self.leases)
         self._leasing = Leasing(core, self.leases, dropping)
         self._foresight = Foresight(core)
         self.explaining = Explaining(core, self.leases, self._transacting)
-        restoring = Restoring(core.log, store, file_size_bytes=settings.journal.file_size_bytes)
+        restoring = Restoring(core.log, store, self._transacting.open, file_size_bytes=settings.journal.file_size_bytes)
+        queue_living = QueueLiving(core.bindings.queues, restoring)
         places: list[Living] = [
-            QueueLiving(core.bindings.queues, restoring),
+            queue_living,
             IdLiving(core.duplicates, core.log),
             ScheduledLiving(core.bindings.queues, restoring),
+            TransactionLiving(self._transacting.open, queue_living, restoring, core.log),
         ]
         self._compactor = Compactor(store, core.jobs, places, restoring)
 
@@ -152,11 +157,24 @@ class Broker:
         """Whether the store can take no more durable messages for now."""
         return self.log.storage_low
 
+    @property
+    def storage_full(self) -> bool:
+        """Whether that is so because the disk gives no more, and not for a moment only."""
+        return self.log.storage_full
+
     def set_storage_low(self, low: bool) -> None:
-        """The store is nearly full, or has room again."""
+        """The store takes no more messages for now, or does again."""
         self.log.storage_low = low
         if not low:
+            self.log.storage_full = False
             self._core.memory.released = True
+
+    def set_storage_full(self, full: bool) -> None:
+        """The disk gives no more, or does again; while it gives nothing space is low, too."""
+        self.log.storage_full = full
+        if full:
+            self.log.storage_low = True
+            self._core.memory.released = True  # some of those who wait are told no now
 
     def tick(self) -> bool:
         """Keeps appointments, goes on with long work, wakes waiters and dispatches, all bounded. True when more is left
@@ -214,9 +232,9 @@ class Broker:
             address, queue_name, routing, for_subscription=for_subscription, subscription=subscription
         )
 
-    def address_of(self, address: str, queue_name: str, routing: int) -> str:
+    def address_of(self, address: str, queue_name: str) -> str:
         """See `Foresight.address_of`."""
-        return self._foresight.address_of(address, queue_name, routing)
+        return self._foresight.address_of(address, queue_name)
 
     def create_address(self, name: str, routing_types: set[int]) -> Address:
         """See `Administration.create_address`."""
@@ -318,9 +336,17 @@ class Broker:
             return self._transacting.acknowledge_through(transaction, consumer, sequence)
         return self._consuming.acknowledge_through(consumer, sequence)
 
-    def reject(self, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True) -> bool:
+    def reject(
+        self,
+        consumer: Consumer,
+        sequence: int,
+        *,
+        poison: bool = False,
+        count_delivery: bool = True,
+        cause: str = "",
+    ) -> bool:
         """See `Consuming.reject`."""
-        return self._consuming.reject(consumer, sequence, poison=poison, count_delivery=count_delivery)
+        return self._consuming.reject(consumer, sequence, poison=poison, count_delivery=count_delivery, cause=cause)
 
     def reject_through(
         self, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True
@@ -371,9 +397,17 @@ class Broker:
         """See `Branches.commit`."""
         return self.branches.commit(xid, one_phase, waiter)
 
-    def xa_rollback(self, xid: bytes) -> None:
+    def xa_rollback(self, xid: bytes, *, keep_delivered: bool = False) -> None:
         """See `Branches.rollback`."""
-        self.branches.rollback(xid)
+        self.branches.rollback(xid, keep_delivered=keep_delivered)
+
+    def xa_branch(self, xid: bytes) -> Transaction | None:
+        """See `Branches.branch`."""
+        return self.branches.branch(xid)
+
+    def xa_unknown(self, xid: bytes) -> XaError:
+        """See `Branches.unknown`."""
+        return self.branches.unknown(xid)
 
     def xa_recover(self) -> list[bytes]:
         """See `Branches.recover`."""

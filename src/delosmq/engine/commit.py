@@ -5,13 +5,17 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.committing import PLANNED_PER_SLICE, Committing, routing_error
+from delosmq.engine.committing import LOOKED_AT_PER_SLICE, PLANNED_PER_SLICE, Committing, routing_error
 from delosmq.engine.consumer import Consumer
+from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.jobs import Job
 from delosmq.engine.queue import Queue
+from delosmq.engine.slots import Slot
 from delosmq.engine.transactions import PREPARED, Transaction, TransactionError
 from delosmq.model.errors import BrokerError
 
+TAKING: Final = 0
+"""Not all that it acknowledges is collected yet."""
 PLANNING: Final = 1
 WRITING: Final = 2
 WRITING_ACKS: Final = 3
@@ -55,6 +59,9 @@ class Commit(Job):
         self.failure: BrokerError | None = None
 
     def step(self) -> bool:
+        if PLANNING < self._phase < DECIDING and self._committing.waits():
+            self._committing.go_on_later(self)
+            return True
         if self._phase < DECIDING:
             self._try_before()
         elif self._phase == DECIDING:
@@ -81,8 +88,10 @@ class Commit(Job):
 
     @property
     def waits(self) -> bool:
-        """Whether it can't go on before other commits are through."""
-        return self._phase == LINKING and not self._committing.is_turn(self._transaction)
+        """Whether it can't go on before other commits are through, or the store has another file ready."""
+        if self._phase == LINKING:
+            return not self._committing.is_turn(self._transaction)
+        return self._phase < DECIDING and self._committing.waits()
 
     def _next(self, at: int, count: int) -> None:
         self._at = at
@@ -93,7 +102,10 @@ class Commit(Job):
     def _before(self) -> None:
         transaction = self._transaction
         committing = self._committing
-        if self._phase == PLANNING:
+        if self._phase == TAKING:
+            if not transaction.taking:
+                self._phase = PLANNING
+        elif self._phase == PLANNING:
             stop = min(len(transaction.sends), self._at + PLANNED_PER_SLICE)
             committing.plan(transaction, self._at, stop)
             self._next(stop, len(transaction.sends))
@@ -137,10 +149,6 @@ class Commit(Job):
                 committing.committed(transaction)
 
 
-LOOKED_AT_PER_SLICE: Final = 2_000
-RETURNED_PER_SLICE: Final = 500
-
-
 class _Returning:
     """What one consumer gives back."""
 
@@ -148,13 +156,18 @@ class _Returning:
         self.queue = queue
         self.consumer = consumer
         self.count: int = 0
+        # What it holds, once the rest was looked at; not looked at yet.
+        self.held: list[Slot] | None = None
 
 
 class Rollback(Job):
     """Gives up all a transaction did."""
 
-    def __init__(self, committing: Committing, transaction: Transaction, *, keep_delivered: bool = False) -> None:
+    def __init__(
+        self, committing: Committing, transaction: Transaction, dispatcher: Dispatcher, *, keep_delivered: bool = False
+    ) -> None:
         self._committing = committing
+        self._dispatcher = dispatcher
         self._transaction = transaction
         self._keep_delivered = keep_delivered
         self._looked_at = 0
@@ -173,7 +186,7 @@ class Rollback(Job):
             return False
         if self._held:
             for queue in self._held.values():
-                committing.let_dispatch(queue)
+                self._dispatcher.let_go_on(queue)
             self._held = {}
         self._discarded = committing.discard(transaction, self._discarded)
         if self._discarded < len(transaction.planned or transaction.sends):
@@ -198,15 +211,17 @@ class Rollback(Job):
                 self._returning[id(item.consumer)] = returning
                 if queue.id not in self._held:
                     self._held[queue.id] = queue
-                    self._committing.hold_dispatch(queue)
+                    self._dispatcher.hold(queue)
             returning.count += 1
         self._looked_at = stop
 
     def _give_back(self) -> None:
         key = next(iter(self._returning))
         part = self._returning[key]
-        limit = min(part.count, RETURNED_PER_SLICE)
-        returned = self._committing.give_back(self._transaction, part.queue, part.consumer, limit)
-        part.count -= returned
-        if part.count == 0 or returned < limit:
+        held = part.held
+        if held is None:
+            held = part.consumer.all_held()
+            part.held = held
+        part.count -= self._committing.give_back(self._transaction, part.queue, part.consumer, held)
+        if part.count == 0 or not held:
             del self._returning[key]

@@ -9,8 +9,9 @@ from typing import Final
 
 from delosmq.engine.acks import DELAYED, NONE_UNSEEN, Acknowledgements
 from delosmq.engine.consumer import Consumer
-from delosmq.engine.core import Core
+from delosmq.engine.core import RECORD_ROOM_BYTES, Core
 from delosmq.engine.duplicates import KnownId
+from delosmq.engine.jobs import LOOK_AGAIN_NS, GoOn, Job
 from delosmq.engine.letting_go import FREED_PER_SLICE, LetGo
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import (
@@ -25,6 +26,7 @@ from delosmq.engine.records import (
 from delosmq.engine.sending import Sending
 from delosmq.engine.slots import Slot
 from delosmq.engine.transactions import (
+    ACKNOWLEDGED_BYTES,
     COMMITTED,
     COMMITTING,
     DUPLICATE_ID,
@@ -35,6 +37,9 @@ from delosmq.engine.transactions import (
     Promised,
     Transaction,
     TransactionError,
+    cost_of,
+    find_originals,
+    id_cost,
 )
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import MessageId, Sequence
@@ -47,6 +52,8 @@ PLANNED_PER_SLICE: Final = 200
 WRITTEN_PER_SLICE: Final = 200
 LINKED_PER_SLICE: Final = 200
 ACKNOWLEDGED_PER_SLICE: Final = 400
+LOOKED_AT_PER_SLICE: Final = 2_000
+RETURNED_PER_SLICE: Final = 500
 
 LARGEST_BATCH_BYTES: Final = 8 << 20
 
@@ -64,6 +71,9 @@ class Committing:
         self._duplicates = core.duplicates
         self._events = core.events
         self._jobs = core.jobs
+        self._timers = core.timers
+        self._clock = core.clock
+        self._largest_bytes: int = core.largest_message_bytes + RECORD_ROOM_BYTES
         self._sending = sending
         self._acks = acks
         journal = core.settings.journal
@@ -100,6 +110,8 @@ class Committing:
                     transaction.queues[queue.id] = queue
                 if item.message is sent.message:
                     charged = None
+            if len(planned) - before > 1:
+                find_originals(planned, before)
             if charged is not None:
                 self._memory.release(sent.message)
         self._log.close()
@@ -116,12 +128,20 @@ class Committing:
                 raise duplicate_error(address)
 
     def is_small(self, transaction: Transaction) -> bool:
-        """Whether one batch takes it."""
-        return (
-            transaction.operations <= SMALL_OPERATIONS
-            and len(transaction.planned) <= SMALL_OPERATIONS
-            and transaction.planned_bytes <= self.batch_bytes
-        )
+        """Whether one batch takes it, and the store such a batch."""
+        if transaction.operations > SMALL_OPERATIONS or len(transaction.planned) > SMALL_OPERATIONS:
+            return False
+        stored = sum([cost_of(item) for item in transaction.planned]) + sum(map(id_cost, transaction.notes))
+        size = stored + ACKNOWLEDGED_BYTES * len(transaction.acks)
+        return size <= self.batch_bytes and (stored == 0 or self._log.takes(size))
+
+    def waits(self) -> bool:
+        """Whether what a large one writes before its moment should wait until the store has another file ready."""
+        return self._log.waits(self._largest_bytes)
+
+    def go_on_later(self, job: Job) -> None:
+        """Takes the job up again in a moment."""
+        self._timers.at(self._clock.monotonic_ns() + LOOK_AGAIN_NS, GoOn(self._jobs, job))
 
     # -- a small one ---------------------------------------------------------------------------------------------
 
@@ -170,7 +190,8 @@ class Committing:
         while at < stop:
             item = transaction.planned[at]
             message = item.message
-            if size and size + message.encoded_size_bytes > self.batch_bytes:
+            cost = cost_of(item)
+            if size and size + cost > self.batch_bytes:
                 break
             if message.account is None:  # a copy that routing made
                 self._memory.charge(item.address.account, message)
@@ -181,10 +202,10 @@ class Committing:
                 message.recorded_references = len(durable)
                 batch = self._log.batch()
                 batch.stored.append((len(batch.metas), home))
-                batch.metas.append(encode_sent(message, durable, transaction.id, at))
+                batch.metas.append(encode_sent(message, durable, transaction.id, at, item.original_place))
                 batch.bodies.append(message.head + message.body)
                 homes.append(home)
-                size += message.encoded_size_bytes
+                size += cost
             at += 1
         self._close(transaction, homes)
         return at
@@ -208,9 +229,17 @@ class Committing:
 
     def write_ids(self, transaction: Transaction, start: int) -> int:
         """The same for duplicate ids."""
+        at = start
         stop = min(len(transaction.notes), start + ACKNOWLEDGED_PER_SLICE)
+        size = 0
         homes: list[Home] = []
-        for note in transaction.notes[start:stop]:
+        while at < stop:
+            note = transaction.notes[at]
+            cost = id_cost(note)
+            if size and size + cost > self.batch_bytes:
+                break
+            size += cost
+            at += 1
             entry = (
                 self._duplicates.record_for(transaction.id, note.address, note.duplicate_id) if note.durable else None
             )
@@ -219,7 +248,7 @@ class Committing:
                 note.home = entry.home
                 homes.append(entry.home)
         self._close(transaction, homes)
-        return stop
+        return at
 
     def _close(self, transaction: Transaction, homes: list[Home]) -> None:
         self._log.close()
@@ -291,6 +320,8 @@ class Committing:
             message.sequence = Sequence(sequence)
             message.message_id = MessageId(sequence)
             message.position = transaction.position
+            if item.original_place is not None:
+                item.original_place.stamp(message, transaction.first_sequence)
             for queue in item.queues:
                 queue.claims -= 1
             self._router.link(message, item.queues, item.address)
@@ -340,7 +371,8 @@ class Committing:
     def committed(self, transaction: Transaction) -> None:
         """All is done."""
         transaction.state = COMMITTED
-        self._events.transaction_committed(transaction.id, len(transaction.sends), len(transaction.acks))
+        if not transaction.internal:
+            self._events.transaction_committed(transaction.id, len(transaction.sends), len(transaction.acks))
         self._let_go(transaction)
 
     def _let_go(self, transaction: Transaction) -> None:
@@ -400,25 +432,21 @@ class Committing:
         transaction.planned = []
         transaction.queues = {}
 
-    def hold_dispatch(self, queue: Queue) -> None:
-        """Nothing is handed out while what was acknowledged comes back, as it would be out of order."""
-        queue.returning += 1
+    def give_back(self, transaction: Transaction, queue: Queue, consumer: Consumer, held: list[Slot]) -> int:
+        """Returns some of what a consumer holds that the transaction acknowledged, newest first, as when the consumer
+        closes (RING-7); gives how many.
 
-    def let_dispatch(self, queue: Queue) -> None:
-        """Ends that."""
-        queue.returning -= 1
-        self._dispatcher.mark(queue)
-
-    def give_back(self, transaction: Transaction, queue: Queue, consumer: Consumer, limit: int) -> int:
-        """Returns what a consumer holds that the transaction acknowledged, newest first, ``limit`` at most, as when the
-        consumer closes (RING-7); gives how many."""
+        Args:
+            held: where to look, in order of delivery; what was looked at is gone from there.
+        """
         newest_first: list[Slot] = []
-        slot = consumer.in_delivery.tail
-        while slot is not None and len(newest_first) < limit:
-            if slot.transaction == transaction.id:
+        looked_at = 0
+        while held and looked_at < LOOKED_AT_PER_SLICE and len(newest_first) < RETURNED_PER_SLICE:
+            slot = held.pop()
+            looked_at += 1
+            if slot.transaction == transaction.id and slot.in_list is consumer.in_delivery:
                 consumer.keep(slot)
                 newest_first.append(slot)
-            slot = slot.previous
         if queue.deleted:
             for taken in newest_first:
                 queue.take_back(taken, consumer)
@@ -433,7 +461,8 @@ class Committing:
         for queue in transaction.queues.values():
             self._dispatcher.mark(queue)
         transaction.state = ROLLED_BACK
-        self._events.transaction_rolled_back(transaction.id, len(transaction.sends), len(transaction.acks))
+        if not transaction.internal:
+            self._events.transaction_rolled_back(transaction.id, len(transaction.sends), len(transaction.acks))
         self._let_go(transaction)
 
 

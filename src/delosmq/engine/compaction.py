@@ -14,6 +14,7 @@ from delosmq.engine.log import NO_BODY, Log, Store
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import encode_counted, encode_scheduled, encode_stored
 from delosmq.engine.slots import Cursor, Slot, SlotList
+from delosmq.engine.transactions import Transaction
 from delosmq.model.errors import StorageError
 from delosmq.model.message import Home, Message
 
@@ -54,14 +55,17 @@ class Living(ABC):
 class Restoring:
     """Stores messages of one segment again, each when all queues are known that hold it."""
 
-    def __init__(self, log: Log, store: Store, *, file_size_bytes: int) -> None:
+    def __init__(self, log: Log, store: Store, transactions: dict[int, Transaction], *, file_size_bytes: int) -> None:
         self._log = log
+        self._transactions = transactions
         self._store = store
         self._most_bytes: int = min(BYTES_PER_SLICE, file_size_bytes // SEGMENT_SHARE)
         self._segment: int = 0
         self._count: int = 0
         self._bytes: int = 0
         self._moved: list[tuple[Message, Home, Home]] = []
+        # By transaction: the new homes of what it sends or acknowledges.
+        self._claims: list[tuple[int, Home]] = []
         # By sequence and queue id: messages of several queues, found in some of them.
         self._parts: dict[int, dict[int, tuple[Queue, Slot, Living]]] = {}
 
@@ -99,13 +103,23 @@ class Restoring:
         # Fewer: one of those found earlier is gone or elsewhere. It is looked for when the segment's turn comes again.
         if len(queue_ids) == message.recorded_references:
             del self._parts[message.sequence]
-            self._store_again(message, home, queue_ids, metas)
+            claims = [known_slot.transaction for _, known_slot, _ in parts.values() if known_slot.transaction]
+            self.move(message, encode_stored(message, queue_ids), metas, claims)
 
-    def _store_again(self, message: Message, home: Home, queue_ids: list[int], metas: list[bytes]) -> None:
+    def move(self, message: Message, meta: bytes, metas: list[bytes], claims: list[int]) -> None:
+        """Stores a message again, and what else there is to say of it.
+
+        Args:
+            claims: transactions that have to know where it is.
+
+        Raises:
+            StorageError: the store takes no more.
+        """
+        home = message.home
+        assert home is not None  # it is here because of that
         body = message.head + message.body
         if not body and home.size_bytes:
             body = self._store.read(home)
-        meta = encode_stored(message, queue_ids)
         size = len(body) + 2 * len(meta) + RECORD_BYTES + sum([2 * len(record) + RECORD_BYTES for record in metas])
         if self._moved and self._bytes + size > self._most_bytes:
             self.close()
@@ -114,6 +128,8 @@ class Restoring:
         new = Home()
         message.home = new
         self._moved.append((message, home, new))
+        for claim in claims:
+            self._claims.append((claim, new))
         batch = self._log.batch()
         batch.stored.append((len(batch.metas), new))
         batch.metas.append(meta)
@@ -138,13 +154,19 @@ class Restoring:
             StorageError: the store takes no more; the messages stay where they were.
         """
         moved = self._moved
+        claims = self._claims
         self._moved = []
+        self._claims = []
         try:
             self._log.close()
         finally:
             for message, old, new in moved:
                 if new.segment == 0:
                     message.home = old
+            for transaction_id, new in claims:
+                transaction = self._transactions.get(transaction_id)
+                if transaction is not None and new.segment:
+                    transaction.segments.setdefault(new.segment, new)
 
 
 class QueueLiving(Living):
@@ -194,6 +216,10 @@ class QueueLiving(Living):
             return [encode_counted(queue.id, [slot])] if slot.delivery_count else []
         if queue.scheduled.holds(slot):
             return [encode_scheduled(queue.id, [slot])]
+        return self.held_records(queue, slot)
+
+    def held_records(self, queue: Queue, slot: Slot) -> list[bytes]:
+        """`records` for a slot that is in delivery."""
         # The delivery under way is not recorded before it fails: a crash forgets it.
         if slot.delivery_count <= 1:
             return []

@@ -7,6 +7,7 @@ from delosmq.engine.credit import Credit
 from delosmq.engine.dropping import Dropping
 from delosmq.engine.queue import Queue
 from delosmq.engine.subscriptions import NO_OPTIONS, Subscribing, SubscriptionOptions
+from delosmq.engine.transacting import Transacting
 from delosmq.model.errors import BrokerError, LimitError, MisuseError
 from delosmq.model.ids import ConsumerId
 from delosmq.model.message import ANY_ROUTING
@@ -16,7 +17,7 @@ from delosmq.model.settings import UNLIMITED
 class Consuming:
     """The way out."""
 
-    def __init__(self, core: Core, acks: Acknowledgements, dropping: Dropping) -> None:
+    def __init__(self, core: Core, acks: Acknowledgements, dropping: Dropping, transacting: Transacting) -> None:
         self._log = core.log
         self._bindings = core.bindings
         self._dispatcher = core.dispatcher
@@ -24,6 +25,7 @@ class Consuming:
         self._events = core.events
         self._acks = acks
         self._dropping = dropping
+        self._transacting = transacting
         self._subscribing = Subscribing(core, dropping)
         self._next_consumer_id: int = 1
 
@@ -93,9 +95,12 @@ class Consuming:
         self.credit_changed(consumer)
 
     def pull(self, consumer: Consumer, count: int) -> None:
-        """The peer asks for up to ``count`` messages; only credit that is pulled heeds it."""
+        """The peer asks for up to ``count`` messages; only credit that is pulled heeds it.
+        `ConsumerPort.pull_unanswered` follows when there are none now; the pull goes on until another one, of 0."""
         consumer.credit.pulled(count)
         self.credit_changed(consumer)
+        if count > 0:
+            self._dispatcher.pulled(consumer)
 
     def acknowledge(self, consumer: Consumer, sequence: int) -> bool:
         """Ends one delivery. False when the consumer doesn't hold that message."""
@@ -106,25 +111,40 @@ class Consuming:
         return done
 
     def acknowledge_through(self, consumer: Consumer, sequence: int) -> bool:
-        """Ends all deliveries up to this one. False when the consumer doesn't hold that message."""
+        """Ends all deliveries up to this one, or none, should the broker fail. False when the consumer doesn't hold
+        that message. Very many take several ticks: ``consumer.under_way`` is a `Taking` then and tells when it is over.
+        """
         if consumer.reading is not None:
             return self._answer_lent_through(consumer, sequence)
+        at_once = self._transacting.at_once
+        if consumer.in_delivery.count > at_once and consumer.reaches_far(sequence, at_once):
+            self._transacting.acknowledge_far(consumer, sequence)
+            self._log.close()
+            return True
         done = self._acks.acknowledge_through(self._queue_of(consumer), consumer, sequence)
         self._log.close()
         return done
 
-    def reject(self, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True) -> bool:
+    def reject(
+        self,
+        consumer: Consumer,
+        sequence: int,
+        *,
+        poison: bool = False,
+        count_delivery: bool = True,
+        cause: str = "",
+    ) -> bool:
         """Returns one message after a failed delivery: redelivered, perhaps later, or dead-lettered when its attempts
         are used up. False when the consumer doesn't hold it.
 
         Args:
-            poison: a dead letter at once.
+            poison: a dead letter at once; ``cause``: why, in its dlqDeliveryFailureCause.
             count_delivery: False when the message was not looked at: it counts as never delivered.
         """
         if consumer.reading is not None:
             return self._answer_lent(consumer, sequence)
         done = self._acks.reject(
-            self._queue_of(consumer), consumer, sequence, poison=poison, count_delivery=count_delivery
+            self._queue_of(consumer), consumer, sequence, poison=poison, count_delivery=count_delivery, cause=cause
         )
         self._log.close()
         return done
@@ -178,7 +198,8 @@ class Consuming:
 
     def leave(self, queue: Queue, consumer: Consumer, unseen: set[int] | frozenset[int]) -> None:
         """Takes a consumer off its queue and returns what it holds, whatever becomes of the queue."""
-        returning = consumer.held_newest_first()
+        returning = consumer.all_held()
+        returning.reverse()
         queue.leave(consumer)
         if not queue.consumers:
             queue.unused_since = self._clock.monotonic_ns()

@@ -9,6 +9,7 @@ from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.jobs import Jobs
 from delosmq.engine.last_value_rule import LastValueRule
 from delosmq.engine.log import Log, Store
+from delosmq.engine.losses import Losses
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.removals import Removals
 from delosmq.engine.routes import Routes
@@ -56,6 +57,7 @@ class Core:
         self.log: Log = Log(store)
         self.ids: Identifiers = Identifiers(self.log)
         self.memory: MemoryLimits = MemoryLimits(settings.global_max_size_bytes)
+        self.losses: Losses = Losses()
         self.jobs: Jobs = Jobs()
         self.timers: Timers = Timers()
         self.bindings: Bindings = Bindings(
@@ -71,7 +73,7 @@ class Core:
             self.log, self.ids, self.bindings, events, persistent=settings.persist_id_cache
         )
         self.dispatcher: Dispatcher = Dispatcher(clock, self.timers, conversions, events)
-        self.removals: Removals = Removals(self.log, self.memory)
+        self.removals: Removals = Removals(self.log, self.memory, events)
         self.evictions: Evictions = Evictions(self.removals, events)
         self.last_value_rule: LastValueRule = LastValueRule(self.evictions, conversions)
         self.schedule: Schedule = Schedule(

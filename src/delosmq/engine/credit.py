@@ -141,6 +141,12 @@ class PrefetchCredit(Credit):
         if self._limit == 0:
             self.extension = count
 
+    def resize(self, limit: int) -> None:
+        """The peer wants another prefetch from now on."""
+        if (self._limit == 0) != (limit == 0):
+            self.extension = 0
+        self._limit = limit
+
     def begin_range(self) -> None:
         """What is settled until `end_range` is one acknowledgement (EXPIRED, POISON), shrinking the extension once."""
         self._range = True

@@ -7,10 +7,11 @@ from typing import Final
 
 from delosmq.engine.copies import Copies
 from delosmq.engine.core import Core
+from delosmq.engine.losses import DEAD_LETTER_ADDRESS
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import KILLED
 from delosmq.engine.slots import Slot
-from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID
+from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
 
@@ -28,6 +29,7 @@ class DeadLetters:
         self._ids = core.ids
         self._removals = core.removals
         self._events = core.events
+        self._losses = core.losses
         self._copies = copies
         # Of messages, the oldest first: a dict because it keeps an order.
         self._buried_ids: dict[int, None] = {}
@@ -67,10 +69,13 @@ class DeadLetters:
                     suffix=settings.dead_letter_queue_suffix,
                 )
             copy = self._copies.of(queue, slot.message, name)
+            wanted = True
             if settings.dispatch_profile is DispatchProfile.CLASSIC:
-                moved = self._is_first(slot.message) and self._copies.deliver(_as_classic(copy, slot.message, cause))
-            else:
-                moved = self._copies.deliver(copy)
+                wanted = self._is_first(slot.message)
+                copy = _as_classic(copy, slot.message, cause)
+            moved = wanted and self._copies.deliver(copy)
+            if wanted and not moved:
+                self._losses.add(queue.name, DEAD_LETTER_ADDRESS, name)
         queue.messages_killed += 1
         self._removals.remove_one(queue, slot, KILLED)
         self._events.message_dead_lettered(queue.name, slot, name if moved else "")
@@ -100,6 +105,7 @@ class DeadLetters:
         expires_at_ms = message.expires_at_ms
         stamped = dict(annotations) if annotations is not None else {}
         stamped[ORIGINAL_ADDRESS] = address
+        stamped[ORIGINAL_QUEUE] = ""  # it was in none, whatever its sender wrote
         stamped[ORIGINAL_MESSAGE_ID] = str(self._ids.next())
         message.address = name
         message.annotations = stamped

@@ -42,6 +42,7 @@ class Dispatcher(Starter):
         self._timers = timers
         self._ready: deque[Queue] = deque()
         self._work: Work = Work(Subject(conversions))
+        self._pulling: list[Consumer] = []
         self.expiry: ExpiryGate | None = None
         self.events: EngineEvents = events
 
@@ -53,6 +54,15 @@ class Dispatcher(Starter):
         if (queue.rotation and queue.pending.count) if rules is None else rules.wants():
             queue.ready = True
             self._ready.append(queue)
+
+    def hold(self, queue: Queue) -> None:
+        """Nothing is handed out till `let_go_on`: something is on its way back, and would come too late."""
+        queue.returning += 1
+
+    def let_go_on(self, queue: Queue) -> None:
+        """Ends one `hold`."""
+        queue.returning -= 1
+        self.mark(queue)
 
     def join(self, queue: Queue, consumer: Consumer) -> None:
         """A consumer comes to a queue."""
@@ -78,6 +88,8 @@ class Dispatcher(Starter):
         """One pass over what is ready now, bounded. True when something is left to do."""
         ready = self._ready
         if not ready:
+            if self._pulling:
+                self._answer_pulls()
             return False
         now_ms = self._clock.wall_ms()
         expiry = self.expiry
@@ -93,7 +105,25 @@ class Dispatcher(Starter):
                 more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, gate)
             if more:
                 self.mark(queue)
+        if self._pulling:
+            self._answer_pulls()
         return len(ready) > 0
+
+    def pulled(self, consumer: Consumer) -> None:
+        """A consumer has asked for messages: it is told when its queue has none for it."""
+        self._pulling.append(consumer)
+
+    def _answer_pulls(self) -> None:
+        waiting: list[Consumer] = []
+        for consumer in self._pulling:
+            queue = consumer.queue
+            if consumer.closed or queue is None or not consumer.credit.has_room():
+                continue
+            if queue.ready or queue.returning:
+                waiting.append(consumer)
+            else:
+                consumer.port.pull_unanswered()
+        self._pulling = waiting
 
     def _hand_out(self, queue: Queue, now_ms: int, gate: ExpiryGate | None) -> bool:
         work = self._work

@@ -1,11 +1,14 @@
 """What the engine tells plugins, audit and metrics. The base class is the null object: override what you need."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.slots import Slot
 from delosmq.model.message import Message
+
+if TYPE_CHECKING:
+    from delosmq.engine.queue import Queue
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -77,6 +80,19 @@ class EngineEvents:
 
     def message_dropped(self, message: Message) -> None:
         """A send met a full address with policy DROP."""
+
+    def message_routed(self, message: Message, queues: list["Queue"]) -> None:
+        """A message is in these queues. Told only where ``advisory-for-delivery`` or ``advisory-if-no-consumers`` is
+        set for its address."""
+
+    def message_unrouted(self, message: Message) -> None:
+        """No queue takes a message; told where `message_routed` is."""
+
+    def message_acknowledged(self, queue: "Queue", slot: Slot) -> None:
+        """A message was consumed. Told only where ``advisory-for-consumed`` is set for the queue's address."""
+
+    def address_full(self, message: Message) -> None:
+        """A send met a full address, whatever becomes of the message."""
 
     def address_blocked(self, address: str) -> None:
         """Sends to the address wait for space."""

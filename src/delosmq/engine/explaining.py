@@ -7,9 +7,11 @@ where it is meanwhile is found; what moves is looked for where it may have gone.
 from collections.abc import Iterator
 from typing import Final
 
+from delosmq.engine.address import Address
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.core import Core
-from delosmq.engine.leases import LeaseGroup, Leases
+from delosmq.engine.lease import LeaseGroup
+from delosmq.engine.leases import Leases
 from delosmq.engine.queue import Queue
 from delosmq.engine.scheduled import DueSlots
 from delosmq.engine.slots import Slot
@@ -56,9 +58,23 @@ class Explaining:
     """Answers of one broker's engine. It changes nothing."""
 
     def __init__(self, core: Core, leases: Leases, transacting: Transacting) -> None:
+        self._bindings = core.bindings
         self._dispatcher = core.dispatcher
         self._leases = leases
         self._transacting = transacting
+
+    # -- addresses -----------------------------------------------------------------------------------------------
+
+    def links(self, address: Address) -> list[Address]:
+        """The wildcard addresses that stand for an address now; its own list is looked up with the next send."""
+        wildcards = self._bindings.wildcards
+        if address.wild or not wildcards.count:
+            return []
+        return [self._bindings.addresses[name] for name in wildcards.matching(address.name)]
+
+    def reaches_a_queue(self, address: Address) -> bool:
+        """Whether an address, or a wildcard address that stands for it, has a queue."""
+        return bool(address.queues()) or any(wild.queues() for wild in self.links(address))
 
     # -- one message ---------------------------------------------------------------------------------------------
 

@@ -56,9 +56,10 @@ class Foresight:
         )
 
     def _is_queue(self, name: str, routing: int) -> bool:
-        return routing != MULTICAST and name in self._bindings.queues
+        queue = self._bindings.queues.get(name)
+        return routing != MULTICAST and queue is not None and queue.address.name == name
 
-    def address_of(self, address: str, queue_name: str, routing: int) -> str:
+    def address_of(self, address: str, queue_name: str) -> str:
         """The address whose permissions decide about a subscription: that of the queue it would read."""
-        queue = self._bindings.queues.get(queue_name or address) if queue_name or routing != MULTICAST else None
+        queue = self._bindings.queues.get(queue_name) if queue_name else None
         return queue.address.name if queue is not None else address

@@ -6,8 +6,13 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from delosmq.engine.timers import Timer
+from delosmq.model.ids import MonotonicNs
+
 SLICES_PER_TICK: Final = 4
 """However many jobs there are, those that connections bring about by closing included, a tick stays below 10 ms."""
+LOOK_AGAIN_NS: Final = 10_000_000
+"""For work that waits for the store's next file, which takes about as long."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -41,3 +46,14 @@ class Jobs:
             if not job.step():
                 self._jobs.append(job)
         return len(self._jobs) > 0
+
+
+class GoOn(Timer):
+    """Takes up work that had to wait."""
+
+    def __init__(self, jobs: Jobs, work: Job) -> None:
+        self._jobs = jobs
+        self._work = work
+
+    def on_timer(self, now: MonotonicNs) -> None:
+        self._jobs.add(self._work)

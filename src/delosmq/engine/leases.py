@@ -5,31 +5,36 @@ alone. Making and acknowledging leases of many messages is cut into slices; the 
 acknowledges it, is the moment at which it happens as a whole.
 """
 
-from abc import ABC, abstractmethod
 from typing import Final
 
-from mypy_extensions import mypyc_attr
-
-from delosmq.engine.acks import NONE_UNSEEN, Acknowledgements
-from delosmq.engine.consumer import Consumer, ConsumerPort
+from delosmq.engine.acks import Acknowledgements
+from delosmq.engine.consumer import Consumer, NoPort
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.events import EngineEvents
-from delosmq.engine.jobs import Job, Jobs
-from delosmq.engine.lease_rows import LeaseRows
+from delosmq.engine.jobs import Jobs
+from delosmq.engine.lease import (
+    FENCED,
+    FOREIGN_INCARNATION,
+    GROUP_BUSY,
+    LEASE_LOST,
+    Lease,
+    LeaseError,
+    LeaseGroup,
+    LeaseWaiter,
+)
+from delosmq.engine.lease_making import LeaseMaking
+from delosmq.engine.lease_settling import LeaseSettling
 from delosmq.engine.log import Log
 from delosmq.engine.queue import Queue
-from delosmq.engine.records import ACKNOWLEDGED, LEASE, PURGED, encode_json
+from delosmq.engine.records import LEASE, encode_json
 from delosmq.engine.removals import Removals
 from delosmq.engine.routing import Router
 from delosmq.engine.slots import Slot
-from delosmq.model.errors import BrokerError, MisuseError, StorageError
+from delosmq.model.errors import MisuseError
 from delosmq.model.ids import ConsumerId
 from delosmq.model.ports import Clock, Random
 
-ROWS_PER_SLICE: Final = 500
-RUNS_PER_LEASE: Final = 10_000
-"""Runs of consecutive sequences in one lease; bounds the one record that makes it to about 30 KB."""
 LIVE_WINDOW_MS: Final = 10_000
 """A run heard of this recently counts as alive: another may not take over its group without the incarnation."""
 FIRST_BATCH_WINDOW_MS: Final = 60_000
@@ -38,161 +43,13 @@ and calls again only when it is through. Wrongly taken over, both runs would arc
 restarted query whose checkpoint holds nothing yet looks like a stranger and has to wait as long."""
 RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 
-GROUP_BUSY: Final = "GROUP_BUSY"
-FOREIGN_INCARNATION: Final = "FOREIGN_INCARNATION"
-FENCED: Final = "FENCED"
-LEASE_LOST: Final = "LEASE_LOST"
-
-
-class LeaseError(BrokerError):
-    """A lease call that can't be served.
-
-    Attributes:
-        condition: one of the constants above, stable for clients.
-    """
-
-    def __init__(self, code: str, condition: str, message: str) -> None:
-        super().__init__(code, message)
-        self.condition = condition
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class LeaseWaiter(ABC):
-    """Somebody who waits for messages to lease."""
-
-    @abstractmethod
-    def on_messages(self) -> None:
-        """The queue has messages for the group, or a slice of the lease under way is done: request again."""
-
-
-class _NoPort(ConsumerPort):
-    def deliver(self, slot: Slot) -> None:
-        pass
-
-    def has_room(self) -> bool:
-        return False
-
-    def closed_by_broker(self, reason: BrokerError) -> None:
-        pass
-
-
-class Lease:
-    """One lease, of at least one message. Its rows never change."""
-
-    def __init__(self, number: int, rows: LeaseRows) -> None:
-        self.number = number
-        self.rows = rows
-        self.slots: list[Slot] = rows.slots
-
-    @property
-    def size_bytes(self) -> int:
-        """Of the encoded messages."""
-        return self.rows.size_bytes
-
-    @property
-    def lowest_sequence(self) -> int:
-        """Over all rows; those of a high priority come first whatever their sequence."""
-        return self.rows.lowest_sequence
-
-    @property
-    def oldest_ms(self) -> int:
-        """When the oldest message was sent."""
-        return self.rows.oldest_ms
-
-    @property
-    def first_sequence(self) -> int:
-        """Sequence of the first row."""
-        return self.slots[0].sequence
-
-    @property
-    def last_sequence(self) -> int:
-        """Sequence of the last row."""
-        return self.slots[-1].sequence
-
-
-class LeaseGroup:
-    """A reader's place in a queue.
-
-    Attributes:
-        acked: leases up to this number are acknowledged; newest: number of the newest lease made.
-        draft: rows taken for the lease under way.
-        forgetting: acknowledged leases whose references are not all ended yet.
-        contact_ms: wall clock of the last call by its run.
-        owns_queue: its queue is the subscription to a topic that was made for it, and ends with it.
-    """
-
-    def __init__(self, name: str, queue: Queue, incarnation: str, consumer: Consumer) -> None:
-        self.name = name
-        self.queue = queue
-        self.incarnation = incarnation
-        self.consumer = consumer
-        self.epoch: int = 0
-        self.run: str = ""
-        self.acked: int = 0
-        self.newest: int = 0
-        self.contact_ms: int = 0
-        self.leases: dict[int, Lease] = {}
-        self.forgetting: dict[int, Lease] = {}
-        self.draft: LeaseRows = LeaseRows()
-        self.owns_queue: bool = False
-        self.waiters: list[LeaseWaiter] = []
-
-    @property
-    def building(self) -> list[Slot]:
-        """Slots taken for the lease under way."""
-        return self.draft.slots
-
-    @property
-    def leased_count(self) -> int:
-        """Messages in leases that are not acknowledged, the one under way included."""
-        count = len(self.draft.slots)
-        for lease in self.leases.values():
-            count += len(lease.slots)
-        return count
-
-
-class _Forget(Job):
-    """Ends the references of an acknowledged lease, a slice at a time."""
-
-    def __init__(self, leases: "Leases", group: LeaseGroup, lease: Lease) -> None:
-        self._leases = leases
-        self._group = group
-        self._lease = lease
-        self._at = 0
-
-    def step(self) -> bool:
-        if self._lease.number not in self._group.forgetting:
-            return True
-        part = self._lease.slots[self._at : self._at + ROWS_PER_SLICE]
-        self._at += len(part)
-        self._leases.end_references(self._group, part)
-        if self._at < len(self._lease.slots):
-            return False
-        del self._group.forgetting[self._lease.number]
-        return True
-
-
-class _GiveBack(Job):
-    """Returns what a released group held, a slice at a time."""
-
-    def __init__(self, leases: "Leases", group: LeaseGroup, newest_first: list[Slot]) -> None:
-        self._leases = leases
-        self._group = group
-        self._slots = newest_first
-        self._at = 0
-
-    def step(self) -> bool:
-        part = self._slots[self._at : self._at + ROWS_PER_SLICE]
-        self._at += len(part)
-        self._leases.give_back(self._group, part)
-        if self._at < len(self._slots):
-            return False
-        self._leases.given_back(self._group)
-        return True
-
 
 class Leases:
-    """All lease groups of a broker."""
+    """All lease groups of a broker.
+
+    Attributes:
+        settling: what ends in slices.
+    """
 
     def __init__(
         self,
@@ -208,17 +65,12 @@ class Leases:
         events: EngineEvents,
     ) -> None:
         self._log = log
-        self._acks = acks
-        self._removals = removals
-        self._router = router
-        self._dispatcher = dispatcher
-        self._jobs = jobs
         self._clock = clock
         self._random = random
         self._events = events
+        self._making: LeaseMaking = LeaseMaking(log, acks, router, dispatcher=dispatcher, clock=clock, events=events)
+        self.settling: LeaseSettling = LeaseSettling(log, acks, removals, dispatcher=dispatcher, jobs=jobs)
         self.groups: dict[str, LeaseGroup] = {}
-        # Released, with messages that are not back in their places yet.
-        self.ending: list[LeaseGroup] = []
         # While the broker was down nobody could be heard of: that time counts against no group.
         self._started_ms: int = clock.wall_ms()
 
@@ -280,7 +132,7 @@ class Leases:
 
     def restore(self, name: str, queue: Queue, incarnation: str) -> LeaseGroup:
         """Makes a group known, live and in replay."""
-        consumer = Consumer(ConsumerId(0), _NoPort(), OpenCredit())
+        consumer = Consumer(ConsumerId(0), NoPort(), OpenCredit())
         consumer.closed = True  # never in a rotation: leases are taken, not dispatched
         group = LeaseGroup(name, queue, incarnation, consumer)
         self.groups[name] = group
@@ -372,8 +224,8 @@ class Leases:
         existing = group.leases.get(after + 1)
         if existing is not None:
             return existing
-        if self._collect(group, max_rows, max_bytes, until):
-            return self._make(group)
+        if self._making.collect(group, max_rows, max_bytes, until):
+            return self._making.make(group)
         return None
 
     @staticmethod
@@ -420,73 +272,6 @@ class Leases:
         group.waiters = []
         for waiter in waiters:
             waiter.on_messages()
-
-    def _collect(self, group: LeaseGroup, max_rows: int, max_bytes: int, until: int | None) -> bool:
-        """Takes a slice of pending messages for the lease under way; True when it is complete."""
-        if group.queue.returning:
-            return False  # first all of what a released group held has to be back in its place
-        barrier = group.queue.barrier_sequence
-        now_ms = self._clock.wall_ms()
-        for _ in range(ROWS_PER_SLICE):
-            if self._is_complete(group, max_rows, max_bytes):
-                return True
-            slot = self._dispatcher.next_for_lease(group.queue, until)
-            if slot is None or (barrier and slot.sequence > barrier):
-                return slot is None and len(group.building) > 0
-            if not slot.recorded:
-                self._store(group, slot)
-            group.queue.hand_out(slot, group.consumer)
-            slot.delivered_at_ms = now_ms
-            group.draft.add(slot)
-        return self._is_complete(group, max_rows, max_bytes)
-
-    @staticmethod
-    def _is_complete(group: LeaseGroup, max_rows: int, max_bytes: int) -> bool:
-        draft = group.draft
-        return len(draft.slots) >= max_rows or draft.size_bytes >= max_bytes or draft.runs >= RUNS_PER_LEASE
-
-    def _store(self, group: LeaseGroup, slot: Slot) -> None:
-        # What is leased must survive a restart, or a replayed batch of the reader would differ. A decision of its own
-        # per message, as a durable send is: the batches stay small, and one that fails changes nothing.
-        message = slot.message
-        home = message.home
-        references = message.recorded_references
-        position = message.position
-        if home is None:
-            self._router.store(message, [int(group.queue.id)])
-        else:
-            self._router.store_reference(message, int(group.queue.id))
-        if slot.delivery_count > 0:
-            self._acks.record_counts(group.queue, [slot])
-        try:
-            self._log.close()
-        except StorageError:
-            message.home = home
-            message.recorded_references = references
-            message.position = position
-            raise
-        group.queue.now_recorded(slot)
-
-    def _make(self, group: LeaseGroup) -> Lease:
-        lease = Lease(group.newest + 1, group.draft)
-        group.draft = LeaseRows()
-        self.adopt(group, lease)
-        self._record({"op": "lease", "group": group.name, "lease": lease.number, "rows": lease.rows.packed()})
-        try:
-            self._log.close()
-        except StorageError:
-            del group.leases[lease.number]
-            group.newest = lease.number - 1
-            group.draft = lease.rows
-            raise
-        self._events.lease_made(group.name, lease.number, len(lease.slots))
-        return lease
-
-    @staticmethod
-    def adopt(group: LeaseGroup, lease: Lease) -> None:
-        """Makes a lease part of its group: live and in replay."""
-        group.leases[lease.number] = lease
-        group.newest = lease.number
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -539,39 +324,12 @@ class Leases:
         if number <= group.acked:
             return
         before = group.acked
-        self.settle(group, number)
+        group.settle(number)
         self._record({"op": "ack", "group": group.name, "lease": number})
         self._log.close()
         for k in range(before + 1, number + 1):
-            self.forget_later(group, k)
+            self.settling.forget_later(group, k)
         self._events.lease_acknowledged(group.name, number)
-
-    @staticmethod
-    def settle(group: LeaseGroup, number: int) -> None:
-        """Marks leases up to ``number`` acknowledged, live and in replay."""
-        for k in range(group.acked + 1, number + 1):
-            lease = group.leases.pop(k, None)
-            if lease is not None:
-                group.forgetting[k] = lease
-        group.acked = number
-        group.newest = max(group.newest, number)
-
-    def forget_later(self, group: LeaseGroup, number: int) -> None:
-        """Ends the references of an acknowledged lease in slices."""
-        lease = group.forgetting.get(number)
-        if lease is not None:
-            self._jobs.add(_Forget(self, group, lease))
-
-    def end_references(self, group: LeaseGroup, slots: list[Slot]) -> None:
-        """Ends a slice of acknowledged references, as a decision of its own."""
-        held = [slot for slot in slots if slot.in_list is group.consumer.in_delivery]
-        if not held:
-            return
-        for slot in held:
-            group.queue.take_back(slot, group.consumer)
-        group.queue.messages_acknowledged += len(held)
-        self._removals.remove(group.queue, held, ACKNOWLEDGED)
-        self._log.close()
 
     # -- ending --------------------------------------------------------------------------------------------------
 
@@ -585,51 +343,21 @@ class Leases:
         """
         group = self.find(name)
         # Acknowledged is acknowledged, also for what the slices had not reached yet.
-        for lease in group.forgetting.values():
-            for at in range(0, len(lease.slots), ROWS_PER_SLICE):
-                self.end_references(group, lease.slots[at : at + ROWS_PER_SLICE])
-        group.forgetting = {}
+        self.settling.forget_all(group)
         del self.groups[name]
         if group.consumer in group.queue.consumers:
             group.queue.consumers.remove(group.consumer)
         # The moment it happens; should the rest be lost in a crash, only counts of deliveries are.
         self._record({"op": "release", "group": name})
         self._log.close()
-        newest_first: list[Slot] = []
-        for lease in group.leases.values():
-            newest_first.extend(lease.slots)
-        newest_first.extend(group.building)
-        newest_first.reverse()
-        if newest_first:
-            group.queue.returning += 1
-            self.ending.append(group)
-            work = _GiveBack(self, group, newest_first)
-            if not work.step():
-                self._jobs.add(work)
-        self._events.lease_group_ended(name, len(newest_first))
+        count = self.settling.give_back_all(group)
+        self._events.lease_group_ended(name, count)
         self._tell(group)
-        return len(newest_first)
-
-    def give_back(self, group: LeaseGroup, newest_first: list[Slot]) -> None:
-        """Returns a slice of what a released group held; when its queue is gone, ends the references instead."""
-        queue = group.queue
-        if queue.deleted:
-            for slot in newest_first:
-                queue.take_back(slot, group.consumer)
-            self._removals.remove(queue, newest_first, PURGED)
-        else:
-            self._acks.give_back(queue, group.consumer, newest_first, NONE_UNSEEN)
-        self._log.close()
-
-    def given_back(self, group: LeaseGroup) -> None:
-        """All of it is back: its queue hands out again."""
-        self.ending.remove(group)
-        group.queue.returning -= 1
-        self._dispatcher.mark(group.queue)
+        return count
 
     def on_queue(self, queue: Queue) -> list[LeaseGroup]:
         """Groups that hold messages of a queue, those included that return them just now."""
-        return [group for group in (*self.groups.values(), *self.ending) if group.queue is queue]
+        return [group for group in (*self.groups.values(), *self.settling.ending) if group.queue is queue]
 
     def is_settled(self, name: str) -> bool:
         """Whether nothing is left to do for what the group acknowledged."""

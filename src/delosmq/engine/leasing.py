@@ -2,7 +2,8 @@
 
 from delosmq.engine.core import Core
 from delosmq.engine.dropping import Dropping
-from delosmq.engine.leases import LeaseGroup, Leases
+from delosmq.engine.lease import LeaseGroup
+from delosmq.engine.leases import Leases
 from delosmq.model.errors import NotFoundError
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import QueueSettings

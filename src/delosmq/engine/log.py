@@ -15,29 +15,175 @@ from delosmq.model.message import Home
 NO_BODY: Final = b""
 
 
-class Batch:
-    """The records of one decision, in order.
-
-    A record is a ``meta`` (small, self-describing, read again at every restart) and a ``body`` (large, read only when
-    its message is still alive). The lists below tell the store what it must know to reclaim space, and nothing else.
-
-    Attributes:
-        position: given when the batch is closed; the first is 1, each following one is larger by 1.
-        metas, bodies: one entry a record; a body is `NO_BODY` for records that have none.
-        stored: ``(index of the record, home)`` of each message stored by this batch, for the first time or again.
-        targets: the home of the message that each removal in this batch is about. A removal must stay on disk while
-            its target does.
-        released: homes at which no message lives any more: this batch removed its last reference, or stores it again
-            elsewhere.
-    """
+class _Lists:
+    """The records of a batch and what they are about; see `Batch`."""
 
     def __init__(self) -> None:
-        self.position: Position = Position(0)
         self.metas: list[bytes] = []
         self.bodies: list[bytes] = []
         self.stored: list[tuple[int, Home]] = []
         self.targets: list[Home] = []
         self.released: list[Home] = []
+
+
+class Batch:
+    """The records of one decision, in order.
+
+    A record is a ``meta`` (small, self-describing, read again at every restart) and a ``body`` (large, read only when
+    its message is still alive). The lists below tell the store what it must know to reclaim space, and nothing else:
+
+    - metas, bodies: one entry a record; a body is `NO_BODY` for records that have none.
+    - stored: ``(index of the record, home)`` of each message stored by this batch, for the first time or again.
+    - targets: the home of the message that each removal in this batch is about. A removal must stay on disk while its
+      target does.
+    - released: homes at which no message lives any more: this batch removed its last reference, or stores it again
+      elsewhere.
+
+    Nearly every batch has one record about at most one message. Lists are what costs most of it, so that one lies in
+    plain attributes until somebody asks for a list. A store in a hurry looks at `sole` first.
+
+    Attributes:
+        position: given when the batch is opened; the first is 1, each following one is larger by 1.
+        sole: there is one record, and the attributes below say all about it; else they say nothing.
+        meta, body: the record.
+        home: of the message that it stores, None for none.
+        target: home of the message that it is about, None for none.
+        releases: no message lives at the target any more.
+    """
+
+    def __init__(self) -> None:
+        self.position: Position = Position(0)
+        self.sole: bool = False
+        self.meta: bytes = NO_BODY
+        self.body: bytes = NO_BODY
+        self.home: Home | None = None
+        self.target: Home | None = None
+        self.releases: bool = False
+        self._lists: _Lists | None = None
+
+    # -- recording -----------------------------------------------------------------------------------------------
+
+    def add(self, meta: bytes) -> None:
+        """A record without a body, about no message."""
+        if not self.sole and self._lists is None:
+            self.sole = True
+            self.meta = meta
+            return
+        lists = self._listed()
+        lists.metas.append(meta)
+        lists.bodies.append(NO_BODY)
+
+    def add_stored(self, meta: bytes, body: bytes, home: Home) -> None:
+        """A record that stores a message; the store will fill ``home``."""
+        if not self.sole and self._lists is None:
+            self.sole = True
+            self.meta = meta
+            self.body = body
+            self.home = home
+            return
+        lists = self._listed()
+        lists.stored.append((len(lists.metas), home))
+        lists.metas.append(meta)
+        lists.bodies.append(body)
+
+    def add_removed(self, meta: bytes, target: Home, releases: bool) -> None:
+        """A record that ends a reference to a message, perhaps the last one."""
+        if not self.sole and self._lists is None:
+            self.sole = True
+            self.meta = meta
+            self.target = target
+            self.releases = releases
+            return
+        lists = self._listed()
+        lists.metas.append(meta)
+        lists.bodies.append(NO_BODY)
+        lists.targets.append(target)
+        if releases:
+            lists.released.append(target)
+
+    def clear(self) -> None:
+        """As new, for the next decision."""
+        self.sole = False
+        self.meta = NO_BODY
+        self.body = NO_BODY
+        self.home = None
+        self.target = None
+        self.releases = False
+        self._lists = None
+
+    def _listed(self) -> _Lists:
+        lists = self._lists
+        if lists is not None:
+            return lists
+        lists = self._lists = _Lists()
+        if self.sole:
+            self.sole = False
+            lists.metas.append(self.meta)
+            lists.bodies.append(self.body)
+            if self.home is not None:
+                lists.stored.append((0, self.home))
+            if self.target is not None:
+                lists.targets.append(self.target)
+                if self.releases:
+                    lists.released.append(self.target)
+        return lists
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    @property
+    def record_count(self) -> int:
+        """How many records there are."""
+        if self.sole:
+            return 1
+        return 0 if self._lists is None else len(self._lists.metas)
+
+    @property
+    def stored_count(self) -> int:
+        """How many messages it stores."""
+        if self.sole:
+            return 0 if self.home is None else 1
+        return 0 if self._lists is None else len(self._lists.stored)
+
+    @property
+    def metas(self) -> list[bytes]:
+        """See above, as for the other lists."""
+        return self._listed().metas
+
+    @metas.setter
+    def metas(self, metas: list[bytes]) -> None:
+        self._listed().metas = metas
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return self._listed().bodies
+
+    @bodies.setter
+    def bodies(self, bodies: list[bytes]) -> None:
+        self._listed().bodies = bodies
+
+    @property
+    def stored(self) -> list[tuple[int, Home]]:
+        return self._listed().stored
+
+    @stored.setter
+    def stored(self, stored: list[tuple[int, Home]]) -> None:
+        self._listed().stored = stored
+
+    @property
+    def targets(self) -> list[Home]:
+        return self._listed().targets
+
+    @targets.setter
+    def targets(self, targets: list[Home]) -> None:
+        self._listed().targets = targets
+
+    @property
+    def released(self) -> list[Home]:
+        return self._listed().released
+
+    @released.setter
+    def released(self, released: list[Home]) -> None:
+        self._listed().released = released
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -78,6 +224,11 @@ class StoreEvents(ABC):
         """True: no durable message may be accepted until False follows. Removals always fit (reserve)."""
 
     @abstractmethod
+    def on_full(self, full: bool) -> None:
+        """Why space is low. True: the disk gives no more. False: nothing is wrong, the next file will be ready in a
+        moment. Comes after the `on_space` that it is about."""
+
+    @abstractmethod
     def on_failure(self, error: Exception) -> None:
         """A write or sync failed: nothing more will be synced. The broker must stop."""
 
@@ -96,7 +247,8 @@ class Store(ABC):
 
     @abstractmethod
     def append(self, batch: Batch) -> None:
-        """Takes a batch; returns at once. Fills the homes in ``batch.stored``. May not keep the batch.
+        """Takes a batch; returns at once. Fills the homes in ``batch.stored``. May not keep the batch, which the next
+        decision uses again; its lists and what lies in them it may keep.
 
         Raises:
             StorageError: the batch is larger than the store can take. Nothing has changed.
@@ -109,6 +261,10 @@ class Store(ABC):
     @abstractmethod
     def read(self, home: Home) -> bytes:
         """The body stored at ``home``."""
+
+    def takes(self, size_bytes: int) -> bool:
+        """Whether a batch of this size leaves alone what is kept for removals, even while space is low."""
+        return True
 
     def compaction_victim(self) -> int:
         """The segment whose living messages should be stored again elsewhere, so that it can be freed; 0 for none.
@@ -125,30 +281,39 @@ class Log:
         position: of the newest closed batch; what a reply depends on that read or changed durable state.
         synced: everything up to here survives a crash.
         storage_low: the store can take no more messages for now; removals it still takes.
+        storage_full: and not for a moment only: the disk gives no more.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._open: Batch | None = None
+        # One for all decisions: making a batch for each costs as much as its record.
+        self._batch: Batch = Batch()
+        self._is_open: bool = False
         self._stopped: bool = False
         self.position: Position = Position(0)
         self.synced: Position = Position(0)
         self.storage_low: bool = False
+        self.storage_full: bool = False
 
     def batch(self) -> Batch:
-        """The batch of the decision under way; made by its first record."""
-        batch = self._open
-        if batch is None:
-            batch = Batch()
+        """The batch of the decision under way; opened by its first record."""
+        batch = self._batch
+        if not self._is_open:
+            self._is_open = True
             batch.position = Position(self.position + 1)
-            self._open = batch
         return batch
+
+    def takes(self, size_bytes: int) -> bool:
+        """Whether there is room for a batch of this size beside what is kept for removals."""
+        return not self.storage_low or self._store.takes(size_bytes)
+
+    def waits(self, size_bytes: int) -> bool:
+        """Whether a batch of this size should wait a moment, until the store has another file ready."""
+        return self.storage_low and not self.storage_full and not self._store.takes(size_bytes)
 
     def record(self, meta: bytes) -> None:
         """Adds a record without a body."""
-        batch = self.batch()
-        batch.metas.append(meta)
-        batch.bodies.append(NO_BODY)
+        self.batch().add(meta)
 
     def stop(self) -> None:
         """Records nothing from now on: the broker has failed, and what is half decided must not reach the store."""
@@ -156,11 +321,17 @@ class Log:
 
     def close(self) -> Position:
         """Ends the decision: hands its batch, if any, to the store. Returns the newest position."""
-        batch = self._open
-        if batch is not None:
-            self._open = None
+        if self._is_open:
+            self._is_open = False
+            batch = self._batch
             if self._stopped:
+                batch.clear()
                 return self.position
-            self._store.append(batch)
+            try:
+                self._store.append(batch)
+            except BaseException:
+                self._batch = Batch()  # what was refused is nobody's any more
+                raise
             self.position = batch.position
+            batch.clear()
         return self.position

@@ -43,7 +43,7 @@ class Purge(Job):
         self.removed: int = 0
         self.done: bool = False
         if dispatcher is not None:
-            queue.returning += 1
+            dispatcher.hold(queue)
             queue.purging += 1
 
     def step(self) -> bool:
@@ -70,9 +70,8 @@ class Purge(Job):
             queue.pending.drop(cursor)
             self._cursor = None
         if self.done and self._dispatcher is not None:
-            queue.returning -= 1
             queue.purging -= 1
-            self._dispatcher.mark(queue)
+            self._dispatcher.let_go_on(queue)
             self.events.queue_purged(queue.name, self.removed)
         return self.done
 

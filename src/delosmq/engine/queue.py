@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.last_values import LastValues
 from delosmq.engine.queue_defaults import resolve
+from delosmq.engine.records import ACKNOWLEDGED, StoredTail, removed_front
 from delosmq.engine.ring import Ring
 from delosmq.engine.scheduled import ScheduledSlots
 from delosmq.engine.slots import PendingSlots, Slot
@@ -30,6 +31,7 @@ class Queue:
         exclusive .. auto_delete_message_count: the setting of that name in force: the queue's own, or the default of
             its address.
         last_values: which of its messages is the newest of its key; None when it is no last-value queue.
+        announced: what is acknowledged in it is told (``advisory-for-consumed``).
         conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
             in routing only while it has consumers.
         paused: hands out nothing.
@@ -48,6 +50,8 @@ class Queue:
             killed went to the dead-letter address or were dropped for want of one, expired ones likewise.
         rolled_back_count: messages that were acknowledged in a transaction which was rolled back.
         newest_sequence: of the last message added.
+        stored_tail, acknowledged_front: what its records have in common: the end of the last one that stored a message,
+            and the beginning of those that acknowledge one.
         ready: on the dispatcher's list.
         returning: released lease groups whose messages are on their way back; nothing is handed out meanwhile, as it
             would be out of order.
@@ -93,6 +97,7 @@ class Queue:
         self.auto_delete_delay: int = 0
         self.auto_delete_message_count: int = 0
         self.last_values: LastValues | None = None
+        self.announced: bool = False
         self.conditional: bool = False
         self.paused: bool = False
         self.owner: str = ""
@@ -102,6 +107,8 @@ class Queue:
         self.created_at: int = 0
         self.unused_since: int = 0
         self.swept: bool = False
+        self.stored_tail: StoredTail | None = None
+        self.acknowledged_front: bytes = removed_front(queue_id, ACKNOWLEDGED)
         self._redelivered_last: int = BEFORE_ALL
         self._redelivered_first: int = BEFORE_ALL + 1
         self.apply_settings(settings)
@@ -166,6 +173,7 @@ class Queue:
         if self.last_value_key and self.last_values is None:
             self.last_values = LastValues()
         self.non_destructive = resolved.non_destructive
+        self.announced = self.address.settings.advisory_for_consumed
         self.group_rebalance = resolved.group_rebalance
         self.group_rebalance_pause_dispatch = resolved.group_rebalance_pause_dispatch
         self.group_buckets = resolved.group_buckets

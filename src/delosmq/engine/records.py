@@ -28,6 +28,8 @@ Version 2 of STORED has more, each by its flag and in this order, behind the ann
     GROUP     group_sequence i64 | size u16 | group id
     SENT      the message exists once its transaction is committed: ``message_id`` is the id of the transaction,
               ``sequence`` the message's place in it. Its sequence is the first one of the commit plus that.
+    COPY      place of the original u64 | size u16 | property      (with SENT: a divert's copy, whose property names
+              the id of its original, which it gets with the commit)
 
 A record's fixed part is packed by one call of one Struct: one call per field costs five times as much.
 """
@@ -37,6 +39,7 @@ from struct import Struct, pack
 from typing import Final
 
 from delosmq.engine.slots import Slot
+from delosmq.engine.stamps import OriginalPlace
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import MessageId, Sequence, WallMs
 from delosmq.model.message import Message
@@ -64,6 +67,7 @@ DURABLE_FLAG: Final = 1
 DUE_FLAG: Final = 2
 GROUP_FLAG: Final = 4
 SENT_FLAG: Final = 8
+COPY_FLAG: Final = 16
 
 ACKNOWLEDGED: Final = 1
 REPLACED: Final = 2
@@ -74,12 +78,16 @@ EXPIRED: Final = 5
 _STORED: Final = Struct("<BBBBQQQQIHHBHIB")
 # With the id of the one queue that nearly every message has
 _pack_stored_one: Final = Struct("<BBBBQQQQIHHBHIBQ").pack
+# The same in two: kind, version, priority and body kind as one number, to the size of the head; the rest
+_pack_stored_front: Final = Struct("<IQQQQI").pack
+_pack_stored_tail: Final = Struct("<HHBHIBQ").pack
 # Of the same: sequence, queues, first queue id (a stored message has one at least)
 _STORED_PLACE: Final = Struct("<4xQ28xH10xQ")
 _QUEUE_ID: Final = Struct("<Q")
 _REMOVED: Final = Struct("<BBBQI")
 _REMOVED_ONE: Final = Struct("<BBBQIQ")
-_pack_removed_one: Final = _REMOVED_ONE.pack
+_pack_removed_front: Final = Struct("<BBBQI").pack
+_pack_removed_one: Final = Struct("<15sQ").pack
 _SEQUENCE: Final = Struct("<Q")
 _COUNT: Final = Struct("<QI")
 _SCHEDULE: Final = Struct("<QIQ")
@@ -88,12 +96,13 @@ _IDS: Final = Struct("<BBQ")
 _FLAGS_AT: Final = _STORED.size - 1
 _DUE: Final = Struct("<Q")
 _GROUP: Final = Struct("<qH")
+_COPY: Final = Struct("<QH")
 _DUPLICATE: Final = Struct("<BBBQQQHH")
 
 
 def encode_stored(message: Message, queue_ids: list[int]) -> bytes:
     """The meta of a message that its queues now hold."""
-    if message.due_at_ms or message.group_id or message.annotations is not None or len(queue_ids) != 1:
+    if len(queue_ids) != 1 or has_sections(message):
         return _encode_stored_sections(message, queue_ids, message.sequence, message.message_id, 0)
     address = message.address.encode()
     protocol = message.protocol.encode()
@@ -119,9 +128,57 @@ def encode_stored(message: Message, queue_ids: list[int]) -> bytes:
     return b"".join((fixed, address, protocol, user))
 
 
-def encode_sent(message: Message, queue_ids: list[int], transaction: int, index: int) -> bytes:
+class StoredTail:
+    """The end of the STORED records of durable messages in one queue: the same for all that one user sends to one
+    address by one protocol."""
+
+    def __init__(self, message: Message, queue_id: int) -> None:
+        self._address = message.address
+        self._protocol = message.protocol
+        self._user = message.user
+        address = message.address.encode()
+        protocol = message.protocol.encode()
+        user = message.user.encode()
+        fixed = _pack_stored_tail(1, len(address), len(protocol), len(user), 0, DURABLE_FLAG, queue_id)
+        self.content: bytes = b"".join((fixed, address, protocol, user))
+
+    def fits(self, message: Message) -> bool:
+        """Whether the record of ``message`` ends like this."""
+        return message.address == self._address and message.user == self._user and message.protocol == self._protocol
+
+
+def has_sections(message: Message) -> bool:
+    """Whether the record of a message has more than a `StoredTail` can say."""
+    return message.due_at_ms != 0 or message.group_id != "" or message.annotations is not None
+
+
+def encode_stored_in_one(message: Message, tail: StoredTail) -> bytes:
+    """`encode_stored` of a durable message without sections in one queue: what nearly every message is.
+
+    ``tail`` must fit it.
+    """
+    return (
+        _pack_stored_front(
+            STORED | VERSION << 8 | message.priority << 16 | message.body_kind << 24,
+            message.sequence,
+            message.message_id,
+            message.timestamp_ms,
+            message.expires_at_ms,
+            len(message.head),
+        )
+        + tail.content
+    )
+
+
+def encode_sent(
+    message: Message, queue_ids: list[int], transaction: int, index: int, original: OriginalPlace | None = None
+) -> bytes:
     """The same for a message that its queues will hold once its transaction is committed."""
-    return _encode_stored_sections(message, queue_ids, index, transaction, SENT_FLAG)
+    if original is None:
+        return _encode_stored_sections(message, queue_ids, index, transaction, SENT_FLAG)
+    meta = _encode_stored_sections(message, queue_ids, index, transaction, SENT_FLAG | COPY_FLAG)
+    name = original.property_name.encode()
+    return meta + _COPY.pack(original.place, len(name)) + name
 
 
 def _encode_stored_sections(
@@ -178,6 +235,7 @@ class StoredRecord:
         self.message = message
         self.head_size = head_size
         self.queue_ids = queue_ids
+        self.original: OriginalPlace | None = None
 
 
 def decode_stored(meta: bytes) -> StoredRecord:
@@ -220,6 +278,7 @@ def decode_stored(meta: bytes) -> StoredRecord:
         group_sequence, group_size = _GROUP.unpack_from(meta, at)
         at += _GROUP.size
         group_id = meta[at : at + group_size].decode()
+        at += group_size
     message = Message(
         address,
         protocol,
@@ -238,7 +297,12 @@ def decode_stored(meta: bytes) -> StoredRecord:
     )
     message.sequence = Sequence(sequence)
     message.message_id = MessageId(message_id)
-    return StoredRecord(message, head_size, queue_ids)
+    record = StoredRecord(message, head_size, queue_ids)
+    if flags & COPY_FLAG:
+        place, name_size = _COPY.unpack_from(meta, at)
+        at += _COPY.size
+        record.original = OriginalPlace(place, meta[at : at + name_size].decode())
+    return record
 
 
 def decode_stored_place(meta: bytes) -> tuple[int, list[int]]:
@@ -259,9 +323,14 @@ def encode_removed(queue_id: int, reason: int, slots: list[Slot]) -> bytes:
     )
 
 
-def encode_removed_one(queue_id: int, reason: int, slot: Slot) -> bytes:
-    """`encode_removed` of one reference, the most frequent record of all."""
-    return _pack_removed_one(REMOVED, VERSION, reason, queue_id, 1, slot.sequence)
+def removed_front(queue_id: int, reason: int) -> bytes:
+    """What `encode_removed` of one reference begins with."""
+    return _pack_removed_front(REMOVED, VERSION, reason, queue_id, 1)
+
+
+def encode_removed_one(front: bytes, slot: Slot) -> bytes:
+    """`encode_removed` of one reference, the most frequent record of all; ``front`` as `removed_front` gives it."""
+    return _pack_removed_one(front, slot.sequence)
 
 
 class RemovedRecord:

@@ -1,28 +1,37 @@
 """Letting go of messages: the one place where a reference ends, live and in replay."""
 
-from delosmq.engine.log import NO_BODY, Batch, Log
+from delosmq.engine.events import NO_EVENTS, EngineEvents
+from delosmq.engine.log import Batch, Log
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.queue import Queue
-from delosmq.engine.records import encode_removed, encode_removed_one
+from delosmq.engine.records import ACKNOWLEDGED, encode_removed, encode_removed_one, removed_front
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import InvariantError
+from delosmq.model.message import Home
 
 
 class Removals:
     """Ends references and records it. The slots must be out of every list already."""
 
-    def __init__(self, log: Log, memory: MemoryLimits) -> None:
+    def __init__(self, log: Log, memory: MemoryLimits, events: EngineEvents = NO_EVENTS) -> None:
         self._log = log
         self._memory = memory
+        self._events = events
 
     def remove_one(self, queue: Queue, slot: Slot, reason: int) -> None:
         """Ends one reference."""
         if slot.recorded:
-            batch = self._log.batch()
-            batch.metas.append(encode_removed_one(queue.id, reason, slot))
-            batch.bodies.append(NO_BODY)
-            _note_for_store(slot, batch)
+            front = queue.acknowledged_front if reason == ACKNOWLEDGED else removed_front(queue.id, reason)
+            home = _home_of(slot)
+            message = slot.message
+            message.recorded_references -= 1
+            last = message.recorded_references == 0
+            if last:
+                message.home = None
+            self._log.batch().add_removed(encode_removed_one(front, slot), home, last)
         self.forget(queue, slot)
+        if queue.announced and reason == ACKNOWLEDGED:
+            self._events.message_acknowledged(queue, slot)
 
     def remove(self, queue: Queue, slots: list[Slot], reason: int) -> None:
         """Ends many references as one record."""
@@ -37,6 +46,8 @@ class Removals:
                 _note_for_store(slot, batch)
         for slot in slots:
             self.forget(queue, slot)
+            if queue.announced and reason == ACKNOWLEDGED:
+                self._events.message_acknowledged(queue, slot)
 
     def forget(self, queue: Queue, slot: Slot) -> None:
         """The change itself, which replay makes too: one reference less, and the memory with the last one."""
@@ -50,11 +61,18 @@ class Removals:
 def _note_for_store(slot: Slot, batch: Batch) -> None:
     """Tells the store which message a removal is about, and when it was the last one."""
     message = slot.message
-    home = message.home
-    if home is None:
-        raise InvariantError("DMQ2001", f"message {message.message_id} is recorded but has no home in the store")
+    home = _home_of(slot)
     batch.targets.append(home)
     message.recorded_references -= 1
     if message.recorded_references == 0:
         batch.released.append(home)
         message.home = None
+
+
+def _home_of(slot: Slot) -> Home:
+    """Where the message of a recorded slot is stored."""
+    home = slot.message.home
+    if home is None:
+        number = slot.message.message_id
+        raise InvariantError("DMQ2001", f"message {number} is recorded but has no home in the store")
+    return home

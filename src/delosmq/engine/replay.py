@@ -10,8 +10,9 @@ from typing import Final
 from delosmq.engine.binding_json import address_as_json, queue_as_json, queue_from_json
 from delosmq.engine.bindings import Bindings
 from delosmq.engine.identifiers import Identifiers
+from delosmq.engine.lease import Lease, LeaseGroup
 from delosmq.engine.lease_rows import LeaseRows, unpack_sequences
-from delosmq.engine.leases import Lease, LeaseGroup, Leases
+from delosmq.engine.leases import Leases
 from delosmq.engine.log import Log, Replay, StateSource, Store
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.queue import Queue
@@ -38,6 +39,7 @@ from delosmq.engine.records import (
     decode_stored_place,
     encode_removed_one,
     is_sent,
+    removed_front,
 )
 from delosmq.engine.replay_transactions import TransactionReplay, load
 from delosmq.engine.schedule import Schedule
@@ -432,6 +434,8 @@ class EngineReplay(Replay):
             kept = self._kept[sequence]
             record = decode_stored(kept.meta)
             record.message.home = kept.home
+            if record.original is not None:
+                record.original.stamp(record.message, sequence - record.message.sequence)
             # A committed transaction gave it its number.
             record.message.sequence = Sequence(sequence)
             record.message.message_id = MessageId(sequence)
@@ -445,7 +449,7 @@ class EngineReplay(Replay):
                 message = self._alive[sequence].message
                 home = message.home
                 assert home is not None
-                log.record(encode_removed_one(queue_id, PURGED, Slot(message, True)))
+                log.record(encode_removed_one(removed_front(queue_id, PURGED), Slot(message, True)))
                 batch = log.batch()
                 batch.targets.append(home)
                 message.recorded_references -= 1
@@ -474,8 +478,8 @@ class EngineReplay(Replay):
                     queue.hand_out(slot, group.consumer)
                     rows.add(slot)
             if rows.slots:
-                self._leases.adopt(group, Lease(number, rows))
+                group.adopt(Lease(number, rows))
         group.newest = max(state.newest, state.acked)
-        self._leases.settle(group, state.acked)
+        group.settle(state.acked)
         for number in list(group.forgetting):
-            self._leases.forget_later(group, number)
+            self._leases.settling.forget_later(group, number)

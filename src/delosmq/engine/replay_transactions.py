@@ -8,7 +8,7 @@ from typing import Final
 
 from delosmq.engine.address import Address
 from delosmq.engine.bindings import Bindings
-from delosmq.engine.consumer import Consumer, ConsumerPort
+from delosmq.engine.consumer import Consumer, NoPort
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.duplicates import Duplicates, KnownId
 from delosmq.engine.log import Log, Store
@@ -32,23 +32,11 @@ from delosmq.engine.slots import Slot
 from delosmq.engine.transacting import Transacting
 from delosmq.engine.transactions import PREPARED, IdNote, Promised, Transaction
 from delosmq.engine.xa import Branches
-from delosmq.model.errors import BrokerError
 from delosmq.model.ids import ConsumerId, QueueId
 from delosmq.model.message import ANYCAST, Home
 from delosmq.model.settings import QueueSettings
 
 DISCARDED_PER_BATCH: Final = 500
-
-
-class _NoPort(ConsumerPort):
-    def deliver(self, slot: Slot) -> None:
-        pass
-
-    def has_room(self) -> bool:
-        return False
-
-    def closed_by_broker(self, reason: BrokerError) -> None:
-        pass
 
 
 class SentRecord:
@@ -219,7 +207,9 @@ class TransactionReplay:
                 transaction.queues[queue.id] = queue
             message.recorded_references = len(queues)
             self._memory.charge(address.account, message)
-            transaction.planned.append(Planned(message, queues, address))
+            planned = Planned(message, queues, address)
+            planned.original_place = record.original
+            transaction.planned.append(planned)
             transaction.indexes.append(index)
             transaction.planned_bytes += message.encoded_size_bytes
             transaction.segments[message.home.segment] = message.home
@@ -238,7 +228,7 @@ class TransactionReplay:
             queue = self._bindings.by_id.get(item.queue_id)
             if queue is None:
                 continue
-            consumer = Consumer(ConsumerId(0), _NoPort(), OpenCredit())
+            consumer = Consumer(ConsumerId(0), NoPort(), OpenCredit())
             consumer.queue = queue
             consumer.closed = True
             known = slots.get(item.queue_id, {})

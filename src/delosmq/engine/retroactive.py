@@ -31,7 +31,7 @@ class Retroactive(QueueListener):
             return
         work = _Fill(self, queue, history)
         if not work.step():
-            queue.returning += 1
+            self._core.dispatcher.hold(queue)
             work.holds_dispatch = True
             self._core.jobs.add(work)
 
@@ -59,8 +59,7 @@ class Retroactive(QueueListener):
     def filled(self, queue: Queue, held_dispatch: bool) -> None:
         """All is there."""
         if held_dispatch:
-            queue.returning -= 1
-            self._core.dispatcher.mark(queue)
+            self._core.dispatcher.let_go_on(queue)
 
     def close(self) -> None:
         """Ends the decision under way."""

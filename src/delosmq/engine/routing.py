@@ -9,10 +9,18 @@ from delosmq.engine.last_value_rule import LastValueRule
 from delosmq.engine.log import Log
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.queue import Queue
-from delosmq.engine.records import PURGED, encode_referenced, encode_stored
+from delosmq.engine.records import (
+    PURGED,
+    StoredTail,
+    encode_referenced,
+    encode_stored,
+    encode_stored_in_one,
+    has_sections,
+)
 from delosmq.engine.removals import Removals
 from delosmq.engine.schedule import Schedule
 from delosmq.engine.slots import Slot
+from delosmq.engine.stamps import OriginalPlace
 from delosmq.model.errors import InvariantError
 from delosmq.model.ids import MessageId
 from delosmq.model.message import Home, Message
@@ -24,6 +32,7 @@ class Planned:
 
     Attributes:
         original, divert: what it is a copy of, and made by which divert; None for others.
+        original_place: of that in its transaction, when it is in there.
     """
 
     def __init__(self, message: Message, queues: list[Queue], address: Address | None) -> None:
@@ -32,6 +41,7 @@ class Planned:
         self.address = address if address is not None else queues[0].address
         self.original: Message | None = None
         self.divert: Divert | None = None
+        self.original_place: OriginalPlace | None = None
 
 
 class Router:
@@ -107,6 +117,8 @@ class Router:
                     self.replace(queue, pushed_out)
             if not queue.ready:
                 self._dispatcher.mark(queue)
+        if address.announced:
+            self._schedule.events.message_routed(message, queues)
 
     def link(self, message: Message, queues: list[Queue], address: Address) -> None:
         """`put` for a message of a large commit: it has its sequence and is stored, and later ones may be there
@@ -132,6 +144,8 @@ class Router:
             if pushed_out is not None:
                 self.replace(queue, pushed_out)
             self._dispatcher.mark(queue)
+        if address.announced:
+            self._schedule.events.message_routed(message, queues)
 
     def replace(self, queue: Queue, slot: Slot) -> None:
         """A ring pushes a pending message out: an acknowledgement with a reason of its own, never a dead letter."""
@@ -143,6 +157,11 @@ class Router:
         self._evictions.replaced(queue, slot)
 
     def _record(self, message: Message, queues: list[Queue]) -> None:
+        if len(queues) == 1 and not has_sections(message):
+            queue = queues[0]
+            if queue.settings.durable:
+                self._store_in_one(message, queue)
+            return
         durable = [int(queue.id) for queue in queues if queue.settings.durable]
         if durable:
             self.store(message, durable)
@@ -163,6 +182,16 @@ class Router:
         message.home = home
         message.recorded_references = len(queue_ids)
         message.position = batch.position
-        batch.stored.append((len(batch.metas), home))
-        batch.metas.append(encode_stored(message, queue_ids))
-        batch.bodies.append(message.head + message.body)
+        batch.add_stored(encode_stored(message, queue_ids), message.head + message.body, home)
+
+    def _store_in_one(self, message: Message, queue: Queue) -> None:
+        """`store` for nearly every message."""
+        tail = queue.stored_tail
+        if tail is None or not tail.fits(message):
+            tail = queue.stored_tail = StoredTail(message, queue.id)
+        batch = self._log.batch()
+        home = Home()
+        message.home = home
+        message.recorded_references = 1
+        message.position = batch.position
+        batch.add_stored(encode_stored_in_one(message, tail), message.head + message.body, home)

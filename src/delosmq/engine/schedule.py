@@ -121,7 +121,7 @@ class Schedule(Timer):
         """Makes pending what is due."""
         if self._working:
             return
-        work = _Due(self, self._clock.wall_ms())
+        work = _Due(self, self._clock.wall_ms(), self._dispatcher)
         if work.step():
             self.arm()
         else:
@@ -168,15 +168,6 @@ class Schedule(Timer):
                 self._evictions.replaced(queue, slot)
         return count
 
-    def hold_dispatch(self, queue: Queue) -> None:
-        """Nothing is handed out while what is due comes newest first."""
-        queue.returning += 1
-
-    def let_dispatch(self, queue: Queue) -> None:
-        """Ends that."""
-        queue.returning -= 1
-        self._dispatcher.mark(queue)
-
     def close(self) -> None:
         """Ends the decision under way."""
         self._log.close()
@@ -185,8 +176,9 @@ class Schedule(Timer):
 class _Due(Job):
     """Makes pending what was due at one moment: first finds all of it, then goes through it from its end."""
 
-    def __init__(self, schedule: Schedule, now_ms: int) -> None:
+    def __init__(self, schedule: Schedule, now_ms: int, dispatcher: Dispatcher) -> None:
         self._schedule = schedule
+        self._dispatcher = dispatcher
         self._now_ms = now_ms
         self._found: list[tuple[Queue, int]] = []
         self._held: dict[int, Queue] = {}
@@ -205,7 +197,7 @@ class _Due(Job):
             self._found.append(found)
             if queue.id not in self._held:
                 self._held[queue.id] = queue
-                schedule.hold_dispatch(queue)
+                self._dispatcher.hold(queue)  # what is due comes newest first
         while self._complete and self._found and room > 0:
             queue, due_at_ms = self._found[-1]
             released = schedule.release(queue, due_at_ms, room)
@@ -216,7 +208,7 @@ class _Due(Job):
         if self._found or not self._complete:
             return False
         for queue in self._held.values():
-            schedule.let_dispatch(queue)
+            self._dispatcher.let_go_on(queue)
         schedule.done()
         return True
 

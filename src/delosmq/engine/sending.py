@@ -106,6 +106,8 @@ class Sending:
         if self._routes.send(message, address, routing, queue):
             return ROUTED
         address.unrouted_messages += 1
+        if address.announced:
+            self._events.message_unrouted(message)
         settings = address.settings
         if settings.send_to_dla_on_no_route and self._dead_letters.send_unrouted(settings, message):
             return ROUTED
@@ -136,9 +138,14 @@ class Sending:
 
     def _refuse(self, address: Address, message: Message) -> int:
         """What the full policy says; 0 lets the message in after all."""
+        if self._memory.is_full(address):
+            self._events.address_full(message)
         policy = address.settings.address_full_policy
         if policy is AddressFullPolicy.FAIL:
-            what = "the store has no room for durable messages" if self._log.storage_low else "the address is full"
+            full = self._memory.is_full(address)
+            if not full and not self._log.storage_full:
+                return BLOCKED  # till the next file is ready
+            what = "the address is full" if full else "the store has no room for durable messages"
             raise LimitError(
                 "DMQ2201", f"{what}: '{address.name}' refuses the message (address-full-policy FAIL); try again later"
             )

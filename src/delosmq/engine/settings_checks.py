@@ -7,7 +7,8 @@ from delosmq.engine.queue import Queue
 from delosmq.engine.queue_defaults import resolve
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
-from delosmq.model.settings import UNLIMITED, QueueSettings
+from delosmq.model.settings import UNLIMITED, AddressSettings, QueueSettings
+from delosmq.model.wording import counted
 
 NAME_LIMIT_BYTES: Final = 1024
 QUEUE_MARK: Final = "::"
@@ -17,18 +18,19 @@ INTERNAL_PREFIX: Final = "$delosmq."
 
 def check_name(kind: str, name: str) -> None:
     """Refuses what is no name for an address or queue."""
+    what = "an address" if kind == "address" else f"a {kind}"
     if not name or len(name.encode()) > NAME_LIMIT_BYTES or "\n" in name or "\0" in name:
         raise MisuseError(
-            "DMQ2105", f"'{name[:80]}' is no name for a {kind}: 1 to {NAME_LIMIT_BYTES} bytes without line breaks"
+            "DMQ2105", f"'{name[:80]}' is no name for {what}: 1 to {NAME_LIMIT_BYTES} bytes without line breaks"
         )
     if QUEUE_MARK in name:
         raise MisuseError(
             "DMQ2645",
-            f"'{name}' is no name for a {kind}: '{QUEUE_MARK}' stands between an address and its queue; leave it out",
+            f"'{name}' is no name for {what}: '{QUEUE_MARK}' stands between an address and its queue; leave it out",
         )
     if name.startswith(INTERNAL_PREFIX):
         raise MisuseError(
-            "DMQ2624", f"'{name}' is no name for a {kind}: '{INTERNAL_PREFIX}' begins those of the broker itself"
+            "DMQ2624", f"'{name}' is no name for {what}: '{INTERNAL_PREFIX}' begins those of the broker itself"
         )
 
 
@@ -64,6 +66,68 @@ def _check_least(queue: str, name: str, value: int | None, least: int) -> None:
         raise MisuseError("DMQ2626", f"{name} {value} of queue '{queue}' makes no sense; use {least}{off} or more")
 
 
+TRAITS: Final = (
+    "non_destructive",
+    "purge_on_no_consumers",
+    "max_consumers",
+    "consumers_before_dispatch",
+    "delay_before_dispatch",
+)
+"""Fields of `QueueSettings` that may contradict each other."""
+
+
+def contradiction(
+    max_consumers: int | None,
+    consumers_before_dispatch: int | None,
+    delay_before_dispatch: int | None,
+    *,
+    non_destructive: bool | None,
+    purge_on_no_consumers: bool | None,
+) -> str:
+    """What a queue with these settings would do against its own sense, and the remedy, without naming the queue; ""
+    when nothing contradicts. None: nothing is said of it."""
+    if non_destructive and purge_on_no_consumers:
+        return (
+            "keeps what was consumed (non-destructive) and is emptied when nobody consumes (purge-on-no-consumers); set"
+            " one of the two to false"
+        )
+    waits_for = 0 if consumers_before_dispatch is None else consumers_before_dispatch
+    most = UNLIMITED if max_consumers is None else max_consumers
+    if UNLIMITED < most < waits_for and delay_before_dispatch in (None, UNLIMITED):
+        return (
+            f"waits for {counted(waits_for, 'consumer')} (consumers-before-dispatch) and lets in {most}"
+            " (max-consumers), so nothing would ever be dispatched; lower the one, raise the other, or set"
+            " delay-before-dispatch"
+        )
+    return ""
+
+
+def check_together(settings: QueueSettings, address: AddressSettings) -> None:
+    """Refuses settings that contradict each other, or the defaults of the address.
+
+    What an operator names is refused in broker.xml and at run time alike; what goes by defaults alone is not, as nobody
+    asked for it just now.
+
+    Raises:
+        MisuseError: says which and what to do.
+    """
+    resolved = resolve(settings, address)
+    found = contradiction(
+        resolved.max_consumers,
+        resolved.consumers_before_dispatch,
+        resolved.delay_before_dispatch,
+        non_destructive=resolved.non_destructive,
+        purge_on_no_consumers=resolved.purge_on_no_consumers,
+    )
+    if found:
+        raise MisuseError("DMQ2626", f"queue '{settings.name}' {found}")
+
+
+def names_trait(settings: QueueSettings) -> bool:
+    """Whether a queue says something itself about one of the `TRAITS`."""
+    return any(getattr(settings, name) is not None for name in TRAITS)
+
+
 def check_update(queue: Queue, wanted: QueueSettings) -> None:
     """Refuses changes that a queue can't make while it lives.
 
@@ -93,8 +157,8 @@ def check_update(queue: Queue, wanted: QueueSettings) -> None:
     if limit is not None and limit != UNLIMITED and limit < len(queue.consumers):
         raise MisuseError(
             "DMQ2628",
-            f"queue '{present.name}' has {len(queue.consumers)} consumers, more than the max-consumers {limit} wanted;"
-            " close some first",
+            f"queue '{present.name}' has {counted(len(queue.consumers), 'consumer')}, more than the max-consumers"
+            f" {limit} wanted; close some first",
         )
     if wanted.routing_type != present.routing_type and wanted.routing_type not in queue.address.routing_types:
         raise MisuseError(

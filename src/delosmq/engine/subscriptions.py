@@ -9,6 +9,7 @@ from delosmq.engine.address import Address
 from delosmq.engine.core import Core
 from delosmq.engine.dropping import Dropping
 from delosmq.engine.queue import Queue
+from delosmq.engine.routes import QUEUE_MARK
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, MULTICAST
 from delosmq.model.settings import QueueSettings
@@ -58,7 +59,8 @@ class Subscribing:
 
         Raises:
             NotFoundError: there is no such address or queue, and it may not be created.
-            MisuseError: it belongs to another connection, or is another subscription that is in use.
+            MisuseError: it belongs to another connection, or is another subscription that is in use; or the queue that
+                has the address's name is on another address.
         """
         if (options.durable or options.shared) and not options.name:
             wanted = "durable" if options.durable else "shared"
@@ -69,10 +71,19 @@ class Subscribing:
         if not options.name and (queue_name or routing != MULTICAST):
             known = self._bindings.queues.get(queue_name or address)
         if known is not None and not known.internal:
-            if queue_name and known.address.name != address:
+            if known.address.name == address:
+                _check_owner(known.name, known.owner, options)
+                return known
+            if queue_name:
                 raise NotFoundError("DMQ2110", f"queue '{queue_name}' is not on address '{address}'; check the name")
-            _check_owner(known.name, known.owner, options)
-            return known
+            # What was named is an address, and only anycast would need a queue of its name.
+            if self._bindings.resolve_routing(address, routing) != MULTICAST:
+                other = known.address.name
+                raise MisuseError(
+                    "DMQ5132",
+                    f"queue '{address}' is on address '{other}', so address '{address}' has no queue of its name;"
+                    f" subscribe to '{other}{QUEUE_MARK}{address}' for that queue",
+                )
         target = self._bindings.addresses.get(address)
         self._check_address(address, target, MULTICAST if options.name else routing)
         if target is not None:

@@ -2,13 +2,15 @@
 
 from typing import Final
 
-from delosmq.engine.commit import DECIDING, PLANNING, WRITING, Commit, Outcome, Rollback
+from delosmq.engine.commit import DECIDING, TAKING, WRITING, Commit, Outcome, Rollback
 from delosmq.engine.committing import SMALL_OPERATIONS, Committing, duplicate_error, routing_error
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.core import Core
+from delosmq.engine.deadlocks import Deadlocks, fills
 from delosmq.engine.outcome import BLOCKED, DUPLICATE, ROUTED
 from delosmq.engine.sending import Sending
 from delosmq.engine.slots import Slot
+from delosmq.engine.taking import Taking
 from delosmq.engine.transactions import (
     ACTIVE,
     PREPARED,
@@ -21,9 +23,11 @@ from delosmq.engine.transactions import (
 )
 from delosmq.model.errors import BrokerError, LimitError, MisuseError
 from delosmq.model.message import ANY_ROUTING, Message
-from delosmq.model.settings import UNLIMITED
 
 OPEN_PER_OWNER: Final = 100
+ACKNOWLEDGED_AT_ONCE: Final = 1_000
+"""A cumulative acknowledgement of more goes on in slices: one batch must fit into half of the smallest segment
+(64 KiB)."""
 
 
 class Transacting(Outcome):
@@ -32,6 +36,7 @@ class Transacting(Outcome):
     Attributes:
         branches: those that have an xid.
         open: all of them, by id.
+        at_once: a cumulative acknowledgement of more messages goes on in slices.
     """
 
     def __init__(self, core: Core, sending: Sending, committing: Committing) -> None:
@@ -44,6 +49,9 @@ class Transacting(Outcome):
         self._duplicates = core.duplicates
         self._sending = sending
         self._committing = committing
+        self._deadlocks = Deadlocks(core.bindings, core.memory)
+        self._dispatcher = core.dispatcher
+        self.at_once: int = ACKNOWLEDGED_AT_ONCE
         self._owned: dict[str, int] = {}
         self._waiters: dict[int, TransactionWaiter] = {}
         self.open: dict[int, Transaction] = {}
@@ -82,6 +90,7 @@ class Transacting(Outcome):
             self.branches[transaction.xid] = transaction
 
     def _forget(self, transaction: Transaction) -> None:
+        self._deadlocks.goes_on(transaction)
         if self.open.pop(transaction.id, None) is None:
             return
         if transaction.xid is not None and not transaction.timed_out:
@@ -109,9 +118,10 @@ class Transacting(Outcome):
             ROUTED, DROPPED, BLOCKED, or DUPLICATE: then the transaction can only be rolled back, as in Artemis.
 
         Raises:
-            LimitError: as in `Sending.send`, or the transaction alone fills the address.
+            LimitError: as in `Sending.send`, or the transaction would wait for ever.
         """
         self._check_active(transaction)
+        self._deadlocks.goes_on(transaction)
         if message.duplicate_id and self._duplicates.seen(message):
             transaction.spoil(duplicate_error(message.address))
             return DUPLICATE
@@ -119,6 +129,7 @@ class Transacting(Outcome):
         if outcome != ROUTED:
             if outcome == BLOCKED:
                 self._check_alone(transaction, message.address)
+                self._deadlocks.waits(transaction, message.address)
             return outcome
         if transaction.cause is None:
             self._memory.charge(self._bindings.addresses[message.address].account, message)
@@ -129,12 +140,7 @@ class Transacting(Outcome):
         """Refuses to wait for room that only the end of the transaction itself would make."""
         own = transaction.charged.get(name)
         address = self._bindings.addresses.get(name)
-        if own is None or address is None:
-            return
-        settings = address.settings
-        if (settings.max_size_bytes != UNLIMITED and own.used_bytes >= settings.max_size_bytes) or (
-            settings.max_size_messages != UNLIMITED and own.used_messages >= settings.max_size_messages
-        ):
+        if own is not None and address is not None and fills(own, address.settings):
             raise LimitError(
                 "DMQ2664",
                 f"transaction {transaction.id} fills address '{name}' by itself ({own.used_messages} messages,"
@@ -156,15 +162,35 @@ class Transacting(Outcome):
         return True
 
     def acknowledge_through(self, transaction: Transaction, consumer: Consumer, sequence: int) -> bool:
-        """The same for all messages up to this one, in order of delivery."""
+        """The same for all messages up to this one, in order of delivery. Very many are taken in slices, till then
+        ``consumer.under_way`` says so; a commit waits for that."""
         self._check_active(transaction)
         reading = consumer.reading
         if reading is not None:
             return self._answered(consumer, reading.answer_through(sequence))
+        if consumer.in_delivery.count > self.at_once and consumer.reaches_far(sequence, self.at_once):
+            self._take(transaction, consumer, sequence)
+            return True
         slots = consumer.held_through(sequence)
         for slot in slots:
             self._promise(transaction, consumer, slot)
         return len(slots) > 0
+
+    def acknowledge_far(self, consumer: Consumer, sequence: int) -> None:
+        """Acknowledges very many messages, all up to this one, as one decision that takes its time: a transaction of
+        their own. ``consumer.under_way`` says whom to ask."""
+        transaction = Transaction(int(self._ids.next()), "", None)
+        transaction.internal = True
+        self._log.close()
+        transaction.through = self._take(transaction, consumer, sequence)
+        self.carry_out(transaction)
+
+    def _take(self, transaction: Transaction, consumer: Consumer, sequence: int) -> Taking:
+        queue = consumer.queue
+        assert queue is not None
+        taking = Taking(transaction, queue, consumer, sequence, self._dispatcher)
+        taking.start(self._jobs)
+        return taking
 
     def _answered(self, consumer: Consumer, done: bool) -> bool:
         queue = consumer.queue
@@ -216,8 +242,9 @@ class Transacting(Outcome):
     ) -> bool:
         """Commits, or prepares when there is a time for that; as `commit`."""
         transaction.state = PREPARING
-        small = transaction.operations <= SMALL_OPERATIONS
-        phase = PLANNING
+        self._deadlocks.goes_on(transaction)
+        small = transaction.operations <= SMALL_OPERATIONS and not transaction.taking
+        phase = TAKING
         if small:
             self._plan_all(transaction)
             phase = WRITING
@@ -262,9 +289,13 @@ class Transacting(Outcome):
 
     def on_done(self, transaction: Transaction, error: BrokerError | None) -> None:
         if error is not None:
-            self.roll_back(transaction)
+            self.roll_back(transaction, keep_delivered=transaction.internal)
         elif transaction.state != PREPARED:
             self._forget(transaction)
+        through = transaction.through
+        if through is not None:
+            transaction.through = None
+            through.tell(error)
         waiter = self._waiters.pop(transaction.id, None)
         if waiter is not None:
             waiter.on_ended(error)
@@ -290,7 +321,7 @@ class Transacting(Outcome):
         if recorded:
             self._committing.record_rollback(transaction, heuristic)
         self._forget(transaction)
-        job = Rollback(self._committing, transaction, keep_delivered=keep_delivered)
+        job = Rollback(self._committing, transaction, self._dispatcher, keep_delivered=keep_delivered)
         small = transaction.operations + len(transaction.planned) <= SMALL_OPERATIONS
         while not job.step():
             if not small:

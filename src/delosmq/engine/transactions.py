@@ -5,7 +5,7 @@ acknowledges stays with its consumer. How it ends is in `committing`, branches o
 """
 
 from abc import ABC, abstractmethod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -13,9 +13,13 @@ from delosmq.engine.consumer import Consumer
 from delosmq.engine.queue import Queue
 from delosmq.engine.routing import Planned
 from delosmq.engine.slots import Slot
+from delosmq.engine.stamps import OriginalPlace
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import Position
 from delosmq.model.message import Account, Home, Message
+
+if TYPE_CHECKING:
+    from delosmq.engine.taking import Taking
 
 ACTIVE: Final = "active"
 ENDED: Final = "ended"
@@ -30,6 +34,11 @@ ROLLED_BACK: Final = "rolled back"
 
 DUPLICATE_ID: Final = "DUPLICATE_ID"
 NOT_ROUTED: Final = "NOT_ROUTED"
+
+RECORD_BYTES: Final = 112
+"""Of a record and its place in the footer, beside what differs by length."""
+ANNOTATION_BYTES: Final = 16
+ACKNOWLEDGED_BYTES: Final = 32
 
 
 class TransactionError(BrokerError):
@@ -103,10 +112,14 @@ class Transaction:
         associations: sessions that work in it (branches only).
         size_bytes: of what it sends.
         charged: what that counts, by address.
+        waits_for: the address that has no room for its next message, "" while it doesn't wait.
         planned: where its messages go; written: how many of them the store knows, in their order.
         indexes: places of ``planned`` in the order of the commit; empty when it is that of the list.
         segments: one home in each segment that holds a record of it, or a message it acknowledges.
         recorded: whether the store knows of it.
+        taking: cumulative acknowledgements that go on in slices; it does not end before them.
+        internal: it exists for one of those alone: nobody began it, nobody sees it.
+        through: that one, until somebody is told how it went.
     """
 
     def __init__(self, transaction_id: int, owner: str, xid: bytes | None) -> None:
@@ -125,6 +138,7 @@ class Transaction:
         self.notes: list[IdNote] = []
         self.size_bytes: int = 0
         self.charged: dict[str, Account] = {}
+        self.waits_for: str = ""
         self.ids: dict[str, set[bytes]] = {}
         self.planned: list[Planned] = []
         self.indexes: list[int] = []
@@ -132,6 +146,9 @@ class Transaction:
         self.queues: dict[int, Queue] = {}
         self.segments: dict[int, Home] = {}
         self.recorded: bool = False
+        self.taking: int = 0
+        self.internal: bool = False
+        self.through: Taking | None = None
         self.first_sequence: int = 0
         self.position: Position = Position(0)
 
@@ -158,3 +175,31 @@ class Transaction:
         if message.duplicate_id:
             self.ids.setdefault(message.address, set()).add(message.duplicate_id)
             self.notes.append(IdNote(message.address, message.duplicate_id, durable=message.durable))
+
+
+def find_originals(planned: list[Planned], start: int) -> None:
+    """Tells the copies of one send where in the transaction their originals are: each stands before its copies."""
+    places: dict[int, int] = {}
+    for at in range(start, len(planned)):
+        item = planned[at]
+        places[id(item.message)] = at
+        place = places.get(id(item.original))
+        if place is not None and item.divert is not None and item.divert.id_name:
+            item.original_place = OriginalPlace(place, item.divert.id_name)
+
+
+def cost_of(item: Planned) -> int:
+    """About what a message takes of a batch, rather more: beside the body, meta and footer hold all else once each."""
+    message = item.message
+    if not message.durable:
+        return 0
+    size = 8 * len(item.queues) + len(message.group_id) + RECORD_BYTES
+    size += len(message.address) + len(message.user)
+    if message.annotations is not None:
+        size += sum([ANNOTATION_BYTES + len(name) + len(value) for name, value in message.annotations.items()])
+    return message.encoded_size_bytes + 2 * size
+
+
+def id_cost(note: IdNote) -> int:
+    """The same for a duplicate id."""
+    return 2 * (RECORD_BYTES + len(note.address) + len(note.duplicate_id)) if note.durable else 0

@@ -194,8 +194,11 @@ class Branches(Timer):
             return self._carry_out(branch, waiter, 0)
         return self._transacting.commit_prepared(branch, waiter, heuristic=False)
 
-    def rollback(self, xid: bytes) -> None:
+    def rollback(self, xid: bytes, *, keep_delivered: bool = False) -> None:
         """Rolls a branch back, prepared or not.
+
+        Args:
+            keep_delivered: as in `Transacting.rollback`.
 
         Raises:
             XaError: XAER_NOTA, XAER_PROTO, XA_HEURCOM, XA_HEURRB.
@@ -205,7 +208,7 @@ class Branches(Timer):
             del self._transacting.branches[xid]
             return
         self._check(branch, ROLLBACK)
-        self._transacting.roll_back(branch, recorded=branch.state == PREPARED)
+        self._transacting.roll_back(branch, keep_delivered=keep_delivered, recorded=branch.state == PREPARED)
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
@@ -226,7 +229,7 @@ class Branches(Timer):
             XaError: XAER_NOTA when no operator ended that branch.
         """
         if self.heuristics.pop(xid, None) is None:
-            raise self._unknown(xid)
+            raise self.unknown(xid)
         self._log.record(encode_json(TRANSACTION, {"op": "forget", "xid": xid.hex()}))
         self._log.close()
 
@@ -278,13 +281,18 @@ class Branches(Timer):
 
     # -- finding -------------------------------------------------------------------------------------------------
 
+    def branch(self, xid: bytes) -> Transaction | None:
+        """The branch of that xid, whatever its state; None when there is none, or an operator ended it."""
+        return None if xid in self.heuristics else self._transacting.branches.get(xid)
+
     def _find(self, xid: bytes) -> Transaction:
         branch = self._transacting.branches.get(xid)
         if branch is None or xid in self.heuristics:
-            raise self._unknown(xid)
+            raise self.unknown(xid)
         return branch
 
-    def _unknown(self, xid: bytes) -> XaError:
+    def unknown(self, xid: bytes) -> XaError:
+        """What to say of an xid without a branch: it never had one, or an operator ended that."""
         committed = self.heuristics.get(xid)
         if committed is None:
             return XaError(

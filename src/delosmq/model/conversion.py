@@ -16,6 +16,10 @@ class Conversion(ABC):
     def to_hub(self, message: Message) -> HubMessage:
         """The typed form of a message encoded by this protocol. Broker annotations become properties."""
 
+    def headers_to_hub(self, message: Message) -> HubMessage:
+        """The same for whoever does not look at the body, which may be missing from it."""
+        return self.to_hub(message)
+
     @abstractmethod
     def from_hub(self, hub: HubMessage, address: str) -> "Encoded":
         """The encoding of a message that came from elsewhere and lies at ``address``."""
@@ -51,6 +55,22 @@ class Conversions:
             MisuseError: no conversion is registered for its protocol.
         """
         return self._of(message.protocol).to_hub(message)
+
+    def headers_to_hub(self, message: Message) -> HubMessage:
+        """The typed form of any message, maybe without its body.
+
+        Raises:
+            MisuseError: no conversion is registered for its protocol.
+        """
+        return self._of(message.protocol).headers_to_hub(message)
+
+    def from_hub(self, family: str, hub: HubMessage, address: str) -> Encoded:
+        """The encoding of a new message by one protocol.
+
+        Raises:
+            MisuseError: no conversion is registered for it.
+        """
+        return self._of(family).from_hub(hub, address)
 
     def rewritten_head(
         self, message: Message, drop: tuple[str, ...], rename: dict[str, str], replaced: tuple[str, ...]

@@ -3,6 +3,7 @@
 from typing import Final
 
 from delosmq.model.ids import NOTHING_DURABLE, MessageId, Position, Sequence, WallMs
+from delosmq.model.properties import PropertyValue, kind_of, property_text
 
 ANYCAST: Final = 1
 MULTICAST: Final = 2
@@ -128,16 +129,35 @@ class HubMessage:
     """The form in which protocols meet: typed body, typed properties.
 
     Attributes:
-        body: text as UTF-8, map and stream bodies as JSON text, others as they are.
+        body: text as UTF-8, map and stream bodies as JSON text (`delosmq.model.bodies`), others as they are.
         properties: application properties in the order they were sent.
+        property_kinds: the JMS type of those whose value alone does not say it: bytes, shorts, floats, small longs.
     """
 
     def __init__(self, body: bytes, body_kind: int) -> None:
         self.body = body
         self.body_kind = body_kind
-        self.properties: dict[str, str] = {}
+        self.properties: dict[str, PropertyValue] = {}
+        self.property_kinds: dict[str, int] = {}
         self.correlation_id: str | None = None
         self.reply_to: str | None = None
         self.type: str | None = None
         self.content_type: str | None = None
         self.group_id: str | None = None
+
+    def property_kind(self, name: str) -> int:
+        """The JMS type of a property: one of the constants of `delosmq.model.properties`.
+
+        Raises:
+            KeyError: there is no such property.
+        """
+        kind = self.property_kinds.get(name)
+        return kind_of(self.properties[name]) if kind is None else kind
+
+    def property_texts(self) -> dict[str, str]:
+        """All properties as text, for those who have no types."""
+        kinds = self.property_kinds
+        texts: dict[str, str] = {}
+        for name, value in self.properties.items():
+            texts[name] = value if isinstance(value, str) else property_text(value, kinds.get(name, 0))
+        return texts

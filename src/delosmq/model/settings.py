@@ -69,6 +69,7 @@ class AddressSettings:
             there, or that long after the first one came; a delay of -1 waits for the number alone.
         dispatch_profile, strict_order_dispatch, use_consumer_priority, all_consumers_exclusive_by_default: as in
             Classic's policyEntry, for the queues of the address.
+        advisory_for_consumed .. include_body_for_advisory: likewise: which advisories OpenWire clients can hear.
     """
 
     dead_letter_address: str = ""
@@ -126,6 +127,14 @@ class AddressSettings:
     use_consumer_priority: bool = True
     all_consumers_exclusive_by_default: bool = False
     time_before_dispatch_starts: int = 0
+    advisory_for_consumed: bool = False
+    advisory_for_delivery: bool = False
+    advisory_for_discarding_messages: bool = False
+    advisory_for_fast_producers: bool = False
+    advisory_for_slow_consumers: bool = False
+    advisory_when_full: bool = False
+    advisory_if_no_consumers: bool = False
+    include_body_for_advisory: bool = False
 
 
 @dataclass(frozen=True)
@@ -276,6 +285,10 @@ class AcceptorSettings:
         tls: None for plain sockets.
         web_socket_max_frame_bytes: payload of one WebSocket frame, either way; a message may have several.
         web_socket_text: messages to a WebSocket are text, not binary, where they can be.
+        open_wire_max_frame_bytes: the largest OpenWire frame once a peer is logged in.
+        max_inactivity_duration_ms: an OpenWire peer that is silent for so long is gone; 0 for never.
+        max_inactivity_initial_delay_ms: this counts only after so long.
+        support_advisory: OpenWire clients may subscribe to advisories.
     """
 
     name: str
@@ -300,6 +313,10 @@ class AcceptorSettings:
     tls: TlsSettings | None = None
     web_socket_max_frame_bytes: int = 64 * 1024
     web_socket_text: bool = False
+    open_wire_max_frame_bytes: int = 100 * MIB
+    max_inactivity_duration_ms: int = 30_000
+    max_inactivity_initial_delay_ms: int = 10_000
+    support_advisory: bool = True
     options: dict[str, str] = field(default_factory=dict)
 
 

@@ -75,7 +75,7 @@ class Subject(Properties):
     def _decoded(self, message: Message) -> HubMessage:
         hub = self._hub
         if hub is None:
-            hub = self._conversions.to_hub(message)
+            hub = self._conversions.headers_to_hub(message)
             self._hub = hub
         return hub
 

@@ -170,6 +170,11 @@ class GateEvents(StoreEvents):
         if self._ticker is not None:
             self._ticker.schedule()
 
+    def on_full(self, full: bool) -> None:
+        self._broker.set_storage_full(full)
+        if self._ticker is not None:
+            self._ticker.schedule()
+
     def on_failure(self, error: Exception) -> None:
         if self._ticker is None:
             raise error

@@ -139,12 +139,12 @@ class Outbox:
                 self._gate.hold(self)
             self._holding.append(stream)
 
-    def beat(self) -> None:
+    def beat(self, frame: bytes = HEART_BEAT) -> None:
         """Sends a heart-beat, unless bytes are on their way that say as much."""
         if not self._ready and not self._in_flight:
-            self._ready.append((HEART_BEAT, NO_SEQUENCE, self.replies))
-            self.ready_bytes += len(HEART_BEAT)
-            self.reply_bytes += len(HEART_BEAT)
+            self._ready.append((frame, NO_SEQUENCE, self.replies))
+            self.ready_bytes += len(frame)
+            self.reply_bytes += len(frame)
             self._want()
 
     def release(self, synced: Position) -> bool:

@@ -10,11 +10,12 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.broker import Broker
+from delosmq.engine.events import NO_EVENTS, EngineEvents
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.ports import Clock
-from delosmq.model.settings import AcceptorSettings
+from delosmq.model.settings import AcceptorSettings, AddressMatch
 from delosmq.security.access import AccessControl, LoginAttempt
 from delosmq.sessions.outbox import Gate, Outbox, OutboxOwner
 
@@ -134,10 +135,14 @@ class Protocol(ABC):
     Attributes:
         name: as in ``protocols=`` of an acceptor.
         websocket_subprotocols: by which WebSocket clients ask for it; empty when it isn't spoken there.
+        events: hears what the engine tells, from before the first connection on.
+        address_settings: for addresses of its own; what broker.xml says of them counts more.
     """
 
     name: str
     websocket_subprotocols: tuple[str, ...] = ()
+    events: EngineEvents = NO_EVENTS
+    address_settings: tuple[AddressMatch, ...] = ()
 
     @abstractmethod
     def detect(self, start: bytes) -> int:

@@ -156,7 +156,7 @@ class Life(World):
         if live is not None:
             where = f"the state replayed at {position} is not the live one"
             now_ms = self.clock.wall_ms()
-            check_same(replayed, live, where=where, now_ms=now_ms, lagging=self.knowledge.was_low)
+            check_same(replayed, live, where=where, now_ms=now_ms, lagging=self.knowledge.was_full)
 
     def told(self, position: int) -> None:
         """A client knows now what this position says."""

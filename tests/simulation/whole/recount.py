@@ -176,7 +176,7 @@ def _branches(broker: Broker) -> dict[str, object]:
 
 def check_same(replayed: Durable, live: Durable, *, where: str, now_ms: int, lagging: bool) -> None:
     """Replay gives the live state. A time that has come is no longer a difference; ``lagging`` forgives counts and
-    delays, which are not recorded while space is short (docs/decisions/0027)."""
+    delays, which are not recorded while the disk is full (docs/decisions/0027)."""
     for name in replayed.queues.keys() | live.queues.keys():
         got = {row.sequence: row for row in replayed.queues.get(name, [])}
         expected = {row.sequence: row for row in live.queues.get(name, [])}

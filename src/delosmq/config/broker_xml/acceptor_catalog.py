@@ -7,8 +7,8 @@ from delosmq.config.broker_xml.catalog import Table, in_effect, not_yet_all, ref
 ACCEPTORS: Final[Table] = table([in_effect("acceptor", "`tcp://host:port?option=value;option=value`")])
 ACCEPTOR: Final[Table] = table([in_effect("@name", "its name in logs and metrics", "host:port")])
 
-SERVED_PROTOCOLS: Final = ("STOMP",)
-LATER_PROTOCOLS: Final = ("AMQP", "CORE", "HORNETQ", "MQTT", "OPENWIRE")
+SERVED_PROTOCOLS: Final = ("STOMP", "OPENWIRE")
+LATER_PROTOCOLS: Final = ("AMQP", "CORE", "HORNETQ", "MQTT")
 
 _PEM_ONLY: Final = "stores are PEM files, read by OpenSSL: they have no alias, no provider and no password of their own"
 
@@ -25,6 +25,10 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
         in_effect("connectionTtlMax", "most TTL a STOMP client gets; 0 for no bound", "0", "ms"),
         in_effect("stompConsumerWindowSize", "bytes in delivery to a subscription; -1 for no limit", "10240", "bytes"),
         in_effect("stompMaxFramePayloadLength", "largest body of a STOMP frame, on plain TCP too", "10M", "bytes"),
+        in_effect("openwireMaxFrameSize", "largest OpenWire frame (an option of our own)", "100M", "bytes"),
+        in_effect("maxInactivityDuration", "an OpenWire peer silent for so long is gone; 0 for never", "30000", "ms"),
+        in_effect("maxInactivityDurationInitalDelay", "the time before that counts", "10000", "ms"),
+        in_effect("supportAdvisory", "OpenWire clients are told of connections, destinations, ...", "true"),
         in_effect("autoStart", "false leaves the acceptor closed", "true"),
         in_effect("sslEnabled", "true: nothing but TLS, 1.2 or newer; false: no TLS", "false"),
         in_effect("keyStorePath", "certificate, its chain and key; relative to the directory of broker.xml"),
@@ -91,11 +95,11 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
             "there is no MQTT yet",
         ),
         *not_yet_all(
-            "supportAdvisory suppressInternalManagementObjects maxInactivityDuration maxInactivityDurationInitalDelay "
-            "openWireDestinationCacheSize openwireMaxPacketChunkSize openwireUseDuplicateDetectionOnFailover "
-            "rebalanceClusterClients updateClusterClients updateClusterClientsOnRemove useKeepAlive "
-            "virtualTopicConsumerLruCacheMax virtualTopicConsumerWildcards actorThresholdBytes",
-            "there is no OpenWire and no CORE yet",
+            "suppressInternalManagementObjects openWireDestinationCacheSize openwireMaxPacketChunkSize "
+            "openwireUseDuplicateDetectionOnFailover rebalanceClusterClients updateClusterClients "
+            "updateClusterClientsOnRemove useKeepAlive virtualTopicConsumerLruCacheMax "
+            "virtualTopicConsumerWildcards actorThresholdBytes",
+            "OpenWire does without them, and there is no CORE yet",
         ),
         *not_yet_all("clusterConnection", "there are no clusters yet"),
     ],

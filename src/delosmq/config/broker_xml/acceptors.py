@@ -54,6 +54,10 @@ _FIELDS: Final[dict[str, _Option]] = {
     "connectionTtlMax": _Option("connection_ttl_max_ms", values.at_least(0)),
     "stompConsumerWindowSize": _Option("stomp_consumer_window_bytes", values.parse_limit_bytes),
     "stompMaxFramePayloadLength": _Option("max_frame_bytes", values.bytes_at_least(1)),
+    "openwireMaxFrameSize": _Option("open_wire_max_frame_bytes", values.bytes_at_least(1_024)),
+    "maxInactivityDuration": _Option("max_inactivity_duration_ms", values.at_least(0)),
+    "maxInactivityDurationInitalDelay": _Option("max_inactivity_initial_delay_ms", values.at_least(0)),
+    "supportAdvisory": _Option("support_advisory", values.parse_boolean),
     # Less than a control frame could not be told apart from one.
     "webSocketMaxFramePayloadLength": _Option("web_socket_max_frame_bytes", values.bytes_at_least(126)),
     "webSocketEncoderType": _Option("web_socket_text", _parse_encoder),

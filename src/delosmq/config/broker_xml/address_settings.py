@@ -81,6 +81,14 @@ SETTING_PARSERS: Final[Mapping[str, Callable[[str], object]]] = {
     "use-consumer-priority": values.parse_boolean,
     "all-consumers-exclusive-by-default": values.parse_boolean,
     "time-before-dispatch-starts": _MILLISECONDS,
+    "advisory-for-consumed": values.parse_boolean,
+    "advisory-for-delivery": values.parse_boolean,
+    "advisory-for-discarding-messages": values.parse_boolean,
+    "advisory-for-fast-producers": values.parse_boolean,
+    "advisory-for-slow-consumers": values.parse_boolean,
+    "advisory-when-full": values.parse_boolean,
+    "advisory-if-no-consumers": values.parse_boolean,
+    "include-body-for-advisory": values.parse_boolean,
 }
 """Name -> what reads its value."""
 

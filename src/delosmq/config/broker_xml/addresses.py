@@ -7,6 +7,7 @@ from delosmq.config import values
 from delosmq.config.broker_xml.address_catalog import ADDRESS, ADDRESSES, QUEUE, QUEUES
 from delosmq.config.broker_xml.combinations import Traits, check_traits
 from delosmq.config.broker_xml.filters import CheckSelector, read_filter
+from delosmq.config.broker_xml.names import required_name
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import CONTRADICTION, MISSING
 from delosmq.config.xml_document import XmlElement
@@ -47,10 +48,10 @@ def read_addresses(
     address_lines: dict[str, int] = {}
     queue_lines: dict[str, int] = {}
     for child in reader.children(element, ADDRESSES):
-        name = reader.required(child, "name")
+        name = required_name(reader, child, "address")
         reader.note_twice("address", name, child.line, address_lines)
         routings = reader.once(reader.children(child, ADDRESS))
-        if not routings:
+        if not routings and not any(inner.name == "queue" for inner in child.children):
             sentence = f"address {name!r} takes no routing type; write <anycast/> or <multicast/> in it"
             reader.findings.add(MISSING, child.line, sentence)
         addresses.append(AddressDefinition(name, frozenset(_ROUTING_TYPES[routing] for routing in routings)))
@@ -71,7 +72,7 @@ def _read_queue(
     inner = reader.once(reader.children(element, QUEUE))
     durable, user = inner.get("durable"), inner.get("user")
     return QueueSettings(
-        name=reader.required(element, "name"),
+        name=required_name(reader, element, "queue"),
         address=address,
         routing_type=routing_type,
         durable=True if durable is None else reader.value(durable, values.parse_boolean, True),

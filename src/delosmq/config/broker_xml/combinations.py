@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import CONTRADICTION, WITHOUT_EFFECT_HERE
-from delosmq.model.settings import UNLIMITED
+from delosmq.engine.settings_checks import contradiction
 
 
 class Traits(NamedTuple):
@@ -25,20 +25,15 @@ def check_traits(reader: Reader, line: int, where: str, traits: Traits) -> None:
     Args:
         where: starts the sentence, such as "queue 'q'".
     """
-    if traits.non_destructive and traits.purge_on_no_consumers:
-        sentence = (
-            f"{where} keeps what was consumed (non-destructive) and is emptied when nobody consumes "
-            "(purge-on-no-consumers); set one of the two to false"
-        )
-        reader.findings.add(CONTRADICTION, line, sentence)
-    waits_for = traits.consumers_before_dispatch or 0
-    most = UNLIMITED if traits.max_consumers is None else traits.max_consumers
-    if most != UNLIMITED and waits_for > most and traits.delay_before_dispatch in (None, UNLIMITED):
-        sentence = (
-            f"{where} waits for {waits_for} consumers (consumers-before-dispatch) and lets in {most} (max-consumers), "
-            "so nothing would ever be dispatched; lower the one, raise the other, or set delay-before-dispatch"
-        )
-        reader.findings.add(CONTRADICTION, line, sentence)
+    found = contradiction(
+        traits.max_consumers,
+        traits.consumers_before_dispatch,
+        traits.delay_before_dispatch,
+        non_destructive=traits.non_destructive,
+        purge_on_no_consumers=traits.purge_on_no_consumers,
+    )
+    if found:
+        reader.findings.add(CONTRADICTION, line, f"{where} {found}")
     if traits.exclusive and traits.group_rebalance:
         sentence = (
             f"{where} is exclusive, so one consumer has all groups and group-rebalance has no effect; remove one of "

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from delosmq.config import values
 from delosmq.config.broker_xml.address_catalog import ADD, DIVERT, DIVERTS, DROP, PROPERTY, RENAME, TRANSFORMER
 from delosmq.config.broker_xml.filters import CheckSelector, read_filter
+from delosmq.config.broker_xml.names import parse_address
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import CONTRADICTION, MISSING, NOT_SUPPORTED
 from delosmq.config.xml_document import XmlElement
@@ -50,7 +51,7 @@ def _read_divert(reader: Reader, element: XmlElement, check_selector: CheckSelec
         routing_type = reader.value(routing, values.parse_divert_routing_type, STRIP_ROUTING)
     return DivertSettings(
         name=name,
-        address="" if address is None else reader.value(address, values.parse_text, ""),
+        address="" if address is None else reader.value(address, parse_address, ""),
         forwarding_addresses=() if forwarding is None else reader.value(forwarding, _parse_addresses, ()),
         exclusive=False if exclusive is None else reader.value(exclusive, values.parse_boolean, False),
         filter=read_filter(reader, inner.get("filter"), check_selector),
@@ -60,9 +61,13 @@ def _read_divert(reader: Reader, element: XmlElement, check_selector: CheckSelec
 
 
 def _parse_addresses(text: str) -> tuple[str, ...]:
-    addresses = values.comma_separated(text)
-    if not addresses:
+    if not text.replace(",", "").strip():
         raise ValueError("an address, or several with commas")
+    addresses = tuple(part.strip() for part in text.split(","))
+    if "" in addresses:
+        raise ValueError("addresses with one comma between two; there is an empty one")
+    for address in addresses:
+        parse_address(address)
     if len(set(addresses)) < len(addresses):
         raise ValueError("different addresses; one is there twice")
     return addresses

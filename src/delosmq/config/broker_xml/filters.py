@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from typing import Final
+from xml.sax.saxutils import quoteattr
 
 from delosmq.config.broker_xml.address_catalog import FILTER
 from delosmq.config.broker_xml.reader import Reader
+from delosmq.config.findings import UNKNOWN_NAME
 from delosmq.config.xml_document import XmlElement
 from delosmq.selectors.errors import SelectorError
 
@@ -28,6 +30,11 @@ def read_filter(reader: Reader, element: XmlElement | None, check: CheckSelector
     if element is None:
         return ""
     reader.leaf(element, FILTER)
+    if element.text:
+        shown = element.text if len(element.text) <= _MOST_SHOWN else "..."
+        written = f"<filter string={quoteattr(shown)}/>"
+        reader.findings.add(UNKNOWN_NAME, element.line, f"<filter> has its selector as text; write {written}")
+        return ""
     if "string" not in element.attributes:
         reader.required(element, "string")
         return ""

@@ -11,6 +11,16 @@ T = TypeVar("T")
 
 CORE_NAMESPACE: Final = "urn:activemq:core"
 
+_IN_ROUTING: Final = 'write <anycast><queue name="..."/></anycast>, or <multicast> instead of <anycast>, in it'
+_IN_ADDRESS: Final = f'it stands in its address: write <addresses><address name="..."> and {_IN_ROUTING}'
+_MISPLACED: Final[dict[tuple[str, str], str]] = {
+    ("address", "queue"): f"a queue is anycast or multicast: {_IN_ROUTING}",
+    ("addresses", "queue"): _IN_ADDRESS,
+    ("core", "queue"): _IN_ADDRESS,
+    ("core", "address"): 'write <addresses><address name="...">',
+}
+"""(Parent, child): what to do about elements that are commonly put in the wrong place."""
+
 # Letters of a wrong value that a message repeats.
 _MOST_SHOWN: Final = 100
 
@@ -124,6 +134,10 @@ class Reader:
                 f'<{child.name}> is not in the namespace {CORE_NAMESPACE!r}; write <core xmlns="{CORE_NAMESPACE}">'
             )
             self.findings.add(UNKNOWN_NAME, child.line, sentence)
+            return False
+        misplaced = _MISPLACED.get((parent, child.name))
+        if misplaced is not None:
+            self.findings.add(UNKNOWN_NAME, child.line, f"<{child.name}> directly in <{parent}>: {misplaced}")
             return False
         item = self.known_name(child.line, f"element <{child.name}> in <{parent}>", child.name, known)
         if item is None:

@@ -85,6 +85,29 @@ _OWN: Final = [
     in_effect("time-before-dispatch-starts", "DelosMQ only: wait after the first consumer of a queue", "0", "ms"),
 ]
 
+_ADVISORIES: Final = [
+    in_effect("advisory-for-consumed", "DelosMQ only: advisory for each message that is acknowledged", "false"),
+    in_effect("advisory-for-delivery", "DelosMQ only: advisory for each message that is sent to the address", "false"),
+    in_effect(
+        "advisory-for-discarding-messages",
+        "DelosMQ only: advisory for each message that a ring or a full address drops",
+        "false",
+    ),
+    in_effect(
+        "advisory-for-fast-producers", "DelosMQ only: advisory for a producer that meets a full address", "false"
+    ),
+    in_effect(
+        "advisory-for-slow-consumers", "DelosMQ only: advisory for a consumer that is full while messages wait", "false"
+    ),
+    in_effect("advisory-when-full", "DelosMQ only: advisory for each send that meets a full address", "false"),
+    in_effect(
+        "advisory-if-no-consumers",
+        "DelosMQ only: advisory for each non-persistent message without a consumer",
+        "false",
+    ),
+    in_effect("include-body-for-advisory", "DelosMQ only: the message in an advisory keeps its body", "false"),
+]
+
 _REFUSED: Final = [
     refused("page-limit-bytes", "stored messages would not be limited; use max-size-bytes", "-1"),
     refused("page-limit-messages", "stored messages would not be limited; use max-size-messages", "-1"),
@@ -126,6 +149,7 @@ ADDRESS_SETTING: Final[Table] = table(
     _MADE_AUTOMATICALLY,
     _QUEUE_DEFAULTS,
     _OWN,
+    _ADVISORIES,
     _REFUSED,
     _NOT_YET,
 )

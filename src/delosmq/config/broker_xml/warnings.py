@@ -36,7 +36,7 @@ def _diverted_nowhere(settings: BrokerSettings) -> list[str]:
     notices: list[str] = []
     for divert in settings.diverts:
         ends = [divert.address, *divert.forwarding_addresses]
-        missing = sorted({end for end in ends if end.partition("::")[0] not in declared})
+        missing = sorted({end for end in ends if end not in declared})
         if missing:
             lost = "; being exclusive, it takes what it moves from everybody else" if divert.exclusive else ""
             notices.append(

@@ -9,6 +9,7 @@ from delosmq.manage.control.paging import Page
 from delosmq.manage.control.queues import ROUTING_TYPES, InUseError
 from delosmq.model.errors import NotFoundError
 from delosmq.model.message import ROUTING_NAMES
+from delosmq.model.wording import counted
 from delosmq.security.access import EDIT, VIEW, AccessControl, Login
 
 _PERCENT: Final = 100
@@ -72,7 +73,7 @@ class AddressControl:
         Raises:
             NotFoundError: there is none of that name.
         """
-        return self._info(self._find(login, name, VIEW))
+        return self._info(self.find(login, name, VIEW))
 
     def peek(self, login: Login, name: str) -> AddressInfo | None:
         """As `get`, or None when the address went away since it was listed."""
@@ -99,12 +100,13 @@ class AddressControl:
             NotFoundError: there is none of that name.
             InUseError: it has queues, and is not forced.
         """
-        address = self._find(login, name, EDIT)
+        address = self.find(login, name, EDIT)
         queues = [queue.name for queue in address.queues()]
         if queues and not force:
             raise InUseError(
                 "DMQ6141",
-                f"address '{name}' has {len(queues)} queues, '{queues[0]}' among them; delete them first, or force it:"
+                f"address '{name}' has {counted(len(queues), 'queue')}, '{queues[0]}' among them; delete them first,"
+                " or force it:"
                 " they go with all they hold",
             )
         self._broker.delete_address(name, force=force)
@@ -116,14 +118,21 @@ class AddressControl:
         Raises:
             NotFoundError: there is none of that name.
         """
-        self._find(login, name, EDIT)
+        self.find(login, name, EDIT)
         return self._broker.clear_duplicate_ids(name)
 
-    def _find(self, login: Login, name: str, permission: str) -> Address:
+    def find(self, login: Login, name: str, permission: str) -> Address:
+        """The address, for those who have the permission on it.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
         self._access.require(login, name, permission)
         address = self._broker.addresses.get(name)
         if address is None:
-            raise NotFoundError("DMQ6203", f"there is no address '{name}'; check the name")
+            raise NotFoundError(
+                "DMQ6203", f"there is no address '{name}'; `delosmq address stat` lists those that exist"
+            )
         return address
 
     def _info(self, address: Address) -> AddressInfo:

@@ -7,6 +7,7 @@ from delosmq.engine.explaining import DELIVERING, LEASE_READER, LEASED, PROMISED
 
 EMPTY: Final = "empty"
 DISABLED: Final = "disabled"
+KEEPS_NOTHING: Final = "keeps nothing"
 
 _SENTENCES: Final[dict[str, str]] = {
     standing.READY: "queue '{queue}' hands it out with the next turn; nothing is to be done",
@@ -27,10 +28,12 @@ _SENTENCES: Final[dict[str, str]] = {
     standing.FULL: "every consumer of queue '{queue}' that takes it holds as much as it may; let them acknowledge, give"
     " them more credit, or start another",
     standing.GROUP_OWNER: "consumer {consumer} owns its message group in queue '{queue}' and is full; let it"
-    " acknowledge, or close it so that the group moves",
+    " acknowledge, or close it so that the group moves (what is behind it waits too: with dispatch-profile artemis the"
+    " whole queue, with classic this owner's groups)",
     standing.GROUP_SELECTOR: "consumer {consumer} owns its message group in queue '{queue}' and its selector does not"
     " match; change the selector, or close the consumer so that the group moves",
-    standing.BEHIND: "others are before it in queue '{queue}'; it follows when they are handed out",
+    standing.BEHIND: "others are before it in queue '{queue}'; it follows when they are handed out, and `delosmq"
+    " explain queue {queue}` says what the first of them waits for",
     LEASE_READER: "only lease groups take from queue '{queue}', and their readers have not asked for more; look at the"
     " readers",
     DELIVERING: "consumer {consumer} of queue '{queue}' has it and has not answered; if that takes too long, look at"
@@ -41,6 +44,8 @@ _SENTENCES: Final[dict[str, str]] = {
     " one with `delosmq transaction commit` or `rollback` if its coordinator is lost",
     SCHEDULED: "it is not due yet in queue '{queue}'; it is handed out once its time has come",
     EMPTY: "queue '{queue}' is empty; nothing is to be done",
+    KEEPS_NOTHING: "queue '{queue}' is empty, as its ring-size of 0 pushes out each message that comes; raise it with"
+    " `delosmq queue update {queue} --set ring-size=...`",
     DISABLED: "queue '{queue}' is empty and disabled, so nothing enters it; enable it with `delosmq queue enable"
     " {queue}`",
 }

@@ -57,14 +57,14 @@ class BrokerControl:
             memory_limit_bytes=broker.settings.global_max_size_bytes,
             journal_position=broker.log.position,
             journal_synced=broker.log.synced,
-            storage_low=broker.storage_low,
+            storage_low=broker.storage_full,
             uptime_ms=(self._clock.monotonic_ns() - self._started_ns) // _NS_PER_MS,
         )
 
     def not_ready(self) -> list[Reason]:
         """Why the broker should be sent no work; [] when it is ready."""
         reasons = list(self._host.troubles())
-        if self._broker.storage_low:
+        if self._broker.storage_full:
             reasons.append(
                 Reason(
                     "DMQ6101",

@@ -19,14 +19,14 @@ from delosmq.engine.explaining import (
 )
 from delosmq.engine.queue import Queue
 from delosmq.engine.standing import EXCLUSIVE_OWNER, OWNER_SELECTOR, READY
-from delosmq.manage.control.advice import DISABLED, EMPTY, advice
+from delosmq.manage.control.advice import DISABLED, EMPTY, KEEPS_NOTHING, advice
 from delosmq.manage.control.browse import Browse
+from delosmq.manage.control.notes import queue_notes
 from delosmq.manage.control.queue_info import group_count
 from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.control.settings_in_force import SettingInForce, settings_in_force
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import Message
-from delosmq.model.settings import UNLIMITED
 from delosmq.security.access import VIEW, Login
 
 COUNTED_AT_MOST: Final = 100_000
@@ -185,7 +185,7 @@ class ExplainControl:
         """
         sequence = read_message_id(message_id)
         if queue:
-            return MessageWalk(self._broker, sequence, [self._queues.find(login, queue, VIEW).name])
+            return MessageWalk(self._broker, sequence, [self._queues.find(login, queue, VIEW).name], one_queue=queue)
         return MessageWalk(self._broker, sequence, self._queues.names(login))
 
 
@@ -212,8 +212,9 @@ class MessageWalk:
         result: set when `steps` has ended.
     """
 
-    def __init__(self, broker: Broker, sequence: int, queues: list[str]) -> None:
+    def __init__(self, broker: Broker, sequence: int, queues: list[str], *, one_queue: str = "") -> None:
         self.result: MessageExplanation | None = None
+        self._one_queue = one_queue
         self._broker = broker
         self._sequence = sequence
         self._queues = queues
@@ -236,16 +237,20 @@ class MessageWalk:
             if search.found is not None:
                 found.append(search.found)
         if not found:
-            one = len(self._queues) == 1
-            where = f"queue '{self._queues[0]}' does not hold" if one else "no queue that you may view holds"
-            raise NotFoundError(
-                "DMQ6144",
-                f"{where} message {self._sequence}: it was consumed, expired, pushed out, purged or never there;"
-                " compare the counters of its queue",
-            )
+            raise self._not_found()
         yield from number_leases(found)
         self.result = _message_explanation(
             found[0].slot.message, [_standing_info(self._broker, standing) for standing in found]
+        )
+
+    def _not_found(self) -> NotFoundError:
+        where = (
+            f"queue '{self._one_queue}' does not hold it" if self._one_queue else "no queue that you may view has it"
+        )
+        return NotFoundError(
+            "DMQ6144",
+            f"message {self._sequence} is gone: {where}. It was acknowledged, expired, pushed out, purged or moved"
+            " under a new id (dead letters), or never there; compare the counters of its queue, and check the id",
         )
 
 
@@ -312,7 +317,7 @@ class QueueWalk:
             queue=queue.name,
             address=queue.address.name,
             advice=_queue_advice(broker, queue, head),
-            notes=_notes(broker, queue),
+            notes=queue_notes(broker, queue),
             message_count=queue.message_count,
             counts=_counts(broker, queue, count),
             not_looked_at=max(0, queue.pending.count - count.looked_at),
@@ -349,33 +354,9 @@ def _queue_advice(broker: Broker, queue: Queue, head: StandingInfo | None) -> st
     for consumer in queue.consumers:
         if consumer.held_count:
             return advice(DELIVERING, queue.name, consumer=consumer.id)
-    return advice(EMPTY if queue.settings.enabled else DISABLED, queue.name)
-
-
-def _notes(broker: Broker, queue: Queue) -> list[str]:
-    """What lies outside the queue, or in its settings, and decides what enters it or leaves it unread."""
-    address = queue.address
-    found: list[str] = []
     if not queue.settings.enabled:
-        found.append("the queue is disabled: what is sent to its address does not enter it")
-    if queue.settings.filter:
-        found.append(f"only messages that match its filter enter it: {queue.settings.filter}")
-    for divert in address.diverts:
-        if divert.exclusive:
-            which = f"what matches {divert.filter}" if divert.filter else "everything"
-            targets = ", ".join(divert.targets)
-            found.append(f"divert '{divert.name}' takes {which} that is sent to its address to {targets} instead")
-    if queue.ring_size != UNLIMITED and queue.pending.count >= queue.ring_size:
-        found.append(f"its ring of {queue.ring_size} is full: the next message pushes one out")
-    if queue.last_values is not None:
-        found.append(f"of messages with the same {queue.last_value_key} it keeps the newest")
-    if queue.non_destructive:
-        found.append("it is non-destructive: acknowledged messages stay in it")
-    if address.waiters:
-        found.append(f"{len(address.waiters)} senders wait for space on its address, which is full")
-    if broker.storage_low:
-        found.append("the store has no room, so senders of durable messages wait")
-    return found
+        return advice(DISABLED, queue.name)
+    return advice(EMPTY if queue.ring_size else KEEPS_NOTHING, queue.name)
 
 
 def _consumers(broker: Broker, queue: Queue) -> list[ConsumerStanding]:

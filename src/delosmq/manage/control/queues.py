@@ -12,7 +12,8 @@ from delosmq.manage.control.paging import Page
 from delosmq.manage.control.queue_info import QueueInfo, queue_info
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.settings import UNLIMITED, QueueSettings
+from delosmq.model.settings import QueueSettings
+from delosmq.model.wording import counted
 from delosmq.security.access import BROWSE, CONSUME, EDIT, VIEW, AccessControl, Login
 
 ROUTING_TYPES: Final = {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
@@ -72,7 +73,6 @@ class QueueControl:
         self._access.require(login, settings.address, EDIT)
         if settings.name in self._broker.queues:
             raise ExistsError("DMQ6204", f"queue '{settings.name}' exists already; update it or choose another name")
-        _check_max_consumers(settings.name, settings.max_consumers)
         return queue_info(self._broker, self._broker.create_queue(replace(settings, user=login.user)))
 
     def update(self, login: Login, name: str, changes: Mapping[str, object]) -> QueueInfo:
@@ -86,8 +86,6 @@ class QueueControl:
             MisuseError: a setting makes no sense.
         """
         queue = self.find(login, name, EDIT)
-        max_consumers = changes.get("max_consumers")
-        _check_max_consumers(name, max_consumers if isinstance(max_consumers, int) else None)
         self._broker.update_queue(name, **changes)
         return queue_info(self._broker, queue)
 
@@ -102,8 +100,8 @@ class QueueControl:
         if queue.consumers and not force:
             raise InUseError(
                 "DMQ6140",
-                f"queue '{name}' has {len(queue.consumers)} consumers; close them first, or force it: they are told"
-                " that it is gone, and its lease groups are lost",
+                f"queue '{name}' has {counted(len(queue.consumers), 'consumer')}; close them first, or force it: they"
+                " are told that it is gone, and its lease groups are lost",
             )
         count = queue.message_count
         self._broker.delete_queue(name)
@@ -170,11 +168,3 @@ class QueueControl:
         if queue is None:
             raise NotFoundError("DMQ6201", f"there is no queue '{name}'; `delosmq queue stat` lists those that exist")
         return queue
-
-
-def _check_max_consumers(queue: str, max_consumers: int | None) -> None:
-    if max_consumers is not None and max_consumers < UNLIMITED:
-        raise MisuseError(
-            "DMQ6202",
-            f"max-consumers {max_consumers} of queue '{queue}' makes no sense; use -1 for any number, 0 or more",
-        )

@@ -14,8 +14,10 @@ from delosmq.engine.broker import Broker
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl, BrokerInfo
 from delosmq.manage.control.explain import ExplainControl, MessageExplanation, QueueExplanation
+from delosmq.manage.control.explain_address import AddressExplanation, ExplainAddressControl
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.leases import LeaseControl
+from delosmq.manage.control.messages import MessageControl, MessagePage, SentMessage
 from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.control.transactions import TransactionControl
@@ -37,7 +39,7 @@ from delosmq.manage.http.answers import (
 )
 from delosmq.manage.http.arrow import ARROW_TYPE
 from delosmq.manage.http.broker_calls import BrokerCalls, TransactionCalls
-from delosmq.manage.http.explain_calls import ExplainCalls
+from delosmq.manage.http.explain_calls import ExplainCalls, MessageCalls
 from delosmq.manage.http.gating import Drain
 from delosmq.manage.http.health import HealthCalls
 from delosmq.manage.http.lease_calls import LeaseCalls
@@ -91,7 +93,15 @@ class HttpApi:
         )
         self.operations: list[Operation] = [
             *_queue_operations(queue_calls),
-            *_explain_operations(ExplainCalls(broker, ExplainControl(broker, queues), host)),
+            *_message_operations(MessageCalls(broker, MessageControl(broker, queues, conversions), host)),
+            *_explain_operations(
+                ExplainCalls(
+                    broker,
+                    ExplainControl(broker, queues),
+                    ExplainAddressControl(broker, addresses, access),
+                    host,
+                )
+            ),
             *_lease_operations(lease_calls),
             *_broker_operations(BrokerCalls(broker, control, addresses, host)),
             *_transaction_operations(TransactionCalls(broker, TransactionControl(broker, access), host)),
@@ -194,6 +204,32 @@ def _queue_operations(calls: QueueCalls) -> list[Operation]:
     ]
 
 
+def _message_operations(calls: MessageCalls) -> list[Operation]:
+    return [
+        Operation(
+            "GET",
+            f"{BASE}/queues/{{name}}/messages",
+            "lookAtMessages",
+            "Messages of a queue in order of their sequence, with the beginning of their bodies",
+            "consume or browse on the address",
+            calls.look,
+            MessagePage,
+            query=requests.LookAtMessages,
+        ),
+        Operation(
+            "POST",
+            f"{BASE}/queues/{{name}}/messages",
+            "sendText",
+            "Send a text to this queue",
+            "send on the address",
+            calls.send,
+            SentMessage,
+            requests.SendText,
+            status=201,
+        ),
+    ]
+
+
 def _explain_operations(calls: ExplainCalls) -> list[Operation]:
     return [
         Operation(
@@ -215,6 +251,15 @@ def _explain_operations(calls: ExplainCalls) -> list[Operation]:
             calls.message,
             MessageExplanation,
             query=requests.ExplainMessage,
+        ),
+        Operation(
+            "GET",
+            f"{BASE}/addresses/{{name}}/explain",
+            "explainAddress",
+            "Where messages sent to an address go",
+            _VIEW,
+            calls.address,
+            AddressExplanation,
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""The calls that explain queues and messages."""
+"""The calls that explain queues, messages and addresses, and those that show messages."""
 
 import asyncio
 from collections.abc import Generator
@@ -6,16 +6,19 @@ from contextlib import closing
 
 from delosmq.engine.broker import Broker
 from delosmq.manage.control.explain import ExplainControl
+from delosmq.manage.control.explain_address import ExplainAddressControl
 from delosmq.manage.control.host import Host
+from delosmq.manage.control.messages import MessageControl
 from delosmq.manage.http.operations import Answer, Call
-from delosmq.manage.http.requests import ExplainMessage, ExplainQueue
+from delosmq.manage.http.requests import ExplainMessage, ExplainQueue, LookAtMessages, SendText
 
 
 class ExplainCalls:
-    """Handlers of ``/api/v1/queues/{name}/explain`` and ``/api/v1/messages/{id}/explain``."""
+    """Handlers of ``/explain`` below a queue, a message and an address."""
 
-    def __init__(self, broker: Broker, control: ExplainControl, host: Host) -> None:
+    def __init__(self, broker: Broker, control: ExplainControl, addresses: ExplainAddressControl, host: Host) -> None:
         self._broker = broker
+        self._addresses = addresses
         self._control = control
         self._host = host
 
@@ -33,9 +36,42 @@ class ExplainCalls:
         await _finish(walk.steps())
         return self._answer(walk.result, 1)
 
+    async def address(self, call: Call) -> Answer:
+        """GET /addresses/{name}/explain."""
+        found = self._addresses.address(call.login, call.path["name"])
+        return self._answer(found, len(found.queues))
+
     def _answer(self, content: object, entries: int) -> Answer:
         self._host.changed()
         return Answer(content, self._broker.log.position, entries=entries)
+
+
+class MessageCalls:
+    """Handlers of ``/api/v1/queues/{name}/messages``."""
+
+    def __init__(self, broker: Broker, control: MessageControl, host: Host) -> None:
+        self._broker = broker
+        self._control = control
+        self._host = host
+
+    async def look(self, call: Call) -> Answer:
+        """GET /queues/{name}/messages."""
+        wanted: LookAtMessages = call.query
+        walk = self._control.look(
+            call.login, call.path["name"], after=wanted.after, limit=wanted.limit, letters=wanted.text
+        )
+        await _finish(walk.steps())
+        self._host.changed()
+        return Answer(walk.result, self._broker.log.position, entries=wanted.limit)
+
+    async def send(self, call: Call) -> Answer:
+        """POST /queues/{name}/messages."""
+        wanted: SendText = call.body
+        sent = self._control.send(
+            call.login, call.path["name"], wanted.text, durable=wanted.durable, priority=wanted.priority
+        )
+        self._host.changed()
+        return Answer(sent, self._broker.log.position, status=201)
 
 
 async def _finish(steps: Generator[None, None, None]) -> None:

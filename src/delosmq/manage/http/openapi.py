@@ -72,7 +72,8 @@ def _describe(operation: Operation, schemas: _Schemas, problem: dict[str, Any]) 
         described["security"] = []
     if operation.body is not None:
         reference = schemas.reference(operation.body, "validation")
-        described["requestBody"] = {"required": True, "content": {JSON_TYPE: {"schema": reference}}}
+        needed = not getattr(operation.body, "may_be_left_out", False)
+        described["requestBody"] = {"required": needed, "content": {JSON_TYPE: {"schema": reference}}}
     return described
 
 

@@ -5,7 +5,6 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -15,9 +14,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from delosmq.manage.control.host import Host
+from delosmq.manage.http.faults import invalid
 from delosmq.manage.http.gating import wait_synced
 from delosmq.manage.http.logins import NO_LOGIN, BasicLogins
-from delosmq.manage.http.problems import FieldFault, ProblemError, problem_of
+from delosmq.manage.http.problems import ProblemError, problem_of
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import Position
 from delosmq.security.access import Login
@@ -174,18 +174,30 @@ def decode_path(request: Request) -> dict[str, str]:
 
 
 async def _read_body(request: Request, model: type[BaseModel]) -> BaseModel:
+    needless = getattr(model, "may_be_left_out", False)
     # Also keeps other sites' forms from acting with a browser's remembered login: they can't send this type.
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
-        raise ProblemError(415, "DMQ6402", "NOT_JSON", f"send the request's body as {JSON_TYPE}")
+        # Whoever is no browser may leave out a body that says nothing; a browser names the site that it acts for.
+        if not needless or "origin" in request.headers or await _collect(request):
+            raise _not_json_type()
+        return model()
     encoded = await _collect(request)
+    if needless and not encoded:
+        return model()
     try:
         # Parsed here first: pydantic's own words for bad JSON name no line.
         json.loads(encoded)
         return model.model_validate_json(encoded)
     except ValidationError as error:
-        raise _invalid(error, model) from None
+        raise invalid(error, model) from None
     except (ValueError, RecursionError) as error:
         raise ProblemError(400, "DMQ6403", "NOT_JSON", f"the request's body is not JSON: {error}") from None
+
+
+def _not_json_type() -> ProblemError:
+    return ProblemError(
+        415, "DMQ6402", "NOT_JSON", f"send the request's body as JSON, with the header Content-Type: {JSON_TYPE}"
+    )
 
 
 async def _collect(request: Request) -> bytes:
@@ -219,27 +231,4 @@ def _read_query(request: Request, model: type[BaseModel]) -> BaseModel:
     try:
         return model.model_validate(dict(fields))
     except ValidationError as error:
-        raise _invalid(error, model) from None
-
-
-def _unknown(name: str, model: type[BaseModel]) -> str:
-    """What to say of a field that a model doesn't have."""
-    if name in getattr(model, "fixed", ()):
-        return "can't change while it exists; delete it and create it again"
-    known = [field.alias or key for key, field in model.model_fields.items()]
-    nearest = get_close_matches(name.lower().replace("-", "_"), known, 1)
-    if nearest:
-        return f"there is no such field; did you mean '{nearest[0]}'?"
-    return f"there is no such field; there are {', '.join(known)}" if known else "there is no such field, nor any other"
-
-
-def _invalid(error: ValidationError, model: type[BaseModel]) -> ProblemError:
-    faults = tuple(
-        FieldFault(
-            ".".join(str(part) for part in fault["loc"]) or "body",
-            _unknown(str(fault["loc"][-1]), model) if fault["type"] == "extra_forbidden" else str(fault["msg"]),
-        )
-        for fault in error.errors(include_url=False, include_input=False, include_context=False)
-    )
-    detail = "; ".join(f"{fault.field}: {fault.message}" for fault in faults)
-    return ProblemError(400, "DMQ6407", "INVALID", detail, faults=faults)
+        raise invalid(error, model) from None

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from delosmq.engine.leases import LEASE_LOST, LeaseError
+from delosmq.engine.lease import LEASE_LOST, LeaseError
 from delosmq.engine.transactions import TransactionError
 from delosmq.engine.xa import XAER_NOTA, XaError
 from delosmq.manage.control.queues import ExistsError, InUseError

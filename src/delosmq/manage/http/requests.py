@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from delosmq.manage.control.paging import MOST_PER_PAGE, USUAL_PER_PAGE
+from delosmq.model.message import DEFAULT_PRIORITY, HIGHEST_PRIORITY
 
 MAX_WAIT_MS: Final = 30_000
 """The longest poll; proxies in between commonly cut after 60 s."""
@@ -24,9 +25,11 @@ class JsonBody(BaseModel):
 
     Attributes:
         fixed: fields that what is meant does have, and that can't be set here.
+        may_be_left_out: a request without a body means the same as an empty object.
     """
 
     fixed: ClassVar[frozenset[str]] = frozenset()
+    may_be_left_out: ClassVar[bool] = False
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -85,7 +88,9 @@ class CreateAddress(JsonBody):
 
 
 class Nothing(JsonBody):
-    """Nothing: an empty object."""
+    """Nothing: an empty object, or no body at all."""
+
+    may_be_left_out: ClassVar[bool] = True
 
 
 class ListPage(QueryFields):
@@ -109,6 +114,22 @@ class ExplainQueue(QueryFields):
 
     after: Count = 0
     limit: Annotated[int, Field(ge=0, le=1_000)] = 10
+
+
+class LookAtMessages(QueryFields):
+    """Which messages, by sequence: what comes after ``after``, at most ``limit``; ``text``: letters of each body."""
+
+    after: Count = 0
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 10
+    text: Annotated[int, Field(ge=0, le=10_000)] = 1_000
+
+
+class SendText(JsonBody):
+    """A text to be sent to one queue."""
+
+    text: str
+    durable: bool = True
+    priority: Annotated[int, Field(ge=0, le=HIGHEST_PRIORITY)] = DEFAULT_PRIORITY
 
 
 class ExplainMessage(QueryFields):
@@ -151,7 +172,9 @@ class AckLeases(JsonBody):
 
 
 class ReleaseGroup(JsonBody):
-    """Nothing: an empty object."""
+    """Nothing: an empty object, or no body at all."""
+
+    may_be_left_out: ClassVar[bool] = True
 
 
 class DescribeLeases(QueryFields):

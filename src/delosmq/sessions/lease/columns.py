@@ -79,7 +79,7 @@ class Columns:
         if name == "body_kind":
             return BODY_KIND_NAMES[hub.body_kind]
         if name == PROPERTIES:
-            return list(hub.properties.items())
+            return list(hub.property_texts().items())
         if name == "group_id":
             return hub.group_id
         if name == "correlation_id":

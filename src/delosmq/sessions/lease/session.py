@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.leases import FOREIGN_INCARNATION, Lease, LeaseError, LeaseGroup, LeaseWaiter
+from delosmq.engine.lease import FOREIGN_INCARNATION, Lease, LeaseError, LeaseGroup, LeaseWaiter
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import MisuseError
 from delosmq.security.access import CONSUME, CREATE_DURABLE_QUEUE, AccessControl, Login

@@ -20,6 +20,7 @@ from delosmq.sessions.stomp.headers import (
 )
 from delosmq.sessions.stomp.refusals import header_wrong
 from delosmq.sessions.stomp.transactions import TRANSACTION
+from delosmq.sessions.stomp.wishes import CONNECTION_MARK
 from delosmq.wire.stomp.conversion import DESTINATION, DESTINATION_TYPE, encode_lines
 from delosmq.wire.stomp.encoder import relay_head
 from delosmq.wire.stomp.frames import Frame
@@ -34,8 +35,8 @@ DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 LONGEST_ID: Final = 1_024
 """Characters of a group's or duplicate id. Each address remembers 20,000 of the latter."""
 
-# Headers of a SEND that concern the way to the broker, that it keeps in fields of its own, or that a MESSAGE gets from
-# the broker alone.
+# Headers of a SEND that concern the way to the broker, that it keeps in fields of its own, that a MESSAGE gets from
+# the broker alone, or by which the broker decides who gets it.
 NOT_RELAYED: Final = frozenset(
     (
         DESTINATION_TYPE,
@@ -52,6 +53,7 @@ NOT_RELAYED: Final = frozenset(
         "subscription",
         "ack",
         "redelivered",
+        CONNECTION_MARK,
     )
 )
 

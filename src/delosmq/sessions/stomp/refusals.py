@@ -2,12 +2,29 @@
 
 from delosmq.model.errors import BrokerError, PeerError, StorageError
 from delosmq.selectors.errors import SelectorError
+from delosmq.wire.stomp.encoder import encode_frame
 
+_SUPPORTED = "1.0,1.1,1.2"
+_NO_COMMON_VERSION = "DMQ5103"
 _SHOWN_CHARACTERS = 64
+_LISTED = 5
 
 
 def _shown(value: str) -> str:
     return repr(value if len(value) <= _SHOWN_CHARACTERS else value[:_SHOWN_CHARACTERS] + "...")
+
+
+def error_frame(error: BrokerError, receipt: str, version: int) -> bytes:
+    """The ERROR that tells a peer why. ``receipt``: what the refused frame asked for, "" for nothing."""
+    text = str(error)
+    pairs = [("message", text.replace("\n", " ")), ("content-type", "text/plain")]
+    if receipt:
+        pairs.insert(0, ("receipt-id", receipt))
+    if isinstance(error, PeerError) and error.code == _NO_COMMON_VERSION:
+        pairs.insert(0, ("version", _SUPPORTED))
+    detail = error.detail if isinstance(error, PeerError) else ""
+    body = f"{text}\n{detail}\n" if detail else f"{text}\n"
+    return encode_frame("ERROR", pairs, body.encode(), version)
 
 
 def not_connected(command: str) -> PeerError:
@@ -20,7 +37,7 @@ def connected_already(command: str) -> PeerError:
 
 def no_common_version(offered: str) -> PeerError:
     return PeerError(
-        "DMQ5103", f"accept-version {_shown(offered)} has no version we speak: offer one of 1.0, 1.1, 1.2."
+        _NO_COMMON_VERSION, f"accept-version {_shown(offered)} has no version we speak: offer one of 1.0, 1.1, 1.2."
     )
 
 
@@ -195,6 +212,23 @@ def too_many_temporaries(limit: int) -> PeerError:
         "DMQ5130",
         f"this connection has {limit} temporary destinations, as many as it may: use them again, or open another"
         " connection.",
+    )
+
+
+def headers_without_effect(found: dict[str, str]) -> PeerError:
+    """For the log: the SUBSCRIBE is served.
+
+    Args:
+        found: each with the header it may stand for, or "".
+    """
+    listed = [
+        f"{_shown(name)} (did you mean {meant}?)" if meant else _shown(name)
+        for name, meant in list(found.items())[:_LISTED]
+    ]
+    return PeerError(
+        "DMQ5133",
+        f"SUBSCRIBE has headers that have no effect here: {', '.join(listed)}. Leave them out or correct them; this is"
+        " said once for each connection.",
     )
 
 

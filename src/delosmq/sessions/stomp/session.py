@@ -17,23 +17,23 @@ from delosmq.model.errors import (
 )
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
-from delosmq.security.access import Login, LoginAttempt
+from delosmq.security.access import Login
 from delosmq.sessions.outbox import Outbox
-from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
+from delosmq.sessions.parking import Parking
+from delosmq.sessions.permissions import Permissions
+from delosmq.sessions.protocol import Peer, Session, SessionHost, SessionServices
 from delosmq.sessions.stomp import heartbeat, refusals
+from delosmq.sessions.stomp.connecting import Handshake, choose_version, limits_before_login, limits_of
 from delosmq.sessions.stomp.destinations import Destinations
 from delosmq.sessions.stomp.headers import required
-from delosmq.sessions.stomp.heartbeat import HeartBeat
+from delosmq.sessions.stomp.heartbeat import Pulse
 from delosmq.sessions.stomp.owner import SessionOwner
-from delosmq.sessions.stomp.permissions import Permissions
 from delosmq.sessions.stomp.producing import Producer
 from delosmq.sessions.stomp.subscribing import Subscriber
 from delosmq.sessions.stomp.temporary import Temporaries
-from delosmq.sessions.stomp.transactions import TRANSACTION, Transactions
-from delosmq.sessions.ttl import NS_PER_MS, ConnectionTtl
-from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.encoder import encode_frame
-from delosmq.wire.stomp.frames import V10, V11, V12, Frame
+from delosmq.sessions.stomp.transactions import TRANSACTION, StompWork, Transactions
+from delosmq.wire.stomp.decoder import StompDecoder
+from delosmq.wire.stomp.frames import V10, Frame
 
 # States of a session.
 NEW: Final = 0
@@ -41,50 +41,6 @@ VERIFYING: Final = 1
 CONNECTED: Final = 2
 DISCONNECTING: Final = 3
 CLOSED: Final = 4
-
-_VERSIONS: Final = {"1.0": V10, "1.1": V11, "1.2": V12}
-_NAMES: Final = {V10: "1.0", V11: "1.1", V12: "1.2"}
-_SUPPORTED: Final = "1.0,1.1,1.2"
-# A little earlier than promised, so that a busy moment is not a broken promise.
-_BEAT_SHARE_PERCENT: Final = 90
-_HEAD_BEFORE_LOGIN_BYTES: Final = 64 * 1024
-# Enough for a short frame that came too early to be refused by its name.
-_BODY_BEFORE_LOGIN_BYTES: Final = 1_024
-
-
-def limits_of(acceptor: AcceptorSettings) -> StompLimits:
-    """The decoder's limits for connections of ``acceptor`` that are logged in."""
-    return StompLimits(
-        max_head_bytes=acceptor.max_head_bytes,
-        max_headers=acceptor.max_headers,
-        max_body_bytes=acceptor.max_frame_bytes,
-        max_header_line_bytes=acceptor.max_head_bytes,
-    )
-
-
-def limits_before_login(acceptor: AcceptorSettings) -> StompLimits:
-    """The decoder's limits for those who are not: CONNECT has no body, and anybody may open connections."""
-    head = min(acceptor.max_head_bytes, _HEAD_BEFORE_LOGIN_BYTES)
-    return StompLimits(
-        max_head_bytes=head,
-        max_headers=acceptor.max_headers,
-        max_body_bytes=min(acceptor.max_frame_bytes, _BODY_BEFORE_LOGIN_BYTES),
-        max_header_line_bytes=head,
-    )
-
-
-def choose_version(accept_version: str | None) -> int:
-    """The newest version both sides speak.
-
-    Raises:
-        PeerError: DMQ5103, there is none.
-    """
-    if accept_version is None:
-        return V10
-    common = [_VERSIONS[name.strip()] for name in accept_version.split(",") if name.strip() in _VERSIONS]
-    if not common:
-        raise refusals.no_common_version(accept_version)
-    return max(common)
 
 
 class StompSession(Session):
@@ -115,22 +71,26 @@ class StompSession(Session):
         self._temporaries: Temporaries = Temporaries(broker, peer.connection_id, acceptor.max_subscriptions)
         self._destinations: Destinations = Destinations(acceptor, self._temporaries)
         self._transactions: Transactions = Transactions(broker, peer.connection_id)
-        self._limits = heartbeat.limits_of(acceptor, broker.settings.connection_ttl_override_ms)
-        self._ttl: ConnectionTtl = ConnectionTtl(
-            heartbeat.first_ttl_ms(self._limits), broker.settings.connection_ttl_check_interval_ms, now
+        self._pulse: Pulse = Pulse(
+            heartbeat.limits_of(acceptor, broker.settings.connection_ttl_override_ms),
+            broker.settings.connection_ttl_check_interval_ms,
+            now,
         )
-        self._heard: bool = False
-        self._beat_every_ns: int = 0
-        self._beat_at: MonotonicNs = NO_TIMER
+        self._handshake: Handshake = Handshake(services.access, self._pulse)
         self._wall: WallMs = WallMs(0)
-        self._attempt: LoginAttempt | None = None
-        self._client_id: str = ""
-        self._beats: HeartBeat | None = None
-        self._permissions: Permissions | None = None
         self._pending: BrokerError | None = None
         self._pending_receipt: str = ""
         self._owner: _Owner = _Owner(self)
-        self._producer: Producer = self._new_producer(V10)
+        self._parking: Parking = Parking(broker, self._owner, ordered=True)
+        self._producer: Producer = Producer(
+            self._owner,
+            broker,
+            self.outbox,
+            self._parking,
+            destinations=self._destinations,
+            transactions=self._transactions,
+            connection_id=peer.connection_id,
+        )
         self._subscriber: Subscriber = Subscriber(
             host,
             peer,
@@ -145,7 +105,7 @@ class StompSession(Session):
     # -- input -----------------------------------------------------------------------------------------------------
 
     def receive(self, chunk: bytes, now: MonotonicNs) -> None:
-        self._heard = True
+        self._pulse.heard = True
         if self.state >= DISCONNECTING:
             return
         self._decoder.feed(chunk)
@@ -191,31 +151,20 @@ class StompSession(Session):
 
     def _connect(self, frame: Frame, now: MonotonicNs) -> None:
         headers = frame.headers
-        self._client_id = headers.get("client-id", "")
         self.version = choose_version(headers.get("accept-version"))
         self._decoder.version = self.version
-        if self.version != V10:
-            sends, wants = heartbeat.parse(headers.get("heart-beat", "0,0"))
-            self._beats = heartbeat.negotiate(sends, wants, self._limits)
-        for name in ("login", "passcode"):
-            if name not in headers:
-                raise refusals.login_required(name)
-        access = self._services.access
-        attempt = access.attempt(headers["login"], headers["passcode"])
+        attempt = self._handshake.begin(headers, self.version)
         if attempt.login is not None:
             self._logged_in(attempt.login, now)
             return
-        self._attempt = attempt
         self.state = VERIFYING
         self.reading = False
         self._host.verify(attempt, headers["passcode"])
 
     def resume(self, verified: bool, now: MonotonicNs) -> None:
-        attempt = self._attempt
-        if self.state != VERIFYING or attempt is None:
+        if self.state != VERIFYING:
             return
-        self._attempt = None
-        login = self._services.access.finish(attempt, verified)
+        login = self._handshake.finish(verified)
         if login is None:
             self.fail(refusals.login_refused())
             return
@@ -227,43 +176,17 @@ class StompSession(Session):
         self.state = CONNECTED
         self.established = True
         self._decoder.set_limits(limits_of(self._acceptor))
-        self._permissions = Permissions(login, self._services.access, self._broker)
-        self._producer = self._new_producer(self.version)
-        self._producer.permit(self._permissions)
-        self._subscriber.permit(self._permissions, self.version, self._client_id)
-        self._temporaries.permit(self._permissions)
-        pairs = [
-            ("version", _NAMES[self.version]),
-            ("session", self._peer.connection_id),
-            ("server", self._services.server_name),
-        ]
-        beats = self._beats
-        if beats is not None:
-            pairs.append(("heart-beat", f"{beats.send_every_ms},{beats.expect_every_ms}"))
-            self._ttl.ttl_ms = beats.ttl_ms
-            if beats.send_every_ms:
-                self._beat_every_ns = beats.send_every_ms * NS_PER_MS * _BEAT_SHARE_PERCENT // 100
-                self._beat_at = MonotonicNs(now + self._beat_every_ns)
-        frame = encode_frame("CONNECTED", pairs, b"", self.version, content_length=False)
-        self.outbox.reply(self._producer.position, frame)
+        permissions = Permissions(login, self._services.access, self._broker)
+        self._producer.permit(permissions, self.version)
+        self._subscriber.permit(permissions, self.version, self._handshake.client_id)
+        self._temporaries.permit(permissions)
+        frame = self._handshake.connected(self.version, self._peer.connection_id, self._services.server_name, now)
+        self.outbox.reply(self._parking.position, frame)
 
-    def _new_producer(self, version: int) -> Producer:
-        return Producer(
-            self._owner,
-            self._broker,
-            self.outbox,
-            destinations=self._destinations,
-            transactions=self._transactions,
-            version=version,
-            connection_id=self._peer.connection_id,
-        )
-
-    # -- sending ---------------------------------------------------------------------------------------------------
+    # -- commands of those who are logged in -----------------------------------------------------------------------
 
     def _send(self, frame: Frame, now: MonotonicNs) -> None:
         self._producer.send(frame, self._wall)
-
-    # -- receiving -------------------------------------------------------------------------------------------------
 
     def _subscribe(self, frame: Frame, now: MonotonicNs) -> None:
         self._subscriber.subscribe(frame)
@@ -273,13 +196,12 @@ class StompSession(Session):
         self._subscriber.unsubscribe(frame)
         self._answer(frame.headers)
 
-    def _ack(self, frame: Frame, now: MonotonicNs) -> None:
-        self._subscriber.settle(frame, True)
-        self._answer(frame.headers)
-
-    def _nack(self, frame: Frame, now: MonotonicNs) -> None:
-        self._subscriber.settle(frame, False)
-        self._answer(frame.headers)
+    def _settle(self, frame: Frame, now: MonotonicNs) -> None:
+        under_way = self._subscriber.settle(frame, frame.command == "ACK")
+        if under_way is None:
+            self._answer(frame.headers)
+        else:
+            self._producer.answer_after(under_way, frame.headers.get("receipt", ""))
 
     def _answer(self, headers: dict[str, str]) -> None:
         """The receipt of a frame that touched what is durable."""
@@ -287,8 +209,6 @@ class StompSession(Session):
         receipt = headers.get("receipt")
         if receipt:
             self._producer.receipt(receipt)
-
-    # -- transactions ----------------------------------------------------------------------------------------------
 
     def _begin(self, frame: Frame, now: MonotonicNs) -> None:
         self._transactions.begin(required(frame.headers, TRANSACTION, "BEGIN"))
@@ -306,7 +226,7 @@ class StompSession(Session):
 
     def _disconnect(self, frame: Frame, now: MonotonicNs) -> None:
         open_ones = self._transactions.take_all()
-        self._producer.forget(open_ones)
+        self._parking.forget(open_ones)
         self._subscriber.report(self._transactions.abandon(open_ones))
         self._subscriber.close_all()
         self._temporaries.close()
@@ -328,20 +248,12 @@ class StompSession(Session):
             return
         self.state = CLOSED
         self._give_up()
-        text = str(error)
-        pairs = [("message", text.replace("\n", " ")), ("content-type", "text/plain")]
-        if receipt:
-            pairs.insert(0, ("receipt-id", receipt))
-        if isinstance(error, PeerError) and error.code == "DMQ5103":
-            pairs.insert(0, ("version", _SUPPORTED))
-        detail = error.detail if isinstance(error, PeerError) else ""
-        body = f"{text}\n{detail}\n" if detail else f"{text}\n"
-        self.outbox.reply(self._producer.position, encode_frame("ERROR", pairs, body.encode(), self.version))
+        self.outbox.reply(self._parking.position, refusals.error_frame(error, receipt, self.version))
         self._host.finish(error)
 
     def _give_up(self) -> None:
         """Ends all that the connection has in the engine: it never comes back."""
-        left = self._producer.close()
+        left = [work for work in self._parking.close() if isinstance(work, StompWork)]
         left += self._transactions.take_all()
         self._subscriber.report(self._transactions.abandon(left))
         self._subscriber.close_all()
@@ -365,10 +277,7 @@ class StompSession(Session):
     # -- time and room ---------------------------------------------------------------------------------------------
 
     def next_timer(self) -> MonotonicNs:
-        due = self._ttl.next_check_at
-        if self._beat_at != NO_TIMER and self._beat_at < due:
-            return self._beat_at
-        return due
+        return self._pulse.next_timer()
 
     def handle_timer(self, now: MonotonicNs) -> None:
         if self.state == CLOSED:
@@ -378,20 +287,17 @@ class StompSession(Session):
             self._refuse(pending, self._pending_receipt)
             return
         try:
-            self._producer.go_on()
+            self._parking.go_on()
         except StorageError as error:
             self.fail(error)
             return
-        if self._beat_at != NO_TIMER and now >= self._beat_at:
-            self._beat_at = MonotonicNs(now + self._beat_every_ns)
+        if self._pulse.beat_due(now):
             self.outbox.beat()
-        if now >= self._ttl.next_check_at:
-            # Whoever waits for us owes nothing: one we do not read, or whose SENDs we keep waiting for space.
-            heard = self._heard or not self.reading or self._producer.parked_bytes > 0
-            self._heard = False
-            if self._ttl.check(now, heard):
-                self.fail(refusals.silent(self._peer.name, self._ttl.ttl_ms))
-                return
+        # Whoever waits for us owes nothing: one we do not read, or whose SENDs we keep waiting for space.
+        waits_for_us = not self.reading or self._parking.parked_bytes > 0
+        if self._pulse.is_over(now, waits_for_us=waits_for_us):
+            self.fail(refusals.silent(self._peer.name, self._pulse.ttl.ttl_ms))
+            return
         self._go_on_reading(now)
 
     def handle_written(self, now: MonotonicNs) -> bool:
@@ -412,7 +318,7 @@ class StompSession(Session):
     def _update_reading(self) -> bool:
         if self.state != CONNECTED:
             return self.reading
-        parked = self._producer.parked_bytes
+        parked = self._parking.parked_bytes
         replies = self.outbox.reply_bytes
         if self.reading:
             self.reading = parked < self._parked_limit and replies < self._outbox_limit
@@ -431,8 +337,8 @@ class StompSession(Session):
         """See `Producer.mark`."""
         self._producer.mark(name, value)
 
-    def commit_due(self) -> None:
-        """Have `handle_timer` go on with commits."""
+    def go_on_soon(self) -> None:
+        """Have `handle_timer` go on with what is parked."""
         self._host.wake_soon()
 
     def wake_soon(self) -> None:
@@ -461,9 +367,9 @@ class _Owner(SessionOwner):
         if self.session is not None:
             self.session.mark_messages(name, value)
 
-    def commit_due(self) -> None:
+    def go_on_soon(self) -> None:
         if self.session is not None:
-            self.session.commit_due()
+            self.session.go_on_soon()
 
     def all_answered(self) -> None:
         if self.session is not None:
@@ -484,8 +390,8 @@ COMMANDS: Final[dict[int, dict[str, Handler]]] = {
         "SEND": StompSession._send,
         "SUBSCRIBE": StompSession._subscribe,
         "UNSUBSCRIBE": StompSession._unsubscribe,
-        "ACK": StompSession._ack,
-        "NACK": StompSession._nack,
+        "ACK": StompSession._settle,
+        "NACK": StompSession._settle,
         "BEGIN": StompSession._begin,
         "COMMIT": StompSession._commit,
         "ABORT": StompSession._abort,

@@ -1,18 +1,19 @@
 """The receiving half of a session: subscriptions, and the answers to what they delivered."""
 
 from delosmq.engine.consumer import Consumer
+from delosmq.engine.taking import Taking
 from delosmq.engine.transactions import Transaction
 from delosmq.model.errors import BrokerError, StorageError
-from delosmq.model.message import MULTICAST
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
 from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
 from delosmq.sessions.stomp import refusals
 from delosmq.sessions.stomp.destinations import Destinations, Target
 from delosmq.sessions.stomp.headers import parse_count, read_routing, required
 from delosmq.sessions.stomp.owner import SessionOwner
-from delosmq.sessions.stomp.permissions import Permissions
+from delosmq.sessions.stomp.strange_headers import strange_headers
 from delosmq.sessions.stomp.subscription import (
     ACK_MODES,
     AUTO,
@@ -53,6 +54,7 @@ class Subscriber:
         self._client_id: str = ""
         self._version: int = V10
         self._permissions: Permissions | None = None
+        self._noticed: bool = False
         self._subscriptions: dict[str, Subscription] = {}
         self._by_consumer: dict[int, Subscription] = {}
 
@@ -101,6 +103,14 @@ class Subscriber:
         self._by_consumer[consumer.id] = subscription
         if wishes.mark:
             self._owner.mark_messages(CONNECTION_MARK, wishes.mark)
+        if not self._noticed:
+            self._notice(headers)
+
+    def _notice(self, headers: dict[str, str]) -> None:
+        found = strange_headers(headers)
+        if found:
+            self._noticed = True
+            self._host.report(refusals.headers_without_effect(found))
 
     def _read_mode(self, headers: dict[str, str]) -> int:
         value = headers.get("ack", "auto")
@@ -114,7 +124,7 @@ class Subscriber:
         permissions = self._permissions
         assert permissions is not None  # connected
         name = wishes.subscription.name
-        address = self._broker.address_of(target.address, target.queue_name, MULTICAST if name else target.routing)
+        address = self._broker.address_of(target.address, target.queue_name)
         permissions.require(address, BROWSE if wishes.options.browser else CONSUME)
         permissions.require_creation(
             target.address,
@@ -183,8 +193,8 @@ class Subscriber:
     def _report(self, subscription: Subscription, error: StorageError) -> None:
         self._host.report(refusals.not_given_back(self._peer.name, subscription.destination, error))
 
-    def settle(self, frame: Frame, accepted: bool) -> None:
-        """Handles an ACK or NACK; the caller answers it."""
+    def settle(self, frame: Frame, accepted: bool) -> Taking | None:
+        """Handles an ACK or NACK; the caller answers it, once what is given back is over."""
         headers = frame.headers
         command = frame.command
         if self._version == V12:
@@ -202,13 +212,14 @@ class Subscriber:
         assert consumer is not None  # attached when it was put into the dict
         cumulative = subscription.mode == CLIENT
         if TRANSACTION in headers:
-            transaction = self._transactions.named(headers[TRANSACTION], command)
-            work = transaction.work if accepted else transaction.rejected(self._broker)
-            done = self._promise(consumer, sequence, cumulative, work)
+            work = self._transactions.named(headers[TRANSACTION], command)
+            transaction = work.transaction if accepted else work.rejected(self._broker)
+            done = self._promise(consumer, sequence, cumulative, transaction)
         else:
             done = self._settle_through(consumer, sequence, cumulative, accepted)
         if not done:
             raise refusals.unknown_delivery(name, ack_id, command)
+        return consumer.under_way if cumulative else None
 
     def _promise(self, consumer: Consumer, sequence: int, cumulative: bool, work: Transaction) -> bool:
         if cumulative:

@@ -9,7 +9,7 @@ from typing import Final
 from delosmq.engine.broker import Broker
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.security.access import CREATE_ADDRESS, CREATE_NON_DURABLE_QUEUE
-from delosmq.sessions.stomp.permissions import Permissions
+from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.stomp.refusals import temporary_foreign, temporary_wrong, too_many_temporaries
 
 # Prefix, routing type, beginning of the address.

@@ -9,6 +9,7 @@ from typing import Final
 from delosmq.engine.broker import Broker
 from delosmq.engine.transactions import Transaction
 from delosmq.model.errors import BrokerError, StorageError
+from delosmq.sessions.parking import Work
 from delosmq.sessions.stomp import refusals
 
 TRANSACTION: Final = "transaction"
@@ -18,26 +19,18 @@ OPEN_LIMIT: Final = 100
 _ENGINE_LIMIT: Final = 2 * OPEN_LIMIT
 
 
-class StompTransaction:
-    """One transaction of a connection.
+class StompWork(Work):
+    """One transaction of a connection."""
 
-    Attributes:
-        work: what it sends and acknowledges.
-        parked_count: how many of its SENDs wait for space.
-        running: its commit goes on in slices, which nothing stops.
-    """
-
-    def __init__(self, name: str, work: Transaction) -> None:
+    def __init__(self, name: str, transaction: Transaction) -> None:
+        super().__init__(transaction)
         self.name = name
-        self.work = work
-        self.parked_count: int = 0
-        self.running: bool = False
         self._rejected: Transaction | None = None
 
     def rejected(self, broker: Broker) -> Transaction:
         """The one that takes what is rejected."""
         if self._rejected is None:
-            self._rejected = broker.begin(self.work.owner, _ENGINE_LIMIT)
+            self._rejected = broker.begin(self.transaction.owner, _ENGINE_LIMIT)
         return self._rejected
 
     def return_rejected(self, broker: Broker) -> None:
@@ -54,7 +47,7 @@ class Transactions:
     def __init__(self, broker: Broker, owner: str) -> None:
         self._broker = broker
         self._owner = owner
-        self._named: dict[str, StompTransaction] = {}
+        self._named: dict[str, StompWork] = {}
         self._count: int = 0
 
     def begin(self, name: str) -> None:
@@ -69,53 +62,52 @@ class Transactions:
             raise refusals.transaction_taken(name)
         if self._count >= OPEN_LIMIT:
             raise refusals.too_many_transactions(OPEN_LIMIT)
-        self._named[name] = StompTransaction(name, self._broker.begin(self._owner, _ENGINE_LIMIT))
+        self._named[name] = StompWork(name, self._broker.begin(self._owner, _ENGINE_LIMIT))
         self._count += 1
 
-    def named(self, name: str, command: str) -> StompTransaction:
+    def named(self, name: str, command: str) -> StompWork:
         """The open transaction of that name.
 
         Raises:
             PeerError: there is none.
         """
-        transaction = self._named.get(name)
-        if transaction is None:
+        work = self._named.get(name)
+        if work is None:
             raise refusals.unknown_transaction(name, command)
-        return transaction
+        return work
 
-    def take(self, name: str, command: str) -> StompTransaction:
+    def take(self, name: str, command: str) -> StompWork:
         """The same, whose name is free from now on: it ends."""
-        transaction = self.named(name, command)
+        work = self.named(name, command)
         del self._named[name]
-        return transaction
+        return work
 
-    def take_all(self) -> list[StompTransaction]:
+    def take_all(self) -> list[StompWork]:
         """All that are open, as nothing more will come for them."""
-        transactions = list(self._named.values())
+        works = list(self._named.values())
         self._named.clear()
-        return transactions
+        return works
 
-    def ended(self, transaction: StompTransaction) -> None:
+    def ended(self, work: StompWork) -> None:
         """Its commit is through, or was refused: what it rejected returns."""
         self._count -= 1
-        transaction.running = False
-        transaction.return_rejected(self._broker)
+        work.return_rejected(self._broker)
 
-    def roll_back(self, transaction: StompTransaction) -> None:
+    def roll_back(self, work: StompWork) -> None:
         """Ends it without anything of it happening: what it answered, one way or the other, returns."""
         self._count -= 1
         try:
-            if not transaction.running:
-                self._broker.rollback(transaction.work)
+            if not work.running:
+                self._broker.rollback(work.transaction)
         finally:
-            transaction.return_rejected(self._broker)
+            work.return_rejected(self._broker)
 
-    def abandon(self, transactions: list[StompTransaction]) -> list[BrokerError]:
+    def abandon(self, works: list[StompWork]) -> list[BrokerError]:
         """`roll_back` of many, where one that can't be recorded must not keep the others."""
         troubles: list[BrokerError] = []
-        for transaction in transactions:
+        for work in works:
             try:
-                self.roll_back(transaction)
+                self.roll_back(work)
             except StorageError as error:
                 troubles.append(error)
         return troubles

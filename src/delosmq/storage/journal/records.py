@@ -152,6 +152,10 @@ def seed_of(number: int) -> int:
 
 def collect_accounts(batch: Batch) -> dict[int, int]:
     """Segment -> messages of it released by ``batch``; 0 for segments of which it only removes references."""
+    if batch.sole:
+        target = batch.target
+        # 0: a home that no store has filled.
+        return {target.segment: 1 if batch.releases else 0} if target is not None and target.segment else {}
     accounts: dict[int, int] = {}
     for home in batch.targets:
         accounts[home.segment] = 0
@@ -165,7 +169,7 @@ def collect_accounts(batch: Batch) -> dict[int, int]:
 
 def frame_batch(batch: Batch, kind: int, offset: int, *, synced: int, mark: int, seed: int) -> Frame:
     """The bytes of ``batch`` at ``offset``. Touches no home."""
-    count = len(batch.metas)
+    count = batch.record_count
     if count == 1:
         return _frame_one(batch, kind, offset, synced=synced, mark=mark, seed=seed)
     accounts = collect_accounts(batch) if batch.targets or batch.released else {}
@@ -200,12 +204,13 @@ def frame_batch(batch: Batch, kind: int, offset: int, *, synced: int, mark: int,
 def _frame_one(batch: Batch, kind: int, offset: int, *, synced: int, mark: int, seed: int) -> Frame:
     """The same for one record, which is what nearly every batch has."""
     position = batch.position
-    meta = batch.metas[0]
-    body = batch.bodies[0]
+    sole = batch.sole
+    meta = batch.meta if sole else batch.metas[0]
+    body = batch.body if sole else batch.bodies[0]
     meta_size = len(meta)
     body_size = len(body)
-    stored = len(batch.stored)
-    accounts = collect_accounts(batch) if batch.targets or batch.released else {}
+    stored = batch.stored_count
+    accounts = collect_accounts(batch)
     packed = pack_accounts(accounts) if accounts else NO_ACCOUNTS
     length = BLOCK_SIZE + LENGTHS_SIZE + len(packed) + meta_size
     if body_size:
@@ -363,6 +368,12 @@ def replay_rows(replay: Replay, rows: bytes, segment: int) -> None:
 
 def fill_homes(batch: Batch, rows: bytes, segment: int) -> None:
     """Writes into the homes of the stored messages where ``rows`` says that their bodies lie."""
+    if batch.sole:
+        alone = batch.home
+        if alone is not None:
+            _, _, alone.size_bytes, alone.offset = ROW.unpack_from(rows)
+            alone.segment = segment
+        return
     if len(batch.metas) == 1:
         for _, home in batch.stored:
             _, _, home.size_bytes, home.offset = ROW.unpack_from(rows)

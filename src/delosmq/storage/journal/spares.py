@@ -28,6 +28,7 @@ class Spares:
         wanted: how many are kept.
         ready: oldest first.
         blocked: the last new file could not be made; `retry` tries again.
+        short: since then none could.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Spares:
         self.wanted = wanted
         self.ready: list[Spare] = []
         self.blocked = False
+        self.short = False
 
     def begin(self, names: list[str], highest_number: int) -> None:
         """Starts counting behind what is there: a segment number is never given twice."""
@@ -89,11 +91,13 @@ class Spares:
             return False
         if report.error is None:
             self.blocked = False
+            self.short = False
             self.ready.append(spare)
             self.order()
             return False
         first = not self.blocked
         self.blocked = True
+        self.short = True
         return first
 
     def take(self) -> Spare:

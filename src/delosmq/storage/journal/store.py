@@ -93,6 +93,7 @@ class JournalStore(ServedStore):
         self._finished_asked: list[Segment] = []
         self._reading: Segment | None = None
         self._low = False
+        self._full = False
         self._state_bytes: bytes | None = None
         self._state_position = Position(0)
         self._renew = False
@@ -222,12 +223,13 @@ class JournalStore(ServedStore):
         frame = self._frame(batch, segment)
         if self._low or frame.cost > self._large:
             segment, frame = self._admit(batch, segment, frame)
-        if batch.stored:
+        stored = batch.stored_count
+        if stored:
             records.fill_homes(batch, frame.rows, segment.number)
-            self._ledger.store(segment, len(batch.stored))
+            self._ledger.store(segment, stored)
         if frame.accounts:
             self._ledger.account(segment, frame.accounts)
-        segment.take_batch(frame, position, len(batch.metas))
+        segment.take_batch(frame, position, batch.record_count)
         self._parts += frame.parts
         self._last = position
         if segment.room < self._watch:
@@ -282,6 +284,9 @@ class JournalStore(ServedStore):
         elif len(self._spares.ready) < self._spares.wanted:
             return 0  # so that a roll on the way makes nobody wait
         return self._ledger.victim(self._open, self._compact_percentage, most_bytes)
+
+    def takes(self, size_bytes: int) -> bool:
+        return len(self._spares.ready) > 0 or self._open.room - size_bytes >= self._due
 
     def fileno(self) -> int:
         return self._syncer.fileno()
@@ -457,10 +462,21 @@ class JournalStore(ServedStore):
             # Right after the start no file may be ready yet: the largest batch must still find room.
             low = True
         self._watch = self._due if self._spares.ready else self._due + self._largest
-        if low != self._low and self._failure is None:
+        if self._failure is None:
+            self._tell_space(low)
+
+    def _tell_space(self, low: bool) -> None:
+        events = self._events
+        if low != self._low:
             self._low = low
-            if self._events is not None:
-                self._events.on_space(low)
+            if events is not None:
+                events.on_space(low)
+        # Short for a moment only, or because the disk gives no more?
+        full = low and self._spares.short
+        if full != self._full:
+            self._full = full
+            if events is not None:
+                events.on_full(full)
 
     def _roll(self, *, repeat_state: bool = False) -> None:
         self._write()
@@ -578,7 +594,7 @@ class JournalStore(ServedStore):
         return segment, frame
 
     def _frame(self, batch: Batch, segment: Segment) -> Frame:
-        if batch.stored and batch.released:
+        if not batch.sole and batch.stored and batch.released:
             for _, home in batch.stored:
                 home.segment = segment.number  # it may be released by the same batch
         return frame_batch(batch, BATCH, segment.end, synced=self._synced, mark=segment.mark, seed=segment.seed)

@@ -47,7 +47,10 @@ def _name(name: str, version: int) -> str:
 
 
 class StompConversion(Conversion):
-    """Headers that JMS knows become fields, all others are string properties."""
+    """Headers that JMS knows become fields, all others are string properties.
+
+    Typed properties of other protocols become the text that Java's toString gives, as Artemis writes them.
+    """
 
     def to_hub(self, message: Message) -> HubMessage:
         hub = HubMessage(message.body, message.body_kind)
@@ -61,7 +64,7 @@ class StompConversion(Conversion):
         hub.group_id = headers.pop(_GROUP_ID, None)
         if message.annotations is not None:
             headers.update(message.annotations)
-        hub.properties = headers
+        hub.properties.update(headers)
         return hub
 
     def from_hub(self, hub: HubMessage, address: str) -> Encoded:
@@ -77,7 +80,7 @@ class StompConversion(Conversion):
         if hub.group_id is not None:
             pairs.append((_GROUP_ID, hub.group_id))
         taken = {name for name, _ in pairs}
-        pairs += [pair for pair in hub.properties.items() if pair[0] not in taken]
+        pairs += [pair for pair in hub.property_texts().items() if pair[0] not in taken]
         # STOMP has two kinds of body: text, and bytes with a content-length.
         kind = TEXT_BODY if hub.body_kind in _TEXT_BODIES and b"\0" not in hub.body else BYTES_BODY
         return Encoded(PROTOCOL_TAGS[V12], encode_lines(pairs, V12), hub.body, kind)

@@ -1,0 +1,133 @@
+"""`python -m interop`: programs of the real Java client against DelosMQ and ActiveMQ Classic, compared line by line."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from interop.brokers import Broker, BrokerFailed, Classic, DelosMQ
+from interop.compare import Comparison, Verdict, compare, read_differences
+from interop.java import CACHE, Client, Missing, client
+from interop.programs import PROGRAMS, Outcome, run
+
+_DIFFERENCES = Path(__file__).resolve().parent / "openwire" / "differences.txt"
+_FAILED = 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m interop", description=__doc__)
+    parser.add_argument("programs", nargs="*", choices=[*PROGRAMS, []], help="all without one")
+    parser.add_argument("--case", default="", metavar="START", help="only cases whose names start so")
+    parser.add_argument(
+        "--twice", action="store_true", help="compare Classic with itself: do the programs see the same?"
+    )
+    parser.add_argument("--only", choices=["classic", "delosmq"], help="run against one broker and compare nothing")
+    parser.add_argument("--print", action="store_true", dest="printed", help="print the first broker's lines")
+    parser.add_argument("--jars", type=Path, help="folder with another version of the client")
+    parser.add_argument("--allow-missing", action="store_true", help="succeed where Java or its libraries are missing")
+    return parser.parse_args()
+
+
+def _run_all(
+    make: Callable[[Path], Broker], place: str, used: Client, wanted: argparse.Namespace
+) -> dict[str, Outcome]:
+    """The outcome of each program on a broker that starts empty."""
+    directory = CACHE / "run" / place
+    with make(directory) as broker:
+        outcomes: dict[str, Outcome] = {}
+        for program in wanted.programs or PROGRAMS:
+            started = time.monotonic()
+            outcome = run(used, broker, program, only=wanted.case, errors=directory / f"{program}.err")
+            outcomes[program] = outcome
+            text = "".join(
+                f"case {name}\n" + "".join(f"  {line}\n" for line in lines) for name, lines in outcome.cases.items()
+            )
+            (directory / f"{program}.txt").write_text(text)
+            took = time.monotonic() - started
+            sys.stderr.write(f"{place}: {program}: {len(outcome.cases)} cases, {took:.1f} s {outcome.ended}\n")
+    return outcomes
+
+
+def _table(comparisons: list[Comparison]) -> str:
+    rows = [["program", "cases", "equal", "on purpose", "different"]]
+    for one in comparisons:
+        counts = (one.count(verdict) for verdict in (Verdict.EQUAL, Verdict.INTENDED, Verdict.DIFFERENT))
+        rows.append([one.program, str(len(one.verdicts)), *(str(count) for count in counts)])
+    return "\n".join(f"{row[0]:22}" + "".join(f"{cell:>12}" for cell in row[1:]) for row in rows)
+
+
+def _report(expected: dict[str, Outcome], seen: dict[str, Outcome], names: tuple[str, str], whole: bool) -> int:
+    differences = read_differences(_DIFFERENCES)
+    comparisons = [compare(program, expected[program], seen[program], differences) for program in expected]
+    problems = []
+    for comparison in comparisons:
+        for case, verdict in comparison.verdicts.items():
+            if verdict is Verdict.DIFFERENT:
+                problems.append(f"{comparison.program}: {case}")
+                sys.stdout.write(f"\n{comparison.program}: {case}   (- {names[0]}, + {names[1]})\n")
+                sys.stdout.write("".join(f"  {line}\n" for line in comparison.details[case]))
+    for name, outcomes in zip(names, (expected, seen), strict=True):
+        ended = [f"{name}: {program}: {one.ended}" for program, one in outcomes.items() if one.ended]
+        broken = [
+            f"{name}: {program}: {case} {line}"
+            for program, one in outcomes.items()
+            for case, lines in one.cases.items()
+            for line in lines
+            if name == Classic.name and line.startswith(("hangs", "fails with"))
+        ]
+        problems += [*ended, *broken]
+    if whole and names[0] != names[1]:
+        unused = [difference for difference in differences if not difference.used]
+        problems += [f"{_DIFFERENCES.name}: {one.program} | {one.case}: nothing differs there" for one in unused]
+    sys.stdout.write(f"\n{_table(comparisons)}\n\n")
+    sys.stdout.write("".join(f"{problem}\n" for problem in problems))
+    sys.stdout.write(f"{len(problems)} problems\n" if problems else "all equal, or different on purpose\n")
+    return _FAILED if problems else 0
+
+
+def _main() -> int:
+    wanted = _arguments()
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        # Two runs would share directories; the second one waits.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _run_and_compare(wanted)
+
+
+def _run_and_compare(wanted: argparse.Namespace) -> int:
+    used = client(wanted.jars)
+    sys.stderr.write(f"ActiveMQ client {used.version}\n")
+    if wanted.only == "delosmq":
+        outcomes = _run_all(DelosMQ, "delosmq", used, wanted)
+    else:
+        outcomes = _run_all(Classic, "classic", used, wanted)
+    if wanted.printed:
+        for program, outcome in outcomes.items():
+            for case, lines in outcome.cases.items():
+                sys.stdout.write(f"{program}: {case}\n" + "".join(f"  {line}\n" for line in lines))
+    if wanted.only:
+        return _FAILED if any(outcome.ended for outcome in outcomes.values()) else 0
+    whole = not wanted.programs and not wanted.case
+    if wanted.twice:
+        return _report(outcomes, _run_all(Classic, "classic-again", used, wanted), (Classic.name, Classic.name), whole)
+    return _report(outcomes, _run_all(DelosMQ, "delosmq", used, wanted), (Classic.name, DelosMQ.name), whole)
+
+
+def main() -> int:
+    """The exit code: 0 when everything is equal or different on purpose."""
+    try:
+        return _main()
+    except Missing as error:
+        sys.stderr.write(f"{error}\n")
+        return 0 if "--allow-missing" in sys.argv else _FAILED
+    except BrokerFailed as error:
+        sys.stderr.write(f"{error}\n")
+        return _FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""OpenWire: the unmodified Java client of ActiveMQ against DelosMQ and against ActiveMQ Classic."""

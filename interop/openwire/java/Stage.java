@@ -1,0 +1,358 @@
+package interop;
+
+import java.net.URI;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Enumeration;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import javax.jms.BytesMessage;
+import javax.jms.Connection;
+import javax.jms.Destination;
+import javax.jms.InvalidClientIDException;
+import javax.jms.JMSException;
+import javax.jms.Message;
+import javax.jms.MessageConsumer;
+import javax.jms.MessageProducer;
+import javax.jms.Queue;
+import javax.jms.QueueBrowser;
+import javax.jms.Session;
+import javax.jms.TextMessage;
+import javax.jms.Topic;
+import org.apache.activemq.ActiveMQConnection;
+import org.apache.activemq.ActiveMQConnectionFactory;
+import org.apache.activemq.ActiveMQMessageConsumer;
+import org.apache.activemq.command.ActiveMQDestination;
+import org.apache.activemq.command.ActiveMQQueue;
+import org.apache.activemq.command.ActiveMQTopic;
+
+/** What a case works with: connections that are closed after it, names of its own, and lines of what it sees. */
+final class Stage implements AutoCloseable {
+    static final String USER = "interop";
+    static final String PASSWORD = "interop-passcode";
+    /** For what must come. */
+    static final long LONG_MS = 15_000;
+    /** For what must not come. */
+    static final long SHORT_MS = 300;
+
+    private final URI broker;
+    private final String name;
+    private final List<String> lines = Collections.synchronizedList(new ArrayList<>());
+    private final List<ActiveMQConnection> connections = Collections.synchronizedList(new ArrayList<>());
+    private boolean printed;
+    private long limitMs = 60_000;
+
+    Stage(String url, String name) {
+        this.broker = URI.create(url);
+        this.name = name;
+    }
+
+    synchronized long limitMs() {
+        return limitMs;
+    }
+
+    // --- what is seen
+
+    /** A line that must be the same with every broker. */
+    void say(String format, Object... values) {
+        lines.add(values.length == 0 ? format : String.format(format, values));
+    }
+
+    /** A line for the reader, which is not compared. */
+    void note(String format, Object... values) {
+        lines.add("~ " + String.format(format, values));
+    }
+
+    void print() {
+        synchronized (lines) {
+            for (String line : lines) {
+                System.out.println("  " + line.replace("\n", "\\n").replace("\r", "\\r"));
+            }
+            lines.clear();
+        }
+        System.out.flush();
+    }
+
+    /** Says whether it works, or which error it gives. */
+    boolean attempt(String what, Callable<?> action) {
+        try {
+            action.call();
+            say("%s: works", what);
+            return true;
+        } catch (Throwable error) {
+            say("%s: %s", what, classes(error));
+            note("%s", error.getMessage());
+            return false;
+        }
+    }
+
+    /** The class of an error and of what it links to. */
+    static String classes(Throwable error) {
+        StringBuilder text = new StringBuilder(error.getClass().getName());
+        if (error instanceof javax.transaction.xa.XAException) {
+            text.append(" code ").append(((javax.transaction.xa.XAException) error).errorCode);
+        }
+        return text.toString();
+    }
+
+    /** Text, deliveries so far and whether the message is marked as redelivered. */
+    static String show(Message message) throws JMSException {
+        if (message == null) {
+            return "nothing";
+        }
+        String text = body(message);
+        String mark = message.getJMSRedelivered() ? " redelivered" : "";
+        return text + " #" + message.getIntProperty("JMSXDeliveryCount") + mark;
+    }
+
+    static String body(Message message) throws JMSException {
+        if (message instanceof TextMessage) {
+            return ((TextMessage) message).getText();
+        }
+        if (message instanceof BytesMessage) {
+            return "bytes[" + ((BytesMessage) message).getBodyLength() + "]";
+        }
+        return message.getClass().getSimpleName();
+    }
+
+    // --- names
+
+    /** The case's name as part of a destination's name, with a suffix. */
+    String own(String suffix) {
+        return "interop." + name.replaceAll("[^A-Za-z0-9]+", "_") + suffix;
+    }
+
+    Queue queue() {
+        return new ActiveMQQueue(own(""));
+    }
+
+    Queue queue(String suffix) {
+        return new ActiveMQQueue(own(suffix));
+    }
+
+    Topic topic() {
+        return new ActiveMQTopic(own(""));
+    }
+
+    // --- connections
+
+    /** The URL of the broker with options. */
+    String url(String... options) {
+        return url(broker.getHost(), broker.getPort(), options);
+    }
+
+    static String url(String host, int port, String... options) {
+        String base = "tcp://" + host + ":" + port + "?jms.closeTimeout=5000";
+        return options.length == 0 ? base : base + "&" + String.join("&", options);
+    }
+
+    String host() {
+        return broker.getHost();
+    }
+
+    int port() {
+        return broker.getPort();
+    }
+
+    static ActiveMQConnectionFactory factory(String url) {
+        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory(USER, PASSWORD, url);
+        factory.setTrustAllPackages(true);
+        return factory;
+    }
+
+    /** A connection that has been started. */
+    ActiveMQConnection connect(String... options) throws JMSException {
+        return connectAs(null, options);
+    }
+
+    ActiveMQConnection connectAs(String clientId, String... options) throws JMSException {
+        return started(clientId, url(options));
+    }
+
+    ActiveMQConnection started(String clientId, String url) throws JMSException {
+        ActiveMQConnection connection = unstarted(clientId, url);
+        connection.start();
+        return connection;
+    }
+
+    ActiveMQConnection unstarted(String clientId, String url) throws JMSException {
+        ActiveMQConnection connection = (ActiveMQConnection) factory(url).createConnection();
+        connections.add(connection);
+        if (clientId != null) {
+            connection.setClientID(clientId);
+        }
+        return connection;
+    }
+
+    /** Everything that was sent on the connection before this has been handled by the broker after it. */
+    static void barrier(Connection connection) throws JMSException {
+        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        session.createProducer(null).close();
+        session.createProducer(null);
+        session.close();
+    }
+
+    /** Waits until the connection has been told that a temporary destination is there. */
+    static void known(ActiveMQConnection connection, Destination destination) throws Exception {
+        until(() -> !connection.isDeleted((ActiveMQDestination) destination));
+    }
+
+    /** Waits until the connection has been told that a temporary destination is gone. */
+    static void unknown(ActiveMQConnection connection, Destination destination) throws Exception {
+        until(() -> connection.isDeleted((ActiveMQDestination) destination));
+    }
+
+    /** Waits until the broker has noticed that the connection with that client id broke, and let go of all it had. */
+    void gone(String clientId) throws Exception {
+        until(() -> {
+            try {
+                connectAs(clientId).close();
+                return true;
+            } catch (InvalidClientIDException stillThere) {
+                return false;
+            }
+        });
+    }
+
+    @Override
+    public void close() {
+        for (ActiveMQConnection connection : new ArrayList<>(connections)) {
+            try {
+                connection.close();
+            } catch (JMSException | RuntimeException broken) {
+                // The broker or the wire is gone, which may be what the case was about.
+            }
+        }
+    }
+
+    // --- messages
+
+    /** Persistent text messages in one transaction. */
+    void send(Destination destination, String... texts) throws JMSException {
+        // Without watching, nobody knows that a temporary destination of others is there; then it isn't checked.
+        Connection connection = connect("jms.watchTopicAdvisories=false");
+        Session session = connection.createSession(true, Session.SESSION_TRANSACTED);
+        MessageProducer producer = session.createProducer(destination);
+        for (String text : texts) {
+            producer.send(session.createTextMessage(text));
+        }
+        session.commit();
+        connection.close();
+    }
+
+    /** m1 to m<count>. */
+    void send(Destination destination, int count) throws JMSException {
+        send(destination, 1, count);
+    }
+
+    void send(Destination destination, int first, int last) throws JMSException {
+        String[] texts = new String[last - first + 1];
+        for (int index = 0; index < texts.length; index++) {
+            texts[index] = "m" + (first + index);
+        }
+        send(destination, texts);
+    }
+
+    /** Receives that many, one line for all of them. */
+    void receive(String label, MessageConsumer consumer, int count) throws JMSException {
+        List<String> seen = new ArrayList<>();
+        for (int index = 0; index < count; index++) {
+            Message message = consumer.receive(LONG_MS);
+            seen.add(show(message));
+            if (message == null) {
+                break;
+            }
+        }
+        say("%s: %s", label, String.join(", ", seen));
+    }
+
+    /** Says that nothing comes, or what comes. */
+    void nothing(String label, MessageConsumer consumer) throws JMSException {
+        say("%s: %s", label, show(consumer.receive(SHORT_MS)));
+    }
+
+    /** Takes what a queue still holds, by pulling, so that the broker says when there is nothing more. */
+    void drain(String label, Destination destination) throws JMSException {
+        drain(label, destination, null);
+    }
+
+    void drain(String label, Destination destination, String selector) throws JMSException {
+        Connection connection = connect("jms.prefetchPolicy.all=0");
+        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        take(label, session.createConsumer(destination, selector));
+        connection.close();
+    }
+
+    /** Takes what a consumer with prefetch 0 can get. */
+    List<Message> take(String label, MessageConsumer consumer) throws JMSException {
+        List<String> seen = new ArrayList<>();
+        List<Message> messages = new ArrayList<>();
+        for (Message message = consumer.receiveNoWait(); message != null; message = consumer.receiveNoWait()) {
+            seen.add(show(message));
+            messages.add(message);
+        }
+        say("%s: [%s]", label, String.join(", ", seen));
+        return messages;
+    }
+
+    /** What a browser sees. */
+    void browse(String label, Queue queue) throws JMSException {
+        browse(label, queue, null);
+    }
+
+    void browse(String label, Queue queue, String selector) throws JMSException {
+        Connection connection = connect();
+        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        browse(label, session.createBrowser(queue, selector));
+        connection.close();
+    }
+
+    void browse(String label, QueueBrowser browser) throws JMSException {
+        List<String> seen = new ArrayList<>();
+        for (Enumeration<?> found = browser.getEnumeration(); found.hasMoreElements(); ) {
+            seen.add(show((Message) found.nextElement()));
+        }
+        browser.close();
+        say("%s: [%s]", label, String.join(", ", seen));
+    }
+
+    static void await(CountDownLatch latch) throws InterruptedException {
+        if (!latch.await(LONG_MS, TimeUnit.MILLISECONDS)) {
+            throw new IllegalStateException("still " + latch.getCount() + " to come");
+        }
+    }
+
+    /** Waits until that many messages lie ready in the client. */
+    static void ready(MessageConsumer consumer, int count) throws Exception {
+        until(() -> ((ActiveMQMessageConsumer) consumer).getMessageSize() >= count);
+    }
+
+    /** Waits for a condition that another thread brings about. */
+    static void until(Callable<Boolean> condition) throws Exception {
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(LONG_MS);
+        while (!condition.call()) {
+            if (System.nanoTime() > end) {
+                throw new IllegalStateException("never comes true");
+            }
+            Thread.sleep(5);
+        }
+    }
+
+    // --- the harness
+
+    /** Lets a case take longer than usual. */
+    synchronized void allow(long milliseconds) {
+        limitMs = milliseconds;
+    }
+
+    /** Asks the harness for something and waits until it is done. */
+    static void harness(String request) throws Exception {
+        System.out.println("@" + request);
+        System.out.flush();
+        while (System.in.read() != '\n') {
+            // The answer is an empty line.
+        }
+    }
+}

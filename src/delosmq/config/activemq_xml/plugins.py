@@ -1,0 +1,178 @@
+"""``<plugins>``."""
+
+from collections.abc import Callable
+from typing import Final
+
+from delosmq.config import values
+from delosmq.config.activemq_xml.names import ALL, QUEUE, TOPIC, match_of, split_names
+from delosmq.config.activemq_xml.policies import restate
+from delosmq.config.activemq_xml.remarks import Kind
+from delosmq.config.activemq_xml.security import Accounts
+from delosmq.config.activemq_xml.source import Section, note_bean
+from delosmq.config.activemq_xml.target import Settings, Target
+
+_NEEDLESS: Final = {
+    "loggingBrokerPlugin": "the log says what matters, and metrics are at /metrics",
+    "runtimeConfigurationPlugin": "changes of broker.xml take effect at the next start; queues change with "
+    "`delosmq queue`",
+    "traceBrokerPathPlugin": "messages pass one broker only",
+    "udpTraceBrokerPlugin": "`delosmq explain` tells where a message is",
+    "multicastTraceBrokerPlugin": "`delosmq explain` tells where a message is",
+    "connectionDotFilePlugin": "connections are listed over HTTP",
+    "destinationDotFilePlugin": "queues are listed by `delosmq queue stat`",
+    "destinationsPlugin": "addresses and queues are kept in the journal",
+    "virtualSelectorCacheBrokerPlugin": "selectors belong to queues, and are kept with them",
+}
+_IMPOSSIBLE: Final = {
+    "statisticsBrokerPlugin": "answers messages with statistics; ask the HTTP API, or /metrics",
+    "jaasAuthenticationPlugin": "takes users from Java login modules; write those of users.properties and "
+    "groups.properties "
+    "into artemis-users.properties (`delosmq mask` makes a line) and artemis-roles.properties",
+    "jaasCertificateAuthenticationPlugin": "takes the user from the certificate; users log in by name and "
+    "password here",
+    "jaasDualAuthenticationPlugin": "takes users from certificates or Java login modules; users log in by "
+    "name and password",
+    "destinationPathSeparatorPlugin": "lets clients write names with another separator; let them write dots",
+    "forcePersistencyModeBrokerPlugin": "makes all messages persistent or none; let clients send them so",
+    "forcePersistencyModeBroker": "makes all messages persistent or none; let clients send them so",
+    "shiroPlugin": "asks Apache Shiro; write users and roles into the files of the instance",
+}
+# Without a bound Classic's delay grows for ever; here a maximum is always there.
+_A_YEAR_MS: Final = 365 * 86_400_000
+
+
+def read_plugins(section: Section, target: Target, accounts: Accounts) -> None:
+    """Reads ``<plugins>``."""
+    readers: dict[str, Callable[[Section], None]] = {
+        "simpleAuthenticationPlugin": accounts.read_simple_authentication,
+        "authorizationPlugin": accounts.read_authorization,
+        "timeStampingBrokerPlugin": lambda plugin: _read_time_stamping(plugin, target),
+        "redeliveryPlugin": lambda plugin: _read_redelivery(plugin, target),
+        "discardingDLQBrokerPlugin": lambda plugin: _read_discarding(plugin, target),
+    }
+    for plugin in section.children():
+        name = plugin.element.name
+        if name in readers:
+            readers[name](plugin)
+        elif name in _NEEDLESS:
+            section.remarks.add(Kind.NEEDLESS, plugin.line, f"<{name}> is not needed: {_NEEDLESS[name]}")
+        elif name in _IMPOSSIBLE:
+            section.remarks.add(Kind.IMPOSSIBLE, plugin.line, f"<{name}> is left out: it {_IMPOSSIBLE[name]}")
+            if name.startswith("jaas"):
+                accounts.has_authentication = True
+        elif name in ("bean", "ref"):
+            note_bean(plugin.element, section.remarks)
+        else:
+            section.remarks.add(Kind.UNKNOWN, plugin.line, f"<{name}> is left out: it is no plugin of Classic")
+    section.close()
+
+
+def _amount(section: Section, name: str, default: int) -> int:
+    """An attribute that is a whole number; a wrong one is listed."""
+    text = section.attribute(name)
+    if not text:
+        return default
+    try:
+        return values.parse_integer(text)
+    except ValueError as rule:
+        section.wrong(f"{name!r} of <{section.element.name}>", text, str(rule))
+        return default
+
+
+def _read_time_stamping(plugin: Section, target: Target) -> None:
+    given = _amount(plugin, "zeroExpirationOverride", 0)
+    ceiling = _amount(plugin, "ttlCeiling", 0)
+    for name in ("futureOnly", "processNetworkMessages"):
+        plugin.attribute(name)
+    plugin.close(["zeroExpirationOverride", "ttlCeiling", "futureOnly", "processNetworkMessages"])
+    settings = target.overlays.setdefault(ALL, {})
+    if given > 0 and ceiling <= 0:
+        settings["expiry-delay"] = str(given)
+    elif given > 0 and given >= ceiling:
+        settings["max-expiry-delay"] = str(ceiling)
+    elif given > 0:
+        settings["expiry-delay"] = str(given)
+        sentence = (
+            f"'ttlCeiling' {ceiling} is left out: beside the life of {given} ms for messages without one "
+            "(expiry-delay), max-expiry-delay has no effect; let clients send a shorter one"
+        )
+        plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+    elif ceiling > 0:
+        sentence = (
+            f"'ttlCeiling' {ceiling} is left out: max-expiry-delay would end the life of messages without an "
+            f"expiry too; "
+            f"write <max-expiry-delay>{ceiling}</max-expiry-delay> if that is wanted"
+        )
+        plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+    if not settings:
+        del target.overlays[ALL]
+
+
+def _read_discarding(plugin: Section, target: Target) -> None:
+    drop_all = plugin.flag("dropAll", True)
+    for name in ("dropTemporaryTopics", "dropTemporaryQueues"):
+        plugin.flag(name, True)
+    plugin.attribute("reportInterval")
+    if plugin.attribute("dropOnly"):
+        sentence = (
+            "'dropOnly' is left out: write a match with empty <dead-letter-address/> and <expiry-address/> for them"
+        )
+        plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+        drop_all = False
+    plugin.close(["dropAll", "dropOnly", "dropTemporaryTopics", "dropTemporaryQueues", "reportInterval"])
+    target.discards_dead_letters = drop_all
+
+
+def _read_redelivery(plugin: Section, target: Target) -> None:
+    plugin.attribute("fallbackToDeadLetter")
+    if not plugin.flag("sendToDlqIfMaxRetriesExceeded", True):
+        sentence = "'sendToDlqIfMaxRetriesExceeded' is left out: what fails too often goes to the dead-letter-address"
+        plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+    holder = plugin.inner("redeliveryPolicyMap")
+    policy_map = None if holder is None else holder.inner("redeliveryPolicyMap")
+    if policy_map is None:
+        return
+    found: Settings = {}
+    for default in policy_map.children("defaultEntry"):
+        for policy in default.children("redeliveryPolicy"):
+            found[ALL] = _redelivery(policy)
+            policy.close()
+        default.close(["redeliveryPolicy"])
+    for entries in policy_map.children("redeliveryPolicyEntries"):
+        for policy in entries.children("redeliveryPolicy"):
+            names = [name for kind in (QUEUE, TOPIC) for name in split_names(policy.attribute(kind))]
+            settings = _redelivery(policy)
+            policy.close([QUEUE, TOPIC])
+            for name in names:
+                try:
+                    found[match_of(name)] = settings
+                except ValueError as rule:
+                    policy.wrong("the destination of <redeliveryPolicy>", name, str(rule))
+        entries.close(["redeliveryPolicy"])
+    policy_map.close(["defaultEntry", "redeliveryPolicyEntries"])
+    for match, settings in restate(found).items():
+        target.overlays.setdefault(match, {}).update(settings)
+
+
+def _redelivery(policy: Section) -> dict[str, str]:
+    most = _amount(policy, "maximumRedeliveries", 6)
+    first = max(0, _amount(policy, "initialRedeliveryDelay", 1000))
+    delay = max(0, _amount(policy, "redeliveryDelay", first))
+    longest = _amount(policy, "maximumRedeliveryDelay", -1)
+    grows = policy.flag("useExponentialBackOff", False)
+    by, chance = policy.attribute("backOffMultiplier", "5.0"), policy.attribute("collisionAvoidancePercent", "15")
+    avoids = policy.flag("useCollisionAvoidance", False)
+    policy.attribute("preDispatchCheck")
+    settings = {"max-delivery-attempts": str(most + 1 if most >= 0 else -1), "redelivery-delay": str(first)}
+    if first != delay and not grows:
+        settings["redelivery-delay"] = str(delay)
+        sentence = f"the first redelivery waits {delay} ms, as all others do, not {first} ms"
+        policy.remarks.add(Kind.DIFFERENT, policy.line, sentence)
+    try:
+        settings["redelivery-delay-multiplier"] = str(values.parse_multiplier(by)) if grows else "1.0"
+        factor = values.parse_share(str(float(chance) / 100)) if avoids else 0.0
+        settings["redelivery-collision-avoidance-factor"] = str(factor)
+    except ValueError as rule:
+        policy.wrong("'backOffMultiplier' or 'collisionAvoidancePercent'", f"{by}, {chance}", str(rule))
+    settings["max-redelivery-delay"] = str(longest if grows and longest >= 0 else _A_YEAR_MS)
+    return settings

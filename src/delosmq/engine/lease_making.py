@@ -1,0 +1,102 @@
+"""Making leases: messages are collected for one in slices, and one record makes it."""
+
+from typing import Final
+
+from delosmq.engine.acks import Acknowledgements
+from delosmq.engine.dispatch import Dispatcher
+from delosmq.engine.events import EngineEvents
+from delosmq.engine.lease import ROWS_PER_SLICE, Lease, LeaseGroup
+from delosmq.engine.lease_rows import LeaseRows
+from delosmq.engine.log import Log
+from delosmq.engine.records import LEASE, encode_json
+from delosmq.engine.routing import Router
+from delosmq.engine.slots import Slot
+from delosmq.model.errors import StorageError
+from delosmq.model.ports import Clock
+
+RUNS_PER_LEASE: Final = 10_000
+"""Runs of consecutive sequences in one lease; bounds the one record that makes it to about 30 KB."""
+
+
+class LeaseMaking:
+    """Takes pending messages for the lease under way of a group."""
+
+    def __init__(
+        self,
+        log: Log,
+        acks: Acknowledgements,
+        router: Router,
+        *,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        events: EngineEvents,
+    ) -> None:
+        self._log = log
+        self._acks = acks
+        self._router = router
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._events = events
+
+    def collect(self, group: LeaseGroup, max_rows: int, max_bytes: int, until: int | None) -> bool:
+        """Takes a slice of pending messages for the lease under way; True when it is complete."""
+        if group.queue.returning:
+            return False  # first all of what a released group held has to be back in its place
+        barrier = group.queue.barrier_sequence
+        now_ms = self._clock.wall_ms()
+        for _ in range(ROWS_PER_SLICE):
+            if self._is_complete(group, max_rows, max_bytes):
+                return True
+            slot = self._dispatcher.next_for_lease(group.queue, until)
+            if slot is None or (barrier and slot.sequence > barrier):
+                return slot is None and len(group.building) > 0
+            if not slot.recorded:
+                self._store(group, slot)
+            group.queue.hand_out(slot, group.consumer)
+            slot.delivered_at_ms = now_ms
+            group.draft.add(slot)
+        return self._is_complete(group, max_rows, max_bytes)
+
+    @staticmethod
+    def _is_complete(group: LeaseGroup, max_rows: int, max_bytes: int) -> bool:
+        draft = group.draft
+        return len(draft.slots) >= max_rows or draft.size_bytes >= max_bytes or draft.runs >= RUNS_PER_LEASE
+
+    def _store(self, group: LeaseGroup, slot: Slot) -> None:
+        # What is leased must survive a restart, or a replayed batch of the reader would differ. A decision of its own
+        # per message, as a durable send is: the batches stay small, and one that fails changes nothing.
+        message = slot.message
+        home = message.home
+        references = message.recorded_references
+        position = message.position
+        if home is None:
+            self._router.store(message, [int(group.queue.id)])
+        else:
+            self._router.store_reference(message, int(group.queue.id))
+        if slot.delivery_count > 0:
+            self._acks.record_counts(group.queue, [slot])
+        try:
+            self._log.close()
+        except StorageError:
+            message.home = home
+            message.recorded_references = references
+            message.position = position
+            raise
+        group.queue.now_recorded(slot)
+
+    def make(self, group: LeaseGroup) -> Lease:
+        """Makes a lease of what was collected, as a whole."""
+        lease = Lease(group.newest + 1, group.draft)
+        group.draft = LeaseRows()
+        group.adopt(lease)
+        value = {"op": "lease", "group": group.name, "lease": lease.number, "rows": lease.rows.packed()}
+        self._log.record(encode_json(LEASE, value))
+        try:
+            self._log.close()
+        except StorageError:
+            del group.leases[lease.number]
+            group.newest = lease.number - 1
+            group.draft = lease.rows
+            raise
+        self._events.lease_made(group.name, lease.number, len(lease.slots))
+        return lease

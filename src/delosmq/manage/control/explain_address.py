@@ -1,0 +1,139 @@
+"""Explaining an address: where what is sent to it goes, and what was sent and reached nobody."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from delosmq.engine.address import Address
+from delosmq.engine.broker import Broker
+from delosmq.manage.control.addresses import AddressControl
+from delosmq.manage.control.notes import divert_note
+from delosmq.model.message import ROUTING_NAMES
+from delosmq.model.wording import counted
+from delosmq.security.access import VIEW, AccessControl, Login
+
+QUEUES_AT_MOST: Final = 1_000
+
+
+@dataclass(frozen=True)
+class ReachedQueue:
+    """A queue that messages sent to the address may enter.
+
+    Attributes:
+        address: its own, another one when that is a wildcard address which stands for the one explained.
+        filter: what must match, "" for everything.
+    """
+
+    name: str
+    address: str
+    routing_type: str
+    filter: str
+    enabled: bool
+    consumer_count: int
+    message_count: int
+
+
+@dataclass(frozen=True)
+class DivertInfo:
+    """A divert. ``exclusive``: what it takes reaches no queue of the address."""
+
+    name: str
+    exclusive: bool
+    filter: str
+    forwarding_addresses: list[str]
+
+
+@dataclass(frozen=True)
+class AddressExplanation:
+    """Where messages sent to an address go.
+
+    Attributes:
+        advice: what to do; notes: what else decides it.
+        queues: the first of ``queue_count``, those of the address first.
+        unrouted_messages: reached no queue, since the broker started; routed_messages: the others.
+    """
+
+    address: str
+    routing_types: list[str]
+    advice: str
+    notes: list[str]
+    queue_count: int
+    queues: list[ReachedQueue]
+    diverts: list[DivertInfo]
+    routed_messages: int
+    unrouted_messages: int
+
+
+class ExplainAddressControl:
+    """Explanations of the addresses of one broker."""
+
+    def __init__(self, broker: Broker, addresses: AddressControl, access: AccessControl) -> None:
+        self._broker = broker
+        self._addresses = addresses
+        self._access = access
+
+    def address(self, login: Login, name: str) -> AddressExplanation:
+        """Explains an address.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        address = self._addresses.find(login, name, VIEW)
+        links = self._broker.explaining.links(address)
+        wild = [one for one in links if self._access.check(login.roles, one.name, VIEW)]
+        queues = [queue for one in (address, *wild) for queue in one.queues()]
+        return AddressExplanation(
+            address=name,
+            routing_types=[ROUTING_NAMES[kind] for kind in sorted(address.routing_types)],
+            advice=_advice(address, reached=self._broker.explaining.reaches_a_queue(address)),
+            notes=_notes(address, wild),
+            queue_count=len(queues),
+            queues=[
+                ReachedQueue(
+                    name=queue.name,
+                    address=queue.address.name,
+                    routing_type=ROUTING_NAMES[queue.settings.routing_type],
+                    filter=queue.settings.filter,
+                    enabled=queue.settings.enabled,
+                    consumer_count=len(queue.consumers),
+                    message_count=queue.message_count,
+                )
+                for queue in queues[:QUEUES_AT_MOST]
+            ],
+            diverts=[
+                DivertInfo(divert.name, divert.exclusive, divert.filter, list(divert.targets))
+                for divert in address.diverts
+            ],
+            routed_messages=address.routed_messages,
+            unrouted_messages=address.unrouted_messages,
+        )
+
+
+def _advice(address: Address, *, reached: bool) -> str:
+    name = address.name
+    if address.waiters:
+        waiting = counted(len(address.waiters), "sender waits", "senders wait")
+        return f"address '{name}' is full, and {waiting} for space; consume what it holds, or raise max-size-bytes"
+    if not reached and not address.diverts:
+        return (
+            f"address '{name}' has no queue, so what is sent to it is gone; subscribe to it, or create one with"
+            f" `delosmq queue create NAME --address {name}`"
+        )
+    if address.unrouted_messages:
+        unrouted = counted(address.unrouted_messages, "message")
+        return (
+            f"{unrouted} reached no queue of address '{name}': sent before there was one, with another routing type,"
+            " or past the filters and disabled queues below; compare these with the senders"
+        )
+    return f"what is sent to address '{name}' reaches its queues and diverts; nothing is to be done"
+
+
+def _notes(address: Address, links: list[Address]) -> list[str]:
+    settings = address.settings
+    found = [divert_note(divert) for divert in address.diverts]
+    for wild in links:
+        found.append(f"the wildcard address '{wild.name}' gets what is sent to it as well")
+    if settings.send_to_dla_on_no_route and settings.dead_letter_address:
+        found.append(f"what reaches no queue goes to '{settings.dead_letter_address}' (send-to-dla-on-no-route)")
+    if address.history is not None:
+        found.append(f"queues to come get its last {counted(settings.retroactive_message_count, 'message')}")
+    return found

@@ -1,0 +1,215 @@
+"""Messages of a queue, shown to people: where each stands, what it says of itself, and how its body begins."""
+
+import codecs
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.explaining import Standing
+from delosmq.engine.outcome import BLOCKED, DROPPED, ROUTED
+from delosmq.engine.queue import Queue
+from delosmq.manage.control.browse import Browse
+from delosmq.manage.control.queues import QueueControl
+from delosmq.model.conversion import Conversions
+from delosmq.model.errors import BrokerError, LimitError, MisuseError
+from delosmq.model.message import BODY_KIND_NAMES, BYTES_BODY, TEXT_BODY, HubMessage, Message
+from delosmq.security.access import BROWSE, CONSUME, SEND, Login
+
+_LARGEST_SEQUENCE: Final = (1 << 63) - 1
+_FAMILY: Final = "stomp"
+"""How what is sent from here is encoded; every protocol can read that."""
+_SHOWN_PER_SLICE: Final = 10
+_MOST_BYTES_OF_A_LETTER: Final = 4
+
+
+@dataclass(frozen=True)
+class ShownMessage:
+    """A message as it stands in a queue.
+
+    Attributes:
+        standing, rule: as in explanations.
+        size_bytes: of the headers and the body, as encoded.
+        properties: what its sender and the broker say of it.
+        text: how its body begins, "" when that is not UTF-8; cut: it goes on.
+    """
+
+    message_id: str
+    sequence: int
+    standing: str
+    rule: str
+    size_bytes: int
+    durable: bool
+    priority: int
+    timestamp_ms: int
+    expires_at_ms: int
+    due_at_ms: int
+    delivery_count: int
+    group_id: str
+    sender: str
+    correlation_id: str
+    content_type: str
+    properties: dict[str, str]
+    body_kind: str
+    body_bytes: int
+    text: str
+    cut: bool
+
+
+@dataclass(frozen=True)
+class MessagePage:
+    """Messages of a queue, by sequence. ``next``: ask for what is after it, 0 when that was all."""
+
+    queue: str
+    messages: list[ShownMessage]
+    next: int
+
+
+@dataclass(frozen=True)
+class SentMessage:
+    """A message that is in the queue now. ``message_id``: "" when it went elsewhere (divert, dead letters)."""
+
+    queue: str
+    message_id: str
+
+
+class MessageControl:
+    """The messages of one broker."""
+
+    def __init__(self, broker: Broker, queues: QueueControl, conversions: Conversions) -> None:
+        self._broker = broker
+        self._queues = queues
+        self._conversions = conversions
+
+    def look(self, login: Login, queue: str, *, after: int, limit: int, letters: int) -> "MessageWalk":
+        """A look at messages of a queue; takes nothing. Who may consume may look, as consuming shows as much.
+
+        Args:
+            after, limit: which, by sequence.
+            letters: of each body, at most.
+
+        Raises:
+            NotFoundError: there is no such queue.
+        """
+        found = self._queues.find(login, queue, CONSUME, BROWSE)
+        return MessageWalk(self._broker, found, self._conversions, after=after, limit=limit, letters=letters)
+
+    def send(self, login: Login, name: str, text: str, *, durable: bool, priority: int) -> SentMessage:
+        """Sends a text to one queue that exists, and to no other of its address.
+
+        Raises:
+            NotFoundError: there is no such queue.
+            LimitError: there is no room for it.
+            MisuseError: the queue does not take it.
+        """
+        queue = self._queues.find(login, name, SEND)
+        address = queue.address.name
+        encoded = self._conversions.from_hub(_FAMILY, HubMessage(text.encode(), TEXT_BODY), address)
+        message = Message(
+            address,
+            encoded.protocol,
+            encoded.head,
+            encoded.body,
+            body_kind=encoded.body_kind,
+            priority=priority,
+            durable=durable,
+            timestamp_ms=self._broker.clock.wall_ms(),
+            user=login.user,
+        )
+        outcome = self._broker.send(message, queue_name=name)
+        if outcome in (BLOCKED, DROPPED):
+            raise LimitError(
+                "DMQ6147",
+                f"there is no room for the message: address '{address}' is full, or the store; consume what is there,"
+                " or try again later",
+            )
+        if outcome != ROUTED:
+            raise MisuseError(
+                "DMQ6148",
+                f"queue '{name}' did not take the message: it is disabled, its filter misses it, or it wants consumers"
+                " first (purge-on-no-consumers); `delosmq explain queue` says which",
+            )
+        here = message.message_id and message.address == address
+        return SentMessage(name, f"ID:{message.message_id}" if here else "")
+
+
+class MessageWalk:
+    """Looks through a queue, in slices.
+
+    Attributes:
+        result: set when `steps` has ended.
+    """
+
+    def __init__(
+        self, broker: Broker, queue: Queue, conversions: Conversions, *, after: int, limit: int, letters: int
+    ) -> None:
+        self.result: MessagePage | None = None
+        self._broker = broker
+        self._queue = queue
+        self._conversions = conversions
+        self._after = after
+        self._limit = limit
+        self._letters = letters
+
+    def steps(self) -> Generator[None, None, None]:
+        """The walk."""
+        broker, queue = self._broker, self._queue
+        browse = Browse(
+            broker, queue, after=self._after, until=_LARGEST_SEQUENCE, max_rows=self._limit + 1, scheduled=True
+        )
+        yield from browse
+        slots = browse.found
+        shown: list[ShownMessage] = []
+        for i, slot in enumerate(slots[: self._limit], 1):
+            standing = broker.explaining.standing(queue, slot)
+            if standing is not None:  # else it left meanwhile
+                shown.append(_shown(standing, self._hub(slot.message), self._letters))
+            if i % _SHOWN_PER_SLICE == 0:
+                yield
+        following = slots[self._limit - 1].sequence if len(slots) > self._limit else 0
+        self.result = MessagePage(queue.name, shown, following)
+
+    def _hub(self, message: Message) -> HubMessage:
+        try:
+            return self._conversions.to_hub(message)
+        except BrokerError:
+            # One odd message must not hide the others.
+            return HubMessage(message.body, BYTES_BODY)
+
+
+def _shown(standing: Standing, hub: HubMessage, letters: int) -> ShownMessage:
+    slot = standing.slot
+    message = slot.message
+    text = text_of(hub.body, letters)
+    return ShownMessage(
+        message_id=f"ID:{message.message_id}",
+        sequence=slot.sequence,
+        standing=standing.standing,
+        rule=standing.rule,
+        size_bytes=message.encoded_size_bytes,
+        durable=message.durable,
+        priority=message.priority,
+        timestamp_ms=message.timestamp_ms,
+        expires_at_ms=message.expires_at_ms,
+        due_at_ms=slot.due_at_ms,
+        delivery_count=slot.delivery_count,
+        group_id=message.group_id,
+        sender=message.user,
+        correlation_id=hub.correlation_id or "",
+        content_type=hub.content_type or "",
+        properties=hub.property_texts(),
+        body_kind=BODY_KIND_NAMES[hub.body_kind],
+        body_bytes=len(hub.body),
+        text=text,
+        cut=len(text.encode()) < len(hub.body),
+    )
+
+
+def text_of(body: bytes, letters: int) -> str:
+    """The first letters of a body, "" when it does not begin as UTF-8."""
+    start = body[: letters * _MOST_BYTES_OF_A_LETTER]
+    try:
+        decoded = codecs.getincrementaldecoder("utf-8")().decode(start, final=len(start) == len(body))
+    except UnicodeDecodeError:
+        return ""
+    return decoded[:letters]

@@ -1,0 +1,209 @@
+"""MessageAck: what a peer says of messages that were dispatched to it.
+
+Source: PrefetchSubscription.acknowledge, QueueSubscription and TopicSubscription of ActiveMQ Classic.
+"""
+
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.consumer import Consumer
+from delosmq.engine.taking import Taking
+from delosmq.engine.transactions import Transaction
+from delosmq.sessions.openwire import failures
+from delosmq.sessions.openwire.subscription import Source, Subscription
+from delosmq.wire.openwire.commands import (
+    DELIVERED_ACK,
+    EXPIRED_ACK,
+    INDIVIDUAL_ACK,
+    POISON_ACK,
+    REDELIVERED_ACK,
+    STANDARD_ACK,
+    UNMATCHED_ACK,
+    MessageAck,
+    MessageId,
+)
+
+_NONE: Final = 0
+
+
+class Acknowledging:
+    """Carries out acknowledgements of one connection."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def handle(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> Taking | None:
+        """One acknowledgement for a subscription of this connection. When it goes on in slices, gives what does.
+
+        Raises:
+            Refusal: it names what was not dispatched, or is none; nothing has changed.
+        """
+        if not subscription.dispatched:
+            return None
+        kind = ack.ack_type
+        if kind == UNMATCHED_ACK:
+            return None
+        if kind not in _HANDLED:
+            raise failures.unknown_ack_type(kind)
+        last_id = ack.last_message_id
+        if last_id is None:
+            raise failures.field_missing("lastMessageId", "a MessageAck")
+        last = _sequence(subscription, last_id)
+        source = subscription.source_of(last)
+        consumer = None if source is None else source.consumer
+        if kind == POISON_ACK and transaction is not None:
+            raise failures.poison_in_transaction()
+        if consumer is None or source is None:
+            if kind != INDIVIDUAL_ACK:
+                # Classic's broker passes over what it doesn't find when a message is named alone.
+                self._unknown(subscription, last_id)
+            return None
+        if kind == REDELIVERED_ACK:
+            return None
+        if kind == DELIVERED_ACK:
+            self._broker.extend(consumer, last, ack.message_count)
+            self._room(subscription, consumer)
+            return None
+        if kind == INDIVIDUAL_ACK:
+            self._one(subscription, consumer, last, transaction)
+        elif kind == STANDARD_ACK or not subscription.checked:
+            self._standard(subscription, consumer, ack, last, transaction)
+        else:
+            self._end(subscription, consumer, ack, last)
+        self._room(subscription, consumer)
+        return consumer.under_way
+
+    def _one(
+        self, subscription: Subscription, consumer: Consumer, sequence: int, transaction: Transaction | None
+    ) -> None:
+        credit = subscription.credit
+        credit.singly = True
+        try:
+            self._broker.acknowledge(consumer, sequence, transaction)
+        finally:
+            credit.singly = False
+
+    def _standard(
+        self,
+        subscription: Subscription,
+        consumer: Consumer,
+        ack: MessageAck,
+        last: int,
+        transaction: Transaction | None,
+    ) -> None:
+        broker = self._broker
+        first_id = ack.first_message_id
+        first = _NONE if first_id is None else _sequence(subscription, first_id)
+        if first == last:
+            if subscription.checked and transaction is None and ack.message_count != 1:
+                raise failures.count_wrong(ack.message_count, 1)
+            if not broker.acknowledge(consumer, last, transaction) and ack.last_message_id is not None:
+                self._unknown(subscription, ack.last_message_id)
+            return
+        sequences = self._range(subscription, consumer, ack, last)
+        if (
+            subscription.checked
+            and transaction is None
+            and consumer.reading is None
+            and ack.message_count != len(sequences)
+        ):
+            raise failures.count_wrong(ack.message_count, len(sequences))
+        if _begins_with(consumer, sequences):
+            broker.acknowledge_through(consumer, last, transaction)
+            return
+        for sequence in sequences:
+            broker.acknowledge(consumer, sequence, transaction)
+
+    def _end(self, subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> None:
+        """EXPIRED and POISON: the messages leave, and the extension shrinks once."""
+        broker = self._broker
+        sequences = self._range(subscription, consumer, ack, last)
+        cause = ack.poison_cause
+        text = "" if cause is None else f"{cause.class_name}: {cause.message}"
+        credit = subscription.credit
+        credit.begin_range()
+        try:
+            for sequence in sequences:
+                if ack.ack_type == EXPIRED_ACK:
+                    broker.expire_delivered(consumer, sequence)
+                else:
+                    broker.reject(consumer, sequence, poison=True, cause=text)
+        finally:
+            credit.end_range()
+
+    def _range(self, subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> list[int]:
+        """The sequences from first to last, in order of dispatch; without what transactions acknowledge."""
+        if consumer.reading is not None:
+            return [last]
+        slot = consumer.in_delivery.head
+        first_id = ack.first_message_id
+        if first_id is not None:
+            first = _sequence(subscription, first_id)
+            found = consumer.slot_of(first)
+            if found is None:
+                if subscription.checked:
+                    raise failures.never_dispatched("start of ack", first_id.key())
+            else:
+                slot = found
+        sequences: list[int] = []
+        while slot is not None:
+            if slot.transaction == 0:
+                sequences.append(int(slot.sequence))
+            if slot.sequence == last:
+                return sequences
+            slot = slot.next
+        if first_id is not None:
+            raise failures.never_dispatched("end of ack", first_id.key())
+        return []
+
+    def _unknown(self, subscription: Subscription, message_id: MessageId) -> None:
+        if subscription.checked and not subscription.info.browser:
+            raise failures.never_dispatched("end of ack", message_id.key())
+
+    def _room(self, subscription: Subscription, consumer: Consumer) -> None:
+        """Sources of one subscription share their credit: what one earns, the others may use."""
+        if len(subscription.sources) > 1:
+            for source in subscription.sources:
+                other = source.consumer
+                if other is not None and other is not consumer:
+                    self._broker.credit_changed(other)
+
+
+_HANDLED: Final = frozenset((DELIVERED_ACK, POISON_ACK, STANDARD_ACK, REDELIVERED_ACK, INDIVIDUAL_ACK, EXPIRED_ACK))
+
+
+def _sequence(subscription: Subscription, message_id: MessageId) -> int:
+    """Clients give back the sequence that came with the message."""
+    return message_id.broker_sequence_id or subscription.sequence_of(message_id.key())
+
+
+def _begins_with(consumer: Consumer, sequences: list[int]) -> bool:
+    """Whether nothing older is in delivery."""
+    if consumer.reading is not None:
+        return True
+    slot = consumer.in_delivery.head
+    while slot is not None and slot.transaction != 0:
+        slot = slot.next
+    return slot is not None and bool(sequences) and slot.sequence == sequences[0]
+
+
+def unseen_of(source: Source, last_delivered: int) -> set[int]:
+    """The sequences that the application of a closing consumer has not seen. Of a queue: those dispatched behind the
+    last it saw, or all when that is not in delivery any more. Of a durable subscription: larger ones, and 0 is none."""
+    consumer = source.consumer
+    if consumer is None or consumer.reading is not None:
+        return set()
+    unseen: set[int] = set()
+    slot = consumer.in_delivery.tail
+    if source.subscription.info.subscription_name is not None:
+        while slot is not None:
+            if slot.sequence > last_delivered != 0:
+                unseen.add(int(slot.sequence))
+            slot = slot.previous
+        return unseen
+    if consumer.slot_of(last_delivered) is None:
+        last_delivered = _NONE
+    while slot is not None and slot.sequence != last_delivered:
+        unseen.add(int(slot.sequence))
+        slot = slot.previous
+    return unseen

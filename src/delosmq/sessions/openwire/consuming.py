@@ -1,0 +1,398 @@
+"""The receiving half of a session: consumers, their prefetch, and how they end.
+
+Source: AbstractRegion, PrefetchSubscription, TopicRegion of ActiveMQ Classic; AMQConsumer of Artemis for the mapping.
+"""
+
+from typing import Final
+
+from delosmq.engine.consumer import ConsumerOptions
+from delosmq.engine.credit import PrefetchCredit
+from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.engine.taking import Taking
+from delosmq.engine.transactions import Transaction
+from delosmq.model.errors import BrokerError, NotFoundError, StorageError
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
+from delosmq.selectors.errors import SelectorError
+from delosmq.selectors.selector import Selector, parse_selector
+from delosmq.sessions.openwire import failures
+from delosmq.sessions.openwire.acknowledging import Acknowledging, unseen_of
+from delosmq.sessions.openwire.destinations import Destinations, Target
+from delosmq.sessions.openwire.subscription import MAX_PREFETCH, Source, Subscription, SubscriptionEvents
+from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.permissions import Permissions
+from delosmq.sessions.protocol import NO_TIMER, Peer, SessionHost, SessionServices
+from delosmq.sessions.ttl import NS_PER_MS
+from delosmq.wire.openwire.commands import (
+    ConsumerControl,
+    ConsumerId,
+    ConsumerInfo,
+    MessageAck,
+    MessagePull,
+    RemoveSubscriptionInfo,
+)
+from delosmq.wire.openwire.dispatch import DispatchEncoder
+from delosmq.wire.openwire.form import WireForm
+
+CONNECTION_MARK: Final = "__AMQ_CID"
+"""Property by which a queue keeps out what its own subscriber sends; named as in Artemis."""
+
+NOTHING_SEEN: Final = -1
+"""``lastDeliveredSequenceId`` of a consumer that saw no message."""
+ALL_SEEN: Final = -2
+"""Of a connection that was lost: what was in flight may have been seen."""
+_WAIT_FOR_EVER: Final = 0
+
+
+class Consuming(SubscriptionEvents):
+    """All subscriptions of one connection.
+
+    Attributes:
+        mark: what `CONNECTION_MARK` must say in messages of this connection from now on; "" for nothing.
+    """
+
+    def __init__(
+        self,
+        host: SessionHost,
+        peer: Peer,
+        services: SessionServices,
+        *,
+        outbox: Outbox,
+        form: WireForm,
+        permissions: Permissions,
+        destinations: Destinations,
+        broker_id: str,
+        client_id: str,
+        limit: int,
+    ) -> None:
+        self._host = host
+        self._peer = peer
+        self._services = services
+        self._broker = services.broker
+        self._outbox = outbox
+        self._form = form
+        self._permissions = permissions
+        self._destinations = destinations
+        self._broker_id = broker_id
+        self._client_id = client_id
+        self._limit = limit
+        self._acknowledging: Acknowledging = Acknowledging(services.broker)
+        self._subscriptions: dict[str, Subscription] = {}
+        self._unanswered: list[Subscription] = []
+        self._lost: list[Subscription] = []
+        self.mark: str = ""
+
+    # -- adding ------------------------------------------------------------------------------------------------------
+
+    def add(self, info: ConsumerInfo) -> Subscription | None:
+        """Handles a ConsumerInfo. None when the consumer is there already: a failover replays it.
+
+        Raises:
+            BrokerError: it can't be had.
+        """
+        consumer_id = info.consumer_id
+        destination = info.destination
+        if consumer_id is None or destination is None:
+            raise failures.field_missing("consumerId and destination", "a ConsumerInfo")
+        key = consumer_id.key()
+        if key in self._subscriptions:
+            return None
+        if len(self._subscriptions) >= self._limit:
+            raise failures.too_many("consumers", self._limit)
+        if info.prefetch_size < 0:
+            raise failures.prefetch_wrong(info.prefetch_size)
+        selector = _parse(info.selector)
+        targets = self._destinations.targets_of(destination)
+        durable = info.subscription_name is not None and all(target.routing == MULTICAST for target in targets)
+        if durable and not self._client_id:
+            raise failures.client_id_missing(info.subscription_name or "")
+        checked = durable or any(target.routing == ANYCAST or target.queue_name for target in targets)
+        credit = PrefetchCredit(min(info.prefetch_size, MAX_PREFETCH))
+        subscription = Subscription(info, credit, checked=checked)
+        subscription.connection = self._peer.name
+        subscription.user = self._permissions.user
+        try:
+            for target in self._spread(targets):
+                self._attach(subscription, target, selector, durable=durable)
+        except BrokerError:
+            self._close(subscription, NOTHING_SEEN)
+            raise
+        self._subscriptions[key] = subscription
+        return subscription
+
+    def _spread(self, targets: list[Target]) -> list[Target]:
+        """Each queue that a wildcard stands for now is a target of its own."""
+        found: list[Target] = []
+        for target in targets:
+            if target.wildcard and target.routing == ANYCAST:
+                found += self._destinations.queues_of(target, self._broker)
+            else:
+                found.append(target)
+        return found
+
+    def _attach(self, subscription: Subscription, target: Target, selector: Selector | None, *, durable: bool) -> None:
+        info = subscription.info
+        options, wanted = self._wishes(info, target, selector, durable=durable)
+        self._check(target, info, wanted)
+        consumer_id = info.consumer_id
+        assert consumer_id is not None  # `add` looked
+        encoder = DispatchEncoder(self._form, consumer_id, self._services.conversions, self._broker_id)
+        source = Source(
+            subscription,
+            target,
+            self._outbox,
+            encoder=encoder,
+            events=self,
+        )
+        source.consumer = self._broker.subscribe(
+            target.address,
+            source,
+            subscription.credit,
+            queue_name=target.queue_name,
+            routing=target.routing,
+            options=options,
+            subscription=wanted,
+        )
+        subscription.stream.owner_id = source.consumer.id
+        subscription.sources.append(source)
+
+    def _wishes(
+        self, info: ConsumerInfo, target: Target, selector: Selector | None, *, durable: bool
+    ) -> tuple[ConsumerOptions, SubscriptionOptions]:
+        # A filter keeps out of a queue of one's own what would stay there for ever; from a queue of all one only picks.
+        filters = target.routing == MULTICAST and not target.queue_name
+        connection_id = self._peer.connection_id
+        mark = ""
+        if info.no_local and filters and not target.advisory:
+            mark = self._client_id or connection_id
+            self.mark = mark
+        options = ConsumerOptions(
+            priority=info.priority,
+            exclusive=info.exclusive and not filters,
+            selector=None if filters else selector,
+            no_local=connection_id if info.no_local and not filters else "",
+            browser=info.browser,
+        )
+        wanted = SubscriptionOptions(
+            name=f"{self._client_id}.{info.subscription_name}" if durable else "",
+            durable=durable,
+            filter=_filter(selector, mark) if filters else "",
+            connection_id=connection_id,
+        )
+        return options, wanted
+
+    def _check(self, target: Target, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:
+        broker = self._broker
+        if target.temporary and target.address not in broker.addresses:
+            raise failures.temporary_gone(target.destination.name)
+        name = wanted.name
+        if name:
+            queue = broker.queues.get(name)
+            if queue is not None and queue.consumers:
+                raise failures.subscription_in_use(self._client_id, info.subscription_name or "")
+        if target.temporary or target.advisory:
+            return
+        permissions = self._permissions
+        permissions.require(broker.address_of(target.address, target.queue_name), _right(info))
+        permissions.require_creation(
+            target.address, target.queue_name, target.routing, for_subscription=True, subscription=wanted
+        )
+
+    # -- living ------------------------------------------------------------------------------------------------------
+
+    def acknowledge(self, ack: MessageAck, transaction: Transaction | None) -> Taking | None:
+        """Handles a MessageAck; one for a consumer that is gone is not meant for anybody. Very many messages go on in
+        slices: gives what does."""
+        consumer_id = ack.consumer_id
+        if consumer_id is None:
+            raise failures.field_missing("consumerId", "a MessageAck")
+        subscription = self._subscriptions.get(consumer_id.key())
+        return None if subscription is None else self._acknowledging.handle(subscription, ack, transaction)
+
+    def control(self, control: ConsumerControl) -> list[Subscription]:
+        """Handles a ConsumerControl: another prefetch, or an end. Gives what ended."""
+        consumer_id = control.consumer_id
+        subscription = None if consumer_id is None else self._subscriptions.get(consumer_id.key())
+        if subscription is None or consumer_id is None:
+            return []
+        if control.close:
+            return self.remove(consumer_id, NOTHING_SEEN)
+        if control.flush or control.start or control.stop:
+            return []
+        if control.prefetch < 0:
+            raise failures.prefetch_wrong(control.prefetch)
+        subscription.credit.resize(min(control.prefetch, MAX_PREFETCH))
+        subscription.pulls = control.prefetch == 0
+        subscription.pulling = subscription.pulling and subscription.pulls
+        self._offer(subscription)
+        return []
+
+    def pull(self, pull: MessagePull, now: MonotonicNs) -> None:
+        """Handles a MessagePull: one message, now or until its time is over."""
+        consumer_id = pull.consumer_id
+        subscription = None if consumer_id is None else self._subscriptions.get(consumer_id.key())
+        if subscription is None or not subscription.pulls:
+            return
+        subscription.pulling = True
+        subscription.pull_until = MonotonicNs(now + pull.timeout * NS_PER_MS) if pull.timeout > 0 else NO_TIMER
+        subscription.pull_now = pull.timeout < 0
+        for source in subscription.sources:
+            if source.consumer is not None:
+                self._broker.pull(source.consumer, 1)
+
+    def _offer(self, subscription: Subscription) -> None:
+        for source in subscription.sources:
+            if source.consumer is not None:
+                self._broker.credit_changed(source.consumer)
+
+    def pull_unanswered(self, subscription: Subscription) -> None:
+        if subscription.pulling and subscription.pull_now:
+            self._unanswered.append(subscription)
+            self._host.wake_soon()
+
+    def source_lost(self, subscription: Subscription, source: Source, reason: BrokerError) -> None:
+        source.consumer = None
+        self._lost.append(subscription)
+        self._host.wake_soon()
+
+    def next_timer(self) -> MonotonicNs:
+        """When the next pull is given up."""
+        due = NO_TIMER
+        for subscription in self._subscriptions.values():
+            until = subscription.pull_until
+            if subscription.pulling and until != NO_TIMER and (due == NO_TIMER or until < due):
+                due = until
+        return due
+
+    def go_on(self, now: MonotonicNs) -> None:
+        """Answers pulls for which there was nothing, and forgets queues that are gone: the peer is told nothing, as by
+        Classic, whose queues with consumers can't go."""
+        unanswered = self._unanswered
+        self._unanswered = []
+        for subscription in self._subscriptions.values():
+            if subscription.pulling and subscription.pull_until != NO_TIMER and now >= subscription.pull_until:
+                unanswered.append(subscription)
+        for subscription in unanswered:
+            if subscription.pulling and not subscription.stream.closed:
+                self._answer_pull(subscription)
+        lost = self._lost
+        self._lost = []
+        for subscription in lost:
+            subscription.sources = [source for source in subscription.sources if source.consumer is not None]
+
+    def _answer_pull(self, subscription: Subscription) -> None:
+        subscription.pulling = False
+        subscription.pull_until = NO_TIMER
+        for source in subscription.sources:
+            if source.consumer is not None:
+                self._broker.pull(source.consumer, 0)
+        if subscription.sources:
+            subscription.sources[0].nothing_to_give()
+
+    # -- ending ------------------------------------------------------------------------------------------------------
+
+    def remove(self, consumer_id: ConsumerId, last_delivered: int) -> list[Subscription]:
+        """Handles the RemoveInfo of a consumer; gives what there was."""
+        subscription = self._subscriptions.pop(consumer_id.key(), None)
+        if subscription is None:
+            return []
+        self._close(subscription, last_delivered)
+        self.return_room()
+        return [subscription]
+
+    def remove_session(self, connection_id: str, session_id: int, last_delivered: int) -> list[Subscription]:
+        """Ends the consumers of a session; gives them."""
+        found = [
+            key
+            for key, subscription in self._subscriptions.items()
+            if subscription.info.consumer_id is not None
+            and subscription.info.consumer_id.session_id == session_id
+            and subscription.info.consumer_id.connection_id == connection_id
+        ]
+        ended: list[Subscription] = []
+        for key in found:
+            subscription = self._subscriptions.pop(key)
+            ended.append(subscription)
+            self._close(subscription, last_delivered)
+        self.return_room()
+        return ended
+
+    def close_all(self, last_delivered: int) -> list[Subscription]:
+        """Gives back what all of them hold; gives those that there were."""
+        subscriptions = list(self._subscriptions.values())
+        self._subscriptions.clear()
+        self._outbox.close_streams([subscription.stream for subscription in subscriptions])
+        for subscription in subscriptions:
+            # A full disk must not keep a peer from leaving, nor one consumer's trouble the others from closing.
+            try:
+                self._close(subscription, last_delivered)
+            except StorageError as error:
+                self._host.report(failures.not_given_back(self._peer.name, error))
+        return subscriptions
+
+    def _close(self, subscription: Subscription, last_delivered: int) -> None:
+        if not subscription.stream.closed:
+            self._outbox.close_stream(subscription.stream)
+        never_sent = subscription.stream.unseen
+        subscription.pulling = False
+        for source in subscription.sources:
+            consumer = source.consumer
+            if consumer is None:
+                continue
+            source.consumer = None
+            if last_delivered == ALL_SEEN:
+                unseen = never_sent
+            else:
+                source.consumer = consumer
+                unseen = unseen_of(source, last_delivered) | never_sent
+            self._broker.close_consumer(consumer, unseen)
+
+    def unsubscribe(self, info: RemoveSubscriptionInfo) -> None:
+        """Ends a durable subscription for good.
+
+        Raises:
+            Refusal: there is none, or somebody reads it.
+        """
+        broker = self._broker
+        name = info.subscription_name or ""
+        queue = broker.queues.get(f"{info.client_id or self._client_id}.{name}")
+        if queue is None or queue.settings.routing_type != MULTICAST or not queue.settings.durable:
+            raise failures.subscription_unknown(name)
+        if queue.consumers:
+            raise failures.subscription_active(name)
+        self._permissions.require(queue.address.name, DELETE_DURABLE_QUEUE)
+        try:
+            broker.unsubscribe(queue.name)
+        except NotFoundError as error:
+            raise failures.subscription_unknown(name) from error
+
+    def return_room(self) -> bool:
+        """Tells the engine that the outbox takes more again. True when it was told."""
+        if not self._outbox.room_returned():
+            return False
+        for subscription in self._subscriptions.values():
+            self._offer(subscription)
+        return True
+
+
+def _right(info: ConsumerInfo) -> str:
+    return BROWSE if info.browser else CONSUME
+
+
+def _parse(text: str | None) -> Selector | None:
+    if text is None or not text.strip():
+        return None
+    try:
+        return parse_selector(text)
+    except SelectorError as error:
+        raise failures.selector_wrong(str(error)) from error
+
+
+def _filter(selector: Selector | None, mark: str) -> str:
+    text = selector.text if selector is not None else ""
+    if not mark:
+        return text
+    quoted = mark.replace("'", "''")
+    clause = f"({CONNECTION_MARK} <> '{quoted}' OR {CONNECTION_MARK} IS NULL)"
+    return f"({text}) AND {clause}" if text else clause

@@ -1,0 +1,152 @@
+"""What an OpenWire destination means here: an address, perhaps a queue of it, and a routing type.
+
+A queue is an anycast address, a topic a multicast one. ``>`` stands for any words, ``*`` for one, as in ActiveMQ. A
+queue named ``Consumer.NAME.VirtualTopic.TOPIC`` is a queue of the topic. Source: ActiveMQDestination and VirtualTopic
+of ActiveMQ Classic; OpenWireProtocolManager of Artemis for the mapping (``virtualTopicConsumerWildcards``).
+"""
+
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.settings import WildcardSyntax
+from delosmq.model.wildcard import WildcardPattern, is_wildcard
+from delosmq.sessions.openwire.failures import name_wrong
+from delosmq.wire.openwire.commands import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination, destination_of
+
+ADVISORY_PREFIX: Final = "ActiveMQ.Advisory."
+VIRTUAL_TOPIC: Final = "VirtualTopic."
+
+_CONSUMER: Final = "Consumer."
+_QUEUE_MARK: Final = "::"
+_LONGEST_CHARACTERS: Final = 1_024
+"""A queue's name is stored in two-byte lengths."""
+_MOST_PARTS: Final = 1_000
+_SEPARATOR: Final = "."
+_ANY_WORDS: Final = ">"
+_ONE_WORD: Final = "*"
+
+
+class Target:
+    """One destination, decoded.
+
+    Attributes:
+        destination: as clients know it.
+        queue_name: "" unless one queue of the address is meant.
+        wildcard: it stands for many addresses.
+        send_checked, create_checked: what was found out about the user's rights to it.
+    """
+
+    def __init__(
+        self, destination: Destination, address: str, queue_name: str, routing: int, *, wildcard: bool = False
+    ) -> None:
+        self.destination = destination
+        self.address = address
+        self.queue_name = queue_name
+        self.routing = routing
+        self.wildcard = wildcard
+        self.send_checked: bool = False
+        self.create_checked: bool = False
+
+    @property
+    def temporary(self) -> bool:
+        """Private to a connection."""
+        return self.destination.is_temporary
+
+    @property
+    def advisory(self) -> bool:
+        """What the broker itself tells."""
+        return self.routing == MULTICAST and self.address.startswith(ADVISORY_PREFIX)
+
+
+def parts_of(destination: Destination) -> list[Destination]:
+    """The destinations that a composite one stands for; most stand for themselves alone."""
+    name = destination.name
+    options = name.find("?")
+    if options >= 0:
+        # Options are the client's; those of ours send none of them.
+        name = name[:options]
+    if "," not in name:
+        return [destination if options < 0 else Destination(name, destination.code)]
+    found: list[Destination] = []
+    for part in name.split(","):
+        text = part.strip()
+        if not text:
+            continue
+        found.append(destination_of(text) if "://" in text else Destination(text, destination.code))
+    if not found or len(found) > _MOST_PARTS:
+        raise name_wrong(name[:200], f"it names {len(found)} destinations, and 1 to {_MOST_PARTS} may be")
+    return found
+
+
+class Destinations:
+    """Decodes destinations for one broker."""
+
+    def __init__(self, wildcards: WildcardSyntax) -> None:
+        self._wildcards = wildcards
+
+    def targets_of(self, destination: Destination) -> list[Target]:
+        """All targets of a destination.
+
+        Raises:
+            Refusal: a name is empty, too long, or can't be one here.
+        """
+        return [self.target_of(part) for part in parts_of(destination)]
+
+    def target_of(self, destination: Destination) -> Target:
+        """The target of a destination that is not composite."""
+        name = destination.name
+        if not name:
+            raise name_wrong(name, "it has no name")
+        if len(name) > _LONGEST_CHARACTERS:
+            raise name_wrong(name[:100], f"it has {len(name)} characters, and {_LONGEST_CHARACTERS} may be")
+        code = destination.code
+        if code == TEMP_QUEUE:
+            return Target(destination, name, "", ANYCAST)
+        if code == TEMP_TOPIC:
+            return Target(destination, name, "", MULTICAST)
+        address, mark, queue_name = name.partition(_QUEUE_MARK)
+        if mark:
+            if not address or not queue_name:
+                raise name_wrong(name, "address and queue stand before and after '::'")
+            return Target(destination, address, queue_name, ANYCAST if code == QUEUE else MULTICAST)
+        if code == TOPIC:
+            address, wildcard = self._address_of(name)
+            return Target(destination, address, "", MULTICAST, wildcard=wildcard)
+        topic = virtual_topic_of(name)
+        if topic:
+            return Target(destination, topic, name, MULTICAST)
+        address, wildcard = self._address_of(name)
+        return Target(destination, address, "", ANYCAST, wildcard=wildcard)
+
+    def queues_of(self, wildcard: Target, broker: Broker) -> list[Target]:
+        """The queues that a wildcard stands for now."""
+        pattern = WildcardPattern(wildcard.address, self._wildcards)
+        found: list[Target] = []
+        for name, queue in broker.queues.items():
+            if queue.settings.routing_type == ANYCAST and not queue.internal and pattern.matches(name):
+                found.append(Target(Destination(name, QUEUE), queue.address.name, name, ANYCAST))
+        return found
+
+    def _address_of(self, name: str) -> tuple[str, bool]:
+        """In the wildcards of this broker, and whether there are any."""
+        if _ANY_WORDS not in name and _ONE_WORD not in name:
+            return name, False
+        syntax = self._wildcards
+        words = name.split(_SEPARATOR)
+        if _ANY_WORDS not in words and _ONE_WORD not in words:
+            return name, False
+        stands = {_ANY_WORDS: syntax.any_words, _ONE_WORD: syntax.single_word}
+        address = syntax.delimiter.join([stands.get(word, word) for word in words])
+        return address, is_wildcard(address, syntax)
+
+
+def virtual_topic_of(name: str) -> str:
+    """The topic whose messages the queue ``Consumer.NAME.VirtualTopic.TOPIC`` gets; "" for any other name."""
+    if not name.startswith(_CONSUMER):
+        return ""
+    end = name.find(_SEPARATOR, len(_CONSUMER))
+    if end < 0 or end == len(_CONSUMER):
+        return ""
+    topic = name[end + 1 :]
+    return topic if topic.startswith(VIRTUAL_TOPIC) and len(topic) > len(VIRTUAL_TOPIC) else ""

@@ -1,0 +1,249 @@
+"""What goes wrong, as the exceptions that OpenWire clients know by name.
+
+Source: the classes which ActiveMQ's broker throws; clients build those they can find and else make a JMSException of
+the text. The codes of DelosMQ stay in the text.
+"""
+
+from typing import Final
+
+from delosmq.engine.transactions import TransactionError
+from delosmq.engine.xa import XA_RBROLLBACK, XaError
+from delosmq.model.errors import BrokerError, LimitError, NotFoundError, PeerError, PermissionDeniedError, Scope
+from delosmq.wire.openwire.commands import Throwable
+
+SECURITY: Final = "java.lang.SecurityException"
+INVALID_DESTINATION: Final = "javax.jms.InvalidDestinationException"
+INVALID_CLIENT_ID: Final = "javax.jms.InvalidClientIDException"
+INVALID_SELECTOR: Final = "javax.jms.InvalidSelectorException"
+RESOURCES: Final = "javax.jms.ResourceAllocationException"
+ROLLED_BACK: Final = "javax.jms.TransactionRolledBackException"
+ILLEGAL_STATE: Final = "javax.jms.IllegalStateException"
+JMS: Final = "javax.jms.JMSException"
+XA: Final = "javax.transaction.xa.XAException"
+IO: Final = "java.io.IOException"
+INACTIVITY: Final = "org.apache.activemq.transport.InactivityIOException"
+
+
+class Refusal(PeerError):
+    """A command is refused with the exception ``class_name``; the connection goes on unless ``scope`` says more."""
+
+    def __init__(self, code: str, class_name: str, message: str, scope: Scope = Scope.LINK) -> None:
+        super().__init__(code, message, scope)
+        self.class_name = class_name
+
+
+def throwable_of(error: BrokerError) -> Throwable:
+    """The exception that tells a peer of an error."""
+    text = str(error)
+    if isinstance(error, Refusal):
+        return Throwable(error.class_name, text)
+    if isinstance(error, XaError):
+        # The client reads the code from the end of the text.
+        return Throwable(XA, f"{text} xaErrorCode:{error.xa_code}")
+    if isinstance(error, PermissionDeniedError):
+        return Throwable(SECURITY, text)
+    if isinstance(error, NotFoundError):
+        return Throwable(INVALID_DESTINATION, text)
+    if isinstance(error, TransactionError):
+        return Throwable(ROLLED_BACK, text)
+    if isinstance(error, LimitError):
+        return Throwable(RESOURCES, text)
+    if isinstance(error, PeerError):
+        return Throwable(IO, text)
+    return Throwable(JMS, text)
+
+
+# -- connection ------------------------------------------------------------------------------------------------------
+
+
+def not_negotiated(code: int) -> Refusal:
+    return Refusal(
+        "DMQ5230", IO, f"a command of type {code} came before the WireFormatInfo: send that first.", Scope.CONNECTION
+    )
+
+
+def negotiated_already() -> Refusal:
+    return Refusal("DMQ5231", IO, "a second WireFormatInfo came: one begins a connection.", Scope.CONNECTION)
+
+
+def not_connected(code: int) -> Refusal:
+    return Refusal(
+        "DMQ5232", ILLEGAL_STATE, f"a command of type {code} came before the ConnectionInfo: send that first."
+    )
+
+
+def unexpected(code: int) -> Refusal:
+    return Refusal("DMQ5233", JMS, f"a command of type {code} is nothing that a client sends: leave it out.")
+
+
+def field_missing(what: str, command: str) -> Refusal:
+    return Refusal("DMQ5234", JMS, f"{command} has no {what}: set it.")
+
+
+def client_id_taken(client_id: str, peer: str) -> Refusal:
+    return Refusal(
+        "DMQ5235",
+        INVALID_CLIENT_ID,
+        f"Broker: the client id '{client_id}' is already connected from {peer}; close that connection, or choose"
+        " another id.",
+        Scope.CONNECTION,
+    )
+
+
+def login_refused() -> Refusal:
+    return Refusal("DMQ5236", SECURITY, "User name or password is invalid.", Scope.CONNECTION)
+
+
+def silent(peer: str, timeout_ms: int) -> Refusal:
+    return Refusal(
+        "DMQ5237",
+        INACTIVITY,
+        f"nothing was heard of {peer} for {timeout_ms} ms (maxInactivityDuration); its connection is closed.",
+        Scope.CONNECTION,
+    )
+
+
+def replaced(connection_id: str) -> Refusal:
+    return Refusal(
+        "DMQ5238",
+        JMS,
+        f"connection {connection_id} was opened again from elsewhere, so this one is closed.",
+        Scope.CONNECTION,
+    )
+
+
+def not_given_back(peer: str, error: BrokerError) -> Refusal:
+    return Refusal("DMQ5239", JMS, f"{peer} left, and what it had open could not be given back in full: {error}")
+
+
+# -- destinations ----------------------------------------------------------------------------------------------------
+
+
+def name_wrong(name: str, why: str) -> Refusal:
+    return Refusal("DMQ5240", INVALID_DESTINATION, f"the destination '{name}' can't be used: {why}.")
+
+
+def temporary_gone(name: str) -> Refusal:
+    return Refusal(
+        "DMQ5241",
+        INVALID_DESTINATION,
+        f"the temporary destination '{name}' does not exist: its connection has deleted it, or is gone.",
+    )
+
+
+def temporary_foreign(name: str) -> Refusal:
+    return Refusal(
+        "DMQ5242",
+        INVALID_DESTINATION,
+        f"'{name}' is a temporary destination of another connection, which alone may use it so.",
+    )
+
+
+def destination_in_use(name: str) -> Refusal:
+    return Refusal(
+        "DMQ5243",
+        JMS,
+        f"Destination still has an active subscription: {name}; close its consumers first.",
+    )
+
+
+def too_many(what: str, limit: int) -> Refusal:
+    return Refusal(
+        "DMQ5244", RESOURCES, f"the connection has {limit} {what} already, as many as it may have: close some."
+    )
+
+
+# -- consumers -------------------------------------------------------------------------------------------------------
+
+
+def selector_wrong(text: str) -> Refusal:
+    return Refusal("DMQ5250", INVALID_SELECTOR, text)
+
+
+def client_id_missing(name: str) -> Refusal:
+    return Refusal(
+        "DMQ5251", JMS, f"the durable subscription '{name}' needs a client id: set one before the connection is used."
+    )
+
+
+def subscription_in_use(client_id: str, name: str) -> Refusal:
+    return Refusal(
+        "DMQ5252",
+        JMS,
+        f"Durable consumer is in use for client: {client_id} and subscriptionName: {name}; close it first.",
+    )
+
+
+def subscription_unknown(name: str) -> Refusal:
+    return Refusal(
+        "DMQ5253",
+        INVALID_DESTINATION,
+        f"No durable subscription exists for clientID and subscriptionName: {name}; nothing is to be removed.",
+    )
+
+
+def subscription_active(name: str) -> Refusal:
+    return Refusal("DMQ5254", JMS, f"Durable consumer is in use: {name}; close its consumer before unsubscribing.")
+
+
+def prefetch_wrong(prefetch: int) -> Refusal:
+    return Refusal("DMQ5255", JMS, f"a prefetch of {prefetch} makes no sense: 0 or more.")
+
+
+# -- acknowledgements ------------------------------------------------------------------------------------------------
+
+
+def never_dispatched(what: str, key: str) -> Refusal:
+    return Refusal(
+        "DMQ5260",
+        JMS,
+        f"Unmatched acknowledge: could not find message {key} ({what}) among those dispatched to the consumer and not"
+        " acknowledged yet; acknowledge what was dispatched.",
+    )
+
+
+def count_wrong(count: int, found: int) -> Refusal:
+    return Refusal(
+        "DMQ5261",
+        JMS,
+        f"Unmatched acknowledge: the range counts {count} messages, but {found} were dispatched in it; count those.",
+    )
+
+
+def poison_in_transaction() -> Refusal:
+    return Refusal(
+        "DMQ5262", JMS, "Poison ack cannot be transacted; send it outside, after the transaction was rolled back."
+    )
+
+
+def unknown_ack_type(ack_type: int) -> Refusal:
+    return Refusal("DMQ5263", JMS, f"Invalid acknowledgment: {ack_type} is no type of one; 0 to 6 are.")
+
+
+# -- transactions ----------------------------------------------------------------------------------------------------
+
+
+def unknown_transaction(key: str) -> Refusal:
+    return Refusal("DMQ5270", JMS, f"Transaction '{key}' has not been started; begin it first.")
+
+
+def unknown_transaction_command(kind: int) -> Refusal:
+    return Refusal("DMQ5271", JMS, f"{kind} is no type of a TransactionInfo; 0 to 7 are.")
+
+
+def not_a_branch(key: str) -> Refusal:
+    return Refusal(
+        "DMQ5272", XA, f"transaction '{key}' is local, so it can't do that; commit or roll it back. xaErrorCode:-6"
+    )
+
+
+def doomed(key: str, cause: str) -> Refusal:
+    return Refusal("DMQ5273", ROLLED_BACK, _rolled_back(key, cause))
+
+
+def doomed_branch(key: str, cause: str) -> Refusal:
+    return Refusal("DMQ5273", XA, f"{_rolled_back(key, cause)} xaErrorCode:{XA_RBROLLBACK}")
+
+
+def _rolled_back(key: str, cause: str) -> str:
+    return f"Transaction {key} was rolled back, as something sent in it without waiting for an answer failed: {cause}"

@@ -1,0 +1,34 @@
+"""What the parts of an OpenWire session, and other connections, may tell it."""
+
+from abc import abstractmethod
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.model.errors import BrokerError
+from delosmq.sessions.parking import ParkingOwner
+from delosmq.wire.openwire.commands import Command, MessageCommand, Structure
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Owner(ParkingOwner):
+    """The session."""
+
+    @abstractmethod
+    def message_sent(self, command: MessageCommand) -> None:
+        """A message is where it belongs: its sender is answered."""
+
+    @abstractmethod
+    def ended(self, command: Command) -> None:
+        """A commit, prepare or acknowledgement is through."""
+
+    @abstractmethod
+    def refused(self, command: Structure, error: BrokerError) -> None:
+        """A command that had to wait can't be carried out. Must not call the engine."""
+
+    @abstractmethod
+    def peer_name(self) -> str:
+        """Address and port, for people; "" when it is gone."""
+
+    @abstractmethod
+    def replace(self, reason: BrokerError) -> None:
+        """The peer has come back by another connection: this one ends at once, and gives back everything."""

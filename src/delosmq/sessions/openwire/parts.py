@@ -1,0 +1,159 @@
+"""The parts of a connection that is logged in, and how they end together."""
+
+from delosmq.engine.taking import Taking
+from delosmq.engine.transactions import TransactionWaiter
+from delosmq.model.errors import BrokerError, StorageError
+from delosmq.model.settings import AcceptorSettings
+from delosmq.sessions.openwire.consuming import Consuming
+from delosmq.sessions.openwire.destinations import Destinations
+from delosmq.sessions.openwire.owner import Owner
+from delosmq.sessions.openwire.producing import Producing
+from delosmq.sessions.openwire.registry import Registry
+from delosmq.sessions.openwire.subscription import Subscription
+from delosmq.sessions.openwire.temporary import Temporaries
+from delosmq.sessions.openwire.transactions import LocalWork, Transactions, carry_out
+from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.parking import Parked, Parking
+from delosmq.sessions.permissions import Permissions
+from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
+from delosmq.wire.openwire.commands import (
+    COMMIT_TWO_PHASE,
+    PREPARE,
+    MessageAck,
+    ProducerInfo,
+    TransactionId,
+    TransactionInfo,
+    XATransactionId,
+)
+from delosmq.wire.openwire.form import WireForm
+
+
+class ParkedEnd(Parked):
+    """A commit or prepare, which may have to wait for messages of its transaction."""
+
+    def __init__(self, parts: "Parts", work: LocalWork, command: TransactionInfo, owner: Owner) -> None:
+        super().__init__(None, work)
+        self._parts = parts
+        self._ending = work
+        self._command = command
+        self._owner = owner
+
+    def carry_out(self, waiter: TransactionWaiter) -> bool:
+        kind = self._command.type
+        return carry_out(
+            self._parts.broker, self._ending, waiter, prepare=kind == PREPARE, one_phase=kind != COMMIT_TWO_PHASE
+        )
+
+    def answer(self) -> None:
+        self._owner.ended(self._command)
+
+    def refuse(self, error: BrokerError) -> None:
+        self._owner.refused(self._command, error)
+
+
+class ParkedAck(Parked):
+    """An acknowledgement of very many messages, which goes on in slices."""
+
+    def __init__(self, command: MessageAck, owner: Owner) -> None:
+        super().__init__(None, None)
+        self._command = command
+        self._owner = owner
+
+    def answer(self) -> None:
+        self._owner.ended(self._command)
+
+    def refuse(self, error: BrokerError) -> None:
+        self._owner.refused(self._command, error)
+
+
+class Parts:
+    """All that a connection has."""
+
+    def __init__(
+        self,
+        host: SessionHost,
+        peer: Peer,
+        acceptor: AcceptorSettings,
+        services: SessionServices,
+        *,
+        registry: Registry,
+        outbox: Outbox,
+        form: WireForm,
+        permissions: Permissions,
+        client_id: str,
+        owner: Owner,
+    ) -> None:
+        broker = services.broker
+        destinations = Destinations(broker.settings.wildcards)
+        self.broker = broker
+        self._owner = owner
+        self.parking: Parking = Parking(broker, owner)
+        self.transactions: Transactions = Transactions(broker, peer.connection_id)
+        self.temporaries: Temporaries = Temporaries(
+            broker,
+            registry.advisories,
+            destinations=destinations,
+            permissions=permissions,
+            connection_id=peer.connection_id,
+            limit=acceptor.max_subscriptions,
+        )
+        self.producing: Producing = Producing(
+            broker,
+            self.parking,
+            owner,
+            destinations=destinations,
+            permissions=permissions,
+            version=form.version,
+            connection_id=peer.connection_id,
+            limit=acceptor.max_subscriptions,
+        )
+        self.consuming: Consuming = Consuming(
+            host,
+            peer,
+            services,
+            outbox=outbox,
+            form=form,
+            permissions=permissions,
+            destinations=destinations,
+            broker_id=registry.broker_id.value,
+            client_id=client_id,
+            limit=acceptor.max_subscriptions,
+        )
+
+    def end_transaction(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
+        """Commits or prepares, and answers once that is done.
+
+        Raises:
+            Refusal: there is no such transaction.
+        """
+        transactions = self.transactions
+        if isinstance(transaction_id, XATransactionId):
+            work = transactions.branch_to_end(transaction_id)
+        else:
+            work = transactions.take(transaction_id)
+        self.parking.end(ParkedEnd(self, work, command, self._owner))
+
+    def answer_after(self, command: MessageAck, under_way: Taking) -> None:
+        """Answers an acknowledgement once it is through."""
+        self.parking.answer_after(ParkedAck(command, self._owner), under_way)
+
+    def roll_back(self, transaction_id: TransactionId) -> None:
+        """Rolls back. What was acknowledged in it stays with its consumers, whose client delivers it again."""
+        transactions = self.transactions
+        if isinstance(transaction_id, XATransactionId):
+            work = transactions.branch_to_end(transaction_id)
+        else:
+            work = transactions.take(transaction_id)
+        self.parking.forget([work])
+        transactions.rollback(work, keep_delivered=True)
+
+    def close(self, last_delivered: int) -> tuple[list[Subscription], list[ProducerInfo], list[BrokerError]]:
+        """Ends everything; gives whom others are to be told of, and what could not be recorded."""
+        waiting = [work for work in self.parking.close() if isinstance(work, LocalWork)]
+        troubles = self.transactions.abandon(waiting + self.transactions.take_all())
+        subscriptions = self.consuming.close_all(last_delivered)
+        try:
+            self.temporaries.close()
+        except StorageError as error:
+            troubles.append(error)
+        return subscriptions, self.producing.remove_all(), troubles

@@ -1,0 +1,47 @@
+"""What the OpenWire connections of one broker know of each other."""
+
+from delosmq.sessions.openwire import failures
+from delosmq.sessions.openwire.advisories import Advisories
+from delosmq.sessions.openwire.owner import Owner
+from delosmq.sessions.protocol import SessionServices
+from delosmq.wire.openwire.commands import BrokerId
+
+
+class Registry:
+    """Who is connected, and what all are told.
+
+    Attributes:
+        broker_id: new each time the broker starts.
+    """
+
+    def __init__(self, services: SessionServices) -> None:
+        name = services.broker.settings.name
+        self.broker_id: BrokerId = BrokerId(f"ID:{name}-{services.clock.wall_ms()}-0:1")
+        self.broker_name: str = name
+        self.advisories: Advisories = Advisories(services.broker, services.clock, self.broker_id, name)
+        self._by_client_id: dict[str, Owner] = {}
+        self._by_connection_id: dict[str, Owner] = {}
+
+    def enter(self, connection_id: str, client_id: str, connection: Owner) -> None:
+        """Makes a connection known.
+
+        Raises:
+            Refusal: its client id is another's.
+        """
+        stale = self._by_connection_id.pop(connection_id, None)
+        if stale is not None and stale is not connection:
+            # After a failover the client is here before its old connection is known to be dead.
+            stale.replace(failures.replaced(connection_id))
+        if client_id:
+            other = self._by_client_id.get(client_id)
+            if other is not None and other is not connection:
+                raise failures.client_id_taken(client_id, other.peer_name())
+            self._by_client_id[client_id] = connection
+        self._by_connection_id[connection_id] = connection
+
+    def leave(self, connection_id: str, client_id: str, connection: Owner) -> None:
+        """A connection is gone."""
+        if self._by_connection_id.get(connection_id) is connection:
+            del self._by_connection_id[connection_id]
+        if self._by_client_id.get(client_id) is connection:
+            del self._by_client_id[client_id]

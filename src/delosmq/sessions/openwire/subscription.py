@@ -1,0 +1,151 @@
+"""One consumer of a peer, and the queues it reads: most have one, composite destinations and wildcards several."""
+
+from typing import Final
+
+from delosmq.engine.consumer import Consumer, ConsumerPort
+from delosmq.engine.credit import PrefetchCredit
+from delosmq.engine.slots import Slot
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
+from delosmq.model.message import MULTICAST
+from delosmq.sessions.openwire.destinations import Target
+from delosmq.sessions.outbox import NO_SEQUENCE, Outbox, Stream
+from delosmq.sessions.protocol import NO_TIMER
+from delosmq.wire.openwire.commands import TOPIC, ConsumerInfo, Destination
+from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
+
+MAX_PREFETCH: Final = 32_767
+"""More is never in delivery unanswered; the largest prefetch of the Java client."""
+
+
+class Subscription:
+    """What a ConsumerInfo asked for.
+
+    Attributes:
+        checked: acknowledgements must name what was dispatched (queues and durable topics).
+        dispatched: something was dispatched; till then acknowledgements are not meant for it.
+        pulls: the prefetch is 0; from others a pull means nothing.
+        pull_until: when an outstanding pull is given up; `NO_TIMER` for never.
+        pulling: a pull waits for a message; pull_now: only for one that is there.
+        connection, user: who reads, for people who ask.
+    """
+
+    def __init__(self, info: ConsumerInfo, credit: PrefetchCredit, *, checked: bool) -> None:
+        self.info = info
+        self.credit = credit
+        self.checked = checked
+        self.stream: Stream = Stream()
+        self.sources: list[Source] = []
+        self.dispatched: bool = False
+        self.pulls: bool = info.prefetch_size == 0
+        self.pulling: bool = False
+        self.pull_now: bool = False
+        self.pull_until: MonotonicNs = NO_TIMER
+        self.connection: str = ""
+        self.user: str = ""
+
+    def source_of(self, sequence: int) -> "Source | None":
+        """The one of whose queue that message was dispatched and is not answered."""
+        for source in self.sources:
+            consumer = source.consumer
+            if consumer is not None and consumer.holds(sequence):
+                return source
+        return None
+
+    def sequence_of(self, key: str) -> int:
+        """The sequence of a message in delivery by its id, for peers that don't give it back; 0 when there is none."""
+        for source in self.sources:
+            consumer = source.consumer
+            slot = None if consumer is None else consumer.in_delivery.head
+            while slot is not None:
+                if source.key_of(slot) == key:
+                    return slot.sequence
+                slot = slot.next
+        return 0
+
+
+class SubscriptionEvents:
+    """What a source tells its session. The base does nothing: of a session that is gone."""
+
+    def source_lost(self, subscription: Subscription, source: "Source", reason: BrokerError) -> None:
+        """Its queue is gone."""
+
+    def pull_unanswered(self, subscription: Subscription) -> None:
+        """There is nothing for a pull now."""
+
+
+class Source(ConsumerPort):
+    """One queue of a subscription: encodes what the engine delivers.
+
+    Attributes:
+        consumer: set right after subscribing, before anything is delivered.
+    """
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        target: Target,
+        outbox: Outbox,
+        *,
+        encoder: DispatchEncoder,
+        events: SubscriptionEvents,
+    ) -> None:
+        self.subscription = subscription
+        self.target = target
+        self.consumer: Consumer | None = None
+        self._outbox = outbox
+        self._encoder = encoder
+        self._route: Route = _route_of(target)
+        self._events: SubscriptionEvents = events
+
+    def deliver(self, slot: Slot) -> None:
+        subscription = self.subscription
+        consumer = self.consumer
+        frame = self._encoder.encode(
+            slot.message,
+            self._route,
+            slot.delivery_count - 1,
+            slot.delivered_at_ms,
+            first_of_group=consumer is not None and consumer.first_of_group,
+        )
+        subscription.dispatched = True
+        subscription.pulling = False
+        self._outbox.put(
+            subscription.stream, slot.message.position if slot.recorded else NOTHING_DURABLE, frame, slot.sequence
+        )
+
+    def browse_ended(self) -> None:
+        self.nothing_to_give()
+
+    def nothing_to_give(self) -> None:
+        """The empty dispatch that ends a browse, and answers a pull for which there is nothing."""
+        self._outbox.put(self.subscription.stream, NOTHING_DURABLE, self._encoder.encode_end(), NO_SEQUENCE)
+
+    def key_of(self, slot: Slot) -> str:
+        """The id under which the peer knows a message."""
+        message = self._encoder.command(slot.message, self._route, 0, 0).message
+        message_id = None if message is None else message.message_id
+        return "" if message_id is None else message_id.key()
+
+    def pull_unanswered(self) -> None:
+        self._events.pull_unanswered(self.subscription)
+
+    def has_room(self) -> bool:
+        return self._outbox.has_room()
+
+    def connection_name(self) -> str:
+        return self.subscription.connection
+
+    def user_name(self) -> str:
+        return self.subscription.user
+
+    def closed_by_broker(self, reason: BrokerError) -> None:
+        self._events.source_lost(self.subscription, self, reason)
+        self._events = SubscriptionEvents()
+
+
+def _route_of(target: Target) -> Route:
+    if target.queue_name and target.routing == MULTICAST:
+        # The queue of a virtual topic: its consumers know nothing of the topic.
+        return Route(target.destination, replaces=True, original=Destination(target.address, TOPIC))
+    return Route(target.destination)

@@ -1,0 +1,122 @@
+"""DestinationInfo: temporary destinations, which end with their connection, and lasting ones.
+
+Source: RegionBroker.addDestination and removeDestination of ActiveMQ Classic. Names of temporary destinations are the
+client's, and no two clients make the same.
+"""
+
+from delosmq.engine.broker import Broker
+from delosmq.model.message import ANYCAST
+from delosmq.model.settings import QueueSettings
+from delosmq.security.access import (
+    CREATE_ADDRESS,
+    CREATE_DURABLE_QUEUE,
+    CREATE_NON_DURABLE_QUEUE,
+    DELETE_ADDRESS,
+    DELETE_DURABLE_QUEUE,
+)
+from delosmq.sessions.openwire import failures
+from delosmq.sessions.openwire.advisories import Advisories
+from delosmq.sessions.openwire.destinations import Destinations, Target
+from delosmq.sessions.permissions import Permissions
+from delosmq.wire.openwire.commands import ADD_DESTINATION, DestinationInfo
+
+
+class Temporaries:
+    """The destinations that one connection makes and deletes."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        advisories: Advisories,
+        *,
+        destinations: Destinations,
+        permissions: Permissions,
+        connection_id: str,
+        limit: int,
+    ) -> None:
+        self._broker = broker
+        self._advisories = advisories
+        self._destinations = destinations
+        self._permissions = permissions
+        self._connection_id = connection_id
+        self._limit = limit
+        self._own: dict[str, DestinationInfo] = {}
+
+    def handle(self, info: DestinationInfo) -> None:
+        """Adds or removes what a DestinationInfo names; again is nothing.
+
+        Raises:
+            BrokerError: it can't be.
+        """
+        destination = info.destination
+        if destination is None:
+            raise failures.field_missing("destination", "a DestinationInfo")
+        for target in self._destinations.targets_of(destination):
+            if info.operation_type == ADD_DESTINATION:
+                self._add(target, info)
+            else:
+                self._remove(target, info)
+
+    def _add(self, target: Target, info: DestinationInfo) -> None:
+        broker = self._broker
+        if target.advisory or target.wildcard:
+            return
+        name = target.address
+        if not target.temporary:
+            self._make(target)
+        elif name not in self._own:
+            if len(self._own) >= self._limit:
+                raise failures.too_many("temporary destinations", self._limit)
+            known = broker.addresses.get(name)
+            if known is not None:
+                raise failures.temporary_foreign(name)
+            self._permissions.require(name, CREATE_ADDRESS)
+            if target.routing == ANYCAST:
+                self._permissions.require(name, CREATE_NON_DURABLE_QUEUE)
+            broker.create_temporary_queue(name, target.routing, self._connection_id)
+            self._own[name] = info
+        self._advisories.destination_changed(info, added=True)
+
+    def _make(self, target: Target) -> None:
+        broker = self._broker
+        name = target.address
+        if name not in broker.addresses:
+            self._permissions.require(name, CREATE_ADDRESS)
+            broker.create_address(name, {target.routing})
+        if target.routing == ANYCAST and name not in broker.queues:
+            self._permissions.require(name, CREATE_DURABLE_QUEUE)
+            broker.create_queue(QueueSettings(name, name, ANYCAST, durable=True, auto_created=True))
+
+    def _remove(self, target: Target, info: DestinationInfo) -> None:
+        broker = self._broker
+        name = target.address
+        address = broker.addresses.get(name)
+        if address is None:
+            self._own.pop(name, None)
+            return
+        if target.temporary:
+            if self._own.pop(name, None) is None:
+                raise failures.temporary_foreign(name)
+            broker.delete_temporary_queues(self._connection_id, name)
+        else:
+            queues = [*address.anycast, *address.multicast]
+            if any(queue.consumers for queue in queues):
+                raise failures.destination_in_use(target.destination.qualified_name())
+            self._permissions.require(name, DELETE_ADDRESS)
+            for queue in queues:
+                if queue.settings.routing_type == target.routing:
+                    self._permissions.require(name, DELETE_DURABLE_QUEUE)
+                    broker.delete_queue(queue.name)
+            if not address.anycast and not address.multicast and name in broker.addresses:
+                broker.delete_address(name)
+        self._advisories.destination_changed(info, added=False)
+
+    def close(self) -> None:
+        """Ends all temporary ones of this connection."""
+        left = list(self._own.values())
+        self._own.clear()
+        if not left:
+            return
+        self._broker.delete_temporary_queues(self._connection_id)
+        for info in left:
+            self._advisories.destination_changed(info, added=False)

@@ -1,0 +1,207 @@
+"""TransactionInfo: local transactions of a connection, and branches of distributed ones.
+
+Source: TransactionBroker and TransactionContext of ActiveMQ Classic. A branch belongs to no connection: any may join,
+prepare or end it. Its END says nothing that a client could rely on: PREPARE may come from another connection at once.
+"""
+
+import struct
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.transactions import ACTIVE, PREPARED, Transaction, TransactionWaiter
+from delosmq.engine.xa import TMJOIN, TMNOFLAGS
+from delosmq.model.errors import BrokerError
+from delosmq.sessions.openwire import failures
+from delosmq.sessions.parking import Work
+from delosmq.wire.openwire.commands import TransactionId, XATransactionId
+
+OPEN_LIMIT: Final = 100
+"""Open local transactions of a connection."""
+
+XA_OK: Final = 0
+XA_RDONLY: Final = 3
+
+_FORMAT: Final = struct.Struct(">iHH")
+
+
+def xid_of(transaction_id: XATransactionId) -> bytes:
+    """As the engine keeps it: format, two lengths, both parts."""
+    gtrid = transaction_id.global_transaction_id
+    branch = transaction_id.branch_qualifier
+    return _FORMAT.pack(transaction_id.format_id, len(gtrid), len(branch)) + gtrid + branch
+
+
+def transaction_id_of(xid: bytes) -> XATransactionId | None:
+    """The reverse; None for a branch of another protocol's making."""
+    if len(xid) < _FORMAT.size:
+        return None
+    form, first, second = _FORMAT.unpack_from(xid)
+    if len(xid) != _FORMAT.size + first + second:
+        return None
+    middle = _FORMAT.size + first
+    return XATransactionId(form, xid[_FORMAT.size : middle], xid[middle:])
+
+
+class LocalWork(Work):
+    """A local transaction, or what this connection does in a branch.
+
+    Attributes:
+        key: of its id.
+        xid: of a branch; empty for a local one.
+        doomed: why it can only be rolled back.
+    """
+
+    def __init__(self, key: str, transaction: Transaction, xid: bytes = b"") -> None:
+        super().__init__(transaction)
+        self.key = key
+        self.xid = xid
+        self.doomed: BrokerError | None = None
+
+
+class Transactions:
+    """Those that one connection works in."""
+
+    def __init__(self, broker: Broker, owner: str) -> None:
+        self._broker = broker
+        self._owner = owner
+        self._works: dict[str, LocalWork] = {}
+
+    def begin(self, transaction_id: TransactionId) -> None:
+        """Begins a transaction, or joins a branch; again is nothing (a failover replays it)."""
+        key = transaction_id.key()
+        if isinstance(transaction_id, XATransactionId):
+            self._join(key, xid_of(transaction_id))
+        elif key not in self._works:
+            self._works[key] = LocalWork(key, self._broker.begin(self._owner, OPEN_LIMIT))
+
+    def _join(self, key: str, xid: bytes) -> LocalWork:
+        broker = self._broker
+        branch = broker.xa_branch(xid)
+        if branch is None:
+            branch = broker.xa_start(xid, TMNOFLAGS, self._owner)
+        elif branch.state != ACTIVE:
+            branch = broker.xa_start(xid, TMJOIN, self._owner)
+        work = self._works.get(key)
+        if work is None or work.transaction is not branch:
+            work = LocalWork(key, branch, xid)
+            self._works[key] = work
+        return work
+
+    def find(self, transaction_id: TransactionId) -> LocalWork:
+        """The transaction in which a message or acknowledgement came.
+
+        Raises:
+            Refusal: it was never begun.
+        """
+        key = transaction_id.key()
+        work = self._works.get(key)
+        if work is not None:
+            return work
+        if isinstance(transaction_id, XATransactionId):
+            xid = xid_of(transaction_id)
+            branch = self._broker.xa_branch(xid)
+            if branch is not None:
+                return self._join(key, xid)
+        raise failures.unknown_transaction(key)
+
+    def doom(self, transaction_id: TransactionId, cause: BrokerError) -> None:
+        """Something in it failed whose sender waits for no answer: its commit will tell."""
+        work = self._works.get(transaction_id.key())
+        if work is not None and work.doomed is None:
+            work.doomed = cause
+            work.transaction.spoil(cause)
+
+    def take(self, transaction_id: TransactionId) -> LocalWork:
+        """The transaction that is to end; its id is free from now on."""
+        work = self.find(transaction_id)
+        self._works.pop(work.key, None)
+        return work
+
+    def end_association(self, transaction_id: XATransactionId) -> None:
+        """END: this connection has done its part of a branch."""
+        work = self._works.get(transaction_id.key())
+        if work is not None and work.transaction.state == ACTIVE:
+            self._broker.xa_end(work.xid)
+
+    def branch_to_end(self, transaction_id: XATransactionId) -> LocalWork:
+        """A branch that is to be prepared, committed or rolled back: nobody works in it any more.
+
+        Raises:
+            XaError: there is none.
+        """
+        key = transaction_id.key()
+        xid = xid_of(transaction_id)
+        work = self._works.pop(key, None)
+        branch = self._broker.xa_branch(xid)
+        if branch is None:
+            raise self._broker.xa_unknown(xid)
+        while branch.state == ACTIVE:
+            self._broker.xa_end(xid)
+        return work if work is not None and work.transaction is branch else LocalWork(key, branch, xid)
+
+    def forget(self, transaction_id: XATransactionId) -> None:
+        """The coordinator knows what an operator did."""
+        self._broker.xa_forget(xid_of(transaction_id))
+
+    def recover(self) -> list[XATransactionId]:
+        """The branches in doubt."""
+        found: list[XATransactionId] = []
+        for xid in self._broker.xa_recover():
+            transaction_id = transaction_id_of(xid)
+            if transaction_id is not None:
+                found.append(transaction_id)
+        return found
+
+    def rollback(self, work: LocalWork, *, keep_delivered: bool) -> None:
+        """Nothing of it happens."""
+        if work.xid:
+            self._broker.xa_rollback(work.xid, keep_delivered=keep_delivered)
+        else:
+            self._broker.rollback(work.transaction, keep_delivered=keep_delivered)
+
+    def take_all(self) -> list[LocalWork]:
+        """All that this connection leaves behind."""
+        works = list(self._works.values())
+        self._works.clear()
+        return works
+
+    def abandon(self, works: list[LocalWork]) -> list[BrokerError]:
+        """Rolls back what nobody will end; prepared branches wait for their coordinator. Gives what could not be
+        recorded."""
+        troubles: list[BrokerError] = []
+        for work in works:
+            if (
+                work.running
+                or work.transaction.state == PREPARED
+                or work.transaction.id not in self._broker.transactions
+            ):
+                continue
+            try:
+                if work.xid:
+                    while work.transaction.state == ACTIVE:
+                        self._broker.xa_end(work.xid)
+                self.rollback(work, keep_delivered=False)
+            except BrokerError as error:
+                troubles.append(error)
+        return troubles
+
+
+def carry_out(broker: Broker, work: LocalWork, waiter: TransactionWaiter, *, prepare: bool, one_phase: bool) -> bool:
+    """Commits or prepares; False when that goes on and the waiter is told.
+
+    Raises:
+        BrokerError: it was rolled back instead.
+    """
+    doomed = work.doomed or work.transaction.cause
+    if doomed is not None:
+        # As after a rollback that it asked for, the client delivers again by itself what it has.
+        if work.xid:
+            broker.xa_rollback(work.xid, keep_delivered=True)
+            raise failures.doomed_branch(work.key, doomed.message)
+        broker.rollback(work.transaction, keep_delivered=True)
+        raise failures.doomed(work.key, doomed.message)
+    if not work.xid:
+        return broker.commit(work.transaction, waiter)
+    if prepare:
+        return broker.xa_prepare(work.xid, waiter)
+    return broker.xa_commit(work.xid, one_phase, waiter)

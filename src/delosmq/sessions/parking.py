@@ -1,0 +1,352 @@
+"""Sends that wait for space, and what must wait behind them.
+
+When an address is full and blocks its producers, the send and all later ones of the connection are parked, in order.
+Other frames are handled meanwhile: an acknowledgement may be what makes the space. The end of a transaction waits for
+the parked sends of its own, and for no others: they may need the room that it makes. Past a limit in bytes the
+connection is not read any more, nor while an end goes on in slices.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.address import SpaceWaiter
+from delosmq.engine.broker import Broker
+from delosmq.engine.outcome import BLOCKED, DUPLICATE
+from delosmq.engine.taking import Taking
+from delosmq.engine.transactions import Transaction, TransactionWaiter
+from delosmq.model.errors import BrokerError, InvariantError
+from delosmq.model.ids import NOTHING_DURABLE, Position
+from delosmq.model.message import ANY_ROUTING, Message
+
+ENTRY_BYTES: Final = 256
+"""What an entry takes beside its message."""
+_UNREAD_BYTES: Final = 1 << 40
+"""More than may ever be parked: nothing is read while such an entry is there."""
+
+
+class Work:
+    """A transaction of a session.
+
+    Attributes:
+        parked_count: how many of its sends wait for space.
+        running: its end goes on in slices, which nothing stops.
+    """
+
+    def __init__(self, transaction: Transaction) -> None:
+        self.transaction = transaction
+        self.parked_count: int = 0
+        self.running: bool = False
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Parked(ABC):
+    """A send, the end of a transaction, or an answer that waits for those before it.
+
+    Attributes:
+        message: what is still to be sent; None when there is nothing, or nothing any more.
+        work: the transaction it belongs to; None when that has ended.
+        waiter: of an end that goes on.
+        failure: why that end failed.
+        size_bytes: what it counts against the limit.
+    """
+
+    def __init__(
+        self, message: Message | None, work: Work | None, *, queue_name: str = "", routing: int = ANY_ROUTING
+    ) -> None:
+        self.message = message
+        self.work = work
+        self.queue_name = queue_name
+        self.routing = routing
+        self.waiter: EndWaiter | None = None
+        self.failure: BrokerError | None = None
+        self.size_bytes: int = ENTRY_BYTES + (0 if message is None else message.charge_bytes)
+
+    def carry_out(self, waiter: TransactionWaiter) -> bool:
+        """Ends the transaction. False when that goes on and ``waiter`` will be told.
+
+        Raises:
+            BrokerError: it failed.
+        """
+        raise InvariantError("DMQ5300", f"a parked {type(self).__name__} ends no transaction")
+
+    def is_void(self) -> bool:
+        """Whether nobody is there any more who could get the message: it counts as sent."""
+        return False
+
+    def ended(self) -> None:
+        """What it ends is through, or has failed. May call the engine; the answer follows in its turn.
+
+        Raises:
+            BrokerError: what is to follow can't be recorded.
+        """
+        self.waiter = None
+        self.work = None
+
+    @abstractmethod
+    def answer(self) -> None:
+        """It is done. Must not call the engine."""
+
+    @abstractmethod
+    def refuse(self, error: BrokerError) -> None:
+        """It can't be done. Must not call the engine."""
+
+
+class EndWaiter(TransactionWaiter):
+    """Waits for the end of a transaction that goes on in slices."""
+
+    def __init__(self, parking: "Parking", entry: Parked) -> None:
+        self.parking: Parking | None = parking
+        self._entry = entry
+
+    def on_ended(self, error: BrokerError | None) -> None:
+        if self.parking is not None:
+            self.parking.ended(self._entry, error)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ParkingOwner(ABC):
+    """The session, as its parking sees it."""
+
+    @abstractmethod
+    def parked_changed(self) -> None:
+        """More or less is parked: reading may have to stop, or may go on."""
+
+    @abstractmethod
+    def go_on_soon(self) -> None:
+        """Have `Parking.go_on` called in the next turn of the loop."""
+
+
+class Parking(SpaceWaiter):
+    """What one connection has parked.
+
+    Attributes:
+        parked_bytes: what waits; 0 when nothing does, so that a send may be tried at once.
+        position: everything this connection has recorded by sends is in batches up to here.
+    """
+
+    def __init__(self, broker: Broker, owner: ParkingOwner, *, ordered: bool = False) -> None:
+        """
+        Args:
+            ordered: answers come in the order of what is asked, and a refusal of what was parked is the last of them.
+        """
+        self._broker = broker
+        self._owner: ParkingOwner | None = owner
+        self._ordered = ordered
+        self._refused: bool = False
+        self._entries: deque[Parked] = deque()
+        self._waits_for: str = ""
+        self._ended: list[Parked] = []
+        self._end_due: bool = False
+        self.parked_bytes: int = 0
+        self.position: Position = NOTHING_DURABLE
+
+    def try_send(self, message: Message, work: Work | None, queue_name: str, routing: int) -> bool:
+        """Sends now. False when the address is full: `park` it then.
+
+        Raises:
+            BrokerError: it is refused.
+        """
+        log = self._broker.log
+        before = log.position
+        outcome = self._broker.send(
+            message,
+            queue_name=queue_name,
+            routing=routing,
+            transaction=None if work is None else work.transaction,
+        )
+        if outcome >= BLOCKED:
+            if outcome != DUPLICATE:
+                return False
+            # What is there already may not be synced yet.
+            self.position = log.position
+        elif log.position != before:
+            self.position = log.position
+        return True
+
+    def park(self, entry: Parked) -> None:
+        """Has a send wait its turn, or an answer where they come in order."""
+        self._add(entry)
+        if not self._waits_for and len(self._entries) == 1:
+            self._wait(entry)
+        if self._owner is not None:
+            self._owner.parked_changed()
+
+    def end(self, entry: Parked) -> None:
+        """Ends a transaction, once all its sends are through; `Parked.answer` or `Parked.refuse` follows.
+
+        Raises:
+            BrokerError: it can't be ended, and neither follows.
+        """
+        work = entry.work
+        has_to_wait = work is not None and work.parked_count > 0
+        if has_to_wait or not self._carry_out(entry) or (self._ordered and self._entries):
+            self.park(entry)
+        else:
+            entry.answer()
+
+    def answer_after(self, entry: Parked, under_way: Taking) -> None:
+        """Answers a cumulative acknowledgement that goes on in slices; nothing is read till then."""
+        waiter = EndWaiter(self, entry)
+        entry.waiter = waiter
+        entry.size_bytes = _UNREAD_BYTES
+        under_way.waiter = waiter
+        self.park(entry)
+
+    def forget(self, works: Sequence[Work]) -> None:
+        """The parked sends of transactions are not sent any more: they are rolled back."""
+        if not any(work.parked_count for work in works):
+            return
+        for entry in self._entries:
+            if entry.message is not None and entry.work in works:
+                self._weigh(entry, entry.size_bytes - entry.message.charge_bytes)
+                entry.message = None
+                entry.work = None
+        for work in works:
+            work.parked_count = 0
+        if self._entries[0].message is None:
+            if self._waits_for:
+                self._broker.cancel_wait(self._waits_for, self)
+            self._drain(may_end=True)
+
+    def close(self) -> list[Work]:
+        """Forgets everything: nobody was told that it arrived. Gives the transactions that wait for their end, which
+        nobody asks for now, and those whose end goes on."""
+        if self._waits_for:
+            self._broker.cancel_wait(self._waits_for, self)
+            self._waits_for = ""
+        left: list[Work] = []
+        for entry in self._entries:
+            if entry.waiter is not None:
+                entry.waiter.parking = None  # it will be done, and nobody told
+            if entry.message is None and entry.work is not None:
+                left.append(entry.work)
+        self._entries.clear()
+        self._ended.clear()
+        self.parked_bytes = 0
+        self._owner = None
+        return left
+
+    def go_on(self) -> None:
+        """Answers the ends that are through meanwhile, and carries out what waited behind them.
+
+        Raises:
+            BrokerError: see `Parked.ended`.
+        """
+        ended = self._ended
+        if not ended and not self._end_due:
+            return
+        self._ended = []
+        self._end_due = False
+        for entry in ended:
+            self._weigh(entry, ENTRY_BYTES)
+            entry.ended()
+            if self._ordered and entry.failure is not None:
+                self._refuse_last(entry, entry.failure)
+                return
+        if not self._waits_for:
+            self._drain(may_end=True)
+
+    def ended(self, entry: Parked, error: BrokerError | None) -> None:
+        """Told by the engine, which must not be called from here."""
+        entry.failure = error
+        self._ended.append(entry)
+        if self._owner is not None:
+            self._owner.go_on_soon()
+
+    def on_space(self) -> None:
+        # In the midst of a tick that would not go on with the work of an end.
+        self._drain(may_end=False)
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _drain(self, *, may_end: bool) -> None:
+        self._waits_for = ""
+        if self._refused:
+            return
+        entries = self._entries
+        while entries:
+            entry = entries[0]
+            failure: BrokerError | None = None
+            try:
+                if not self._handle(entry, may_end):
+                    break
+                failure = entry.failure
+            except BrokerError as error:
+                if isinstance(error, InvariantError):
+                    raise
+                failure = error
+            if self._ordered and failure is not None:
+                self._refuse_last(entry, failure)
+                return
+            entries.popleft()
+            self.parked_bytes -= entry.size_bytes
+            if failure is None:
+                entry.answer()
+            else:
+                entry.refuse(failure)
+        if self._owner is not None:
+            self._owner.parked_changed()
+
+    def _refuse_last(self, entry: Parked, error: BrokerError) -> None:
+        """Whatever comes still waits behind it."""
+        self._refused = True
+        entry.refuse(error)
+
+    def _handle(self, entry: Parked, may_end: bool) -> bool:
+        """What an entry still asks for. False when it has to wait."""
+        work = entry.work
+        message = entry.message
+        if message is None:
+            if work is None or entry.waiter is not None:
+                return entry.waiter is None
+            if may_end:
+                return self._carry_out(entry)
+            self._end_due = True
+            if self._owner is not None:
+                self._owner.go_on_soon()
+            return False
+        try:
+            sent = entry.is_void() or self.try_send(message, work, entry.queue_name, entry.routing)
+        except BrokerError:
+            if work is not None:
+                work.parked_count -= 1
+            raise
+        if not sent:
+            self._wait(entry)
+            return False
+        if work is not None:
+            work.parked_count -= 1
+        return True
+
+    def _carry_out(self, entry: Parked) -> bool:
+        waiter = EndWaiter(self, entry)
+        if entry.carry_out(waiter):
+            entry.ended()
+            return True
+        entry.waiter = waiter
+        if entry.work is not None:
+            entry.work.running = True
+        self._weigh(entry, _UNREAD_BYTES)
+        return False
+
+    def _wait(self, entry: Parked) -> None:
+        message = entry.message
+        if message is not None:
+            self._waits_for = message.address
+            self._broker.wait_for_space(message.address, self)
+
+    def _add(self, entry: Parked) -> None:
+        self._entries.append(entry)
+        self.parked_bytes += entry.size_bytes
+        if entry.message is not None and entry.work is not None:
+            entry.work.parked_count += 1
+
+    def _weigh(self, entry: Parked, size_bytes: int) -> None:
+        """Changes what an entry counts, parked or not."""
+        if entry in self._entries:
+            self.parked_bytes += size_bytes - entry.size_bytes
+        entry.size_bytes = size_bytes

@@ -1,0 +1,132 @@
+"""Reads acknowledgements quickly: one comes for almost every message that goes out.
+
+    type u8 (22) | command id i32 | flag | destination | transaction | consumer
+    | ack type u8 | first id | last id | count i32 | flag
+
+A consumer repeats the start, and its message ids name few producers, so both are compared with what came before. What
+looks different is read by the table. A test holds the two against each other.
+"""
+
+from struct import Struct, error
+from typing import Final
+
+from delosmq.wire.openwire import refusals
+from delosmq.wire.openwire.codec import Reader
+from delosmq.wire.openwire.commands import MessageAck, MessageId, ProducerId
+from delosmq.wire.openwire.form import WireForm
+
+MESSAGE_ACK: Final = 22
+QUICK_SINCE: Final = 10
+"""Older versions have no text view in their message ids."""
+
+_unpack_command: Final = Struct(">Bi?").unpack_from
+_COMMAND_BYTES: Final = 6
+_unpack_end: Final = Struct(">iB").unpack_from
+_END_BYTES: Final = 5
+_unpack_sequences: Final = Struct(">qq").unpack_from
+_SEQUENCES_BYTES: Final = 16
+# flag, message id, no text view, flag, producer id, flag: then the length of its connection id.
+_ID_START: Final = bytes((1, 110, 0, 1, 123, 1))
+_ID_START_BYTES: Final = 6
+_LENGTH_BYTES: Final = 2
+_FIRST_ID_INDEX: Final = 4
+_MOST_REMEMBERED: Final = 64
+_MOST_REMEMBERED_BYTES: Final = 1024
+
+
+class AckReader:
+    """Reads the acknowledgements of one connection."""
+
+    def __init__(self, form: WireForm) -> None:
+        self._form = form
+        self._start: bytes = b""
+        self._like: MessageAck = MessageAck()
+        self._producers: dict[bytes, ProducerId] = {}
+        self._at: int = 0
+        self._odd: bool = False
+
+    def read(self, encoded: bytes, at: int, end: int) -> MessageAck:
+        """The acknowledgement whose type stands at ``at`` and whose frame stops at ``end``.
+
+        Raises:
+            PeerError: as `Reader.read_command`.
+        """
+        try:
+            ack = self._read(encoded, at, end)
+        except (IndexError, error):
+            raise refusals.truncated(MESSAGE_ACK) from None
+        if ack is None:
+            read = Reader(encoded, at, end, self._form).read_command()
+            assert isinstance(read, MessageAck)  # by its type code
+            ack = read
+        return ack
+
+    def _read(self, encoded: bytes, at: int, end: int) -> MessageAck | None:
+        """None when something looks different."""
+        ack = MessageAck()
+        _, ack.command_id, ack.response_required = _unpack_command(encoded, at)
+        self._at = at + _COMMAND_BYTES
+        if self._start and encoded.startswith(self._start, self._at):
+            like = self._like
+            ack.destination = like.destination
+            ack.transaction_id = like.transaction_id
+            ack.consumer_id = like.consumer_id
+            self._at += len(self._start)
+        else:
+            self._read_start(ack, encoded, end)
+        ack.ack_type = encoded[self._at]
+        self._at += 1
+        self._odd = ack.ack_type > 127
+        ack.first_message_id = self._message_id(encoded)
+        ack.last_message_id = self._message_id(encoded)
+        if self._odd or self._at + _END_BYTES != end:
+            return None
+        ack.message_count, poisoned = _unpack_end(encoded, self._at)
+        return None if poisoned else ack
+
+    def _read_start(self, ack: MessageAck, encoded: bytes, end: int) -> None:
+        start = self._at
+        reader = Reader(encoded, start, end, self._form)
+        reader.read_fields(ack, self._form.layout[MESSAGE_ACK][:3])
+        self._at = reader.at
+        if reader.at - start <= _MOST_REMEMBERED_BYTES:
+            self._start = encoded[start : reader.at]
+            like = MessageAck()
+            like.destination = ack.destination
+            like.transaction_id = ack.transaction_id
+            like.consumer_id = ack.consumer_id
+            self._like = like
+
+    def _message_id(self, encoded: bytes) -> MessageId | None:
+        at = self._at
+        if self._odd:
+            return None
+        if encoded[at] == 0:
+            self._at = at + 1
+            return None
+        if not encoded.startswith(_ID_START, at):
+            self._odd = True
+            return None
+        start = at
+        at += _ID_START_BYTES
+        at += _LENGTH_BYTES + (encoded[at] << 8) + encoded[at + 1] + _SEQUENCES_BYTES
+        producer = self._producers.get(encoded[start:at])
+        if producer is None:
+            # Read by the table this time, and known the next.
+            self._odd = True
+            self._remember(encoded, start, at)
+            return None
+        sequence, broker_sequence = _unpack_sequences(encoded, at)
+        self._at = at + _SEQUENCES_BYTES
+        return MessageId(producer, sequence, broker_sequence)
+
+    def _remember(self, encoded: bytes, start: int, at: int) -> None:
+        if at - start > _MOST_REMEMBERED_BYTES or at + _SEQUENCES_BYTES > len(encoded):
+            return
+        if len(self._producers) >= _MOST_REMEMBERED:
+            self._producers.clear()
+        whole = Reader(encoded, start, at + _SEQUENCES_BYTES, self._form)
+        field = self._form.layout[MESSAGE_ACK][_FIRST_ID_INDEX]
+        message_id = whole.nested(field)
+        if isinstance(message_id, MessageId) and message_id.producer_id is not None:
+            self._producers[encoded[start:at]] = message_id.producer_id

@@ -1,0 +1,151 @@
+"""OpenWire messages to and from the hub form."""
+
+from typing import Final
+
+from delosmq.model.conversion import Conversion, Encoded
+from delosmq.model.errors import PeerError
+from delosmq.model.message import BYTES_BODY, HubMessage, Message
+from delosmq.model.properties import LONG_KIND, STRING_KIND, TypedValue, kind_of
+from delosmq.wire.openwire.bodies import MAX_INFLATED_BYTES, hub_body, set_body
+from delosmq.wire.openwire.commands import Destination, MessageCommand, MessageId, ProducerId, destination_of
+from delosmq.wire.openwire.heads import (
+    BODY_KINDS,
+    PROTOCOL_TAGS,
+    VERSION_OF_TAG,
+    StoredReader,
+    encode_head,
+    measure,
+    stored_body,
+)
+from delosmq.wire.openwire.layout import NEWEST_VERSION
+from delosmq.wire.openwire.primitives import decode_map, encode_map
+from delosmq.wire.openwire.properties import decode_properties, plain_value
+from delosmq.wire.openwire.text import LONGEST_BYTES, encode_text, well_formed
+
+INTERNAL_PREFIX: Final = "_AMQ"
+"""Properties that begin with it concern the broker; OpenWire consumers don't see those that others have set. Source:
+Artemis OpenWireMessageConverter.setAMQMsgObjectProperties."""
+
+ORIGINAL_EXPIRATION: Final = "originalExpiration"
+_GROUP_SEQUENCE: Final = "JMSXGroupSeq"
+
+
+class OpenWireConversion(Conversion):
+    """Destinations become text such as ``queue://name`` and back; types of properties and bodies are kept.
+
+    What a producer has marshalled badly concerns nobody but its consumers, so it is shown as far as it can be read: a
+    malformed body as bytes, malformed properties as none.
+    """
+
+    def __init__(self, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> None:
+        self._max_inflated_bytes = max_inflated_bytes
+        self._stored: StoredReader = StoredReader()
+
+    def to_hub(self, message: Message) -> HubMessage:
+        command = self._stored.decode(message)
+        hub = _hub_headers(command, message)
+        try:
+            hub.body = hub_body(command, self._max_inflated_bytes)
+        except PeerError:
+            hub.body = stored_body(command)
+            hub.body_kind = BYTES_BODY
+        return hub
+
+    def headers_to_hub(self, message: Message) -> HubMessage:
+        return _hub_headers(self._stored.decode_headers(message), message)
+
+    def from_hub(self, hub: HubMessage, address: str) -> Encoded:
+        command = command_of_hub(hub)
+        command.destination = Destination(_fitting(address) or "")
+        command.message_id = MessageId(ProducerId())
+        head = encode_head(command, NEWEST_VERSION, 0)
+        return Encoded(PROTOCOL_TAGS[NEWEST_VERSION], head, stored_body(command), BODY_KINDS[command.code])
+
+    def rewritten_head(
+        self, message: Message, drop: tuple[str, ...], rename: dict[str, str], replaced: tuple[str, ...]
+    ) -> bytes:
+        command = self._stored.decode(message)
+        if not command.marshalled_properties:
+            return message.head
+        try:
+            entries = decode_map(command.marshalled_properties)
+        except PeerError:
+            return message.head
+        for name in drop:
+            entries.pop(name, None)
+        kept = {name: value for name, value in entries.items() if name not in rename}
+        for name, new_name in rename.items():
+            if name in entries:
+                kept[new_name] = entries[name]
+        for name in replaced:
+            kept.pop(name, None)
+        command.marshalled_properties = encode_map(kept) if kept else None
+        version = VERSION_OF_TAG[message.protocol]
+        measure(command, version)
+        return encode_head(command, version, command.broker_in_time)
+
+
+def _hub_headers(command: MessageCommand, message: Message) -> HubMessage:
+    hub = HubMessage(b"", BODY_KINDS[command.code])
+    hub.correlation_id = _optional(command.correlation_id)
+    hub.type = _optional(command.type)
+    hub.group_id = _optional(command.group_id)
+    reply_to = command.reply_to
+    hub.reply_to = None if reply_to is None else well_formed(reply_to.qualified_name())
+    try:
+        entries = decode_properties(command.marshalled_properties)
+    except PeerError:
+        entries = {}
+    for name, typed in entries.items():
+        value = plain_value(typed)
+        if value is None:
+            continue
+        name = well_formed(name)
+        hub.properties[name] = well_formed(value) if isinstance(value, str) else value
+        if kind_of(value) != typed.kind and typed.kind <= STRING_KIND:
+            hub.property_kinds[name] = typed.kind
+    if message.annotations is not None:
+        for name, text in message.annotations.items():
+            hub.properties[name] = text
+            hub.property_kinds.pop(name, None)
+    return hub
+
+
+def _optional(text: str | None) -> str | None:
+    return None if text is None else well_formed(text)
+
+
+def command_of_hub(hub: HubMessage) -> MessageCommand:
+    """A message with what the hub form knows; destination, ids and times are left to the caller.
+
+    Headers that don't fit into a field of OpenWire are left out.
+    """
+    command = MessageCommand()
+    set_body(command, hub.body, hub.body_kind)
+    command.correlation_id = _fitting(hub.correlation_id)
+    command.type = _fitting(hub.type)
+    command.group_id = _fitting(hub.group_id)
+    reply_to = _fitting(hub.reply_to)
+    command.reply_to = destination_of(reply_to) if reply_to else None
+    entries: dict[str, TypedValue] = {}
+    for name, value in hub.properties.items():
+        if not name.startswith(INTERNAL_PREFIX) and name != _GROUP_SEQUENCE:
+            entries[name] = TypedValue(hub.property_kind(name), value)
+    add_annotations(entries, {})
+    command.marshalled_properties = encode_map(entries) if entries else None
+    return command
+
+
+def add_annotations(entries: dict[str, TypedValue], annotations: dict[str, str]) -> None:
+    """Puts what the broker says of a message among its properties, as consumers of Classic expect it."""
+    for name, text in annotations.items():
+        if not name.startswith(INTERNAL_PREFIX):
+            entries[name] = TypedValue(STRING_KIND, text)
+    expiration = entries.get(ORIGINAL_EXPIRATION)
+    if expiration is not None and isinstance(expiration.value, str) and expiration.value.isdecimal():
+        number = int(expiration.value[:19])
+        entries[ORIGINAL_EXPIRATION] = TypedValue(LONG_KIND, number)
+
+
+def _fitting(text: str | None) -> str | None:
+    return None if text is None or len(encode_text(text)) > LONGEST_BYTES else text

@@ -1,0 +1,244 @@
+"""Reads message frames quickly: what a broker relays is cut out, not decoded and encoded again.
+
+    type u8 | command id i32 | flag | before | content | tail
+
+``before`` ends with the flag that tells whether there is content, ``tail`` begins with the properties. Producers repeat
+the start of ``before`` (ids, destination) from one message to the next, so that is compared with the last message's;
+and most leave the optional fields out, so runs of fields are unpacked at once. Whatever looks different is read by the
+table. A test holds the two against each other.
+"""
+
+from struct import Struct, error
+from typing import Final
+
+from delosmq.model.errors import PeerError
+from delosmq.wire.openwire import refusals
+from delosmq.wire.openwire.codec import Reader
+from delosmq.wire.openwire.commands import MessageCommand, MessageId, ProducerId
+from delosmq.wire.openwire.form import WireForm
+from delosmq.wire.openwire.layout import BYTES, TABLE
+
+_unpack_command: Final = Struct(">Bi?").unpack_from
+_COMMAND_BYTES: Final = 6
+_unpack_length: Final = Struct(">i").unpack_from
+_LENGTH_BYTES: Final = 4
+# producer sequence, broker sequence, original transaction -, group id -, group sequence, correlation id -, persistent,
+# expiration, priority, reply to -, timestamp, type -, content flag. What has a "-" is null.
+_unpack_run: Final = Struct(">qqBBiBBqbBqBB").unpack_from
+_RUN_BYTES: Final = 44
+_EXPIRATION_IN_RUN: Final = 24
+# data structure -, target consumer -, compressed, redelivery counter, path -, arrival, user -, received by bridge,
+# droppable, cluster -, in time, out time, first of group
+_unpack_end: Final = Struct(">BBBiBqBBBBqqB").unpack_from
+_END_BYTES: Final = 37
+_IN_TIME_IN_END: Final = 20
+_END_SINCE: Final = 10
+_SEQUENCES_BYTES: Final = 16
+_LONG_BYTES: Final = 8
+_MOST_REMEMBERED_BYTES: Final = 1024
+
+_NAMES: Final = [field.name for field in TABLE[23]]
+_MESSAGE_ID_INDEX: Final = _NAMES.index("message_id")
+_CONTENT_INDEX: Final = _NAMES.index("content")
+assert TABLE[23][_CONTENT_INDEX].kind == BYTES
+
+
+class MessageReader:
+    """Reads the messages of one connection; remembers how the last one began."""
+
+    def __init__(self, form: WireForm) -> None:
+        self._form = form
+        self._start: bytes = b""
+        self._like: MessageCommand = MessageCommand()
+        self._like_producer: ProducerId | None = None
+
+    def read(self, encoded: bytes, at: int, end: int) -> MessageCommand:
+        """The message whose type stands at ``at`` and whose frame stops at ``end``.
+
+        Raises:
+            PeerError: as `Reader.read_command`; DMQ5209 when it has no message id.
+        """
+        try:
+            return self._read(encoded, at, end)
+        except (IndexError, error):
+            raise refusals.truncated(encoded[at]) from None
+
+    def content_at(self, encoded: bytes, at: int) -> int:
+        """Where the content begins of the message whose type stands at ``at`` and whose frame reaches beyond
+        ``encoded``; -1 when that is not certain."""
+        message = MessageCommand()
+        try:
+            end = self._read_before(message, encoded, at, len(encoded))
+        except (IndexError, error, PeerError):
+            return -1
+        return end + _LENGTH_BYTES if encoded[end - 1] and end + _LENGTH_BYTES <= len(encoded) else -1
+
+    def _read(self, encoded: bytes, at: int, end: int) -> MessageCommand:
+        message = MessageCommand()
+        at = self._read_before(message, encoded, at, end)
+        if encoded[at - 1]:
+            (length,) = _unpack_length(encoded, at)
+            if length < 0:
+                raise refusals.negative_length("body", length)
+            at += _LENGTH_BYTES
+            if at + length > end:
+                raise IndexError
+            message.content = encoded[at : at + length]
+            at += length
+        self._read_tail(message, encoded, at, end)
+        return message
+
+    def _read_before(self, message: MessageCommand, encoded: bytes, at: int, end: int) -> int:
+        """Up to the flag of the content; returns what follows that."""
+        message.code, message.command_id, message.response_required = _unpack_command(encoded, at)
+        start = at + _COMMAND_BYTES
+        if self._start and encoded.startswith(self._start, start):
+            self._repeat_start(message)
+        else:
+            self._read_start(message, encoded, start, end)
+        at = self._read_run(message, encoded, start, end)
+        message.before = encoded[start:at]
+        return at
+
+    def _repeat_start(self, message: MessageCommand) -> None:
+        like = self._like
+        message.producer_id = like.producer_id
+        message.destination = like.destination
+        message.transaction_id = like.transaction_id
+        message.original_destination = like.original_destination
+        message.message_id = MessageId(self._like_producer)
+        message.destination_at = like.destination_at
+        message.destination_end = like.destination_end
+        message.transaction_end = like.transaction_end
+        message.sequence_at = like.sequence_at
+
+    def _read_start(self, message: MessageCommand, encoded: bytes, start: int, end: int) -> None:
+        """Up to the message id, and remembers it for the next message."""
+        fields = self._form.layout[message.code]
+        reader = Reader(encoded, start, end, self._form)
+        reader.read_fields(message, fields[:1])
+        message.destination_at = reader.at - start
+        reader.read_fields(message, fields[1:2])
+        message.destination_end = reader.at - start
+        reader.read_fields(message, fields[2:3])
+        message.transaction_end = reader.at - start
+        reader.read_fields(message, fields[3 : _MESSAGE_ID_INDEX + 1])
+        message_id = message.message_id
+        if message_id is None:
+            raise refusals.missing("message_id")
+        message.sequence_at = reader.at - start - _LONG_BYTES
+        length = message.sequence_at - _LONG_BYTES
+        if message_id.text_view is None and length <= _MOST_REMEMBERED_BYTES:
+            self._start = encoded[start : start + length]
+            self._like_producer = message_id.producer_id
+            self._like = _start_of(message)
+
+    def _read_run(self, message: MessageCommand, encoded: bytes, start: int, end: int) -> int:
+        """From the message id's numbers to the content's flag; returns what follows that."""
+        at = start + message.sequence_at - _LONG_BYTES
+        until = at + _RUN_BYTES
+        if until > end:
+            raise IndexError
+        (
+            producer_sequence,
+            broker_sequence,
+            transaction,
+            group,
+            group_sequence,
+            correlation,
+            persistent,
+            expiration,
+            priority,
+            reply_to,
+            timestamp,
+            kind,
+            _,
+        ) = _unpack_run(encoded, at)
+        message_id = message.message_id
+        if message_id is not None:
+            message_id.producer_sequence_id = producer_sequence
+            message_id.broker_sequence_id = broker_sequence
+        if transaction or group or correlation or reply_to or kind:
+            return self._read_run_slowly(message, encoded, start, end)
+        message.group_sequence = group_sequence
+        message.persistent = persistent != 0
+        message.expiration_at = message.sequence_at - _LONG_BYTES + _EXPIRATION_IN_RUN
+        message.expiration = expiration
+        message.priority = priority
+        message.timestamp = timestamp
+        return until
+
+    def _read_run_slowly(self, message: MessageCommand, encoded: bytes, start: int, end: int) -> int:
+        reader = Reader(encoded, start + message.sequence_at + _LONG_BYTES, end, self._form)
+        for field in self._form.layout[message.code][_MESSAGE_ID_INDEX + 1 : _CONTENT_INDEX]:
+            if field.name == "expiration":
+                message.expiration_at = reader.at - start
+            setattr(message, field.name, reader.read(field))
+        reader.flag()
+        return reader.at
+
+    def _read_tail(self, message: MessageCommand, encoded: bytes, at: int, end: int) -> None:
+        if at >= end:
+            raise IndexError
+        message.tail = encoded[at:end]
+        start = at
+        at += 1
+        if encoded[start]:
+            (length,) = _unpack_length(encoded, at)
+            if length < 0:
+                raise refusals.negative_length("properties", length)
+            at += _LENGTH_BYTES
+            if at + length > end:
+                raise IndexError
+            message.marshalled_properties = encoded[at : at + length]
+            at += length
+        if end - at == _END_BYTES and self._form.version >= _END_SINCE:
+            (
+                structure,
+                target,
+                compressed,
+                redelivery,
+                path,
+                arrival,
+                user,
+                by_bridge,
+                droppable,
+                cluster,
+                in_time,
+                out_time,
+                first,
+            ) = _unpack_end(encoded, at)
+            if not (structure or target or path or user or cluster):
+                message.compressed = compressed != 0
+                message.redelivery_counter = redelivery
+                message.arrival = arrival
+                message.received_by_df_bridge = by_bridge != 0
+                message.droppable = droppable != 0
+                message.times_at = at - start + _IN_TIME_IN_END
+                message.broker_in_time = in_time
+                message.broker_out_time = out_time
+                message.group_first_for_consumer = first != 0
+                return
+        self._read_tail_slowly(message, Reader(encoded, at, end, self._form), start)
+
+    def _read_tail_slowly(self, message: MessageCommand, reader: Reader, start: int) -> None:
+        for field in self._form.layout[message.code][_CONTENT_INDEX + 2 :]:
+            if field.name == "broker_in_time":
+                message.times_at = reader.at - start
+            setattr(message, field.name, reader.read(field))
+        if reader.at != reader.end:
+            raise refusals.left_over(message.code, reader.end - reader.at)
+
+
+def _start_of(message: MessageCommand) -> MessageCommand:
+    """What `MessageReader._repeat_start` takes over, and nothing that holds on to a body."""
+    like = MessageCommand()
+    like.producer_id = message.producer_id
+    like.destination = message.destination
+    like.transaction_id = message.transaction_id
+    like.original_destination = message.original_destination
+    like.destination_at = message.destination_at
+    like.destination_end = message.destination_end
+    like.transaction_end = message.transaction_end
+    like.sequence_at = message.sequence_at
+    return like

@@ -1,0 +1,150 @@
+"""While the store's next file is not ready, what must not change is exact, and what can waits a moment (0027)."""
+
+import pytest
+
+from delosmq.engine.consumer import Consumer
+from delosmq.engine.outcome import BLOCKED, ROUTED
+from delosmq.model.errors import LimitError
+from delosmq.model.settings import AddressFullPolicy
+from tests.engine.support import Bench, Collector, RecordingStore, anycast
+from tests.engine.test_queue import Waiter
+
+ATTEMPTS = 2
+MOMENT_MS = 10
+
+
+class FullSegment(RecordingStore):
+    """Has no room but for removals, until a file is ready."""
+
+    room = 0
+
+    def takes(self, size_bytes: int) -> bool:
+        return size_bytes <= self.room
+
+
+def bench_with(**settings: object) -> tuple[Bench, FullSegment]:
+    store = FullSegment()
+    bench = Bench(
+        queues=(anycast("q"), anycast("DLQ")),
+        settings={"q": {"dead_letter_address": "DLQ", "max_delivery_attempts": ATTEMPTS, **settings}},
+        store=store,
+    )
+    return bench, store
+
+
+def refuse(bench: Bench, consumer: Consumer, port: Collector) -> None:
+    assert bench.broker.reject(consumer, port.slots[-1].sequence)
+
+
+def test_what_used_up_its_attempts_is_a_dead_letter_at_once_while_there_is_room_for_it():
+    bench, store = bench_with()
+    store.room = 1 << 20
+    bench.send("q", "A")
+    consumer, port = bench.consume("q")
+    bench.broker.set_storage_low(True)
+    for _ in range(ATTEMPTS):
+        bench.run()
+        refuse(bench, consumer, port)
+    assert (bench.pending("q"), bench.pending("DLQ"), len(port.slots)) == ("", "A", ATTEMPTS)
+
+
+def test_without_it_the_dead_letter_waits_and_is_delivered_no_more():
+    bench, store = bench_with()
+    bench.send("q", "A B")
+    consumer, port = bench.consume("q")
+    bench.run()
+    for slot in port.slots[:]:
+        bench.broker.reject(consumer, slot.sequence)
+    bench.run()
+    first, second = port.slots[2:]
+    bench.broker.set_storage_low(True)
+    bench.broker.reject(consumer, first.sequence)
+    bench.later(MOMENT_MS)
+    bench.later(MOMENT_MS)
+    assert (bench.pending("DLQ"), bench.counts("q"), len(port.slots)) == ("", (2, 2, 0), 4)
+    assert bench.broker.acknowledge(consumer, second.sequence)
+    store.room = 1 << 20
+    bench.later(MOMENT_MS)
+    assert (bench.pending("DLQ"), bench.counts("q"), len(port.slots)) == ("A", (0, 0, 0), 4)
+
+
+def test_counts_and_delays_wait_too_and_are_recorded():
+    bench, store = bench_with(redelivery_delay=100)
+    bench.send("q", "A")
+    consumer, port = bench.consume("q")
+    bench.run()
+    bench.broker.set_storage_low(True)
+    refuse(bench, consumer, port)
+    bench.later(MOMENT_MS)
+    assert bench.scheduled("q") == ""
+    store.room = 1 << 20
+    bench.later(MOMENT_MS)
+    assert bench.scheduled("q") == "A"
+    again = bench.restart()
+    assert again.scheduled("q") == "A"
+    _, port = again.consume("q")
+    again.later(100)
+    assert [slot.delivery_count for slot in port.slots] == [2]
+
+
+def test_what_is_not_stored_waits_for_nothing():
+    bench, _ = bench_with()
+    bench.send("q", "A", durable=False)
+    consumer, port = bench.consume("q")
+    bench.broker.set_storage_low(True)
+    for _ in range(ATTEMPTS):
+        bench.run()
+        refuse(bench, consumer, port)
+    assert (bench.pending("q"), bench.pending("DLQ")) == ("", "A")
+
+
+def test_what_waits_stays_in_its_queue_when_the_disk_turns_out_to_be_full():
+    bench, _ = bench_with()
+    bench.send("q", "A")
+    consumer, port = bench.consume("q")
+    bench.run()
+    refuse(bench, consumer, port)
+    bench.run()
+    bench.broker.set_storage_low(True)
+    refuse(bench, consumer, port)
+    assert bench.counts("q") == (1, 1, 0)
+    bench.broker.set_storage_full(True)
+    bench.later(MOMENT_MS)
+    assert (len(port.slots), bench.pending("DLQ")) == (ATTEMPTS + 1, "")
+
+
+def test_a_queue_deleted_meanwhile_leaves_nothing_behind():
+    bench, store = bench_with()
+    bench.send("q", "A")
+    consumer, _ = bench.consume("q")
+    bench.run()
+    bench.broker.set_storage_low(True)
+    bench.broker.close_consumer(consumer)
+    bench.broker.delete_queue("q")
+    bench.later(MOMENT_MS)
+    assert (bench.broker.used_bytes, store.released) == (0, 1)
+
+
+def test_senders_wait_for_the_file_even_when_a_full_address_would_refuse_them():
+    bench, _ = bench_with(address_full_policy=AddressFullPolicy.FAIL)
+    bench.broker.set_storage_low(True)
+    assert bench.send("q", "A") == [BLOCKED]
+    waiter = Waiter()
+    bench.broker.wait_for_space("q", waiter)
+    bench.broker.set_storage_full(True)
+    bench.run()
+    assert waiter.called == 1
+    with pytest.raises(LimitError, match=r"DMQ2201.*no room for durable messages"):
+        bench.send("q", "A")
+    bench.broker.set_storage_low(False)
+    assert bench.send("q", "A") == [ROUTED]
+
+
+def test_what_expires_goes_to_its_address_while_there_is_room():
+    bench = Bench(queues=(anycast("q"), anycast("EXP")), settings={"q": {"expiry_address": "EXP"}})
+    bench.send("q", "A", expires_in_ms=10)
+    bench.broker.set_storage_low(True)
+    bench.later(20)
+    _, port = bench.consume("q")
+    bench.run()
+    assert (port.bodies, bench.pending("EXP")) == ("", "A")

@@ -1,0 +1,484 @@
+"""OpenWire sessions on a real engine without sockets: a test plays the client and has time and syncs in its hand."""
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.events import EngineEvents
+from delosmq.engine.log import Store
+from delosmq.engine.queue import Queue
+from delosmq.model.conversion import Conversions
+from delosmq.model.ids import MonotonicNs, Position
+from delosmq.model.settings import AcceptorSettings, AddressMatch, BrokerSettings, QueueSettings, SecurityMatch
+from delosmq.security.access import AccessControl
+from delosmq.sessions.openwire.protocol import OpenWireProtocol
+from delosmq.sessions.outbox import Gate
+from delosmq.sessions.protocol import NO_TIMER, Peer, SessionServices
+from delosmq.storage.memory import MemoryStore
+from delosmq.wire.openwire.codec import encode_command
+from delosmq.wire.openwire.commands import (
+    QUEUE,
+    STANDARD_ACK,
+    TEXT_MESSAGE,
+    TOPIC,
+    Command,
+    ConnectionError,
+    ConnectionId,
+    ConnectionInfo,
+    ConsumerId,
+    ConsumerInfo,
+    Destination,
+    ExceptionResponse,
+    LocalTransactionId,
+    MessageAck,
+    MessageCommand,
+    MessageDispatch,
+    MessageId,
+    ProducerId,
+    ProducerInfo,
+    RemoveInfo,
+    Response,
+    SessionId,
+    SessionInfo,
+    Structure,
+    Throwable,
+    TransactionId,
+    TransactionInfo,
+)
+from delosmq.wire.openwire.conversion import OpenWireConversion
+from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
+from delosmq.wire.openwire.form import WireForm
+from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
+from delosmq.wire.stomp.conversion import StompConversion
+from tests.engine.support import CountingRandom, ManualClock
+from tests.sessions.support import EVERYTHING, PASSWORD, USER, Host
+
+ACCEPTOR = AcceptorSettings("openwire", "localhost", 0, ("OPENWIRE",))
+NS_PER_MS = 1_000_000
+
+SECURITY = "java.lang.SecurityException"
+INVALID_DESTINATION = "javax.jms.InvalidDestinationException"
+JMS = "javax.jms.JMSException"
+XA = "javax.transaction.xa.XAException"
+ROLLED_BACK = "javax.jms.TransactionRolledBackException"
+
+
+def queue(name: str) -> Destination:
+    return Destination(name, QUEUE)
+
+
+def topic(name: str) -> Destination:
+    return Destination(name, TOPIC)
+
+
+class OpenWireBench:
+    """One engine, its gate, and any number of clients.
+
+    With ``hold`` nothing is synced until `sync` is called.
+    """
+
+    def __init__(
+        self,
+        *,
+        queues: tuple[QueueSettings, ...] = (),
+        address_settings: dict[str, dict[str, object]] | None = None,
+        security: tuple[SecurityMatch, ...] = (EVERYTHING,),
+        acceptor: AcceptorSettings = ACCEPTOR,
+        hold: bool = False,
+        store: Store | None = None,
+    ) -> None:
+        self.clock = ManualClock()
+        self.store: Store = store if store is not None else MemoryStore()
+        self.gate = Gate()
+        self.acceptor = acceptor
+        self.hold = hold
+        matches = tuple(AddressMatch(match, fields) for match, fields in (address_settings or {}).items())
+        conversions = Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()})
+        self.broker = Broker(
+            BrokerSettings(queues=queues, address_settings=matches),
+            self.store,
+            clock=self.clock,
+            random=CountingRandom(),
+            events=EngineEvents(),
+            conversions=conversions,
+        )
+        self.gate.on_synced(self.broker.start())
+        access = AccessControl({USER: "stored"}, {USER: frozenset({"all"})}, security, cache_key=b"k" * 32)
+        # Verified once, so that later logins need no hash.
+        access.finish(access.attempt(USER, PASSWORD), True)
+        self.services = SessionServices(
+            self.broker, self.gate, clock=self.clock, access=access, conversions=conversions, server_name="DelosMQ/test"
+        )
+        self.protocol = OpenWireProtocol()
+        self.clients: list[Client] = []
+
+    @property
+    def now(self) -> MonotonicNs:
+        return self.clock.monotonic_ns()
+
+    def queue(self, name: str) -> Queue:
+        return self.broker.queues[name]
+
+    def sync(self, position: int | None = None) -> None:
+        """The store reports that it is synced."""
+        self.gate.on_synced(self.broker.log.position if position is None else Position(position))
+
+    def tick(self) -> None:
+        """As the server's ticker does it, until nothing is left to do."""
+        for _ in range(1_000):
+            again = self.broker.tick()
+            if not self.hold:
+                self.sync()
+            for client in self.clients:
+                again = client.write() or again
+            if not again:
+                return
+        raise AssertionError("the broker never comes to rest")
+
+    def pass_time(self, ms: int) -> None:
+        """Lets time go by, with every timer at its moment."""
+        until = self.clock.now_ms + ms
+        while True:
+            timers: list[int] = [client.session.next_timer() for client in self.clients if not client.host.finished]
+            timers.append(self.broker.next_timer_at)
+            due = min((at for at in timers if at != NO_TIMER), default=0)
+            due_ms = -(-due // NS_PER_MS)
+            if due == 0 or due_ms > until:
+                break
+            self.clock.now_ms = max(self.clock.now_ms, due_ms)
+            for client in self.clients:
+                if not client.host.finished:
+                    client.session.handle_timer(self.now)
+            self.tick()
+        self.clock.now_ms = until
+        self.tick()
+
+    def negotiate(self, info: WireFormatInfo | None = None) -> "Client":
+        """A client that has negotiated and read the BrokerInfo."""
+        client = Client(self)
+        client.negotiate(info or WireFormatInfo())
+        client.take()
+        return client
+
+    def connect(self, name: str = "", *, client_id: str = "", manageable: bool = False) -> "Client":
+        """A client that is logged in and has read all that belongs to it."""
+        client = self.negotiate()
+        client.log_in(name or f"ID:client-{len(self.clients)}", client_id=client_id, manageable=manageable)
+        client.take()
+        return client
+
+
+class Client:
+    """The peer of one session."""
+
+    def __init__(self, bench: OpenWireBench) -> None:
+        self.bench = bench
+        self.host = Host()
+        self.name = ""
+        peer = Peer("10.0.0.1:5000", f"c{len(bench.clients) + 1}")
+        self.session = bench.protocol.open(self.host, peer, bench.acceptor, bench.services, bench.now)
+        self.raw = b""
+        self.reads = True
+        self.form = WireForm(12)
+        self._decoder = OpenWireDecoder(OpenWireLimits())
+        self._received: list[Structure] = []
+        self._command_id = 0
+        self._next_value = 0
+        self._sequence = 0
+        bench.clients.append(self)
+
+    # -- bytes -----------------------------------------------------------------------------------------------------
+
+    def send(self, chunk: bytes) -> None:
+        """Bytes from the peer, and the tick that follows."""
+        self.session.receive(chunk, self.bench.now)
+        self.bench.tick()
+
+    def write(self) -> bool:
+        """What the server does at the end of a tick, when the peer reads."""
+        if not self.reads:
+            return False
+        outbox = self.session.outbox
+        while chunk := outbox.take():
+            self.raw += chunk
+            self._decoder.feed(chunk)
+            outbox.confirm_written()
+        touched = self.session.handle_written(self.bench.now)
+        if self.host.wakes:
+            self.host.wakes = 0
+            self.session.handle_timer(self.bench.now)
+            touched = True
+        return touched
+
+    def drop(self) -> None:
+        """The socket breaks."""
+        self.session.connection_lost()
+        self.bench.clients.remove(self)
+        self.bench.tick()
+
+    def take(self) -> list[Structure]:
+        """What came since the last call."""
+        while (frame := self._decoder.next_frame()) is not None:
+            self._received.append(frame)
+        taken = self._received
+        self._received = []
+        return taken
+
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    def negotiate(self, info: WireFormatInfo) -> WireFormatInfo:
+        """Both WireFormatInfos; gives the broker's."""
+        self.bench.tick()
+        (theirs,) = self.take()
+        assert isinstance(theirs, WireFormatInfo)
+        self.form = agree(info, theirs).form
+        self._decoder.agreed(self.form)
+        self.send(encode_wire_format_info(info))
+        return theirs
+
+    def log_in(
+        self, name: str, *, client_id: str = "", user: str = USER, password: str = PASSWORD, manageable: bool = False
+    ) -> Response:
+        """The ConnectionInfo and its answer."""
+        self.name = name
+        info = ConnectionInfo()
+        info.connection_id = ConnectionId(name)
+        info.client_id = client_id or None
+        info.user_name = user
+        info.password = password
+        info.manageable = manageable
+        return self.call(info)
+
+    def tell(self, command: Command) -> None:
+        """A command for which no answer is awaited."""
+        self.feed(command)
+        self.bench.tick()
+
+    def feed(self, command: Command, *, answer: bool = False) -> int:
+        """A command, and no tick. Gives its id."""
+        self._command_id += 1
+        command.command_id = self._command_id
+        command.response_required = answer
+        self.session.receive(encode_command(command, self.form), self.bench.now)
+        return self._command_id
+
+    def ask(self, command: Command) -> list[Response]:
+        """A command that wants an answer; the answers that came at once, taken out of what was received."""
+        command_id = self.feed(command, answer=True)
+        self.bench.tick()
+        return self.answers(command_id)
+
+    def answers(self, command_id: int) -> list[Response]:
+        """The answers to one command, taken out of what was received."""
+        received = self.take()
+        found = [one for one in received if isinstance(one, Response) and one.correlation_id == command_id]
+        self._received = [one for one in received if one not in found]
+        return found
+
+    def call(self, command: Command) -> Response:
+        """A command and its one answer."""
+        (answer,) = self.ask(command)
+        return answer
+
+    def ok(self, command: Command) -> None:
+        """A command that succeeds."""
+        answer = self.call(command)
+        assert not isinstance(answer, ExceptionResponse), throwable(answer).message
+
+    def refused(self, command: Command) -> Throwable:
+        """A command that fails; the connection goes on."""
+        exception = throwable(self.call(command))
+        assert not self.host.finished
+        return exception
+
+    def error(self) -> Throwable:
+        """The ConnectionError that was the last thing received."""
+        last = self.take()[-1]
+        assert isinstance(last, ConnectionError), last
+        assert last.exception is not None
+        return last.exception
+
+    # -- what applications do ------------------------------------------------------------------------------------
+
+    def number(self) -> int:
+        self._next_value += 1
+        return self._next_value
+
+    def session_info(self, value: int = 1) -> SessionInfo:
+        info = SessionInfo()
+        info.session_id = SessionId(self.name, value)
+        return info
+
+    def consumer_info(self, destination: Destination, prefetch: int = 1000, *, session: int = 1) -> ConsumerInfo:
+        info = ConsumerInfo()
+        info.consumer_id = ConsumerId(self.name, session, self.number())
+        info.destination = destination
+        info.prefetch_size = prefetch
+        return info
+
+    def consume(self, destination: Destination, prefetch: int = 1000) -> "Reader":
+        """A consumer."""
+        return self.subscribe(self.consumer_info(destination, prefetch))
+
+    def subscribe(self, info: ConsumerInfo) -> "Reader":
+        self.ok(info)
+        return Reader(self, info)
+
+    def durable(self, name: str, destination: Destination, prefetch: int = 100) -> "Reader":
+        """A durable subscription."""
+        info = self.consumer_info(destination, prefetch)
+        info.subscription_name = name
+        return self.subscribe(info)
+
+    def producer_info(self, destination: Destination | None, window: int = 0, *, session: int = 1) -> ProducerInfo:
+        info = ProducerInfo()
+        info.producer_id = ProducerId(self.name, session, self.number())
+        info.destination = destination
+        info.window_size = window
+        return info
+
+    def text(
+        self, destination: Destination, body: str, transaction: TransactionId | None = None, *, persistent: bool = True
+    ) -> MessageCommand:
+        """A text message, not sent."""
+        self._sequence += 1
+        command = MessageCommand(TEXT_MESSAGE)
+        command.producer_id = ProducerId(self.name, 1, 1)
+        command.message_id = MessageId(command.producer_id, self._sequence)
+        command.destination = destination
+        command.transaction_id = transaction
+        command.persistent = persistent
+        command.priority = 4
+        command.timestamp = self.bench.clock.wall_ms()
+        encoded = body.encode()
+        command.content = len(encoded).to_bytes(4, "big") + encoded
+        return command
+
+    def publish(self, destination: Destination, bodies: str, transaction: TransactionId | None = None) -> None:
+        """Text messages, one for each word, each confirmed."""
+        for body in bodies.split():
+            self.ok(self.text(destination, body, transaction))
+
+    def begin(self) -> LocalTransactionId:
+        """A local transaction."""
+        transaction = LocalTransactionId(self.number(), ConnectionId(self.name))
+        self.tell(self.transaction_info(transaction, 0))
+        return transaction
+
+    def transaction_info(self, transaction: TransactionId | None, kind: int) -> TransactionInfo:
+        info = TransactionInfo()
+        info.connection_id = ConnectionId(self.name)
+        info.transaction_id = transaction
+        info.type = kind
+        return info
+
+    def remove_info(self, object_id: Structure | None, last_delivered: int = -1) -> RemoveInfo:
+        info = RemoveInfo()
+        info.object_id = object_id
+        info.last_delivered_sequence_id = last_delivered
+        return info
+
+    def dispatches(self) -> list[MessageDispatch]:
+        """The MessageDispatches that came since the last call; everything else stays."""
+        received = self.take()
+        found = [one for one in received if isinstance(one, MessageDispatch)]
+        self._received = [one for one in received if not isinstance(one, MessageDispatch)]
+        return found
+
+
+class Reader:
+    """One consumer of a client, and what it got."""
+
+    def __init__(self, client: Client, info: ConsumerInfo) -> None:
+        self.client = client
+        self.info = info
+        assert info.consumer_id is not None
+        self.id: ConsumerId = info.consumer_id
+        self.got: list[MessageDispatch] = []
+        self.ended = 0
+        """How many empty dispatches came."""
+
+    def take(self) -> list[MessageDispatch]:
+        """The dispatches with a message that came for it since the last call. `got` keeps all."""
+        received = self.client.take()
+        rest: list[Structure] = []
+        found: list[MessageDispatch] = []
+        for one in received:
+            if (
+                not isinstance(one, MessageDispatch)
+                or one.consumer_id is None
+                or one.consumer_id.key() != self.id.key()
+            ):
+                rest.append(one)
+            elif one.message is None:
+                self.ended += 1
+            else:
+                found.append(one)
+        self.client._received = rest
+        self.got += found
+        return found
+
+    def bodies(self) -> str:
+        """The bodies that came since the last call; "r2" behind one that was delivered twice before."""
+        return " ".join(
+            text_of(one) + (f"r{one.redelivery_counter}" if one.redelivery_counter else "") for one in self.take()
+        )
+
+    def sequence(self, index: int) -> int:
+        """The broker's sequence of a message it got."""
+        return self.message_id(index).broker_sequence_id
+
+    def message_id(self, index: int) -> MessageId:
+        message = self.got[index].message
+        assert message is not None
+        assert message.message_id is not None
+        return message.message_id
+
+    def ack(
+        self,
+        kind: int,
+        last: int | MessageId,
+        *,
+        first: int | None = None,
+        count: int = 1,
+        transaction: TransactionId | None = None,
+        cause: Throwable | None = None,
+    ) -> MessageAck:
+        """An acknowledgement, not sent; messages by their index in `got`. ``first`` None is null."""
+        command = MessageAck()
+        command.destination = self.info.destination
+        command.consumer_id = self.id
+        command.transaction_id = transaction
+        command.ack_type = kind
+        command.first_message_id = None if first is None else self.message_id(first)
+        command.last_message_id = last if isinstance(last, MessageId) else self.message_id(last)
+        command.message_count = count
+        command.poison_cause = cause
+        return command
+
+    def done(self, first: int, last: int | None = None, transaction: TransactionId | None = None) -> None:
+        """STANDARD for one message or a range, confirmed."""
+        end = first if last is None else last
+        self.client.ok(self.ack(STANDARD_ACK, end, first=first, count=end - first + 1, transaction=transaction))
+
+    def close(self, last_delivered: int = -1) -> None:
+        self.client.ok(self.client.remove_info(self.id, last_delivered))
+
+
+def text_of(dispatch: MessageDispatch) -> str:
+    """The body of a text message."""
+    message = dispatch.message
+    assert message is not None
+    assert message.content is not None
+    return message.content[4:].decode()
+
+
+def throwable(answer: Structure) -> Throwable:
+    """What an ExceptionResponse says."""
+    assert isinstance(answer, ExceptionResponse), answer
+    assert answer.exception is not None
+    return answer.exception
+
+
+def code_of(exception: Throwable) -> str:
+    """The class, without its package, and the code of DelosMQ."""
+    text = exception.message or ""
+    class_name = (exception.class_name or "").rpartition(".")[2]
+    return f"{class_name} {text[:7]}"

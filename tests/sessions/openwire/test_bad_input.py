@@ -1,0 +1,244 @@
+"""Everything a peer can do wrong gets the error that tells it so, and closes no more than it must."""
+
+# BROKER-4
+
+from struct import pack
+
+import pytest
+
+from delosmq.wire.openwire.codec import encode_command
+from delosmq.wire.openwire.commands import (
+    POISON_ACK,
+    STANDARD_ACK,
+    TEMP_QUEUE,
+    BrokerInfo,
+    Command,
+    ConnectionError,
+    ConsumerInfo,
+    ControlCommand,
+    Destination,
+    DestinationInfo,
+    LocalTransactionId,
+    MessageAck,
+    MessageCommand,
+    MessageDispatch,
+    MessageId,
+    ProducerId,
+    ProducerInfo,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
+    Response,
+    SessionId,
+)
+from tests.sessions.openwire.support import Client, OpenWireBench, code_of, queue, throwable, topic
+
+A = queue("a")
+FATAL_NAMES = ["negative size", "unknown type", "truncated", "left over", "nested as frame", "message without id"]
+
+
+def frame(code: int, body: bytes) -> bytes:
+    return pack(">iBi?", 6 + len(body), code, 1, True) + body
+
+
+def fatal(name: str) -> bytes:
+    return {
+        "negative size": pack(">i", -5),
+        "unknown type": frame(77, b""),
+        "truncated": frame(22, b"\1"),
+        "left over": frame(10, b"abc"),
+        "nested as frame": frame(100, b"\1\0\1a"),
+        "message without id": frame(28, bytes(120)),
+    }[name]
+
+
+@pytest.mark.parametrize("name", FATAL_NAMES)
+def test_what_is_no_openwire_ends_that_connection_alone(name: str) -> None:
+    bench = OpenWireBench()
+    other = bench.connect()
+    client = bench.connect()
+    client.send(fatal(name))
+    error = client.error()
+    assert error.class_name == "java.io.IOException"
+    assert (error.message or "").startswith("DMQ52")
+    assert client.host.finished
+    other.publish(A, "fine")
+
+
+def test_a_frame_over_the_limit_ends_the_connection_before_it_is_there() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.send(pack(">i", bench.acceptor.open_wire_max_frame_bytes + 1))
+    assert code_of(client.error()) == "IOException DMQ5202"
+    assert client.host.finished
+
+
+def test_a_field_of_the_wrong_type_ends_the_connection() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.tell(client.remove_info(LocalTransactionId()))
+    assert code_of(client.error()) == "IOException DMQ5208"
+    assert client.host.finished
+
+
+def test_what_only_a_broker_sends_is_refused() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    for command in (Response(1), MessageDispatch(), BrokerInfo(), ControlCommand()):
+        assert code_of(client.refused(command)) == "JMSException DMQ5233"
+    client.publish(A, "fine")
+
+
+def test_a_refused_command_without_an_answer_is_told_as_the_connection_s_error() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.tell(BrokerInfo())
+    (error,) = client.take()
+    assert isinstance(error, ConnectionError)
+    assert not client.host.finished
+
+
+@pytest.mark.parametrize(
+    "command",
+    [ConsumerInfo(), ProducerInfo(), DestinationInfo(), MessageAck(), RemoveInfo()],
+    ids=lambda command: type(command).__name__,
+)
+def test_a_field_that_must_be_there(command: Command) -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    assert code_of(client.refused(command)) == "JMSException DMQ5234"
+    client.publish(A, "fine")
+
+
+def test_a_message_needs_a_destination() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    command = MessageCommand()
+    command.message_id = MessageId(ProducerId("ID:c", 1, 1), 1)
+    assert code_of(client.refused(command)) == "JMSException DMQ5234"
+
+
+@pytest.mark.parametrize("name", ["", ",", " , ", "n" * 1_025, "::q", "a::", "a," + "n" * 1_025, "?consumer.x=1"])
+def test_names_that_can_not_be(name: str) -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    destination = queue(name)
+    infos: list[Command] = [client.text(destination, "x"), client.consumer_info(destination)]
+    infos.append(client.producer_info(destination))
+    for info in infos:
+        assert code_of(client.refused(info)) == "InvalidDestinationException DMQ5240"
+    assert bench.broker.queues == {}
+
+
+def test_a_composite_name_of_very_many_parts() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    assert code_of(client.refused(client.text(queue("a," * 1_001), "x"))) == "InvalidDestinationException DMQ5240"
+
+
+def test_an_acknowledgement_for_what_was_never_dispatched() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.publish(A, "0 1")
+    reader = client.consume(A, 1)
+    reader.take()
+    ack = reader.ack(STANDARD_ACK, MessageId(ProducerId("ID:x", 1, 1), 1, 4_711))
+    assert code_of(client.refused(ack)) == "JMSException DMQ5260"
+    client.tell(ack)
+    (error,) = client.take()
+    assert isinstance(error, ConnectionError)
+    reader.done(0)
+    assert reader.bodies() == "1"
+
+
+def test_poison_inside_a_transaction() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.publish(A, "0")
+    reader = client.consume(A)
+    reader.take()
+    transaction = client.begin()
+    wrong = reader.ack(POISON_ACK, 0, first=0, transaction=transaction)
+    assert code_of(client.refused(wrong)) == "JMSException DMQ5262"
+    reader.done(0)
+
+
+def test_a_second_connection_with_the_same_client_id() -> None:
+    bench = OpenWireBench()
+    first = bench.connect(client_id="me")
+    second = bench.negotiate()
+    assert code_of(throwable(second.log_in("ID:2", client_id="me"))) == "InvalidClientIDException DMQ5235"
+    assert not first.host.finished
+
+
+def unsubscribe(client: Client, name: str, client_id: str) -> RemoveSubscriptionInfo:
+    info = RemoveSubscriptionInfo()
+    info.subscription_name = name
+    info.client_id = client_id
+    return info
+
+
+def test_unsubscribing_an_active_subscription_and_one_that_is_not() -> None:
+    bench = OpenWireBench()
+    client = bench.connect(client_id="me")
+    reader = client.durable("s", topic("t"))
+    assert code_of(client.refused(unsubscribe(client, "s", "me"))) == "JMSException DMQ5254"
+    exception = client.refused(unsubscribe(client, "other", "me"))
+    assert code_of(exception) == "InvalidDestinationException DMQ5253"
+    client.publish(topic("t"), "x")
+    assert reader.bodies() == "x"
+
+
+@pytest.mark.parametrize("selector", ["a ==", "1", "a = 'x", "((a = 1)"])
+def test_selectors_that_are_none(selector: str) -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    info = client.consumer_info(A)
+    info.selector = selector
+    assert code_of(client.refused(info)) == "InvalidSelectorException DMQ5250"
+    assert bench.broker.queues == {}
+
+
+def test_a_destination_option_never_reaches_the_broker_s_names() -> None:
+    """Real clients cut options off; of one that doesn't, they are cut off here."""
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.publish(queue("a?consumer.prefetchSize=5"), "x")
+    assert list(bench.broker.queues) == ["a"]
+    assert client.consume(queue("a?consumer.unknown=5")).bodies() == "x"
+
+
+def test_a_temporary_destination_that_does_not_exist() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    gone = Destination("ID:gone:1", TEMP_QUEUE)
+    assert code_of(client.refused(client.text(gone, "x"))) == "InvalidDestinationException DMQ5241"
+    assert code_of(client.refused(client.consumer_info(gone))) == "InvalidDestinationException DMQ5241"
+
+
+def test_too_many_consumers_and_producers() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    for _ in range(bench.acceptor.max_subscriptions):
+        client.feed(client.producer_info(A))
+        client.feed(client.consumer_info(A))
+    bench.tick()
+    assert client.take() == []
+    for info in (client.producer_info(A), client.consumer_info(A)):
+        assert code_of(client.refused(info)) == "ResourceAllocationException DMQ5244"
+    client.ok(client.remove_info(SessionId(client.name, 1)))
+    client.ok(client.consumer_info(A))
+
+
+def test_a_second_wrong_command_is_refused_as_the_first() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    for _ in range(3):
+        assert code_of(client.refused(client.text(queue(""), "x"))) == "InvalidDestinationException DMQ5240"
+
+
+def test_commands_behind_a_fatal_one_are_not_carried_out() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.send(fatal("unknown type") + encode_command(client.text(A, "x"), client.form))
+    assert client.host.finished
+    assert bench.broker.queues == {}

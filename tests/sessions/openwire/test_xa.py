@@ -1,0 +1,260 @@
+"""Branches of distributed transactions, as a client's XAResource has them."""
+
+# ACK-5
+
+import pytest
+
+from delosmq.wire.openwire.commands import (
+    BEGIN,
+    COMMIT_ONE_PHASE,
+    COMMIT_TWO_PHASE,
+    END,
+    FORGET,
+    PREPARE,
+    RECOVER,
+    ROLLBACK,
+    ConnectionId,
+    DataArrayResponse,
+    IntegerResponse,
+    Throwable,
+    XATransactionId,
+)
+from tests.sessions.openwire.support import XA, Client, OpenWireBench, Reader, queue
+
+A = queue("a")
+B = queue("b")
+
+
+def xid(name: bytes = b"global") -> XATransactionId:
+    return XATransactionId(4711, name, b"branch")
+
+
+class Case:
+    """A connection with something to consume, and a branch that is begun."""
+
+    def __init__(self) -> None:
+        self.bench = OpenWireBench()
+        self.client: Client = self.bench.connect()
+        self.client.publish(A, "0 1")
+        self.reader: Reader = self.client.consume(A, 1)
+        self.reader.take()
+        self.xid = xid()
+        self.go(BEGIN)
+        self.reader.done(0, transaction=self.xid)
+        self.client.publish(B, "out", self.xid)
+
+    def go(self, kind: int) -> None:
+        self.client.ok(self.client.transaction_info(self.xid, kind))
+
+    def prepare(self) -> int:
+        answer = self.client.call(self.client.transaction_info(self.xid, PREPARE))
+        assert isinstance(answer, IntegerResponse)
+        return answer.result
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        return self.bench.queue("a").message_count, self.bench.queue("b").message_count
+
+
+def refused(client: Client, transaction: XATransactionId, kind: int) -> int:
+    """The XA code of a refusal."""
+    exception: Throwable = client.refused(client.transaction_info(transaction, kind))
+    assert exception.class_name == XA, exception.message
+    return int((exception.message or "").rpartition("xaErrorCode:")[2])
+
+
+def recovered(client: Client) -> list[str]:
+    answer = client.call(client.transaction_info(None, RECOVER))
+    assert isinstance(answer, DataArrayResponse)
+    assert answer.values is not None
+    return [one.key() for one in answer.values if isinstance(one, XATransactionId)]
+
+
+def test_two_phases() -> None:
+    case = Case()
+    case.go(END)
+    assert case.prepare() == 0
+    assert case.counts == (2, 0)
+    case.go(COMMIT_TWO_PHASE)
+    assert case.counts == (1, 1)
+    assert case.reader.bodies() == "1"
+
+
+def test_one_phase() -> None:
+    case = Case()
+    case.go(END)
+    case.go(COMMIT_ONE_PHASE)
+    assert case.counts == (1, 1)
+
+
+def test_preparing_needs_no_end() -> None:
+    case = Case()
+    case.prepare()
+    case.go(COMMIT_TWO_PHASE)
+    assert case.counts == (1, 1)
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_rollback_leaves_acknowledged_messages_with_their_consumer(prepared: bool) -> None:
+    case = Case()
+    case.go(END)
+    if prepared:
+        case.prepare()
+    case.go(ROLLBACK)
+    assert case.counts == (2, 0)
+    assert case.reader.bodies() == ""
+    case.reader.done(0)
+    assert case.reader.bodies() == "1"
+
+
+def test_preparing_twice_is_answered_twice() -> None:
+    case = Case()
+    assert case.prepare() == 0
+    assert case.prepare() == 0
+    case.go(COMMIT_TWO_PHASE)
+
+
+def test_the_answer_to_prepare_waits_for_the_disk() -> None:
+    bench = OpenWireBench(hold=True)
+    client = bench.connect()
+    client.tell(client.transaction_info(xid(), BEGIN))
+    client.tell(client.text(A, "x", xid()))
+    assert client.ask(client.transaction_info(xid(), PREPARE)) == []
+    bench.sync()
+    bench.tick()
+    (answer,) = client.take()
+    assert isinstance(answer, IntegerResponse)
+    assert answer.result == 0
+
+
+# -- several connections -----------------------------------------------------------------------------------------------
+
+
+def test_another_connection_may_end_what_one_has_begun() -> None:
+    case = Case()
+    case.go(END)
+    other = case.bench.connect()
+    answer = other.call(other.transaction_info(case.xid, PREPARE))
+    assert isinstance(answer, IntegerResponse)
+    other.ok(other.transaction_info(case.xid, COMMIT_TWO_PHASE))
+    assert case.counts == (1, 1)
+
+
+def test_two_connections_work_in_one_branch() -> None:
+    case = Case()
+    other = case.bench.connect()
+    other.ok(other.transaction_info(case.xid, BEGIN))
+    other.publish(B, "too", case.xid)
+    other.ok(other.transaction_info(case.xid, END))
+    case.go(END)
+    case.go(COMMIT_ONE_PHASE)
+    assert case.counts == (1, 2)
+
+
+def test_a_prepared_branch_outlives_its_connection() -> None:
+    case = Case()
+    case.prepare()
+    case.client.drop()
+    client = case.bench.connect()
+    # What it acknowledged stays out of reach.
+    assert client.consume(A).bodies() == "1"
+    assert recovered(client) == [case.xid.key()]
+    client.ok(client.transaction_info(case.xid, COMMIT_TWO_PHASE))
+    assert case.counts == (1, 1)
+    assert recovered(client) == []
+
+
+def test_a_prepared_branch_outlives_an_orderly_close() -> None:
+    case = Case()
+    case.prepare()
+    case.client.ok(case.client.remove_info(ConnectionId(case.client.name), case.reader.sequence(0)))
+    client = case.bench.connect()
+    reader = client.consume(A)
+    assert reader.bodies() == "1"
+    client.ok(client.transaction_info(case.xid, ROLLBACK))
+    assert reader.bodies() == "0r1"
+    assert case.counts == (2, 0)
+
+
+def test_a_branch_that_is_not_prepared_ends_with_its_connection() -> None:
+    case = Case()
+    case.client.drop()
+    client = case.bench.connect()
+    assert recovered(client) == []
+    assert refused(client, case.xid, PREPARE) == -4
+    assert client.consume(A).bodies() == "0r1 1"
+
+
+# -- recovering --------------------------------------------------------------------------------------------------------
+
+
+def test_recovering_gives_an_empty_list_and_not_null() -> None:
+    client = OpenWireBench().connect()
+    assert recovered(client) == []
+
+
+def test_recovering_gives_the_prepared_ones_with_all_their_parts() -> None:
+    case = Case()
+    assert recovered(case.client) == []
+    case.prepare()
+    answer = case.client.call(case.client.transaction_info(None, RECOVER))
+    assert isinstance(answer, DataArrayResponse)
+    (found,) = answer.values or []
+    assert isinstance(found, XATransactionId)
+    assert (found.format_id, found.global_transaction_id, found.branch_qualifier) == (4711, b"global", b"branch")
+
+
+def test_forgetting_what_an_operator_did() -> None:
+    case = Case()
+    case.prepare()
+    (branch,) = case.bench.broker.prepared_branches()
+    assert branch.xid is not None
+    case.bench.broker.heuristic_commit(branch.xid)
+    assert refused(case.client, case.xid, COMMIT_TWO_PHASE) == 7
+    case.go(FORGET)
+    assert refused(case.client, case.xid, COMMIT_TWO_PHASE) == -4
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [PREPARE, COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, ROLLBACK, FORGET])
+def test_an_unknown_branch(kind: int) -> None:
+    client = OpenWireBench().connect()
+    assert refused(client, xid(b"nobody"), kind) == -4
+
+
+def test_two_phases_need_a_prepare() -> None:
+    case = Case()
+    case.go(END)
+    assert refused(case.client, case.xid, COMMIT_TWO_PHASE) == -6
+    # It is still there.
+    case.go(COMMIT_ONE_PHASE)
+    assert case.counts == (1, 1)
+
+
+def test_one_phase_is_too_late_after_a_prepare() -> None:
+    case = Case()
+    case.prepare()
+    assert refused(case.client, case.xid, COMMIT_ONE_PHASE) == -6
+    case.go(COMMIT_TWO_PHASE)
+    assert case.counts == (1, 1)
+
+
+def test_a_prepared_branch_takes_nothing_more() -> None:
+    case = Case()
+    case.prepare()
+    info = case.client.transaction_info(case.xid, BEGIN)
+    assert (case.client.refused(info).message or "").endswith("xaErrorCode:-6")
+    case.go(ROLLBACK)
+
+
+@pytest.mark.parametrize("kind", [PREPARE, COMMIT_ONE_PHASE])
+def test_a_doomed_branch_says_that_it_was_rolled_back(kind: int) -> None:
+    case = Case()
+    case.client.tell(case.client.text(queue(""), "bad", case.xid))
+    case.client.take()
+    case.go(END)
+    assert refused(case.client, case.xid, kind) == 100
+    assert case.counts == (2, 0)
+    assert case.bench.broker.transactions == {}

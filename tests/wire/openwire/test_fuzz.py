@@ -1,0 +1,137 @@
+"""Whatever comes, a decoder raises PeerError or gives commands, and holds no more than its limits allow."""
+
+import random
+
+import pytest
+
+from delosmq.model.conversion import Conversions
+from delosmq.model.errors import PeerError
+from delosmq.model.ids import WallMs
+from delosmq.model.message import Message
+from delosmq.wire.openwire.codec import encode_command
+from delosmq.wire.openwire.commands import ConsumerId, Destination, MessageCommand, MessageId, ProducerId
+from delosmq.wire.openwire.conversion import OpenWireConversion
+from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
+from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
+from delosmq.wire.openwire.form import WireForm
+from delosmq.wire.openwire.heads import BODY_KINDS, encode_head, stored_body
+from delosmq.wire.openwire.layout import LAYOUTS, TABLE, new_structure
+from delosmq.wire.openwire.negotiation import WireFormatInfo
+from delosmq.wire.openwire.primitives import encode_map
+from tests.wire.openwire.support import FRAMES, HELLO
+from tests.wire.openwire.test_conversion import PROPERTIES
+
+MUTATIONS = 2_000
+"""Of each kind in the suite."""
+CONVERSIONS = Conversions({"openwire": OpenWireConversion(100_000)})
+ROUTE = Route(Destination("q"))
+
+
+def seeds(form: WireForm) -> list[bytes]:
+    """A frame of each type with as much in it as is easy to make."""
+    frames = []
+    for code in [code for code in FRAMES if code in LAYOUTS[form.version]]:
+        command = new_structure(code)
+        for field in TABLE[code]:
+            if field.of and field.name != "message" and field.name not in ("broker_path", "cluster", "values"):
+                inner = sorted(field.of)[0]
+                if inner in LAYOUTS[form.version] and inner >= 100:
+                    made: object = new_structure(inner)
+                    setattr(command, field.name, [made] if "path" in field.name or "infos" in field.name else made)
+        if isinstance(command, MessageCommand):
+            command.message_id = MessageId(ProducerId("ID:a", 1, 2), 3)
+            command.correlation_id = "c"
+            command.content = b"\0\0\0\3abc" if code == 28 else encode_map(PROPERTIES)
+            command.marshalled_properties = encode_map(PROPERTIES)
+        frames.append(encode_command(command, form))
+    return frames
+
+
+def mutated(rng: random.Random, frame: bytes) -> bytes:
+    """Some bytes changed, taken out or put in; the size is mostly that of the frame again."""
+    changed = bytearray(frame[4:])
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(changed))
+        choice = rng.random()
+        if choice < 0.6:
+            changed[at] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
+        elif choice < 0.8 and len(changed) > 2:
+            del changed[at : at + rng.randint(1, 4)]
+        else:
+            changed[at:at] = rng.randbytes(rng.randint(1, 4))
+        if not changed:
+            changed = bytearray(1)
+    size = len(changed) if rng.random() < 0.95 else rng.getrandbits(32)
+    return size.to_bytes(4) + bytes(changed)
+
+
+def use(command: MessageCommand, form: WireForm, encoder: DispatchEncoder) -> None:
+    """What a broker does with a message that was decoded."""
+    message = Message(
+        "q",
+        f"openwire/{form.version}",
+        encode_head(command, form.version, 1),
+        stored_body(command),
+        body_kind=BODY_KINDS[command.code],
+        timestamp_ms=WallMs(1),
+    )
+    CONVERSIONS.to_hub(message)
+    assert encoder.encode(message, ROUTE, 0, 1)
+
+
+def run(form: WireForm, rng: random.Random, count: int) -> int:
+    """How many of the mutated frames were refused."""
+    frames = seeds(form)
+    encoder = DispatchEncoder(form, ConsumerId("c", 1, 1), CONVERSIONS, "n")
+    refused = 0
+    decoder = OpenWireDecoder(OpenWireLimits())
+    decoder.closed = True
+    for _ in range(count):
+        if decoder.closed or decoder.buffered_bytes:
+            decoder = OpenWireDecoder(OpenWireLimits())
+            decoder.feed(HELLO)
+            decoder.next_frame()
+            decoder.agreed(form)
+        decoder.feed(mutated(rng, rng.choice(frames)))
+        try:
+            while (command := decoder.next_frame()) is not None:
+                if isinstance(command, MessageCommand):
+                    use(command, form, encoder)
+        except PeerError:
+            refused += 1
+    return refused
+
+
+@pytest.mark.parametrize("options", [{}, {"tight": True}, {"tight": True, "caching": True}, {"caching": True}])
+@pytest.mark.parametrize("version", [1, 9, 12])
+def test_mutated_frames(version: int, options: dict[str, bool]) -> None:
+    refused = run(WireForm(version, **options), random.Random(version), MUTATIONS // 4)
+    assert refused > 0
+
+
+def test_mutated_greetings() -> None:
+    rng = random.Random(1)
+    for _ in range(MUTATIONS):
+        decoder = OpenWireDecoder(OpenWireLimits())
+        decoder.feed(mutated(rng, HELLO))
+        try:
+            command = decoder.next_frame()
+            assert command is None or isinstance(command, WireFormatInfo)
+        except PeerError:
+            assert decoder.closed
+
+
+def test_noise() -> None:
+    rng = random.Random(2)
+    form = WireForm(12, tight=True)
+    for _ in range(MUTATIONS):
+        body = bytes((rng.choice(FRAMES),)) + rng.randbytes(rng.randint(0, 60))
+        decoder = OpenWireDecoder(OpenWireLimits())
+        decoder.feed(HELLO)
+        decoder.next_frame()
+        decoder.agreed(form)
+        decoder.feed(len(body).to_bytes(4) + body)
+        try:
+            decoder.next_frame()
+        except PeerError:
+            assert decoder.closed
