@@ -24,6 +24,10 @@ JVM_OPTIONS = (
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
     "-Xshare:auto",
+    # Lines are UTF-8 wherever they are written; the name depends on the version.
+    "-Dfile.encoding=UTF-8",
+    "-Dsun.stdout.encoding=UTF-8",
+    "-Dstdout.encoding=UTF-8",
 )
 # What the client needs at run time; the names are those of Debian's packages.
 LIBRARIES = (
@@ -113,7 +117,7 @@ def _compiled(javac: str, libraries: list[Path]) -> Path:
     if (classes / "complete").exists():
         return classes
     classes.mkdir(parents=True, exist_ok=True)
-    command = [javac, "-nowarn", "-Xlint:-options", "--release", "17", "-d", str(classes)]
+    command = [javac, "-nowarn", "-Xlint:-options", "--release", "17", "-encoding", "UTF-8", "-d", str(classes)]
     command += ["-cp", ":".join(str(path) for path in libraries), *(str(source) for source in sources)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -35,6 +35,7 @@ PROGRAMS: Final = (
     "failover",
 )
 _LIMIT_S: Final = 600.0
+_GAVE_UP: Final = 3
 _CASE: Final = "case "
 _LINE: Final = "  "
 _REQUEST: Final = "@"
@@ -83,7 +84,7 @@ def run(client: Client, broker: Broker, program: str, *, only: str = "", errors:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            text=True,
+            encoding="utf-8",
         )
     guard = threading.Timer(_LIMIT_S, process.kill)
     guard.start()
@@ -95,6 +96,8 @@ def run(client: Client, broker: Broker, program: str, *, only: str = "", errors:
         code = process.wait()
     if code == -signal.SIGKILL:
         outcome.ended = f"killed after {_LIMIT_S:.0f} s"
+    elif code == _GAVE_UP:
+        outcome.ended = "given up: several cases hang"
     elif code:
         outcome.ended = f"exit code {code}, see {errors}"
     return outcome

@@ -28,7 +28,7 @@ _CONVERSATIONS: Final = (
 )  # fmt: skip
 _LENGTH: Final = struct.Struct(">I")
 # Ids and greetings say where they were made; what is recorded should not.
-_ANONYMOUS: Final = ("-Dorg.apache.activemq.idgenerator.hostname=recorder", "-Dos.version=0", "-Djava.vm.version=0")
+_ANONYMOUS: Final = ("-Dactivemq.idgenerator.hostname=recorder", "-Dos.version=0", "-Djava.vm.version=0")
 
 
 class Tap:

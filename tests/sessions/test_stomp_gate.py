@@ -192,6 +192,23 @@ def test_a_parked_send_that_is_refused_in_the_end_gets_its_error() -> None:
     assert "full.q" in error.headers["message"]
 
 
+def test_nothing_is_done_or_answered_behind_a_parked_send_that_is_refused() -> None:
+    bench = StompBench(address_settings=ONE_MESSAGE, queues=(QueueSettings("full.q", "full"),))
+    client = bench.connect()
+    client.frame("BEGIN", "transaction:t")
+    for header in ("x:1", "transaction:t", "transaction:t"):
+        client.frame("SEND", "destination:full::full.q", header, "receipt:r", body="x")
+    assert receipts(client) == "r"
+    client.frame("SEND", "destination:/queue/behind", "receipt:behind", body="x")
+    bench.broker.delete_queue("full.q")
+    bench.broker.tick()
+    client.feed("ABORT\ntransaction:t\nreceipt:abort\n\n\0SEND\ndestination:/queue/later\nreceipt:later\n\nx\0")
+    bench.tick()
+    (error,) = client.take()
+    assert (error.command, error.headers["receipt-id"]) == ("ERROR", "r")
+    assert not bench.broker.queues.keys() & {"behind", "later"}
+
+
 def test_with_policy_fail_the_sender_is_told() -> None:
     bench = StompBench(address_settings={"a": {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.FAIL}})
     client = bench.connect()

@@ -346,6 +346,34 @@ def test_a_commit_does_not_wait_for_the_sends_of_others() -> None:
     assert client.receipts() == ["s", "r"]
 
 
+def test_a_large_commit_returns_what_it_rejected_before_its_receipt_has_its_turn() -> None:
+    bench, client = full()
+    client.frame("SUBSCRIBE", "id:s", "destination:/queue/b", "ack:client")
+    send(client, "back", to="/queue/b")
+    (ack,) = acks(client)
+    large(client)
+    client.frame("NACK", f"id:{ack}", "transaction:big")
+    client.frame("UNSUBSCRIBE", "id:s")
+    send(client, "waits", "receipt:s", to="/queue/full")
+    client.frame("COMMIT", "transaction:big", "receipt:r")
+    assert bench.queue("b").pending_count == 1
+    assert client.receipts() == []
+    make_room(bench)
+    assert client.receipts() == ["s", "r"]
+
+
+def test_a_large_commit_that_is_refused_says_so_though_sends_of_others_wait() -> None:
+    bench, client = full()
+    large(client)
+    send(client, "again", "_AMQ_DUPL_ID:d", "transaction:big")
+    send(bench.connect(), "first", "_AMQ_DUPL_ID:d")
+    send(client, "waits", "receipt:s", to="/queue/full")
+    client.frame("COMMIT", "transaction:big", "receipt:r")
+    assert client.error().headers["receipt-id"] == "r"
+    assert make_room(bench) == "first"
+    assert bench.broker.transactions == {}
+
+
 def test_an_abort_makes_parked_sends_of_its_transaction_void() -> None:
     bench, client = full()
     begin(client)

@@ -98,14 +98,17 @@ final class BadInput implements Program {
                 peer.send("\0\0\0\u0020\u0001SomethingElse and so on and on".getBytes("ISO-8859-1"))));
         cases.accept("bytes: HTTP", stage -> raw(stage, false, peer ->
                 peer.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n".getBytes("US-ASCII"))));
-        cases.accept("bytes: unknown command", stage -> raw(stage, true, peer -> peer.send((byte) 0, (byte) 0, (byte) 0, (byte) 2, (byte) 99, (byte) 0)));
+        cases.accept("bytes: unknown command", stage -> raw(stage, true, peer ->
+                peer.send((byte) 0, (byte) 0, (byte) 0, (byte) 2, (byte) 99, (byte) 0)));
         cases.accept("bytes: truncated command", stage -> raw(stage, true, peer -> {
             byte[] whole = peer.encoded(connectionInfo("a"));
             whole[3] -= 4;
             peer.send(java.util.Arrays.copyOf(whole, whole.length - 4));
         }));
-        cases.accept("bytes: negative size", stage -> raw(stage, true, peer -> peer.send((byte) -1, (byte) -1, (byte) -1, (byte) -1, (byte) 3)));
-        cases.accept("bytes: size of two gigabytes", stage -> raw(stage, true, peer -> peer.send((byte) 127, (byte) -1, (byte) -1, (byte) -1, (byte) 3)));
+        cases.accept("bytes: negative size", stage -> raw(stage, true, peer ->
+                peer.send((byte) -1, (byte) -1, (byte) -1, (byte) -1, (byte) 3)));
+        cases.accept("bytes: size of two gigabytes", stage -> raw(stage, true, peer ->
+                peer.send((byte) 127, (byte) -1, (byte) -1, (byte) -1, (byte) 3)));
         cases.accept("bytes: command before the connection", stage -> raw(stage, true, peer -> {
             SessionInfo info = new SessionInfo(new SessionId(new ConnectionId("ID:raw-1-1-1:1"), 1));
             info.setCommandId(1);

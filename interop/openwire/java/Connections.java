@@ -12,6 +12,7 @@ import javax.jms.Connection;
 import javax.jms.MessageConsumer;
 import javax.jms.Session;
 import org.apache.activemq.ActiveMQConnection;
+import org.apache.activemq.command.BrokerInfo;
 
 /** Many connections, and connections on which nothing happens. */
 final class Connections implements Program {
@@ -54,8 +55,9 @@ final class Connections implements Program {
             ActiveMQConnection connection = stage.connect();
             Stage.until(() -> connection.getBrokerName() != null);
             stage.say("broker name %s, id %s", connection.getBrokerName(), connection.getBrokerInfo().getBrokerId() != null);
-            stage.say("fault tolerant %s, duplex %s, peers %s", connection.getBrokerInfo().isFaultTolerantConfiguration(),
-                    connection.getBrokerInfo().isDuplexConnection(), connection.getBrokerInfo().getPeerBrokerInfos() == null);
+            BrokerInfo broker = connection.getBrokerInfo();
+            stage.say("fault tolerant %s, duplex %s, no peers %s", broker.isFaultTolerantConfiguration(),
+                    broker.isDuplexConnection(), broker.getPeerBrokerInfos() == null);
             stage.note("url %s", connection.getBrokerInfo().getBrokerURL());
         });
     }

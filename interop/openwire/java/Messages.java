@@ -31,7 +31,8 @@ final class Messages implements Program {
     public void list(BiConsumer<String, Body> cases) {
         for (boolean compressed : new boolean[] {false, true}) {
             String more = compressed ? " compressed" : "";
-            body(cases, "text" + more, compressed, session -> session.createTextMessage("Grüße, 世界 \uD83D\uDE00 \0 end"));
+            body(cases, "text" + more, compressed, session ->
+                    session.createTextMessage("Grüße, 世界 \uD83D\uDE00 \0 end"));
             body(cases, "long text" + more, compressed, session -> session.createTextMessage("text ".repeat(50_000)));
             body(cases, "null text" + more, compressed, session -> session.createTextMessage());
             body(cases, "empty text" + more, compressed, session -> session.createTextMessage(""));

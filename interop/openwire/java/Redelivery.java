@@ -56,7 +56,8 @@ final class Redelivery implements Program {
                     throwing(stage, ActiveMQSession.INDIVIDUAL_ACKNOWLEDGE, prefetch, 99));
         }
         for (int prefetch : new int[] {0, 1, 10}) {
-            cases.accept("dead letter by rollback prefetch " + prefetch, stage -> byRollback(stage, prefetch, stage.queue()));
+            cases.accept("dead letter by rollback prefetch " + prefetch, stage ->
+                    byRollback(stage, prefetch, stage.queue()));
             cases.accept("dead letter by recover prefetch " + prefetch, stage -> byRecover(stage, prefetch));
         }
         cases.accept("dead letter individual queue", stage ->

@@ -39,7 +39,7 @@ from delosmq.model.conversion import Conversions
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
 from delosmq.model.ports import Clock, Random
-from delosmq.model.settings import BrokerSettings, QueueSettings
+from delosmq.model.settings import AddressSettings, BrokerSettings, QueueSettings
 
 
 class Broker:
@@ -235,6 +235,10 @@ class Broker:
     def address_of(self, address: str, queue_name: str) -> str:
         """See `Foresight.address_of`."""
         return self._foresight.address_of(address, queue_name)
+
+    def settings_of(self, address: str) -> AddressSettings:
+        """What the address-settings say of an address, whether there is one or not."""
+        return self._core.bindings.settings_of(address)
 
     def create_address(self, name: str, routing_types: set[int]) -> Address:
         """See `Administration.create_address`."""

@@ -284,12 +284,7 @@ class Distribution:
 
     def assign(self, message: Message, consumer: Consumer, groups: Groups) -> bool:
         """Gives the group of a message to a consumer, from whoever owned it; False when it is not remembered."""
-        group = groups.find(message)
-        if group is not None:
-            passed_over = groups.release(group)
-            self._rank_again(group.owner)
-            if passed_over:
-                self.look_again()
+        self.release_group(message, groups)
         if not groups.classic and groups.closes(message):
             return False
         forgotten = groups.assign(message, consumer)
@@ -299,8 +294,8 @@ class Distribution:
         self.events.group_assigned(self.queue.name, groups.key_of(message), consumer.id)
         return True
 
-    def close_group(self, message: Message, groups: Groups) -> None:
-        """A message that closes its group went out: the next one of that group begins anew."""
+    def release_group(self, message: Message, groups: Groups) -> None:
+        """Nobody owns the group of a message any more, if anybody did: the next one of that group begins anew."""
         group = groups.find(message)
         if group is not None:
             passed_over = groups.release(group)

@@ -153,7 +153,7 @@ class Handing:
         self._deliver(slot, owner, first=False)
         self._rules.served(owner)
         if groups.closes(slot.message):
-            self._rules.close_group(slot.message, groups)
+            self._rules.release_group(slot.message, groups)
 
     # -- steps ---------------------------------------------------------------------------------------------------
 

@@ -42,11 +42,7 @@ class Sending:
             raise self._too_large(message)
         if message.duplicate_id and self._duplicates.seen(message):
             return DUPLICATE
-        address = self._bindings.addresses.get(message.address)
-        if address is None or queue_name or (routing == ANYCAST and not address.anycast):
-            address = self._prepare_send(message.address, queue_name, routing)
-        elif routing != ANY_ROUTING and routing not in address.routing_types:
-            self._bindings.check_routing(address, routing)
+        address = self._address_for(message.address, queue_name, routing)
         if self._memory.is_full(address) or (self._log.storage_low and message.durable):
             refused = self._refuse(address, message)
             if refused:
@@ -80,11 +76,7 @@ class Sending:
         """
         if message.encoded_size_bytes > self._largest_message_bytes:
             raise self._too_large(message)
-        address = self._bindings.addresses.get(message.address)
-        if address is None or queue_name or (routing == ANYCAST and not address.anycast):
-            address = self._prepare_send(message.address, queue_name, routing)
-        elif routing != ANY_ROUTING and routing not in address.routing_types:
-            self._bindings.check_routing(address, routing)
+        address = self._address_for(message.address, queue_name, routing)
         if self._memory.is_full(address) or (self._log.storage_low and message.durable):
             refused = self._refuse(address, message)
             if refused:
@@ -92,6 +84,15 @@ class Sending:
         if address.changes_expiry:
             apply_expiry(address.settings, message, self._clock.wall_ms())
         return ROUTED
+
+    def _address_for(self, name: str, queue_name: str, routing: int) -> Address:
+        """The address of a message, with what it needs there created."""
+        address = self._bindings.addresses.get(name)
+        if address is None or queue_name or (routing == ANYCAST and not address.anycast):
+            return self._prepare_send(name, queue_name, routing)
+        if routing != ANY_ROUTING and routing not in address.routing_types:
+            self._bindings.check_routing(address, routing)
+        return address
 
     def route(self, message: Message, queue_name: str, routing: int) -> int:
         """The second half: ROUTED or NO_ROUTE. Whoever calls closes the log."""

@@ -1,7 +1,6 @@
 """OpenWire sessions on a real engine without sockets: a test plays the client and has time and syncs in its hand."""
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.events import EngineEvents
 from delosmq.engine.log import Store
 from delosmq.engine.queue import Queue
 from delosmq.model.conversion import Conversions
@@ -87,6 +86,7 @@ class OpenWireBench:
         self.clock = ManualClock()
         self.store: Store = store if store is not None else MemoryStore()
         self.gate = Gate()
+        self.protocol = OpenWireProtocol()
         self.acceptor = acceptor
         self.hold = hold
         matches = tuple(AddressMatch(match, fields) for match, fields in (address_settings or {}).items())
@@ -96,7 +96,7 @@ class OpenWireBench:
             self.store,
             clock=self.clock,
             random=CountingRandom(),
-            events=EngineEvents(),
+            events=self.protocol.events,
             conversions=conversions,
         )
         self.gate.on_synced(self.broker.start())
@@ -106,7 +106,6 @@ class OpenWireBench:
         self.services = SessionServices(
             self.broker, self.gate, clock=self.clock, access=access, conversions=conversions, server_name="DelosMQ/test"
         )
-        self.protocol = OpenWireProtocol()
         self.clients: list[Client] = []
 
     @property

@@ -2,6 +2,7 @@
 
 # BROKER-4
 
+from dataclasses import replace
 from struct import pack
 
 import pytest
@@ -30,7 +31,7 @@ from delosmq.wire.openwire.commands import (
     Response,
     SessionId,
 )
-from tests.sessions.openwire.support import Client, OpenWireBench, code_of, queue, throwable, topic
+from tests.sessions.openwire.support import ACCEPTOR, Client, OpenWireBench, code_of, queue, throwable, topic
 
 A = queue("a")
 FATAL_NAMES = ["negative size", "unknown type", "truncated", "left over", "nested as frame", "message without id"]
@@ -216,7 +217,7 @@ def test_a_temporary_destination_that_does_not_exist() -> None:
 
 
 def test_too_many_consumers_and_producers() -> None:
-    bench = OpenWireBench()
+    bench = OpenWireBench(acceptor=replace(ACCEPTOR, max_subscriptions=3))
     client = bench.connect()
     for _ in range(bench.acceptor.max_subscriptions):
         client.feed(client.producer_info(A))

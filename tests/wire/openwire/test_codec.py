@@ -224,6 +224,9 @@ def test_the_quick_way_of_acknowledgements_agrees_with_the_table(choice: st.Data
             assert row(reader.read(frame, 4, len(frame)), 12) == row(ack, 12)
             with pytest.raises(PeerError):
                 reader.read(frame, 4, len(frame) - 1)
+            if ids:
+                with pytest.raises(PeerError, match="DMQ5204"):
+                    reader.read(frame[:-1] + b"\1", 4, len(frame))
 
 
 def test_ids_have_the_text_that_java_prints() -> None:

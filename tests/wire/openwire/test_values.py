@@ -186,8 +186,9 @@ def test_maps_are_nested_to_a_depth_and_have_a_number_of_entries() -> None:
     assert decode_map(nested(MOST_DEPTH - 2))
     with pytest.raises(PeerError, match="DMQ5207"):
         decode_map(nested(MOST_DEPTH))
-    with pytest.raises(PeerError, match="DMQ5212"):
-        decode_stream(bytes(70_000))
+    for encoded in (bytes(70_000), b"\x0c" + (70_000).to_bytes(4) + bytes(70_000)):
+        with pytest.raises(PeerError, match="DMQ5212"):
+            decode_stream(encoded)
 
 
 # --- the hub form of maps and streams

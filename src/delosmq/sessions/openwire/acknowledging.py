@@ -60,9 +60,10 @@ class Acknowledging:
             return None
         if kind == REDELIVERED_ACK:
             return None
+        if len(subscription.sources) > 1:
+            self._offer_others(subscription, source)
         if kind == DELIVERED_ACK:
             self._broker.extend(consumer, last, ack.message_count)
-            self._room(subscription, consumer)
             return None
         if kind == INDIVIDUAL_ACK:
             self._one(subscription, consumer, last, transaction)
@@ -70,7 +71,6 @@ class Acknowledging:
             self._standard(subscription, consumer, ack, last, transaction)
         else:
             self._end(subscription, consumer, ack, last)
-        self._room(subscription, consumer)
         return consumer.under_way
 
     def _one(
@@ -160,13 +160,14 @@ class Acknowledging:
         if subscription.checked and not subscription.info.browser:
             raise failures.never_dispatched("end of ack", message_id.key())
 
-    def _room(self, subscription: Subscription, consumer: Consumer) -> None:
-        """Sources of one subscription share their credit: what one earns, the others may use."""
-        if len(subscription.sources) > 1:
-            for source in subscription.sources:
-                other = source.consumer
-                if other is not None and other is not consumer:
-                    self._broker.credit_changed(other)
+    def _offer_others(self, subscription: Subscription, source: Source) -> None:
+        """Sources of one subscription share their credit: what one is about to earn the others may use, and those behind
+        it before those before it, so that a full queue does not keep it all."""
+        sources = subscription.sources
+        at = sources.index(source)
+        for other in sources[at + 1 :] + sources[:at]:
+            if other.consumer is not None:
+                self._broker.credit_changed(other.consumer)
 
 
 _HANDLED: Final = frozenset((DELIVERED_ACK, POISON_ACK, STANDARD_ACK, REDELIVERED_ACK, INDIVIDUAL_ACK, EXPIRED_ACK))

@@ -4,18 +4,20 @@ A late subscriber is told first what is there already. Clients need those about 
 to one they have not heard of. Source: AdvisoryBroker and AdvisorySupport of ActiveMQ Classic.
 """
 
-from collections import deque
 from typing import Final
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.consumer import Consumer
+from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST
 from delosmq.model.ports import Clock
 from delosmq.model.properties import INT_KIND, TypedValue
-from delosmq.sessions.openwire import failures
-from delosmq.sessions.openwire.advisory_notices import DestinationNotices, Notice, Replay, known_as, told_of
+from delosmq.sessions.openwire import advisory_topics as topics
+from delosmq.sessions.openwire.advisory_destinations import DestinationAdvisories
+from delosmq.sessions.openwire.advisory_messages import MessageAdvisories
+from delosmq.sessions.openwire.advisory_notices import Notice, Notices
 from delosmq.sessions.openwire.advisory_posting import Listener, Posting, text
-from delosmq.sessions.openwire.destinations import ADVISORY_PREFIX, Destinations, parts_of
+from delosmq.sessions.openwire.destinations import Destinations, parts_of
 from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
@@ -34,38 +36,48 @@ from delosmq.wire.openwire.commands import (
     Structure,
 )
 
-CONNECTIONS: Final = f"{ADVISORY_PREFIX}Connection"
-_CONSUMERS: Final = f"{ADVISORY_PREFIX}Consumer."
-_PRODUCERS: Final = f"{ADVISORY_PREFIX}Producer."
-_ADDRESSED: Final = 1_000
-"""Notices that wait at most; what is told of more than that is lost, and the log says so."""
-_TOLD_AT_ONCE: Final = 200
-"""About 4 ms in pure Python."""
+_AT_ONCE: Final = 200
+"""Told to a new listener before it is answered, about 4 ms in pure Python; the rest follows."""
+
+# What a new listener is told of.
+_CONNECTION: Final = 0
+_TEMPORARY: Final = 1
+_CONSUMER: Final = 2
+_PRODUCER: Final = 3
 
 
 class Advisories:
     """What is told to all connections of one broker.
 
-    What the engine tells comes as notices, which `go_on` carries out where the engine may be called.
-
     Attributes:
-        posting: who listens.
-        acting: whose command is being handled; None when it is nobody's.
+        destinations, messages: told of by the engine; `go_on` passes it on.
     """
 
-    def __init__(self, broker: Broker, clock: Clock, broker_id: BrokerId) -> None:
+    def __init__(
+        self, broker: Broker, clock: Clock, conversions: Conversions, *, broker_id: BrokerId, broker_name: str
+    ) -> None:
         self._broker = broker
-        self._parts = Destinations(broker.settings.wildcards)
-        self.posting: Posting = Posting(broker, clock, broker_id)
-        self.acting: ConnectionId | None = None
+        self._names = Destinations(broker.settings.wildcards)
         self._connections: dict[str, ConnectionInfo] = {}
         self._consumers: dict[str, ConsumerInfo] = {}
         self._producers: dict[str, ProducerInfo] = {}
         self._producer_counts: dict[str, int] = {}
         self._temporary: dict[str, DestinationInfo] = {}
-        self.destinations: DestinationNotices = DestinationNotices(broker, self.posting)
-        self._notices: deque[Notice] = deque()
-        self._overrun: bool = False
+        self._posting: Posting = Posting(broker, clock, broker_id, broker_name)
+        self._notices: Notices = Notices(self._posting)
+        self.destinations: DestinationAdvisories = DestinationAdvisories(broker, self._posting, self._notices)
+        self.messages: MessageAdvisories = MessageAdvisories(
+            broker,
+            self._posting,
+            self._notices,
+            conversions=conversions,
+            broker_id=broker_id.value,
+            producers=self._producers,
+        )
+
+    def go_on(self) -> None:
+        """Tells what the engine told meanwhile. Called whenever a connection is woken."""
+        self._notices.go_on()
 
     # -- connections -------------------------------------------------------------------------------------------------
 
@@ -75,37 +87,41 @@ class Advisories:
             return
         told = _without_password(info, client_ip)
         self._connections[info.connection_id.value] = told
-        self.posting.tell(CONNECTIONS, told)
+        self._posting.tell(topics.CONNECTIONS, told)
 
     def connection_closed(self, info: ConnectionInfo) -> None:
         """A connection is gone."""
         connection_id = info.connection_id
         if connection_id is not None and self._connections.pop(connection_id.value, None) is not None:
-            self.posting.tell(CONNECTIONS, _removal(connection_id))
+            self._posting.tell(topics.CONNECTIONS, _removal(connection_id))
 
-    # -- destinations ------------------------------------------------------------------------------------------------
+    # -- temporary destinations --------------------------------------------------------------------------------------
 
-    def temporary_changed(self, destination: Destination, connection_id: ConnectionId | None, *, added: bool) -> None:
-        """A temporary destination was made or deleted; told at once, as its maker may use it the next moment."""
+    def destination_changed(self, info: DestinationInfo, *, added: bool) -> None:
+        """A temporary destination was made or deleted; told at once, as its maker may use it the next moment. Others are
+        told of by the engine."""
+        destination = info.destination
+        if destination is None or not destination.is_temporary:
+            return
         key = destination.qualified_name()
         if added == (key in self._temporary):
             return
-        info = DestinationInfo()
-        info.connection_id = connection_id
-        info.destination = destination
-        info.operation_type = ADD_DESTINATION if added else REMOVE_DESTINATION
+        told = DestinationInfo()
+        told.connection_id = info.connection_id
+        told.destination = destination
+        told.operation_type = ADD_DESTINATION if added else REMOVE_DESTINATION
         if added:
-            self._temporary[key] = info
+            self._temporary[key] = told
         else:
-            info.connection_id = self._temporary.pop(key).connection_id
-        self.posting.tell(told_of(destination), info)
+            del self._temporary[key]
+        self._posting.tell(topics.of_destinations(destination), told)
 
-    # -- consumers and producers -------------------------------------------------------------------------------------
+    # -- consumers ---------------------------------------------------------------------------------------------------
 
     def consumer_opened(self, info: ConsumerInfo) -> None:
         """A consumer is there."""
         destination = info.destination
-        if info.consumer_id is None or destination is None or _is_advisory(destination):
+        if info.consumer_id is None or destination is None or topics.is_advisory(destination):
             return
         self._consumers[info.consumer_id.key()] = info
         self._tell_consumers(destination, info)
@@ -113,26 +129,56 @@ class Advisories:
     def consumer_closed(self, info: ConsumerInfo) -> None:
         """A consumer is gone."""
         consumer_id = info.consumer_id
-        if consumer_id is None or info.destination is None or self._consumers.pop(consumer_id.key(), None) is None:
+        destination = info.destination
+        if consumer_id is None or destination is None or self._consumers.pop(consumer_id.key(), None) is None:
             return
-        if not info.destination.is_temporary or info.destination.qualified_name() in self._temporary:
-            self._tell_consumers(info.destination, _removal(consumer_id))
+        if self._may_be_told_of(destination):
+            self._tell_consumers(destination, _removal(consumer_id))
 
     def subscription_removed(self, info: RemoveSubscriptionInfo, address: str) -> None:
         """A durable subscription is gone for good."""
         destination = Destination(address, TOPIC)
-        if not _is_advisory(destination):
+        if not topics.is_advisory(destination):
             self._tell_consumers(destination, info)
 
     def consumer_slow(self, info: ConsumerInfo, destination: Destination) -> None:
         """A consumer is full while messages wait for it."""
-        if info.consumer_id is not None and not _is_advisory(destination):
+        if info.consumer_id is not None and not topics.is_advisory(destination):
             properties = {"consumerId": text(info.consumer_id.key())}
-            self.posting.tell(known_as("SlowConsumer", destination), info, properties)
+            self._posting.tell(topics.of_all_kinds("SlowConsumer", destination), info, properties)
+
+    def _may_be_told_of(self, destination: Destination) -> bool:
+        # Who hears that a temporary destination is gone knows the rest.
+        return not destination.is_temporary or destination.qualified_name() in self._temporary
+
+    def _tell_consumers(self, destination: Destination, told: Structure, only: Listener | None = None) -> None:
+        topic = topics.of_consumers(destination)
+        if only is not None or self._posting.listeners_of(topic):
+            count = TypedValue(INT_KIND, self._count_consumers(destination))
+            self._posting.tell(topic, told, {"consumerCount": count}, only)
+
+    def _count_consumers(self, destination: Destination) -> int:
+        """Of all protocols."""
+        broker = self._broker
+        count = 0
+        for target in self._names.targets_of(destination):
+            if target.routing != ANYCAST and not target.queue_name:
+                address = broker.addresses.get(target.address)
+                count += 0 if address is None else sum([len(queue.consumers) for queue in address.multicast])
+                continue
+            names = [target.queue_name or target.address]
+            if target.wildcard:
+                names = [found.queue_name for found in self._names.queues_of(target, broker)]
+            for name in names:
+                queue = broker.queues.get(name)
+                count += 0 if queue is None else len(queue.consumers)
+        return count
+
+    # -- producers ---------------------------------------------------------------------------------------------------
 
     def producer_opened(self, info: ProducerInfo) -> None:
         """A producer is there; those without a destination are not told of."""
-        if info.producer_id is None or info.destination is None or _is_advisory(info.destination):
+        if info.producer_id is None or info.destination is None or topics.is_advisory(info.destination):
             return
         self._producers[info.producer_id.key()] = info
         for part in parts_of(info.destination):
@@ -147,74 +193,104 @@ class Advisories:
             return
         for part in parts_of(info.destination):
             name = part.qualified_name()
-            count = self._producer_counts.pop(name, 1) - 1
+            count = self._producer_counts.pop(name) - 1
             if count > 0:
                 self._producer_counts[name] = count
-            if not part.is_temporary or name in self._temporary:
+            if self._may_be_told_of(part):
                 self._tell_producers(part, _removal(producer_id))
 
-    def producer_named(self, key: str) -> ProducerInfo | None:
-        """A producer that is there, by its id."""
-        return self._producers.get(key)
-
-    def _tell_consumers(self, destination: Destination, told: Structure, only: Listener | None = None) -> None:
-        topic = consumer_topic(destination)
-        if only is not None or self.posting.listeners_of(topic):
-            count = TypedValue(INT_KIND, self._count_consumers(destination))
-            self.posting.tell(topic, told, {"consumerCount": count}, only)
-
     def _tell_producers(self, part: Destination, told: Structure, only: Listener | None = None) -> None:
-        topic = producer_topic(part)
-        if only is not None or self.posting.listeners_of(topic):
+        topic = topics.of_producers(part)
+        if only is not None or self._posting.listeners_of(topic):
             count = TypedValue(INT_KIND, self._producer_counts.get(part.qualified_name(), 0))
-            self.posting.tell(topic, told, {"producerCount": count}, only)
-
-    def _count_consumers(self, destination: Destination) -> int:
-        """Of all protocols."""
-        broker = self._broker
-        count = 0
-        for target in self._parts.targets_of(destination):
-            if target.routing != ANYCAST and not target.queue_name:
-                address = broker.addresses.get(target.address)
-                count += 0 if address is None else sum(len(queue.consumers) for queue in address.multicast)
-                continue
-            names = [target.queue_name or target.address]
-            if target.wildcard:
-                names = [found.queue_name for found in self._parts.queues_of(target, broker)]
-            for name in names:
-                queue = broker.queues.get(name)
-                count += 0 if queue is None else len(queue.consumers)
-        return count
+            self._posting.tell(topic, told, {"producerCount": count}, only)
 
     # -- who listens -------------------------------------------------------------------------------------------------
 
     def listen(self, consumer_id: ConsumerId, address: str, consumer: Consumer, host: SessionHost) -> None:
-        """Somebody subscribes to an advisory topic: is told what is there already."""
+        """Somebody subscribes to an advisory topic: is told what is there already, if it asks for that by name and not
+        only hears it as one of many."""
         listener = Listener(address, consumer, consumer_id, host)
-        posting = self.posting
-        posting.join(listener)
-        replay = Replay(listener)
-        for topic in {told_of(info.destination) for info in self._temporary.values() if info.destination is not None}:
-            if posting.hears(listener, topic):
-                replay.temporary += [
-                    key for key, info in self._temporary.items() if info.destination and told_of(info.destination) == topic
-                ]
-        # Only who asks for these by name is told, not who listens to everything.
-        if address == CONNECTIONS:
-            replay.connections = list(self._connections)
-        elif address.startswith(_CONSUMERS):
-            replay.consumers = list(self._consumers)
-        elif address.startswith(_PRODUCERS):
-            replay.producers = list(self._producers)
-        replay.destinations = self.destinations.listen(listener)
-        if not self.replay(replay, _TOLD_AT_ONCE):
-            self._notices.append(Notice(replay=replay))
-            host.wake_soon()
+        self._posting.join(listener)
+        known: list[tuple[int, str]] = []
+        if address == topics.CONNECTIONS:
+            known = [(_CONNECTION, key) for key in self._connections]
+        elif address in topics.TEMPORARY:
+            known = [(_TEMPORARY, key) for key in self._temporary]
+        elif address.startswith(topics.CONSUMERS):
+            known = [(_CONSUMER, key) for key in self._consumers]
+        elif address.startswith(topics.PRODUCERS):
+            known = [(_PRODUCER, key) for key in self._producers]
+        present = _Present(self, listener, known)
+        if known and present.tell(_AT_ONCE) == 0:
+            self._notices.add(present)
+        self.destinations.listen(listener)
 
     def leave(self, consumer_id: ConsumerId) -> None:
         """That subscriber is gone."""
-        self.posting.leave(consumer_id)
-        self.destinations.leave()
-        if self.posting.any_listener() is None:
-            self._notices.clear()
-            self._overrun = False
+        self._posting.leave(consumer_id)
+
+    def present(self, kind: int, key: str, listener: Listener) -> None:
+        """Tells a new listener of one thing that was there before."""
+        posting = self._posting
+        if kind == _CONNECTION:
+            connection = self._connections.get(key)
+            if connection is not None:
+                posting.tell(topics.CONNECTIONS, connection, only=listener)
+        elif kind == _TEMPORARY:
+            info = self._temporary.get(key)
+            if info is not None and info.destination is not None:
+                topic = topics.of_destinations(info.destination)
+                if listener.address == topic:
+                    posting.tell(topic, info, only=listener)
+        elif kind == _CONSUMER:
+            consumer = self._consumers.get(key)
+            destination = None if consumer is None else consumer.destination
+            if consumer is None or destination is None:
+                return
+            if posting.hears(listener, topics.of_consumers(destination)):
+                self._tell_consumers(destination, consumer, listener)
+        else:
+            producer = self._producers.get(key)
+            if producer is None or producer.destination is None:
+                return
+            for part in parts_of(producer.destination):
+                if posting.hears(listener, topics.of_producers(part)):
+                    self._tell_producers(part, producer, listener)
+
+
+class _Present(Notice):
+    """What there is when somebody begins to listen."""
+
+    def __init__(self, advisories: Advisories, listener: Listener, known: list[tuple[int, str]]) -> None:
+        self._advisories = advisories
+        self._listener = listener
+        self._known = known
+        self._known.reverse()
+
+    def tell(self, room: int) -> int:
+        known = self._known
+        while known and room > 0:
+            kind, key = known.pop()
+            self._advisories.present(kind, key, self._listener)
+            room -= 1
+        return 0 if known else max(room, 1)
+
+
+def _removal(object_id: Structure) -> RemoveInfo:
+    removal = RemoveInfo()
+    removal.object_id = object_id
+    return removal
+
+
+def _without_password(info: ConnectionInfo, client_ip: str) -> ConnectionInfo:
+    told = ConnectionInfo()
+    told.connection_id = info.connection_id
+    told.client_id = info.client_id
+    told.user_name = info.user_name
+    told.password = ""
+    told.manageable = info.manageable
+    told.fault_tolerant = info.fault_tolerant
+    told.failover_reconnect = info.failover_reconnect
+    told.client_ip = info.client_ip or client_ip
+    return told

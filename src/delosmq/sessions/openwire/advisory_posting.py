@@ -56,7 +56,7 @@ class Listener:
 class Posting:
     """Knows who listens, and tells them."""
 
-    def __init__(self, broker: Broker, clock: Clock, broker_id: BrokerId) -> None:
+    def __init__(self, broker: Broker, clock: Clock, broker_id: BrokerId, broker_name: str) -> None:
         self._broker = broker
         self._clock = clock
         self._producer: ProducerId = ProducerId(f"ID:{broker_id.value}", -1, 1)
@@ -66,7 +66,7 @@ class Posting:
         self._topics: dict[str, list[str]] = {}
         self._origin: Properties = {
             "originBrokerId": TypedValue(STRING_KIND, broker_id.value),
-            "originBrokerName": TypedValue(STRING_KIND, broker.settings.name),
+            "originBrokerName": TypedValue(STRING_KIND, broker_name),
             "originBrokerURL": TypedValue(STRING_KIND, _url_of(broker)),
         }
 
@@ -157,6 +157,7 @@ class Posting:
                 body_kind=BODY_KINDS[command.code],
                 priority=command.priority,
                 timestamp_ms=WallMs(now),
+                expires_at_ms=command.expiration,
             )
             try:
                 self._broker.send(message, queue_name=queue.name, routing=MULTICAST)

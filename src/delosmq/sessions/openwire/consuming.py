@@ -10,15 +10,19 @@ from delosmq.engine.credit import PrefetchCredit
 from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.engine.taking import Taking
 from delosmq.engine.transactions import Transaction
-from delosmq.model.errors import BrokerError, NotFoundError, StorageError
+from delosmq.model.errors import BrokerError, InvariantError, NotFoundError, StorageError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import Selector, parse_selector
+from delosmq.sessions.no_local import without_own
 from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.acknowledging import Acknowledging, unseen_of
+from delosmq.sessions.openwire.advisory_topics import TEMPORARY
 from delosmq.sessions.openwire.destinations import Destinations, Target
+from delosmq.sessions.openwire.slow_consumers import WatchedCredit, slow_destinations
+from delosmq.sessions.openwire.spreading import QueueWatchers, Spread, Spreading, reads
 from delosmq.sessions.openwire.subscription import MAX_PREFETCH, Source, Subscription, SubscriptionEvents
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.permissions import Permissions
@@ -28,15 +32,13 @@ from delosmq.wire.openwire.commands import (
     ConsumerControl,
     ConsumerId,
     ConsumerInfo,
+    Destination,
     MessageAck,
     MessagePull,
     RemoveSubscriptionInfo,
 )
 from delosmq.wire.openwire.dispatch import DispatchEncoder
 from delosmq.wire.openwire.form import WireForm
-
-CONNECTION_MARK: Final = "__AMQ_CID"
-"""Property by which a queue keeps out what its own subscriber sends; named as in Artemis."""
 
 NOTHING_SEEN: Final = -1
 """``lastDeliveredSequenceId`` of a consumer that saw no message."""
@@ -65,6 +67,8 @@ class Consuming(SubscriptionEvents):
         broker_id: str,
         client_id: str,
         limit: int,
+        watchers: QueueWatchers,
+        hears_advisories: bool = True,
     ) -> None:
         self._host = host
         self._peer = peer
@@ -81,6 +85,10 @@ class Consuming(SubscriptionEvents):
         self._subscriptions: dict[str, Subscription] = {}
         self._unanswered: list[Subscription] = []
         self._lost: list[Subscription] = []
+        self._full: list[Subscription] = []
+        self._shared: dict[str, Subscription] = {}
+        self._spreading: Spreading = Spreading(services.broker, destinations, host, watchers)
+        self._hears_advisories = hears_advisories
         self.mark: str = ""
 
     # -- adding ------------------------------------------------------------------------------------------------------
@@ -108,28 +116,39 @@ class Consuming(SubscriptionEvents):
         if durable and not self._client_id:
             raise failures.client_id_missing(info.subscription_name or "")
         checked = durable or any(target.routing == ANYCAST or target.queue_name for target in targets)
-        credit = PrefetchCredit(min(info.prefetch_size, MAX_PREFETCH))
+        credit = self._credit(targets, info)
         subscription = Subscription(info, credit, checked=checked)
+        if isinstance(credit, WatchedCredit):
+            credit.subscription = subscription
         subscription.connection = self._peer.name
         subscription.user = self._permissions.user
         try:
-            for target in self._spread(targets):
-                self._attach(subscription, target, selector, durable=durable)
+            for target in targets:
+                self._attach_all(subscription, target, selector, durable=durable)
         except BrokerError:
             self._close(subscription, NOTHING_SEEN)
             raise
         self._subscriptions[key] = subscription
+        if len(targets) > 1 or targets[0].wildcard:
+            self._shared[key] = subscription
         return subscription
 
-    def _spread(self, targets: list[Target]) -> list[Target]:
-        """Each queue that a wildcard stands for now is a target of its own."""
-        found: list[Target] = []
-        for target in targets:
-            if target.wildcard and target.routing == ANYCAST:
-                found += self._destinations.queues_of(target, self._broker)
-            else:
-                found.append(target)
-        return found
+    def _credit(self, targets: list[Target], info: ConsumerInfo) -> PrefetchCredit:
+        limit = min(info.prefetch_size, MAX_PREFETCH)
+        if any(self._broker.settings_of(target.address).advisory_for_slow_consumers for target in targets):
+            return WatchedCredit(limit, self)
+        return PrefetchCredit(limit)
+
+    def _attach_all(
+        self, subscription: Subscription, target: Target, selector: Selector | None, *, durable: bool
+    ) -> None:
+        """Each queue that a wildcard stands for is a target of its own; so are those to come."""
+        if target.wildcard and target.routing == ANYCAST:
+            for found in self._spreading.add(Spread(subscription, target, selector)):
+                if not reads(subscription, self._broker.queues.get(found.queue_name)):
+                    self._attach(subscription, found, selector, durable=False)
+        elif not target.advisory or self._hears_advisories:
+            self._attach(subscription, target, selector, durable=durable)
 
     def _attach(self, subscription: Subscription, target: Target, selector: Selector | None, *, durable: bool) -> None:
         info = subscription.info
@@ -191,10 +210,12 @@ class Consuming(SubscriptionEvents):
             queue = broker.queues.get(name)
             if queue is not None and queue.consumers:
                 raise failures.subscription_in_use(self._client_id, info.subscription_name or "")
-        if target.temporary or target.advisory:
-            return
+        if target.temporary or target.address in TEMPORARY:
+            return  # every client listens to these, and may not be able to do without
         permissions = self._permissions
         permissions.require(broker.address_of(target.address, target.queue_name), _right(info))
+        if target.advisory:
+            return
         permissions.require_creation(
             target.address, target.queue_name, target.routing, for_subscription=True, subscription=wanted
         )
@@ -280,6 +301,38 @@ class Consuming(SubscriptionEvents):
         self._lost = []
         for subscription in lost:
             subscription.sources = [source for source in subscription.sources if source.consumer is not None]
+            self._offer(subscription)
+        for spread, target in self._spreading.take():
+            self._attach_new(spread, target)
+
+    def _attach_new(self, spread: Spread, target: Target) -> None:
+        """A queue was made for which a wildcard stands."""
+        if reads(spread.subscription, self._broker.queues.get(target.queue_name)):
+            return
+        try:
+            self._attach(spread.subscription, target, spread.selector, durable=False)
+        except (InvariantError, StorageError):
+            raise
+        except BrokerError as error:
+            # It goes on with what it has; the peer asked for none of them in particular.
+            self._host.report(error)
+
+    def share_room(self) -> None:
+        """Credit may have come back to one queue of a consumer that others may use: a transaction has ended."""
+        for subscription in self._shared.values():
+            self._offer(subscription)
+
+    def consumer_full(self, subscription: Subscription) -> None:
+        self._full.append(subscription)
+        self._host.wake_soon()
+
+    def take_slow(self) -> list[tuple[ConsumerInfo, Destination]]:
+        """Consumers that were found slow, and where."""
+        if not self._full:
+            return []
+        full = self._full
+        self._full = []
+        return [(one.info, destination) for one in full for destination in slow_destinations(one)]
 
     def _answer_pull(self, subscription: Subscription) -> None:
         subscription.pulling = False
@@ -332,6 +385,9 @@ class Consuming(SubscriptionEvents):
         return subscriptions
 
     def _close(self, subscription: Subscription, last_delivered: int) -> None:
+        self._spreading.remove(subscription)
+        if self._shared and subscription.info.consumer_id is not None:
+            self._shared.pop(subscription.info.consumer_id.key(), None)
         if not subscription.stream.closed:
             self._outbox.close_stream(subscription.stream)
         never_sent = subscription.stream.unseen
@@ -348,8 +404,8 @@ class Consuming(SubscriptionEvents):
                 unseen = unseen_of(source, last_delivered) | never_sent
             self._broker.close_consumer(consumer, unseen)
 
-    def unsubscribe(self, info: RemoveSubscriptionInfo) -> None:
-        """Ends a durable subscription for good.
+    def unsubscribe(self, info: RemoveSubscriptionInfo) -> str:
+        """Ends a durable subscription for good; gives the address that it was of.
 
         Raises:
             Refusal: there is none, or somebody reads it.
@@ -361,11 +417,13 @@ class Consuming(SubscriptionEvents):
             raise failures.subscription_unknown(name)
         if queue.consumers:
             raise failures.subscription_active(name)
-        self._permissions.require(queue.address.name, DELETE_DURABLE_QUEUE)
+        address = queue.address.name
+        self._permissions.require(address, DELETE_DURABLE_QUEUE)
         try:
             broker.unsubscribe(queue.name)
         except NotFoundError as error:
             raise failures.subscription_unknown(name) from error
+        return address
 
     def return_room(self) -> bool:
         """Tells the engine that the outbox takes more again. True when it was told."""
@@ -390,9 +448,7 @@ def _parse(text: str | None) -> Selector | None:
 
 
 def _filter(selector: Selector | None, mark: str) -> str:
-    text = selector.text if selector is not None else ""
-    if not mark:
-        return text
-    quoted = mark.replace("'", "''")
-    clause = f"({CONNECTION_MARK} <> '{quoted}' OR {CONNECTION_MARK} IS NULL)"
-    return f"({text}) AND {clause}" if text else clause
+    try:
+        return without_own(selector, mark)
+    except SelectorError as error:
+        raise failures.selector_wrong(str(error)) from error

@@ -8,6 +8,7 @@ of ActiveMQ Classic; OpenWireProtocolManager of Artemis for the mapping (``virtu
 from typing import Final
 
 from delosmq.engine.broker import Broker
+from delosmq.engine.queue import Queue
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import WildcardSyntax
 from delosmq.model.wildcard import WildcardPattern, is_wildcard
@@ -124,9 +125,18 @@ class Destinations:
         pattern = WildcardPattern(wildcard.address, self._wildcards)
         found: list[Target] = []
         for name, queue in broker.queues.items():
-            if queue.settings.routing_type == ANYCAST and not queue.internal and pattern.matches(name):
-                found.append(Target(Destination(name, QUEUE), queue.address.name, name, ANYCAST))
+            if pattern.matches(name):
+                target = _target_of(queue)
+                if target is not None:
+                    found.append(target)
         return found
+
+    def queue_of(self, wildcard: Target, broker: Broker, name: str) -> Target | None:
+        """One of them; None when the queue is none of those, or gone."""
+        queue = broker.queues.get(name)
+        if queue is None or not WildcardPattern(wildcard.address, self._wildcards).matches(name):
+            return None
+        return _target_of(queue)
 
     def _address_of(self, name: str) -> tuple[str, bool]:
         """In the wildcards of this broker, and whether there are any."""
@@ -139,6 +149,23 @@ class Destinations:
         stands = {_ANY_WORDS: syntax.any_words, _ONE_WORD: syntax.single_word}
         address = syntax.delimiter.join([stands.get(word, word) for word in words])
         return address, is_wildcard(address, syntax)
+
+
+def _target_of(queue: Queue) -> Target | None:
+    """A queue of which clients know, but for temporary ones, which no wildcard stands for."""
+    destination = None if queue.owner or queue.internal else queue_destination_of(queue)
+    if destination is None:
+        return None
+    return Target(destination, queue.address.name, queue.name, queue.settings.routing_type)
+
+
+def queue_destination_of(queue: Queue) -> Destination | None:
+    """How clients name a queue; None for the subscription of a topic."""
+    name = queue.name
+    address = queue.address.name
+    if queue.settings.routing_type == ANYCAST:
+        return Destination(name if name == address else f"{address}{_QUEUE_MARK}{name}", QUEUE)
+    return Destination(name, QUEUE) if virtual_topic_of(name) == address else None
 
 
 def virtual_topic_of(name: str) -> str:

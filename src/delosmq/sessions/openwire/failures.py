@@ -247,3 +247,15 @@ def doomed_branch(key: str, cause: str) -> Refusal:
 
 def _rolled_back(key: str, cause: str) -> str:
     return f"Transaction {key} was rolled back, as something sent in it without waiting for an answer failed: {cause}"
+
+
+# -- advisories ------------------------------------------------------------------------------------------------------
+
+
+def advisories_lost(limit: int) -> Refusal:
+    return Refusal(
+        "DMQ5280",
+        JMS,
+        f"{limit} advisories wait to be sent, so what happens meanwhile is not told; switch off advisory-for-* where"
+        " nobody needs them.",
+    )

@@ -118,6 +118,8 @@ class Parts:
             broker_id=registry.broker_id.value,
             client_id=client_id,
             limit=acceptor.max_subscriptions,
+            watchers=registry.watchers,
+            hears_advisories=acceptor.support_advisory,
         )
 
     def end_transaction(self, command: TransactionInfo, transaction_id: TransactionId) -> None:
@@ -146,6 +148,7 @@ class Parts:
             work = transactions.take(transaction_id)
         self.parking.forget([work])
         transactions.rollback(work, keep_delivered=True)
+        self.consuming.share_room()
 
     def close(self, last_delivered: int) -> tuple[list[Subscription], list[ProducerInfo], list[BrokerError]]:
         """Ends everything; gives whom others are to be told of, and what could not be recorded."""

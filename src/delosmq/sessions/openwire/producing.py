@@ -13,8 +13,8 @@ from delosmq.model.ids import WallMs
 from delosmq.model.message import HIGHEST_PRIORITY, Message
 from delosmq.model.properties import TypedValue
 from delosmq.security.access import SEND
+from delosmq.sessions.no_local import CONNECTION_MARK
 from delosmq.sessions.openwire import failures
-from delosmq.sessions.openwire.consuming import CONNECTION_MARK
 from delosmq.sessions.openwire.destinations import Destinations, Target
 from delosmq.sessions.openwire.owner import Owner
 from delosmq.sessions.openwire.transactions import LocalWork

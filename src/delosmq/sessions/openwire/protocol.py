@@ -1,11 +1,32 @@
 """OpenWire as the server registers it."""
 
+from typing import Final
+
 from delosmq.model.ids import MonotonicNs
-from delosmq.model.settings import AcceptorSettings
+from delosmq.model.settings import UNLIMITED, AcceptorSettings, AddressMatch
+from delosmq.sessions.openwire.destinations import ADVISORY_PREFIX
+from delosmq.sessions.openwire.listening import Listening
 from delosmq.sessions.openwire.registry import Registry
 from delosmq.sessions.openwire.session import OpenWireSession
 from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, SessionServices
 from delosmq.wire.openwire.negotiation import detect
+
+ADVISORY_SETTINGS: Final = AddressMatch(
+    f"{ADVISORY_PREFIX}#",
+    {
+        "auto_create_addresses": True,
+        "auto_delete_addresses": True,
+        "auto_delete_addresses_delay": 0,
+        "dead_letter_address": "",
+        "send_to_dla_on_no_route": False,
+        "expiry_address": "",
+        "no_expiry": True,
+        "retroactive_message_count": 0,
+        "default_ring_size": UNLIMITED,
+        "enable_metrics": False,
+    },
+)
+"""Of advisory topics nothing is kept: they come with their first subscriber and go with the last."""
 
 
 class OpenWireProtocol(Protocol):
@@ -14,6 +35,9 @@ class OpenWireProtocol(Protocol):
     def __init__(self) -> None:
         self.name: str = "OPENWIRE"
         self.websocket_subprotocols = ()
+        self._listening: Listening = Listening()
+        self.events = self._listening
+        self.address_settings = (ADVISORY_SETTINGS,)
         self._registry: Registry | None = None
 
     def detect(self, start: bytes) -> int:
@@ -24,4 +48,5 @@ class OpenWireProtocol(Protocol):
     ) -> Session:
         if self._registry is None:
             self._registry = Registry(services)
+            self._listening.registry = self._registry
         return OpenWireSession(host, peer, acceptor, services, registry=self._registry, now=now)

@@ -3,6 +3,7 @@
 from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.advisories import Advisories
 from delosmq.sessions.openwire.owner import Owner
+from delosmq.sessions.openwire.spreading import QueueWatchers
 from delosmq.sessions.protocol import SessionServices
 from delosmq.wire.openwire.commands import BrokerId
 
@@ -12,13 +13,17 @@ class Registry:
 
     Attributes:
         broker_id: new each time the broker starts.
+        watchers: connections with consumers of wildcards.
     """
 
     def __init__(self, services: SessionServices) -> None:
         name = services.broker.settings.name
         self.broker_id: BrokerId = BrokerId(f"ID:{name}-{services.clock.wall_ms()}-0:1")
         self.broker_name: str = name
-        self.advisories: Advisories = Advisories(services.broker, services.clock, self.broker_id, name)
+        self.advisories: Advisories = Advisories(
+            services.broker, services.clock, services.conversions, broker_id=self.broker_id, broker_name=name
+        )
+        self.watchers: QueueWatchers = QueueWatchers()
         self._by_client_id: dict[str, Owner] = {}
         self._by_connection_id: dict[str, Owner] = {}
 

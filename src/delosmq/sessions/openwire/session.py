@@ -20,6 +20,7 @@ from delosmq.sessions.openwire.registry import Registry
 from delosmq.sessions.openwire.subscription import Subscription
 from delosmq.sessions.openwire.transactions import XA_OK
 from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.parking import may_read
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
 from delosmq.wire.openwire.codec import encode_command
@@ -138,6 +139,9 @@ class OpenWireSession(Session):
 
     def _handle_frames(self, now: MonotonicNs) -> None:
         self._wall = self._services.clock.wall_ms()
+        # Whose doing it is, should a destination come into being.
+        destinations = self._registry.advisories.destinations
+        destinations.acting = self._info.connection_id
         decoder = self._decoder
         while self.reading and self.state != CLOSED:
             try:
@@ -158,6 +162,7 @@ class OpenWireSession(Session):
             except BrokerError as error:
                 self._refuse(frame, error)
             self._update_reading()
+        destinations.acting = None
 
     def _refuse_command(self, code: int) -> failures.Refusal:
         if self.state == NEGOTIATING:
@@ -282,7 +287,7 @@ class OpenWireSession(Session):
             owner=self._owner,
         )
         self._parts.producing.audited = info.failover_reconnect or info.fault_tolerant or self._fault_tolerant
-        self._registry.advisories.connection_opened(info)
+        self._registry.advisories.connection_opened(info, f"tcp://{self._peer.name}")
         if info.manageable:
             self._write(ConnectionControl())
         self._answer(info)
@@ -340,7 +345,7 @@ class OpenWireSession(Session):
         consumer_id = subscription.info.consumer_id
         for source in subscription.sources:
             if source.target.advisory and source.consumer is not None and consumer_id is not None:
-                advisories.listen(consumer_id.key(), source.target.address, source.consumer)
+                advisories.listen(consumer_id, source.target.address, source.consumer, self._host)
         advisories.consumer_opened(subscription.info)
 
     def _dismiss(self, subscriptions: list[Subscription]) -> None:
@@ -348,7 +353,7 @@ class OpenWireSession(Session):
         for subscription in subscriptions:
             consumer_id = subscription.info.consumer_id
             if consumer_id is not None:
-                advisories.leave(consumer_id.key())
+                advisories.leave(consumer_id)
             advisories.consumer_closed(subscription.info)
 
     def _acknowledge(self, frame: Structure, now: MonotonicNs) -> None:
@@ -373,7 +378,8 @@ class OpenWireSession(Session):
 
     def _unsubscribe(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, RemoveSubscriptionInfo)
-        self._connected().consuming.unsubscribe(frame)
+        address = self._connected().consuming.unsubscribe(frame)
+        self._registry.advisories.subscription_removed(frame, address)
         self._answer(frame)
 
     def _change_destination(self, frame: Structure, now: MonotonicNs) -> None:
@@ -413,6 +419,8 @@ class OpenWireSession(Session):
 
     def ended(self, frame: Command) -> None:
         """Answers a commit, prepare or acknowledgement that is through."""
+        if isinstance(frame, TransactionInfo) and self._parts is not None:
+            self._parts.consuming.share_room()
         if isinstance(frame, TransactionInfo) and frame.type == PREPARE:
             self._write(IntegerResponse(frame.command_id, XA_OK))
         else:
@@ -529,6 +537,7 @@ class OpenWireSession(Session):
             try:
                 parts.parking.go_on()
                 parts.consuming.go_on(now)
+                self._tell_later()
             except StorageError as error:
                 self.fail(error)
                 return
@@ -541,6 +550,15 @@ class OpenWireSession(Session):
             self.fail(failures.silent(self._peer.name, self._inactivity.timeout_ms))
             return
         self._go_on_reading(now)
+
+    def _tell_later(self) -> None:
+        """What could not be told where it happened."""
+        parts = self._parts
+        advisories = self._registry.advisories
+        if parts is not None:
+            for info, destination in parts.consuming.take_slow():
+                advisories.consumer_slow(info, destination)
+        advisories.go_on()
 
     def handle_written(self, now: MonotonicNs) -> bool:
         parts = self._parts
@@ -556,15 +574,8 @@ class OpenWireSession(Session):
 
     def _update_reading(self) -> bool:
         parts = self._parts
-        if parts is None or self.state != CONNECTED:
-            return self.reading
-        parked = parts.parking.parked_bytes
-        replies = self.outbox.reply_bytes
-        acceptor = self._acceptor
-        if self.reading:
-            self.reading = parked < acceptor.parked_limit_bytes and replies < acceptor.outbox_limit_bytes
-        else:
-            self.reading = parked * 2 <= acceptor.parked_limit_bytes and replies * 2 <= acceptor.outbox_limit_bytes
+        if parts is not None and self.state == CONNECTED:
+            self.reading = may_read(self.reading, parts.parking.parked_bytes, self.outbox.reply_bytes, self._acceptor)
         return self.reading
 
     def parked_changed(self) -> None:

@@ -73,6 +73,9 @@ class SubscriptionEvents:
     def pull_unanswered(self, subscription: Subscription) -> None:
         """There is nothing for a pull now."""
 
+    def consumer_full(self, subscription: Subscription) -> None:
+        """It takes nothing while something waits for it; told of those that are watched."""
+
 
 class Source(ConsumerPort):
     """One queue of a subscription: encodes what the engine delivers.

@@ -7,6 +7,7 @@ from typing import Final
 
 from delosmq.model.ids import WallMs
 from delosmq.model.message import BYTES_BODY, TEXT_BODY, Message
+from delosmq.sessions.no_local import CONNECTION_MARK
 from delosmq.sessions.stomp.destinations import Destinations, Target
 from delosmq.sessions.stomp.headers import (
     INTEGERS,
@@ -20,7 +21,6 @@ from delosmq.sessions.stomp.headers import (
 )
 from delosmq.sessions.stomp.refusals import header_wrong
 from delosmq.sessions.stomp.transactions import TRANSACTION
-from delosmq.sessions.stomp.wishes import CONNECTION_MARK
 from delosmq.wire.stomp.conversion import DESTINATION, DESTINATION_TYPE, encode_lines
 from delosmq.wire.stomp.encoder import relay_head
 from delosmq.wire.stomp.frames import Frame

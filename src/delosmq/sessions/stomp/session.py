@@ -19,7 +19,7 @@ from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import Login
 from delosmq.sessions.outbox import Outbox
-from delosmq.sessions.parking import Parking
+from delosmq.sessions.parking import Parking, may_read
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import Peer, Session, SessionHost, SessionServices
 from delosmq.sessions.stomp import heartbeat, refusals
@@ -63,8 +63,6 @@ class StompSession(Session):
         self._host = host
         self._peer = peer
         self._acceptor = acceptor
-        self._parked_limit: int = acceptor.parked_limit_bytes
-        self._outbox_limit: int = acceptor.outbox_limit_bytes
         self._services = services
         self._broker = broker
         self._decoder: StompDecoder = StompDecoder(limits_before_login(acceptor))
@@ -316,14 +314,8 @@ class StompSession(Session):
         return True
 
     def _update_reading(self) -> bool:
-        if self.state != CONNECTED:
-            return self.reading
-        parked = self._parking.parked_bytes
-        replies = self.outbox.reply_bytes
-        if self.reading:
-            self.reading = parked < self._parked_limit and replies < self._outbox_limit
-        else:
-            self.reading = parked * 2 <= self._parked_limit and replies * 2 <= self._outbox_limit
+        if self.state == CONNECTED:
+            self.reading = may_read(self.reading, self._parking.parked_bytes, self.outbox.reply_bytes, self._acceptor)
         return self.reading
 
     def fail_soon(self, error: BrokerError, receipt: str) -> None:

@@ -6,6 +6,7 @@ from delosmq.engine.transactions import Transaction
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
+from delosmq.sessions.no_local import CONNECTION_MARK
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
@@ -23,7 +24,7 @@ from delosmq.sessions.stomp.subscription import (
     split_ack_id,
 )
 from delosmq.sessions.stomp.transactions import TRANSACTION, Transactions
-from delosmq.sessions.stomp.wishes import CONNECTION_MARK, Wishes, durable_name, queue_of, read_wishes
+from delosmq.sessions.stomp.wishes import Wishes, durable_name, queue_of, read_wishes
 from delosmq.wire.stomp.frames import V10, V12, Frame
 
 

@@ -10,15 +10,8 @@ from delosmq.engine.consumer import PLAIN, ConsumerOptions
 from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.selectors.errors import SelectorError
-from delosmq.selectors.selector import (
-    CONVERT,
-    HYPHENATED,
-    NO_CONVERT,
-    NO_HYPHENATED,
-    WHITESPACE,
-    Selector,
-    parse_selector,
-)
+from delosmq.selectors.selector import WHITESPACE, Selector, parse_selector
+from delosmq.sessions.no_local import without_own
 from delosmq.sessions.stomp.destinations import QUEUE_MARK, Target
 from delosmq.sessions.stomp.headers import SMALL, read_flag, read_number
 from delosmq.sessions.stomp.refusals import (
@@ -36,10 +29,7 @@ DURABLE_NAMES: Final = (
     "activemq.subcriptionName",
 )
 """The last is how it was written in Classic's documentation."""
-CONNECTION_MARK: Final = "__AMQ_CID"
-"""Header by which a queue keeps out what its own subscriber sends; named as in Artemis."""
 
-_PREFIXES: Final = (CONVERT, HYPHENATED, NO_CONVERT, NO_HYPHENATED)
 _COMMAND: Final = "SUBSCRIBE"
 _LONGEST_NAME: Final = 1_024
 
@@ -123,10 +113,7 @@ def _read_durable(headers: dict[str, str], target: Target, client_id: str, brows
 
 
 def _read_selector(headers: dict[str, str]) -> Selector | None:
-    return _parse(headers.get("selector", ""))
-
-
-def _parse(text: str) -> Selector | None:
+    text = headers.get("selector", "")
     if not text.strip(WHITESPACE):
         return None
     try:
@@ -136,19 +123,7 @@ def _parse(text: str) -> Selector | None:
 
 
 def _filter(selector: Selector | None, mark: str) -> str:
-    """As a text that keeps its meaning, and stays equal from one connection to the next."""
-    text = selector.text if selector is not None else ""
-    if not mark:
-        return text
-    quoted = mark.replace("'", "''")
-    clause = f"({CONNECTION_MARK} <> '{quoted}' OR {CONNECTION_MARK} IS NULL)"
-    if not text:
-        return clause
-    lead = ""
-    rest = text
-    while rest.startswith(_PREFIXES):
-        end = rest.index(":") + 1
-        lead += rest[:end]
-        rest = rest[end:].lstrip(WHITESPACE)
-    both = _parse(f"{lead}({rest}) AND {clause}")
-    return "" if both is None else both.text
+    try:
+        return without_own(selector, mark)
+    except SelectorError as error:
+        raise selector_wrong(error) from error

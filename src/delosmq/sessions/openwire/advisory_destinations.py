@@ -1,0 +1,158 @@
+"""Advisories of queues and topics, whoever makes them. Nothing is kept of them while nobody listens.
+
+Temporary ones are not among these: they are told of by the session that makes them.
+"""
+
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.model.message import MULTICAST
+from delosmq.sessions.openwire import advisory_topics as topics
+from delosmq.sessions.openwire.advisory_notices import Notice, Notices
+from delosmq.sessions.openwire.advisory_posting import Listener, Posting
+from delosmq.sessions.openwire.destinations import queue_destination_of
+from delosmq.wire.openwire.commands import (
+    ADD_DESTINATION,
+    REMOVE_DESTINATION,
+    TOPIC,
+    ConnectionId,
+    Destination,
+    DestinationInfo,
+)
+
+_QUEUE: Final = "queue"
+_ADDRESS: Final = "address"
+
+
+class DestinationAdvisories:
+    """Tells of queues and topics.
+
+    Attributes:
+        acting: whose command is being handled; None when it is nobody's.
+    """
+
+    def __init__(self, broker: Broker, posting: Posting, notices: Notices) -> None:
+        self._broker = broker
+        self._posting = posting
+        self._notices = notices
+        # (what it is to the engine, its name there) -> what was told of it.
+        self._known: dict[tuple[str, str], DestinationInfo] = {}
+        self.acting: ConnectionId | None = None
+
+    # -- what the engine tells ---------------------------------------------------------------------------------------
+
+    def queue_created(self, queue: str, address: str) -> None:
+        """A queue, and perhaps with it the first of its kind on the address."""
+        if self._is_watched():
+            self._notices.add(_Change(self, _QUEUE, queue, self.acting))
+            self._notices.add(_Change(self, _ADDRESS, address, self.acting))
+
+    def address_created(self, address: str) -> None:
+        if self._is_watched():
+            self._notices.add(_Change(self, _ADDRESS, address, self.acting))
+
+    def queue_deleted(self, queue: str) -> None:
+        if self._is_watched():
+            self._notices.add(_Change(self, _QUEUE, queue, self.acting))
+
+    def address_deleted(self, address: str) -> None:
+        if self._is_watched():
+            self._notices.add(_Change(self, _ADDRESS, address, self.acting))
+
+    def _is_watched(self) -> bool:
+        posting = self._posting
+        if posting.listeners_of(topics.QUEUES) or posting.listeners_of(topics.TOPICS):
+            return True
+        self._known.clear()
+        return False
+
+    # -- telling -----------------------------------------------------------------------------------------------------
+
+    def listen(self, listener: Listener) -> None:
+        """Somebody new listens: is told of what there is, when it asks for these by name."""
+        posting = self._posting
+        names: list[tuple[str, str]] = []
+        if posting.hears(listener, topics.QUEUES):
+            names += [(_QUEUE, name) for name in self._broker.queues]
+        if posting.hears(listener, topics.TOPICS):
+            names += [(_ADDRESS, name) for name in self._broker.addresses]
+        if names:
+            self._notices.add(_Present(self, listener, names))
+
+    def look(self, kind: str, name: str, connection_id: ConnectionId | None) -> None:
+        """Tells what became of a destination, if that was not told."""
+        key = (kind, name)
+        known = self._known.get(key)
+        destination = self.destination_of(kind, name)
+        if known is None and destination is not None:
+            info = _info_of(destination, connection_id, ADD_DESTINATION)
+            self._known[key] = info
+            self._posting.tell(topics.of_destinations(destination), info)
+        elif known is not None and known.destination is not None and destination is None:
+            del self._known[key]
+            info = _info_of(known.destination, known.connection_id or connection_id, REMOVE_DESTINATION)
+            self._posting.tell(topics.of_destinations(known.destination), info)
+
+    def present(self, kind: str, name: str, listener: Listener) -> None:
+        """Tells one listener of what is there."""
+        destination = self.destination_of(kind, name)
+        if destination is None:
+            return
+        info = self._known.setdefault((kind, name), _info_of(destination, None, ADD_DESTINATION))
+        topic = topics.of_destinations(destination)
+        if listener.address == topic:
+            self._posting.tell(topic, info, only=listener)
+
+    def destination_of(self, kind: str, name: str) -> Destination | None:
+        """What clients know it as; None for what they don't, or what is gone."""
+        broker = self._broker
+        if kind == _QUEUE:
+            queue = broker.queues.get(name)
+            return None if queue is None or queue.owner or queue.internal else queue_destination_of(queue)
+        address = broker.addresses.get(name)
+        if address is None or address.owner or address.wild or MULTICAST not in address.routing_types:
+            return None
+        destination = Destination(name, TOPIC)
+        return None if topics.is_advisory(destination) else destination
+
+
+class _Change(Notice):
+    """Something was made or deleted."""
+
+    def __init__(
+        self, advisories: DestinationAdvisories, kind: str, name: str, connection_id: ConnectionId | None
+    ) -> None:
+        self._advisories = advisories
+        self._kind = kind
+        self._name = name
+        self._connection_id = connection_id
+
+    def tell(self, room: int) -> int:
+        self._advisories.look(self._kind, self._name, self._connection_id)
+        return max(room - 1, 1)
+
+
+class _Present(Notice):
+    """What is there when somebody begins to listen."""
+
+    def __init__(self, advisories: DestinationAdvisories, listener: Listener, names: list[tuple[str, str]]) -> None:
+        self._advisories = advisories
+        self._listener = listener
+        self._names = names
+        self._names.reverse()
+
+    def tell(self, room: int) -> int:
+        names = self._names
+        while names and room > 0:
+            kind, name = names.pop()
+            self._advisories.present(kind, name, self._listener)
+            room -= 1
+        return max(room, 1) if not names else 0
+
+
+def _info_of(destination: Destination, connection_id: ConnectionId | None, operation: int) -> DestinationInfo:
+    info = DestinationInfo()
+    info.connection_id = connection_id
+    info.destination = destination
+    info.operation_type = operation
+    return info
