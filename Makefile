@@ -1,11 +1,11 @@
 # Needs Python 3.11 or newer (PYTHON=/path/to/python3 to choose one); everything else goes into ./.venv.
 #   make run        the example: a broker, real clients, Spark, one table at the end   INPUT=file.jsonl KEEP=1
 #   make test       the whole test suite                                              ARGS="-k stomp"
-#   make check      format, lint, rules, types, the compiled form, the whole suite: what CI runs
+#   make check      format, lint, rules, types, the compiled form, the whole suite; CI runs it and `interop`
 #   make compiled   a wheel compiled by mypyc, and all tests but Spark's against it    DELOSMQ_OPT=0 builds quickly
 #   make simulate   histories of a whole broker: clients of all kinds, failing disks    SEEDS=1000 FROM=0 JOBS=2
 #   make bench      the benchmarks                                                    ARGS="..."
-#   make interop    the real Java client on DelosMQ and on ActiveMQ Classic, compared ARGS="redelivery --case AUTO"
+#   make interop    the real Java client on DelosMQ and on ActiveMQ Classic, compared  ARGS="redelivery --case AUTO"
 
 BOOTSTRAP = @sh tools/python tools/bootstrap.py
 IN_VENV   = @env -u PYTHONPATH .venv/bin/python

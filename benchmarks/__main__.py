@@ -1,18 +1,19 @@
-"""`python -m benchmarks`: the comparison, then the engine alone; tables on standard output.
+"""`python -m benchmarks`: the comparisons, then the engine alone; tables on standard output.
 
-Arguments are those of the comparison. `python -m benchmarks stomp` and `python -m benchmarks engine` run one of them;
-arguments behind the word are those of `benchmarks.stomp_compare` or `benchmarks.engine`.
+Arguments are those of the comparisons. `python -m benchmarks stomp`, `openwire` or `engine` runs one of them; arguments
+behind the word are its own.
 """
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import engine, report, stomp_compare
+from benchmarks import compare, engine, report
+from benchmarks.comparison import COMPARISONS
 
 
-def _compare(arguments: list[str]) -> int:
-    code, path = stomp_compare.run(arguments)
+def _compare(name: str, arguments: list[str]) -> int:
+    code, path = compare.run(COMPARISONS[name], arguments)
     return code if path is None else report.write(path)
 
 
@@ -21,9 +22,9 @@ def main() -> int:
     which, rest = sys.argv[1:2], sys.argv[2:]
     if which == ["engine"]:
         return engine.main(rest)
-    if which == ["stomp"]:
-        return _compare(rest)
-    return max(_compare(sys.argv[1:]), engine.main([]))
+    if which and which[0] in COMPARISONS:
+        return _compare(which[0], rest)
+    return max(*(_compare(name, sys.argv[1:]) for name in COMPARISONS), engine.main([]))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
 
 # A consumer may hold this many unacknowledged messages, at every broker; it acknowledges every tenth, cumulatively.
 PREFETCH = 1_000
@@ -22,10 +22,10 @@ class Cell:
     connections: int
     messages: int
 
-    def scaled(self, share: float) -> Cell:
+    def scaled(self, share: float) -> Self:
         """The same with fewer messages, but not too few to fill the connections."""
         messages = max(int(self.messages * share), 20 * self.connections)
-        return Cell(self.name, self.persistent, self.outstanding, self.connections, messages)
+        return replace(self, messages=messages)
 
 
 CELLS = (

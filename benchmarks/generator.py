@@ -28,12 +28,9 @@ from benchmarks.frames import (
     connect_frame,
     subscribe_frame,
 )
+from benchmarks.load import GeneratorError
 
 _CONNECT_TIMEOUT_S = 30.0
-
-
-class GeneratorError(Exception):
-    """The broker closed a connection, stopped answering or sent an ERROR."""
 
 
 def connect(job: Job) -> socket.socket:

@@ -1,7 +1,7 @@
 """Tables from a results file: `python -m benchmarks.report [results.json]` writes Markdown for docs/performance.md.
 
-Without an argument the newest file of benchmarks/results is taken. Ratios are against the better of the two peers; an
-aim that is not met is marked "falls short".
+Without an argument the newest file of benchmarks/results is taken. Ratios are against the better of the peers; an aim
+that is not met is marked "falls short".
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.aims import AIMS, Aim
-from benchmarks.brokers import OURS, PEERS
-from benchmarks.cells import CELL_NAMES, COLD_CELLS
-from benchmarks.stomp_compare import RESULTS
+from benchmarks.aims import Aim
+from benchmarks.brokers import OURS
+from benchmarks.compare import RESULTS
+from benchmarks.comparison import COMPARISONS, STOMP
 
 _TITLES = {
     "delosmq-compiled": "DelosMQ compiled",
@@ -35,10 +35,10 @@ class Results:
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.content = content
+        self.comparison = COMPARISONS[content.get("kind", STOMP.name)]
         self.rounds: list[dict[str, Any]] = content["rounds"]
-        seen = {entry["broker"] for entry in self.rounds}
-        wanted = [*OURS, *PEERS, *(name for name in _TITLES if name not in (*OURS, *PEERS) and name in seen)]
-        self.brokers = [name for name in wanted if name in seen or name in content["absent"] or name in OURS + PEERS]
+        shown = {entry["broker"] for entry in self.rounds} | set(self.comparison.columns)
+        self.brokers = [name for name in _TITLES if name in shown]
 
     def cell(self, broker: str, cell: str, pick: Callable[[CellRow], float | None]) -> float | None:
         """The median of one figure of a cell, or None if it was never measured."""
@@ -52,8 +52,8 @@ class Results:
         return _median(entry[figure] or None for entry in self.rounds if entry["broker"] == broker)
 
     def best_peer(self, value: Callable[[str], float | None], *, higher_is_better: bool) -> float | None:
-        """The better figure of the two peers."""
-        found = [figure for peer in PEERS if (figure := value(peer)) is not None]
+        """The better figure of the peers."""
+        found = [figure for peer in self.comparison.peers if (figure := value(peer)) is not None]
         if not found:
             return None
         return max(found) if higher_is_better else min(found)
@@ -94,10 +94,10 @@ def table(head: list[str], rows: Iterable[list[str]]) -> list[str]:
 def cell_table(results: Results, pick: Callable[[CellRow], float | None], *, higher_is_better: bool) -> list[str]:
     """One row per cell, one column per broker, ours with the ratio to the better peer in brackets."""
     rows = []
-    for cell in CELL_NAMES:
-        columns = [cell]
+    for cell in results.comparison.cells:
+        columns = [cell.name]
 
-        def value(broker: str, cell: str = cell) -> float | None:
+        def value(broker: str, cell: str = cell.name) -> float | None:
             return results.cell(broker, cell, pick)
 
         best = results.best_peer(value, higher_is_better=higher_is_better)
@@ -128,7 +128,7 @@ def overall_table(results: Results) -> list[str]:
 def cold_table(results: Results) -> list[str]:
     """What a broker does right after its start."""
     rows = []
-    for cell in COLD_CELLS:
+    for cell in results.comparison.cold_cells:
         for name, key in (("messages/s", "rate_per_s"), ("CPU s per million", "broker_cpu_s_per_million")):
             values = (results.cell(broker, cell.name, figure(key)) for broker in results.brokers)
             rows.append([f"{cell.name}: {name}", *(number(value) for value in values)])
@@ -138,7 +138,7 @@ def cold_table(results: Results) -> list[str]:
 def aim_table(results: Results) -> list[str]:
     """Every aim with what was measured, and whether it was met."""
     rows = []
-    for aim in AIMS:
+    for aim in results.comparison.aims:
         measured = _aim_value(results, aim)
         if measured is None:
             verdict = "not measured"
@@ -151,11 +151,15 @@ def aim_table(results: Results) -> list[str]:
 
 
 def _aim_value(results: Results, aim: Aim) -> float | None:
-    if aim.cell is None:
-        return results.overall(aim.broker, aim.figure)
-    cell, pick = aim.cell, figure(aim.figure, aim.part)
-    own = results.cell(aim.broker, cell, pick)
-    best = results.best_peer(lambda peer: results.cell(peer, cell, pick), higher_is_better=aim.at_least)
+    def value(broker: str) -> float | None:
+        if aim.cell is None:
+            return results.overall(broker, aim.figure)
+        return results.cell(broker, aim.cell, figure(aim.figure, aim.part))
+
+    own = value(aim.broker)
+    if aim.plain:
+        return own
+    best = results.best_peer(value, higher_is_better=aim.at_least)
     return own / best if own is not None and best else None
 
 
@@ -172,14 +176,7 @@ def introduction(results: Results) -> list[str]:
     ]
     if content["quick"]:
         lines += ["**Quick run: it shows that the harness works; its figures mean nothing.**", ""]
-    lines += [
-        f"Messages of {conditions['body_size_bytes']:,} bytes. Each connection counted is one producer and one consumer"
-        f" with a queue of their own; consumers hold at most {conditions['prefetch']:,} messages and acknowledge every"
-        f" {conditions['ack_every']}th, cumulatively, at every broker alike; a cell ends when the last acknowledgement"
-        f" is confirmed. Without receipts at most {conditions['in_flight_without_receipts']:,} messages are on their"
-        " way.",
-        "",
-    ]
+    lines += [results.comparison.describe(conditions), ""]
     for broker, version in content["versions"].items():
         lines.append(f"- {_TITLES[broker]} {version}: {content['settings'][broker]}.")
     lines += [f"- absent: {reason}" for reason in content["absent"].values()]
@@ -217,7 +214,7 @@ def main() -> int:
         RESULTS.glob("*.json"), key=lambda path: path.stat().st_mtime
     )
     if not paths:
-        print("There are no results yet: run `python -m benchmarks.stomp_compare`.", file=sys.stderr)
+        print("There are no results yet: run `make bench`.", file=sys.stderr)
         return 2
     return write(paths[-1])
 

@@ -7,6 +7,7 @@ import fcntl
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from interop.brokers import Broker, BrokerFailed, Classic, DelosMQ
@@ -101,20 +102,26 @@ def _main() -> int:
 def _run_and_compare(wanted: argparse.Namespace) -> int:
     used = client(wanted.jars)
     sys.stderr.write(f"ActiveMQ client {used.version}\n")
-    if wanted.only == "delosmq":
-        outcomes = _run_all(DelosMQ, "delosmq", used, wanted)
-    else:
-        outcomes = _run_all(Classic, "classic", used, wanted)
+    if wanted.only:
+        make = DelosMQ if wanted.only == "delosmq" else Classic
+        outcomes = _run_all(make, wanted.only, used, wanted)
+        _print(outcomes, wanted)
+        return _FAILED if any(outcome.ended for outcome in outcomes.values()) else 0
+    other, place = (Classic, "classic-again") if wanted.twice else (DelosMQ, "delosmq")
+    # At the same time, as most of it is waiting.
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(_run_all, Classic, "classic", used, wanted)
+        second = pool.submit(_run_all, other, place, used, wanted)
+    _print(first.result(), wanted)
+    whole = not wanted.programs and not wanted.case
+    return _report(first.result(), second.result(), (Classic.name, other.name), whole)
+
+
+def _print(outcomes: dict[str, Outcome], wanted: argparse.Namespace) -> None:
     if wanted.printed:
         for program, outcome in outcomes.items():
             for case, lines in outcome.cases.items():
                 sys.stdout.write(f"{program}: {case}\n" + "".join(f"  {line}\n" for line in lines))
-    if wanted.only:
-        return _FAILED if any(outcome.ended for outcome in outcomes.values()) else 0
-    whole = not wanted.programs and not wanted.case
-    if wanted.twice:
-        return _report(outcomes, _run_all(Classic, "classic-again", used, wanted), (Classic.name, Classic.name), whole)
-    return _report(outcomes, _run_all(DelosMQ, "delosmq", used, wanted), (Classic.name, DelosMQ.name), whole)
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from benchmarks.brokers.sink import SinkDriver
 PEERS = ("rabbitmq", "activemq")
 OURS = ("delosmq-compiled", "delosmq-pure")
 
-DRIVERS: dict[str, Callable[[], Driver]] = {
+STOMP_DRIVERS: dict[str, Callable[[], Driver]] = {
     "delosmq-compiled": lambda: DelosMQ("delosmq-compiled", environment=".venv-compiled"),
     "delosmq-pure": lambda: DelosMQ("delosmq-pure", environment=".venv"),
     "rabbitmq": RabbitMQ,
@@ -21,4 +21,11 @@ DRIVERS: dict[str, Callable[[], Driver]] = {
     # Not its default: many producers share a flush, and messages that are consumed at once are stored all the same.
     "activemq-group-commit": lambda: ActiveMQ("activemq-group-commit", group_commit=True),
     "sink": SinkDriver,
+}
+
+OPENWIRE_DRIVERS: dict[str, Callable[[], Driver]] = {
+    "delosmq-compiled": lambda: DelosMQ("delosmq-compiled", environment=".venv-compiled", protocol="OPENWIRE"),
+    "delosmq-pure": lambda: DelosMQ("delosmq-pure", environment=".venv", protocol="OPENWIRE"),
+    "activemq": lambda: ActiveMQ("activemq", group_commit=False, scheme="tcp"),
+    "activemq-group-commit": lambda: ActiveMQ("activemq-group-commit", group_commit=True, scheme="tcp"),
 }

@@ -21,7 +21,7 @@ _CONFIGURATION = """\
       <kahaDB directory="{directory}/kahadb" concurrentStoreAndDispatchQueues="{concurrent}"/>
     </persistenceAdapter>
     <transportConnectors>
-      <transportConnector name="stomp" uri="stomp://127.0.0.1:{port}?transport.tcpNoDelay=true"/>
+      <transportConnector name="bench" uri="{scheme}://127.0.0.1:{port}?transport.tcpNoDelay=true"/>
     </transportConnectors>
   </broker>
 </beans>
@@ -33,13 +33,14 @@ _OPENED = ("java.base/java.lang=ALL-UNNAMED", "java.base/java.util=ALL-UNNAMED")
 
 
 class ActiveMQ(Driver):
-    """`group_commit` turns off the concurrent store, after which producers share a flush."""
+    """`group_commit` turns off the concurrent store, after which producers share a flush; OpenWire's scheme is tcp."""
 
     needs_warm_up = True
     jvm_options: tuple[str, ...] = _JVM_OPTIONS
 
-    def __init__(self, name: str, *, group_commit: bool) -> None:
+    def __init__(self, name: str, *, group_commit: bool, scheme: str = "stomp") -> None:
         self.name = name
+        self._scheme = scheme
         self._group_commit = group_commit
 
     def version(self) -> str:
@@ -49,7 +50,7 @@ class ActiveMQ(Driver):
 
     def prepare(self, directory: Path, port: int) -> None:
         concurrent = "false" if self._group_commit else "true"
-        settings = _CONFIGURATION.format(directory=directory, port=port, concurrent=concurrent)
+        settings = _CONFIGURATION.format(directory=directory, scheme=self._scheme, port=port, concurrent=concurrent)
         (directory / "activemq.xml").write_text(settings)
         (directory / "tmp").mkdir()
 

@@ -40,7 +40,7 @@ class Driver(ABC):
 
     @abstractmethod
     def prepare(self, directory: Path, port: int) -> None:
-        """Write configuration for a fresh instance in the directory, with STOMP on the port."""
+        """Write configuration for a fresh instance in the directory, with the protocol on the port."""
 
     @abstractmethod
     def command(self, directory: Path) -> list[str]:

@@ -13,14 +13,16 @@ from benchmarks.machine import free_port
 _ACCEPTOR = re.compile(r"tcp://[^:<]+:\d+")
 _ANY_ACCEPTOR = re.compile(r"\s*<acceptor\b.*?</acceptor>", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_PROTOCOLS = re.compile(r"protocols=\w+")
 _WEB_BIND = re.compile(r"http://[^:\"<]+:\d+")
 
 
 class DelosMQ(Driver):
     """`environment` is a virtual environment below the checkout; DELOSMQ_PYTHON_<NAME> names another interpreter."""
 
-    def __init__(self, name: str, *, environment: str) -> None:
+    def __init__(self, name: str, *, environment: str, protocol: str = "STOMP") -> None:
         self.name = name
+        self._protocol = protocol
         variable = "DELOSMQ_PYTHON_" + name.rpartition("-")[2].upper()
         self.python = Path(os.environ.get(variable, CHECKOUT / environment / "bin" / "python"))
 
@@ -48,7 +50,7 @@ class DelosMQ(Driver):
             capture_output=True,
         )
         broker_xml = instance / "etc" / "broker.xml"
-        broker_xml.write_text(_only_acceptor(broker_xml.read_text(), port))
+        broker_xml.write_text(_only_acceptor(broker_xml.read_text(), port, self._protocol))
         bootstrap_xml = instance / "etc" / "bootstrap.xml"
         bootstrap_xml.write_text(_WEB_BIND.sub(f"http://127.0.0.1:{free_port()}", bootstrap_xml.read_text(), count=1))
 
@@ -65,10 +67,11 @@ class DelosMQ(Driver):
         return "as `delosmq create` makes it, one acceptor"
 
 
-def _only_acceptor(broker_xml: str, port: int) -> str:
-    """The first acceptor on the loopback port, without the others."""
+def _only_acceptor(broker_xml: str, port: int, protocol: str) -> str:
+    """The first acceptor on the loopback port, for this protocol alone, without the others."""
     broker_xml = _COMMENT.sub("", broker_xml)
     first, *others = _ANY_ACCEPTOR.findall(broker_xml)
     for other in others:
         broker_xml = broker_xml.replace(other, "", 1)
-    return broker_xml.replace(first, _ACCEPTOR.sub(f"tcp://127.0.0.1:{port}", first, count=1), 1)
+    ours = _PROTOCOLS.sub(f"protocols={protocol}", _ACCEPTOR.sub(f"tcp://127.0.0.1:{port}", first, count=1))
+    return broker_xml.replace(first, ours, 1)

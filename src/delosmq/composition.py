@@ -17,11 +17,12 @@ from delosmq.engine.events import EngineEvents
 from delosmq.engine.fan_out import events_for
 from delosmq.engine.losses import LossListener
 from delosmq.manage.control.host import Host, Reason
+from delosmq.manage.control.queue_info import notices_about
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError, PeerError, StorageError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock, Random
-from delosmq.model.settings import BrokerSettings
+from delosmq.model.settings import AcceptorSettings, BrokerSettings
 from delosmq.model.wording import counted
 from delosmq.security.access import AccessControl
 from delosmq.server.connection import ServerParts
@@ -104,9 +105,12 @@ def protocols() -> tuple[Protocol, ...]:
     return (StompProtocol(), OpenWireProtocol())
 
 
-def conversions() -> Conversions:
+def conversions_for(acceptors: tuple[AcceptorSettings, ...]) -> Conversions:
     """How messages of each protocol are read by others."""
-    return Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()})
+    # In the order of the acceptors, each once.
+    anycast = dict.fromkeys(prefix for acceptor in acceptors for prefix in acceptor.anycast_prefixes)
+    multicast = dict.fromkeys(prefix for acceptor in acceptors for prefix in acceptor.multicast_prefixes)
+    return Conversions({"stomp": StompConversion(tuple(anycast), tuple(multicast)), "openwire": OpenWireConversion()})
 
 
 def _with_addresses_of(spoken: tuple[Protocol, ...], settings: BrokerSettings) -> BrokerSettings:
@@ -176,6 +180,7 @@ class ComposedBroker(Host):
         self.clock = SystemClock()
         self.random = SystemRandom()
         self._protocols = protocols()
+        self._conversions = conversions_for(settings.acceptors)
         listeners = [protocol.events for protocol in self._protocols]
         self.broker = Broker(
             _with_addresses_of(self._protocols, settings),
@@ -183,7 +188,7 @@ class ComposedBroker(Host):
             clock=self.clock,
             random=self.random,
             events=events_for(listeners if events is None else [*listeners, events]),
-            conversions=conversions(),
+            conversions=self._conversions,
         )
         self.broker.losses.listener = LossLog(logger)
         self.gate = Gate()
@@ -224,6 +229,9 @@ class ComposedBroker(Host):
             counted(sum(queue.message_count for queue in queues), "message"),
             counted(len(queues), "queue"),
         )
+        for queue in queues:
+            for notice in () if queue.internal else notices_about(queue):
+                self.logger.warning("DMQ6162: %s", notice)
 
     async def start(self) -> None:
         """Serves the protocols; the HTTP interface follows with `start_http`.
@@ -239,7 +247,7 @@ class ComposedBroker(Host):
             self.gate,
             clock=self.clock,
             access=self.access,
-            conversions=conversions(),
+            conversions=self._conversions,
             server_name=f"DelosMQ/{_version()}",
         )
         passwords = self._passwords = PasswordChecks(loop)
@@ -279,7 +287,7 @@ class ComposedBroker(Host):
             self.gate,
             access=self.access,
             passwords=self._passwords,
-            conversions=conversions(),
+            conversions=self._conversions,
             version=_version(),
             logger=self.logger,
         )

@@ -46,7 +46,7 @@ class BrokerProcess:
         self._lines: list[str] = []
         self._changed = threading.Condition()
         self._reader: threading.Thread | None = None
-        ports = ["--stomp-port", str(self.stomp_port), "--http-port", str(self.http_port)]
+        ports = ["--stomp-port", str(self.stomp_port), "--http-port", str(self.http_port), "--openwire-port", "0"]
         command = [sys.executable, "-m", "delosmq.cli.main", "create", str(directory), "--password-stdin", *ports]
         subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, timeout=PATIENCE_S, capture_output=True)
         configuration = directory / "etc" / "broker.xml"

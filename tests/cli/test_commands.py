@@ -34,7 +34,16 @@ def call(*arguments: str, text: str = "", **environment: str) -> "subprocess.Com
 def instance(tmp_path: Path) -> Path:
     directory = tmp_path / "instance"
     made = call(
-        "create", str(directory), "--password-stdin", "--stomp-port", "0", "--http-port", "0", text=PASSWORD + "\n"
+        "create",
+        str(directory),
+        "--password-stdin",
+        "--stomp-port",
+        "0",
+        "--openwire-port",
+        "0",
+        "--http-port",
+        "0",
+        text=PASSWORD + "\n",
     )
     assert made.returncode == 0, made.stderr
     assert PASSWORD not in made.stdout
@@ -142,7 +151,7 @@ def test_queue_stat_says_when_nobody_listens() -> None:
 
 def test_a_define_without_a_value_is_refused(instance: Path) -> None:
     refused = call("run", str(instance), "--define", "port")
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "NAME=VALUE" in refused.stderr
 
 
@@ -158,6 +167,12 @@ def test_mask_prints_the_stored_form() -> None:
         (("--version",), 0, "0."),
         (("queue", "sta"), 2, "No such command 'sta'"),
         (("create",), 2, "Missing argument"),
+        (("create", "/nowhere/x", "--stomp-port", "71613"), 2, "the port 71613 is none"),
+        (("create", "/nowhere/x", "--host", "999.1.2.3"), 2, "the host '999.1.2.3' is none"),
+        (("create", "/nowhere/x", "--stomp-port", "8161"), 2, "for STOMP and for HTTP; give each a port of its own"),
+        (("create", "/nowhere/x", "--openwire-port", "61613"), 2, "for STOMP and for OpenWire; give each a port"),
+        (("convert", "/nowhere.xml", "--define", "x"), 2, "DMQ4142"),
+        (("run", "/nowhere", "--define", "x"), 2, "DMQ7001"),
         (("spark", "archive", "--to", "somewhere"), 2, "DMQ7301: name either --queue or --topic"),
     ],
 )

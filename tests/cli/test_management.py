@@ -2,16 +2,20 @@
 
 # BROKER-5
 
+import io
 import json
 import re
 from collections.abc import Callable, Iterator
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 import stomp
 
 import delosmq
 from delosmq.cli.app import run_app
+from delosmq.cli.http_client import _told
 from delosmq.cli.options import NUMBERS, SWITCHES, read_settings
 from delosmq.cli.queue_commands import _body, _properties
 from delosmq.manage.http.requests import CreateQueue, UpdateQueue
@@ -47,9 +51,9 @@ def said(result: tuple[int, str, str]) -> str:
     return out
 
 
-def refused(result: tuple[int, str, str]) -> str:
+def refused(result: tuple[int, str, str], expected: int = 1) -> str:
     code, out, errors = result
-    assert (code, out) == (1, "")
+    assert (code, out) == (expected, "")
     assert len(errors.strip().splitlines()) == 1
     return errors
 
@@ -157,7 +161,8 @@ def test_explain_what_is_not_there(call: Call) -> None:
 )
 def test_settings_that_make_no_sense(call: Call, words: tuple[str, ...], says: str) -> None:
     call("queue", "create", "settings.q")
-    assert says in refused(call("queue", "update", "settings.q", *words))
+    expected = 2 if says.startswith("DMQ7") else 1
+    assert says in refused(call("queue", "update", "settings.q", *words), expected)
 
 
 def test_settings_are_read_by_what_they_are() -> None:
@@ -209,10 +214,18 @@ def test_browse_a_queue(call: Call, broker: delosmq.Broker) -> None:
     send(broker, "/queue/looked", 3, colour="red")
     code, out, errors = call("queue", "browse", "looked", "--limit", "2")
     assert (code, errors.split()[:4]) == (0, ["there", "are", "more:", "--after"])
-    assert re.search(r"^ID:\d+ +waiting +\d+ +4 +0 +admin +colour=red +m$", out, re.MULTILINE)
+    assert re.search(r"^ID:\d+ +waiting +\d+ +4 +no +0 +admin +colour=red +m$", out, re.MULTILINE)
     assert len(out.splitlines()) == 3
     page = json.loads(said(call("queue", "browse", "looked", "--json")))
     assert [one["text"] for one in page["messages"]] == ["m", "m", "m"]
+
+
+def test_browse_shows_what_is_durable_and_when_it_expires(call: Call, broker: delosmq.Broker) -> None:
+    said(call("queue", "create", "looked.late"))
+    send(broker, "/queue/looked.late", 1, persistent="true", expires="4102444800000")
+    heading, row = said(call("queue", "browse", "looked.late")).splitlines()
+    assert heading.split()[:6] == ["ID", "STANDING", "BYTES", "PRIORITY", "DURABLE", "EXPIRES"]
+    assert row.split()[4:6] == ["yes", "2100-01-01T00:00:00.000Z"]
 
 
 def test_send_to_a_queue(call: Call, tmp_path: Path) -> None:
@@ -223,9 +236,46 @@ def test_send_to_a_queue(call: Call, tmp_path: Path) -> None:
     said(call("queue", "send", "sent.to", "--file", str(file), "--priority", "0", "--non-durable"))
     page = json.loads(said(call("queue", "browse", "sent.to", "--json")))
     assert [(one["text"], one["durable"]) for one in page["messages"]] == [("tea", True), ("two\nlines", False)]
-    assert "DMQ7109" in refused(call("queue", "send", "sent.to"))
+    assert "DMQ7109" in refused(call("queue", "send", "sent.to"), 2)
     assert "DMQ7110" in refused(call("queue", "send", "sent.to", "--file", str(tmp_path / "none")))
     assert "there is no queue 'nowhere'" in refused(call("queue", "send", "nowhere", "--text", "x"))
+
+
+def test_a_body_that_is_not_utf8_is_said_to_be_none(
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said(call("queue", "create", "bytes.to"))
+    raw = b"\xff\xfe"
+    (tmp_path / "body").write_bytes(raw)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw), "utf-8", "surrogateescape"))
+    for file, source in (("-", "standard input"), (str(tmp_path / "body"), str(tmp_path / "body"))):
+        sentence = f"DMQ7110: can't read the body from {source}: it is not UTF-8; give it a text\n"
+        assert refused(call("queue", "send", "bytes.to", "--file", file)) == sentence
+    assert "DMQ7111" in refused(call("queue", "send", "bytes.to", "--text", "\udcff"), 2)
+
+
+def test_text_on_standard_input_is_sent(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    said(call("queue", "create", "piped.to"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("té\r\n".encode())))
+    said(call("queue", "send", "piped.to", "--file", "-"))
+    page = json.loads(said(call("queue", "browse", "piped.to", "--json")))
+    assert [one["text"] for one in page["messages"]] == ["té\r\n"]
+
+
+def test_what_is_wrong_with_a_request_as_a_whole_names_no_option() -> None:
+    problem = {"faults": [{"field": "", "message": "must be a JSON object"}]}
+    assert _told(json.dumps(problem), HTTPError("", 400, "", Message(), None)) == "the request must be a JSON object"
+
+
+def test_a_ring_of_nothing_is_told(call: Call) -> None:  # RING-1
+    code, out, errors = call("queue", "create", "r0", "--set", "ring-size=0")
+    assert (code, out) == (0, "queue 'r0' is created on address 'r0' (ANYCAST)\n")
+    assert errors.startswith("note: queue 'r0' has a ring-size of 0 and keeps nothing")
+    sent = said(call("queue", "send", "r0", "--text", "x"))
+    assert re.fullmatch(
+        r"message ID:\d+ was accepted, and the ring of queue 'r0' pushed it out at once: it is gone\n", sent
+    )
+    assert "note: queue 'r0' has" in call("queue", "update", "r0", "--set", "ring-size=0")[2]
 
 
 def test_bodies_and_properties_stay_in_their_line() -> None:
@@ -280,6 +330,16 @@ def test_the_port_for_messages_is_named_as_such(
     assert "a port for messages, and not the HTTP interface; name that with --url" in told
     if code == "DMQ7107":
         assert broker.http_url.rpartition(":")[2] in told
+
+
+def test_tls_that_is_not_there_is_said(
+    broker: delosmq.Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = broker.http_url.replace("http:", "https:")
+    monkeypatch.setenv("DELOSMQ_PASSWORD", "x")
+    monkeypatch.setattr("sys.argv", ["delosmq", "queue", "stat", "--url", url])
+    assert run_app() == 1
+    assert capsys.readouterr().err == f"DMQ7112: there is no TLS at {url}, write http:// in --url\n"
 
 
 def test_an_empty_password_is_said(

@@ -8,6 +8,7 @@ import stomp
 
 import delosmq
 from delosmq.config.activemq_xml import Kind, convert_activemq_xml, write_instance
+from delosmq.config.activemq_xml.names import covers
 from delosmq.config.instance import load_instance
 from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.security.passwords import verify_password
@@ -147,6 +148,34 @@ def test_an_entry_for_queues_opens_topics_of_the_same_names_and_says_so(tmp_path
     assert "whoever may read the one may the other; give topics" in sentence
 
 
+def test_administrators_of_everything_may_look_at_and_change_it(tmp_path: Path) -> None:
+    entries = (
+        '<authorizationEntry queue=">" read="users" write="users" admin="admins"/>'
+        '<authorizationEntry queue="own.>" read="users" write="users" admin="guests"/>'
+    )
+    made = convert(tmp_path, USERS + authorization(entries))
+    assert {"view", "edit"} <= allowed(made, "root", "own.a") & allowed(made, "root", "any")
+    assert not {"view", "edit"} & (allowed(made, "guest", "own.a") | allowed(made, "ann", "any"))
+
+
+def test_authorization_of_many_names_is_not_compared_pair_by_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    def counting(wider: str, match: str) -> bool:
+        nonlocal asked
+        asked += 1
+        return covers(wider, match)
+
+    monkeypatch.setattr("delosmq.config.activemq_xml.security.covers", counting)
+    entries = "".join(f'<authorizationEntry queue="q{number}" read="users"/>' for number in range(100))
+    made = convert(tmp_path, USERS + authorization(entries + '<authorizationEntry queue=">" write="guests"/>'))
+    assert allowed(made, "guest", "q7") == WRITE
+    assert allowed(made, "ann", "q7") == READ
+    assert asked <= 6 * 100
+
+
 def test_advisories_are_never_queues(tmp_path: Path) -> None:
     entry = '<authorizationEntry topic="ActiveMQ.Advisory.>" read="users" write="users" admin="users"/>'
     made = convert_text(broker(f"<plugins>{USERS}{authorization(entry)}</plugins>"), tmp_path, ann="a")
@@ -182,7 +211,7 @@ def test_a_broker_runs_with_what_was_converted(tmp_path: Path) -> None:
         client.set_listener("inbox", inbox)
         client.connect(running.user, running.password, wait=True)
         client.subscribe("/queue/orders", id="1", ack="client-individual")
-        client.send("/queue/all", "one")
+        client.send("/queue/all", "one", persistent="true")
         frame = inbox.frames.get(timeout=10)
         assert (frame.body, frame.headers["destination"]) == ("one", "/queue/orders")
         for _ in range(7):

@@ -8,6 +8,7 @@ from delosmq.config.activemq_xml import Kind
 from delosmq.config.broker_xml.acceptor_catalog import SERVED_PROTOCOLS
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressDefinition, DivertSettings
+from delosmq.model.virtual_topics import CLASSIC
 from tests.config.activemq_xml import Converted, broker, convert_text, policies
 
 
@@ -215,6 +216,14 @@ def test_the_usual_virtual_topics_are_there_with_openwire(tmp_path: Path, attrib
     assert remark.kind is (Kind.NEEDLESS if needless else Kind.NOT_YET)
 
 
+def test_stomp_clients_find_virtual_topics_as_in_classic(tmp_path: Path) -> None:
+    body = "<transportConnectors><transportConnector name='s' uri='stomp://h:1'/></transportConnectors>"
+    made = convert_text(broker(body), tmp_path)
+    (acceptor,) = made.settings.acceptors
+    assert acceptor.virtual_topics == CLASSIC
+    assert "virtualTopicConsumerWildcards=Consumer.*.VirtualTopic.%3E%3B2" in made.conversion.broker_xml
+
+
 def test_advisories_and_frames_of_openwire(tmp_path: Path) -> None:
     uri = "tcp://h:1?wireFormat.maxFrameSize=10485760&amp;wireFormat.maxInactivityDuration=5000"
     body = f"<transportConnectors><transportConnector uri='{uri}'/></transportConnectors>"
@@ -314,3 +323,22 @@ def test_stores(tmp_path: Path, store: str, persistent: bool, left_out: int, dif
     made = convert_text(broker(f"<persistenceAdapter>{store}</persistenceAdapter>"), tmp_path)
     assert bool(made.settings.journal.directory) is persistent
     assert (len(made.left_out), len(made.said(Kind.DIFFERENT))) == (left_out, different)
+
+
+@pytest.mark.parametrize(("fails", "happens"), [("true", "sends fail"), ("false", "producers wait")])
+def test_the_remarks_on_memory_say_what_the_setting_does(tmp_path: Path, fails: str, happens: str) -> None:
+    made = convert_text(
+        broker(
+            f'<systemUsage><systemUsage sendFailIfNoSpace="{fails}">'
+            '<memoryUsage><memoryUsage limit="64 mb"/></memoryUsage>'
+            '<storeUsage><storeUsage limit="1 gb"/></storeUsage></systemUsage></systemUsage>'
+        ),
+        tmp_path,
+    )
+    assert any(sentence.startswith(f"{happens} when all messages") for _, sentence in made.said(Kind.DIFFERENT))
+    assert any(f"when the disk is full, {happens} and" in sentence for _, sentence in made.said(Kind.NOT_YET))
+
+
+def test_a_network_connector_without_a_name_is_named_by_its_kind(tmp_path: Path) -> None:
+    made = convert_text(broker("<networkConnectors><networkConnector uri='static:(x)'/></networkConnectors>"), tmp_path)
+    assert made.left_out[0].startswith("<networkConnector> is left out")

@@ -347,3 +347,22 @@ def test_matches_meet_and_cover(one: str, other: str, meet: bool, covered: bool)
 
 def test_the_wildcard_for_the_rest_has_another_letter() -> None:
     assert [match_of(name) for name in (">", "a.>", "*.b", "a")] == ["#", "a.#", "*.b", "a"]
+
+
+def test_nothing_is_suggested_for_what_is_merely_named_alike(tmp_path: Path) -> None:
+    (sentence,) = convert(tmp_path, '<policyEntry queue="a"><redeliveryPolicy/></policyEntry>').left_out
+    assert sentence == "unknown element <redeliveryPolicy> in <policyEntry>; it is left out with all it holds"
+
+
+def test_names_without_wildcards_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    def counting(one: str, other: str) -> bool:
+        nonlocal compared
+        compared += 1
+        return overlap(one, other)
+
+    monkeypatch.setattr("delosmq.config.activemq_xml.policies.overlap", counting)
+    names = {f"q{number}": {"default-exclusive-queue": "true"} for number in range(200)}
+    assert restate({"#": {"max-delivery-attempts": "3"}, **names})["q7"]["max-delivery-attempts"] == "7"
+    assert compared <= 2 * len(names)

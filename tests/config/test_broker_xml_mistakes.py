@@ -72,7 +72,7 @@ MISTAKES = [
         "DMQ4005",
         "ANYCAST or MULTICAST",
     ),
-    (SETTING.format("<max-delivery-attempts>-2</max-delivery-attempts>"), "DMQ4005", "-1 (endless)"),
+    (SETTING.format("<max-delivery-attempts>-2</max-delivery-attempts>"), "DMQ4005", "-1 or 0 for endless"),
     (ACCEPTOR.format(STOMP + "handshake-timeout=0"), "DMQ4005", "'handshake-timeout' of acceptor 'a' is '0'"),
     (ACCEPTOR.format(STOMP + "heartBeatToConnectionTtlModifier=nan"), "DMQ4005", "a factor from 1"),
     (ACCEPTOR.format("tcp://localhost:61613?protocols=STOMPY"), "DMQ4005", "did you mean 'STOMP'?"),

@@ -166,3 +166,9 @@ def test_a_divert_whose_ends_nobody_declared_is_said(load: Load) -> None:
     (notice,) = [notice for notice in load(addresses + divert).notices if notice.startswith("DMQ4111")]
     assert "'d'" in notice
     assert "big, inn" in notice
+
+
+def test_rings_of_nothing_are_told(load: Load) -> None:  # RING-1
+    notices = load(SETTING.format("<default-ring-size>0</default-ring-size>")).notices
+    assert [notice for notice in notices if notice.startswith("DMQ4150: default-ring-size 0 for #: queues there keep")]
+    assert "DMQ4150" not in codes(load(SETTING.format("<default-ring-size>1</default-ring-size>")).notices)

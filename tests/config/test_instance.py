@@ -26,7 +26,8 @@ def test_a_new_instance_loads_without_a_notice(tmp_path: Path) -> None:
     assert verify_password(instance.users["admin"], "secret")
     assert instance.roles == {"admin": {"amq"}}
     assert instance.settings.journal.directory == str(tmp_path / "broker/data/journal")
-    (acceptor,) = instance.settings.acceptors
+    acceptor, openwire = instance.settings.acceptors
+    assert (openwire.protocols, openwire.host, openwire.port) == (("OPENWIRE",), "127.0.0.1", 61616)
     assert (acceptor.host, acceptor.port, acceptor.protocols) == ("127.0.0.1", 61613, ("STOMP",))
     assert (acceptor.anycast_prefixes, acceptor.multicast_prefixes) == (("/queue/",), ("/topic/",))
     assert {queue.name for queue in instance.settings.queues} == {"DLQ", "ExpiryQueue"}
@@ -68,10 +69,18 @@ def test_the_password_is_kept_nowhere_and_the_files_are_the_owners_alone(tmp_pat
 
 def test_names_and_endpoints_arrive(tmp_path: Path) -> None:
     create_instance(
-        tmp_path / "b", user="jörg =x", role='a"<&', name="n & m", host="::1", stomp_port=0, web=WebBind("::1", 0)
+        tmp_path / "b",
+        user="jörg =x",
+        role='a"<&',
+        name="n & m",
+        host="::1",
+        stomp_port=0,
+        openwire_port=61617,
+        web=WebBind("::1", 0),
     )
     instance = load_instance(tmp_path / "b", properties={})
-    assert (instance.settings.acceptors[0].host, instance.settings.acceptors[0].port) == ("::1", 0)
+    opened = [(one.protocols, one.host, one.port) for one in instance.settings.acceptors]
+    assert opened == [(("STOMP",), "::1", 0), (("OPENWIRE",), "::1", 61617)]
     assert instance.web == WebBind("::1", 0)
     assert instance.settings.name == "n & m"
     assert instance.roles == {"jörg =x": {'a"<&'}}
@@ -111,6 +120,9 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None
         {"host": "a:b"},
         {"host": "fe80::1%eth0"},
         {"stomp_port": 70_000},
+        {"stomp_port": 8161},
+        {"host": "999.1.2.3"},
+        {"host": "127.0.0"},
         {"web": WebBind(port=-1)},
     ],
     ids=str,

@@ -105,5 +105,5 @@ def test_roles_are_turned_around(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"DMQ4001: .*/users can't be read: No such file"):
+    with pytest.raises(ConfigurationError, match=r"DMQ4001: .*/users can't be read: No such file.*; make it, if"):
         load_users(tmp_path / "users")

@@ -136,7 +136,7 @@ def test_a_message_larger_than_the_journal_takes_is_refused_and_leaves_nothing_b
     with RunningBroker(SETTINGS, lambda: journal_on(files)) as broker:
         with Client(broker.port, "1.2") as producer:
             producer.connection.send("/queue/q", "x" * 60_000, headers={"persistent": "true", "receipt": "never"})
-            assert "journal-file-size" in producer.error().headers["message"]
+            assert "journal-file-size" in producer.error().body
             assert not producer.inbox.receipts
         with Client(broker.port, "1.2") as client:
             client.subscribe("/queue/q", "client")

@@ -213,11 +213,11 @@ class Bench:
         found = self.broker.queues[queue]
         return found.message_count, found.delivering_count, found.scheduled_count
 
-    def restart(self) -> "Bench":
-        """A new engine on what the store holds."""
+    def restart(self, position: int | None = None) -> "Bench":
+        """A new engine on what the store holds, or held at ``position``."""
         again = Bench.__new__(Bench)
         again.clock = self.clock
-        again.store = RecordingStore(list(self.store.batches))
+        again.store = RecordingStore([kept for kept in self.store.batches if position is None or kept[0] <= position])
         again.settings = self.settings
         again.broker = Broker(
             self.settings,

@@ -166,3 +166,33 @@ def test_scanning_many_queues_takes_several_ticks():
     while bench.broker.tick():
         ticks += 1
     assert ticks >= 4
+
+
+@pytest.mark.parametrize("settings", [{}, {"auto_delete_addresses": False}, {"auto_delete_addresses_delay": 600_000}])
+@pytest.mark.parametrize("count", [1, 300])
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_commit_finds_a_queue_for_what_was_sent_to_one_that_went(
+    settings: dict[str, object], count: int, prepared: bool
+):  # ACK-5
+    bench = RoutingBench(addresses={"#": settings})
+    used_once(bench)
+    broker = bench.broker
+    if prepared:
+        broker.xa_set_timeout(10_000_000)
+    transaction = broker.xa_start(b"x") if prepared else broker.begin("s")
+    for number in range(count):
+        broker.send(bench.message("q", str(number)), routing=ANYCAST, transaction=transaction)
+    for _ in range(3):
+        bench.later(SCAN_MS)
+    assert "q" not in broker.queues  # what is sent claims it only with the commit
+    if prepared:
+        broker.xa_end(b"x")
+        broker.xa_prepare(b"x")
+        bench.run()
+        broker.xa_commit(b"x", False)
+    else:
+        broker.commit(transaction)
+    bench.run()
+    words = " ".join(str(number) for number in range(count))
+    assert bench.pending("q") == words
+    assert bench.restart().pending("q") == words

@@ -1,7 +1,12 @@
 """Readers that take nothing: browsers, and consumers of non-destructive queues."""
 
+import pytest
+
+from delosmq.engine.consumer import ConsumerOptions
+from delosmq.engine.credit import OpenCredit
 from delosmq.engine.dispatch import WORK_PER_QUEUE_AND_TICK
 from tests.engine.dispatching import CLASSIC, Field
+from tests.engine.support import Bench, Collector, anycast
 
 
 # EXCL-3
@@ -226,3 +231,55 @@ def test_all_can_be_acknowledged_that_a_ring_has_replaced_since():
     assert reader.consumer.reading is not None
     assert reader.consumer.reading.holds(reader.port.slots[2].sequence)
     assert not reader.consumer.reading.holds(reader.port.slots[1].sequence)
+
+
+class CountedCredit(OpenCredit):
+    def __init__(self) -> None:
+        self.settled_count = 0
+
+    def settled(self, size_bytes: int) -> None:
+        self.settled_count += 1
+
+
+@pytest.mark.parametrize("how", ["answer", "answer in a transaction", "reject", "close"])
+def test_very_much_that_was_lent_is_let_go_of_in_slices(how: str):
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "m " * 3_000, durable=False)
+    port, credit = Collector(), CountedCredit()
+    reader = bench.broker.subscribe("q", port, credit, options=ConsumerOptions(browser=True))
+    bench.run()
+    sequences = [slot.sequence for slot in port.slots]
+    last = sequences[-1]
+    if how == "close":
+        bench.broker.close_consumer(reader)
+    elif how == "reject":
+        assert bench.broker.reject_through(reader, last)
+    else:
+        assert bench.broker.acknowledge_through(reader, last, bench.broker.begin("s") if "trans" in how else None)
+    assert credit.settled_count == 1_000
+    # Whatever is under way, it is answered.
+    assert not bench.broker.acknowledge_through(reader, last)
+    assert not bench.broker.acknowledge(reader, sequences[2_000])
+    assert not reader.holds(last)
+    bench.broker.tick()
+    assert credit.settled_count == 2_000
+    bench.run()
+    assert credit.settled_count == 3_000
+    assert bench.counts("q") == (3_000, 0, 0)
+    assert all(slot.in_list is None and slot.next is None for slot in port.slots)
+
+
+def test_answers_for_more_and_more_of_what_was_lent_add_up():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "m " * 3_000, durable=False)
+    port, credit = Collector(), CountedCredit()
+    reader = bench.broker.subscribe("q", port, credit, options=ConsumerOptions(browser=True))
+    bench.run()
+    sequences = [slot.sequence for slot in port.slots]
+    assert bench.broker.acknowledge(reader, sequences[2_500])
+    assert bench.broker.acknowledge_through(reader, sequences[1_999])
+    assert bench.broker.acknowledge_through(reader, sequences[2_499])
+    assert not bench.broker.acknowledge_through(reader, sequences[2_500])
+    bench.run()
+    assert credit.settled_count == 2_501
+    assert [reader.holds(sequence) for sequence in (sequences[2_499], sequences[2_501])] == [False, True]

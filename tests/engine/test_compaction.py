@@ -1,5 +1,7 @@
 """Moving what lives in a segment: found wherever it is, whole, in slices; a store that refuses changes nothing."""
 
+import pytest
+
 from delosmq.engine.compaction import MESSAGES_PER_SLICE, Compaction, Compactor, Living, QueueLiving, Restoring
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.jobs import Jobs
@@ -7,6 +9,7 @@ from delosmq.engine.log import Batch
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import COUNTED, REMOVED, STORED, decode_stored_place, encode_stored
 from delosmq.engine.slots import Slot
+from delosmq.engine.xa import TMSUCCESS, TMSUSPEND
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import MULTICAST, Message
@@ -52,7 +55,7 @@ class Moving:
         self.store = SegmentStore()
         self.bench = Bench(queues=queues, store=self.store)
         self.broker = self.bench.broker
-        self.restoring = Restoring(self.broker.log, self.store, {}, file_size_bytes=FILE_BYTES)
+        self.restoring = Restoring(self.broker.log, self.store, self.broker.transactions, file_size_bytes=FILE_BYTES)
         self.before = 0
         self.places: list[Living] = [QueueLiving(self.broker.queues, self.restoring)]
 
@@ -124,6 +127,50 @@ def test_the_delivery_under_way_is_not_recorded() -> None:
     assert moving.homes("jobs") == [NEW, NEW]
     assert [slot.delivery_count for slot in moving.slots("jobs")] == [1, 2]
     assert [(body, count) for _, body, count in moving.after_crash()["jobs"]] == [(b"a", 1), (b"b", 0)]
+
+
+def test_what_an_open_transaction_acknowledges_moves_and_ends_with_its_commit() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "m " * 300 + "last")
+    consumer, port = moving.bench.consume("jobs")
+    moving.bench.run()
+    transaction = moving.broker.begin("session")
+    assert moving.broker.acknowledge_through(consumer, port.slots[-2].sequence, transaction)
+    moving.remember()
+    moving.move()
+    assert [slot.message.home.segment for slot in port.slots if slot.message.home] == [NEW] * 301
+    assert transaction.segments == {}
+    assert len(moving.after_crash()["jobs"]) == 301
+    assert not moving.broker.commit(transaction)
+    moving.bench.run()
+    assert moving.bench.restart().pending("jobs") == "last"
+
+
+@pytest.mark.parametrize("suspended", [True, False])
+def test_so_does_what_a_branch_acknowledges_that_nobody_works_in(suspended: bool) -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "a")
+    consumer, port = moving.bench.consume("jobs")
+    moving.bench.run()
+    transaction = moving.broker.xa_start(b"x")
+    moving.broker.acknowledge(consumer, port.slots[0].sequence, transaction)
+    moving.broker.xa_end(b"x", TMSUSPEND if suspended else TMSUCCESS)
+    moving.move()
+    assert [slot.message.home.segment for slot in port.slots if slot.message.home] == [NEW]
+
+
+def test_what_a_transaction_acknowledges_stays_while_that_is_recorded() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "m " * 900)
+    consumer, port = moving.bench.consume("jobs")
+    while len(port.slots) < 900:
+        moving.broker.tick()
+    transaction = moving.broker.begin("session")
+    assert moving.broker.acknowledge_through(consumer, port.slots[-1].sequence, transaction)
+    assert not moving.broker.commit(transaction)
+    moving.broker.tick()
+    moving.move()
+    assert {slot.message.home.segment for slot in port.slots if slot.message.home} == {OLD}
 
 
 def test_what_is_scheduled_moves_with_its_time_and_count() -> None:

@@ -162,6 +162,32 @@ def test_on_a_full_disk_nobody_becomes_a_dead_letter():
     assert (bench.pending("q"), bench.pending("DLQ")) == ("A", "")
 
 
+def test_classic_says_of_each_dead_letter_when_it_would_have_expired():
+    bench = bench_with(dispatch_profile=DispatchProfile.CLASSIC)
+    bench.send("q", "A")
+    fail(bench, "q")
+    assert stamps(bench, "DLQ")["originalExpiration"] == "0"
+
+
+def test_classic_drops_a_dead_letter_that_fails_again():
+    bench = bench_with(dispatch_profile=DispatchProfile.CLASSIC)
+    bench.send("q", "A")
+    fail(bench, "q", poison=True)
+    assert bench.pending("DLQ") == "A"
+    fail(bench, "DLQ", poison=True)
+    assert bench.counts("DLQ") == (0, 0, 0)
+    assert bench.broker.queues["DLQ"].messages_killed == 1
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_messages_that_are_not_durable_may_become_no_dead_letters(durable: bool):
+    bench = bench_with(dead_letter_non_durable=False)
+    bench.send("q", "A", durable=durable)
+    fail(bench, "q")
+    assert bench.pending("DLQ") == ("A" if durable else "")
+    assert bench.counts("q") == (0, 0, 0)
+
+
 def test_classic_keeps_a_safe_copy_with_the_reason_once_for_each_message():
     queues = (
         QueueSettings("a", "news", MULTICAST),

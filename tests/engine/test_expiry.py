@@ -6,7 +6,7 @@ from delosmq.engine.events import EngineEvents
 from delosmq.engine.expiry import COPY_COST, EXPIRE_COST, SLICE_COST
 from delosmq.engine.expiry_rules import apply_expiry, changes_expiry
 from delosmq.engine.slots import Slot
-from delosmq.model.settings import AddressSettings
+from delosmq.model.settings import AddressSettings, DispatchProfile
 from tests.engine.support import Bench, anycast
 
 SCAN_MS = 30_000
@@ -92,6 +92,32 @@ def test_an_expired_message_goes_to_the_expiry_address_instead_of_a_consumer():
     assert (queue.messages_expired, queue.messages_killed, queue.message_count) == (1, 0, 2)
     again = bench.restart()
     assert (again.pending("q"), again.pending("EXP")) == ("B C", "A")
+
+
+def test_classic_says_that_it_expired_and_keeps_it_safe():
+    bench = bench_with(dispatch_profile=DispatchProfile.CLASSIC)
+    bench.send("q", "A", durable=False, expires_in_ms=100)
+    expires_at_ms = bench.clock.wall_ms() + 100
+    bench.clock.now_ms += 100
+    bench.consume("q")
+    bench.run()
+    slot = bench.broker.queues["EXP"].pending.head()
+    assert slot is not None
+    assert slot.message.durable
+    assert slot.message.annotations is not None
+    assert slot.message.annotations["originalExpiration"] == str(expires_at_ms)
+    cause = f"java.lang.Throwable: Message Expired. Expiration:{expires_at_ms}"
+    assert slot.message.annotations["dlqDeliveryFailureCause"] == cause
+
+
+def test_what_is_not_durable_may_expire_without_a_trace():
+    bench = bench_with(dead_letter_non_durable=False)
+    bench.send("q", "A", durable=False, expires_in_ms=100)
+    bench.send("q", "B", expires_in_ms=100)
+    bench.clock.now_ms += 100
+    bench.consume("q")
+    bench.run()
+    assert bench.pending("EXP") == "B"
 
 
 def test_without_an_expiry_address_it_is_dropped():

@@ -148,3 +148,27 @@ def test_what_expires_goes_to_its_address_while_there_is_room():
     _, port = bench.consume("q")
     bench.run()
     assert (port.bodies, bench.pending("EXP")) == ("", "A")
+
+
+def test_a_purge_rests_while_what_it_waits_for_waits_for_a_file():
+    bench, store = bench_with()
+    bench.send("q", "A B")
+    consumer, _ = bench.consume("q")
+    bench.run()
+    bench.broker.set_storage_low(True)
+    bench.broker.close_consumer(consumer)
+    first, second = bench.broker.purge_queue("q"), bench.broker.purge_queue("q")
+    assert not bench.broker.tick()
+    assert not bench.broker.tick()
+    assert not first.done
+    store.room = 1 << 20
+    bench.later(MOMENT_MS)
+    assert first.done
+    assert second.done
+    assert bench.counts("q") == (0, 0, 0)
+    assert bench.broker.queues["q"].returning == 0
+    bench.broker.set_storage_low(False)
+    bench.send("q", "C")
+    bench.consume("q")
+    bench.run()
+    assert bench.counts("q") == (1, 1, 0)

@@ -34,6 +34,30 @@ def test_higher_priorities_leave_first_and_equal_ones_in_order():
     assert port.bodies == "c d a b e"
 
 
+def test_priorities_may_mean_nothing():
+    bench = Bench(queues=(anycast("q"),), settings={"q": {"prioritized_messages": False}})
+    consumer, port = bench.consume("q", MessageCredit(3))
+    bench.send("q", "a b", priority=4)
+    bench.send("q", "c d", priority=9)
+    bench.send("q", "e", priority=0)
+    bench.run()
+    bench.broker.close_consumer(consumer, {port.slots[1].sequence})
+    _, port = bench.consume("q")
+    bench.run()
+    assert port.bodies == "a b c d e"
+    assert [slot.message.priority for slot in port.slots] == [4, 4, 9, 9, 0]
+
+
+def test_priorities_mean_nothing_after_a_restart_either():
+    bench = Bench(queues=(anycast("q"),), settings={"q": {"prioritized_messages": False}})
+    for body, priority in (("a", 0), ("b", 9), ("c", 4)):
+        bench.send("q", body, priority=priority, durable=True)
+    bench = bench.restart()
+    _, port = bench.consume("q")
+    bench.run()
+    assert port.bodies == "a b c"
+
+
 # EXCL-3
 def test_consumers_take_turns():
     bench = Bench(queues=(anycast("q"),))
@@ -227,9 +251,17 @@ def test_without_auto_creation_an_unknown_address_is_an_error():
 
 
 def test_an_address_refuses_a_routing_type_it_was_not_made_for():
-    bench = Bench(queues=(QueueSettings("m1", "a", MULTICAST),))
+    bench = Bench(queues=(QueueSettings("m1", "a", MULTICAST),), settings={"#": {"auto_create_addresses": False}})
     with pytest.raises(MisuseError, match="takes MULTICAST, not ANYCAST"):
         bench.send("a", "A", routing=ANYCAST)
+
+
+def test_an_address_that_may_be_created_gets_the_routing_type_it_lacks():
+    bench = Bench(queues=(QueueSettings("m1", "a", MULTICAST),))
+    bench.send("a", "A", routing=ANYCAST)
+    assert bench.broker.addresses["a"].routing_types == {ANYCAST, MULTICAST}
+    assert bench.broker.queues["a"].message_count == 1
+    assert bench.broker.queues["m1"].message_count == 0
 
 
 def test_a_topic_subscription_lives_as_long_as_its_consumer():

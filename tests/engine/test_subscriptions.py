@@ -5,7 +5,7 @@ import pytest
 from delosmq.engine.outcome import ROUTED
 from delosmq.model.errors import LimitError, MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
-from delosmq.model.settings import BrokerSettings, QueueSettings
+from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
 from tests.engine.routing_support import RoutingBench, projection
 
 
@@ -124,7 +124,12 @@ def test_the_name_of_an_anycast_queue_is_no_subscription():
 
 
 def test_a_durable_subscription_needs_a_multicast_address():
-    bench = RoutingBench(BrokerSettings(queues=(QueueSettings("q", "q", ANYCAST),)))
+    bench = RoutingBench(
+        BrokerSettings(
+            queues=(QueueSettings("q", "q", ANYCAST),),
+            address_settings=(AddressMatch("#", {"auto_create_addresses": False}),),
+        )
+    )
     with pytest.raises(MisuseError, match="address 'q' takes ANYCAST, not MULTICAST"):
         bench.listen("q", name="me", durable=True, routing=ANY_ROUTING)
 

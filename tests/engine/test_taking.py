@@ -1,11 +1,16 @@
 """Consumers that hold very much: what they answer or leave behind goes in slices, and nothing of it is half done."""
 
+import gc
+
 import pytest
 
+from delosmq.engine import records
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.credit import Credit, MessageCredit, OpenCredit
+from delosmq.engine.explaining import PROMISED, Search
+from delosmq.engine.log import Batch
 from delosmq.engine.transactions import TransactionWaiter
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import BrokerError, StorageError
 from tests.engine.support import Bench, Collector, RecordingStore, anycast
 
 MANY = 3_000
@@ -39,9 +44,23 @@ class CountedCredit(OpenCredit):
         self.count += 1
 
 
-def holding(count: int = MANY, credit: Credit | None = None) -> tuple[Bench, Consumer, list[int]]:
+class RefusingStore(RecordingStore):
+    """Takes no room for acknowledgements, so often."""
+
+    refusals = 0
+
+    def append(self, batch: Batch) -> None:
+        if self.refusals and batch.metas[0][0] == records.PROMISED:
+            self.refusals -= 1
+            raise StorageError("DMQ3004", "no room")
+        super().append(batch)
+
+
+def holding(
+    count: int = MANY, credit: Credit | None = None, store: RecordingStore | None = None
+) -> tuple[Bench, Consumer, list[int]]:
     """A consumer that holds that many messages, and their sequences."""
-    bench = Bench(queues=(anycast("q"),))
+    bench = Bench(queues=(anycast("q"),), store=store)
     for number in range(count):
         bench.broker.send(bench.message("q", str(number)))
     port = Collector()
@@ -166,6 +185,40 @@ def test_acknowledgements_that_overlap_are_one_after_the_other() -> None:
     assert {counts[0] for counts in found} == {MANY, MANY - 1_501, MANY - 2_501}
 
 
+def test_an_acknowledgement_is_not_recorded_before_an_earlier_one_that_it_includes() -> None:  # ACK-5
+    bench, consumer, sequences = holding()
+    broker = bench.broker
+    assert broker.acknowledge_through(consumer, sequences[2_500])
+    assert broker.acknowledge_through(consumer, sequences[2_510])
+    first = len(bench.store.batches)
+    settle(bench)
+    batches = bench.store.batches
+    stores = [RecordingStore(list(batches[:stop])) for stop in range(first, len(batches) + 1)]
+    found = {Bench(queues=(anycast("q"),), store=store).pending("q") for store in stores}
+    assert found == {words(0, MANY), words(2_501, MANY), words(2_511, MANY)}
+
+
+def test_and_comes_to_nothing_when_that_one_does() -> None:  # ACK-5
+    store = RefusingStore()
+    bench, consumer, sequences = holding(store=store)
+    broker = bench.broker
+    told = []
+    for sequence in (sequences[1_500], sequences[2_900]):
+        assert broker.acknowledge_through(consumer, sequence)
+        waiter = Waiter()
+        assert consumer.under_way is not None
+        consumer.under_way.waiter = waiter
+        told.append(waiter)
+    store.refusals = 1
+    settle(bench)
+    assert [error is None for waiter in told for error in waiter.ended] == [False, False]
+    assert consumer.held_count == MANY
+    assert len(consumer.held_newest_first()) == MANY
+    assert broker.acknowledge_through(consumer, sequences[-1])
+    settle(bench)
+    assert bench.restart().pending("q") == ""
+
+
 def test_a_rollback_amid_a_large_acknowledgement_keeps_the_order() -> None:  # RING-7
     bench, consumer, sequences = holding()
     broker = bench.broker
@@ -179,6 +232,20 @@ def test_a_rollback_amid_a_large_acknowledgement_keeps_the_order() -> None:  # R
     while len(port.slots) < MANY:
         broker.tick()
     assert port.bodies == words(0, MANY)
+
+
+@pytest.mark.parametrize("count", [900, MANY])
+def test_a_rollback_amid_an_acknowledgement_returns_all_of_it(count: int) -> None:  # RING-7
+    bench, consumer, sequences = holding(count)
+    broker = bench.broker
+    transaction = broker.begin("session")
+    assert broker.acknowledge_through(consumer, sequences[-2], transaction)
+    broker.tick()
+    bench.broker.pause_queue("q")
+    broker.rollback(transaction)
+    settle(bench)
+    assert bench.pending("q") == words(0, count - 1)
+    assert consumer.held_count == 1
 
 
 def test_a_commit_waits_for_what_its_transaction_is_taking() -> None:
@@ -206,3 +273,93 @@ def test_a_queue_deleted_amid_a_large_acknowledgement_keeps_nothing() -> None:
     settle(bench)
     assert queue.message_count == 0
     assert broker.used_bytes == 0
+
+
+@pytest.mark.parametrize("count", [900, MANY])
+@pytest.mark.parametrize("through", [True, False])
+def test_what_another_transaction_has_when_an_acknowledgement_comes_stays_out_of_it(count: int, through: bool) -> None:
+    bench, consumer, sequences = holding(count)
+    broker = bench.broker
+    transaction = broker.begin("session")
+    for sequence in [sequences[-3]] if not through else sequences[-12:-2]:
+        assert broker.acknowledge(consumer, sequence, transaction)
+    assert broker.acknowledge_through(consumer, sequences[-1])
+    broker.rollback(transaction)
+    settle(bench)
+    left = words(count - 12, count - 2) if through else words(count - 3, count - 2)
+    broker.close_consumer(consumer)
+    settle(bench)
+    assert bench.pending("q") == left
+    assert bench.restart().pending("q") == left
+
+
+def test_what_a_transaction_is_still_taking_stays_out_of_a_later_acknowledgement() -> None:
+    bench, consumer, sequences = holding()
+    broker = bench.broker
+    transaction = broker.begin("session")
+    assert broker.acknowledge_through(consumer, sequences[1_500], transaction)
+    assert broker.acknowledge_through(consumer, sequences[2_900])
+    broker.tick()
+    broker.rollback(transaction)
+    broker.close_consumer(consumer)
+    settle(bench)
+    assert bench.pending("q") == words(0, 1_501) + " " + words(2_901, MANY)
+
+
+@pytest.mark.parametrize("count", [900, MANY])
+def test_an_acknowledgement_of_what_others_acknowledge_is_refused_however_large(count: int) -> None:
+    bench, consumer, sequences = holding(count)
+    broker = bench.broker
+    transaction = broker.begin("session")
+    for sequence in sequences:
+        assert broker.acknowledge(consumer, sequence, transaction)
+    assert not broker.acknowledge_through(consumer, sequences[-1])
+    assert not broker.acknowledge_through(consumer, sequences[-1], broker.begin("session"))
+    assert consumer.under_way is None
+
+
+def test_what_is_acknowledged_in_slices_is_found_after_its_consumer_left() -> None:
+    bench, consumer, sequences = holding()
+    broker = bench.broker
+    queue = broker.queues["q"]
+    broker.acknowledge_through(consumer, sequences[-1])
+    for _ in range(4):
+        broker.tick()
+    broker.close_consumer(consumer)
+    search = Search(broker.explaining, queue, sequences[5])
+    assert list(search.steps()) is not None
+    assert search.found is not None
+    assert search.found.standing == PROMISED
+    settle(bench)
+    gone = Search(broker.explaining, queue, sequences[5])
+    assert list(gone.steps()) == []
+    assert gone.found is None
+    assert list(broker.explaining.promised(queue)) == []
+
+
+@pytest.mark.parametrize("what", ["acknowledge", "reject", "close", "roll back"])
+def test_what_is_under_way_gives_the_garbage_collector_nothing_to_look_at(what: str) -> None:
+    bench, consumer, sequences = holding()
+    broker = bench.broker
+    slot = consumer.slot_of(sequences[0])
+    before = long_lists_with(slot)
+    if what == "acknowledge":
+        assert broker.acknowledge_through(consumer, sequences[-1])
+    elif what == "reject":
+        assert broker.reject_through(consumer, sequences[-1])
+    elif what == "close":
+        broker.close_consumer(consumer)
+    else:
+        transaction = broker.begin("session")
+        assert broker.acknowledge_through(consumer, sequences[-1], transaction)
+        while consumer.under_way is not None:
+            broker.tick()
+        broker.rollback(transaction)
+        while consumer.held_count == MANY:
+            broker.tick()
+    assert consumer.held_count > PER_TICK
+    assert long_lists_with(slot) == before
+
+
+def long_lists_with(slot: object) -> int:
+    return len([one for one in gc.get_referrers(slot) if isinstance(one, list) and len(one) > PER_TICK])

@@ -181,6 +181,21 @@ def test_a_rollback_can_leave_messages_with_their_consumer() -> None:
     assert consumer.credit.has_room()
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_commit_that_fails_leaves_messages_with_a_consumer_that_delivers_them_again_itself(keeps: bool) -> None:
+    bench = Bench(queues=(anycast("in"), anycast("gone")))
+    consumer, port = bench.consume("in")
+    bench.send("in", "a b")
+    bench.run()
+    transaction = bench.broker.begin("session")
+    transaction.keeps_delivered = keeps
+    promise(bench, transaction, consumer, port.slots)
+    transaction.spoil(MisuseError("DMQ2104", "a message of it can't be sent"))
+    with pytest.raises(MisuseError, match="can't be sent"):
+        bench.broker.commit(transaction)
+    assert consumer.held_count == (2 if keeps else 0)
+
+
 @pytest.mark.parametrize("commit", [True, False])
 def test_acknowledgements_stay_with_the_transaction_when_their_consumer_closes(commit: bool) -> None:  # ACK-5
     bench = Bench(queues=(anycast("in"),))

@@ -10,6 +10,7 @@ from delosmq.engine.log import Batch, Replay
 from delosmq.engine.outcome import DUPLICATE, ROUTED
 from delosmq.engine.transactions import ROLLED_BACK, Transaction, TransactionWaiter
 from delosmq.engine.xa import (
+    BRANCHES_PER_OWNER,
     TMFAIL,
     TMJOIN,
     TMRESUME,
@@ -23,6 +24,7 @@ from delosmq.engine.xa import (
     XAER_INVAL,
     XAER_NOTA,
     XAER_PROTO,
+    XAER_RMFAIL,
     XaError,
 )
 from delosmq.model.errors import BrokerError, StorageError
@@ -335,6 +337,27 @@ def test_what_an_operator_decided_is_told_until_it_is_forgotten(committed: bool)
     assert again.restart().broker.xa_recover() == []
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_branch_rolled_back_leaves_a_ring_its_newest(restart: bool) -> None:  # RING-6, RING-7
+    bench = Bench(queues=(anycast("in", ring_size=500),))
+    consumer, port = bench.consume("in")
+    for start in range(0, 900, 100):
+        bench.send("in", numbers(start, 100))
+        bench.run()
+    branch = bench.broker.xa_start(X)
+    promise(bench, branch, consumer, port.slots)
+    bench.broker.xa_end(X)
+    bench.broker.xa_prepare(X)
+    bench.run()
+    port.room = False
+    if restart:
+        bench = bench.restart()
+    bench.broker.xa_rollback(X)
+    bench.run()
+    assert bench.pending("in") == numbers(400, 500)
+    assert bench.restart().pending("in") == numbers(400, 500)
+
+
 # -- time ----------------------------------------------------------------------------------------------------------
 
 
@@ -376,6 +399,39 @@ def test_a_session_learns_of_the_timeout_when_it_ends_its_work() -> None:
     bench.broker.xa_start(X)
     bench.broker.xa_set_timeout(0)
     assert bench.broker.branches.timeout_ms == 300_000
+
+
+def test_a_branch_whose_session_never_learns_of_its_timeout_is_forgotten_after_another() -> None:
+    bench = bench_of()
+    bench.broker.xa_set_timeout(5_000)
+    bench.broker.xa_start(X)
+    bench.later(6_000)
+    bench.later(4_000)
+    assert bench.broker.xa_branch(X) is not None
+    bench.later(2_000)
+    assert bench.broker.xa_branch(X) is None
+
+
+def test_a_branch_that_timed_out_may_be_begun_again() -> None:
+    bench = bench_of()
+    bench.broker.xa_set_timeout(5_000)
+    bench.broker.xa_start(X)
+    bench.later(6_000)
+    again = bench.broker.xa_start(X)
+    send(bench, again, "out", "x")
+    bench.broker.xa_end(X)
+    assert bench.broker.xa_commit(X, True)
+    assert bench.pending("out") == "x"
+
+
+def test_one_owner_does_not_take_all_branches_there_may_be() -> None:
+    bench = bench_of()
+    for number in range(BRANCHES_PER_OWNER):
+        bench.broker.xa_start(b"%d" % number, owner="greedy")
+    with pytest.raises(XaError, match=r"DMQ2673.*'greedy' has 1000") as error:
+        bench.broker.xa_start(X, owner="greedy")
+    assert code(error) == XAER_RMFAIL
+    assert bench.broker.xa_start(X, owner="modest").xid == X
 
 
 # -- large ---------------------------------------------------------------------------------------------------------

@@ -2,8 +2,11 @@
 
 # BROKER-5
 
+from dataclasses import replace
+
 import pytest
 
+from delosmq.model.settings import AddressMatch
 from tests.manage.support import Api, problem, succeeded
 
 QUEUES = "/api/v1/queues"
@@ -106,6 +109,34 @@ async def test_a_queue_in_use_is_deleted_only_by_force(api: Api):
     succeeded(await delete(api, f"{QUEUES}/q?force=true"))
     assert "q" not in api.broker.queues
     assert not api.broker.leases.groups
+
+
+@pytest.mark.parametrize("setting", ["dead-letter-address", "expiry-address"])
+async def test_where_dead_and_expired_messages_go_is_deleted_only_by_force(api: Api, setting: str):
+    match = AddressMatch("orders.#", {setting.replace("-", "_"): "Gone"})
+    api.broker.settings = replace(api.broker.settings, address_settings=(match,))
+    for name in ("Gone", "Gone.too"):
+        await api.post(QUEUES, {"name": name, "address": "Gone", "routing_type": "MULTICAST"})
+    succeeded(await delete(api, f"{QUEUES}/Gone.too"))  # another one is left
+    refused = await delete(api, f"{QUEUES}/Gone")
+    assert problem(refused) == (409, "DMQ6161", "IN_USE")
+    assert f"which is the {setting} of address-setting 'orders.#'" in refused.json()["detail"]
+    assert "Gone" in api.broker.queues
+    succeeded(await delete(api, f"{QUEUES}/Gone?force=true"))
+
+
+async def test_what_the_broker_makes_again_is_deleted_without_force(api: Api):
+    match = AddressMatch("#", {"dead_letter_address": "Gone", "auto_create_dead_letter_resources": True})
+    api.broker.settings = replace(api.broker.settings, address_settings=(match,))
+    await api.post(QUEUES, {"name": "Gone"})
+    succeeded(await delete(api, f"{QUEUES}/Gone"))
+
+
+async def test_a_ring_of_nothing_is_told_to_who_makes_it(api: Api):  # RING-1
+    made = succeeded(await api.post(QUEUES, {"name": "r0", "ring_size": 0}))
+    assert "queue 'r0' has a ring-size of 0 and keeps nothing" in str(made["notices"])
+    assert succeeded(await api.patch(f"{QUEUES}/r0", {"ring_size": 1}))["notices"] == []
+    assert len(succeeded(await api.patch(f"{QUEUES}/r0", {"ring_size": 0}))["notices"]) == 1
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "enable", "disable", "purge"])

@@ -17,6 +17,7 @@ from delosmq.model.message import MULTICAST
 from delosmq.model.settings import AddressSettings, DivertSettings
 from delosmq.security.access import Login
 from delosmq.selectors.selector import parse_selector
+from delosmq.wire.stomp.conversion import StompConversion
 from tests.manage.support import START_MS, Api, problem, succeeded
 
 QUEUES = "/api/v1/queues"
@@ -362,7 +363,17 @@ async def test_an_address_tells_its_queues_diverts_and_what_reached_nobody(api: 
     found = await address(api, "orders")
     assert found["advice"] == "what is sent to address 'orders' reaches its queues and diverts; nothing is to be done"
     assert [(one["name"], one["address"]) for one in found["queues"]] == [("orders.archive", "orders"), ("all", "#")]  # type: ignore[attr-defined]
-    assert found["diverts"] == [{"name": "d", "exclusive": False, "filter": "", "forwarding_addresses": ["audit"]}]
+    assert found["diverts"] == [
+        {
+            "name": "d",
+            "exclusive": False,
+            "filter": "",
+            "forwarding_addresses": ["audit"],
+            "copies": 0,
+            "lost_copies": 0,
+            "dead_ends": [],
+        }
+    ]
     assert found["notes"] == [
         "divert 'd' sends a copy of everything that is sent to its address to 'audit'",
         "the wildcard address '#' gets what is sent to it as well",
@@ -377,6 +388,32 @@ async def test_an_address_without_queues_says_that_messages_are_gone(api: Api):
     assert (found["routed_messages"], found["unrouted_messages"]) == (0, 1)
     await api.post(QUEUES, {"name": "late", "address": "void", "routing_type": "MULTICAST"})
     assert str((await address(api, "void"))["advice"]).startswith("1 message reached no queue of address 'void': sent")
+
+
+async def test_a_divert_whose_target_is_gone_is_said_to_lead_nowhere(api: Api):
+    takes = DivertSettings("takes", "orders", ("vip", "vip2"), exclusive=True, routing_type=MULTICAST)
+    api.broker._core.bindings.add_divert(Divert(takes, Conversions({"stomp": StompConversion()})))
+    for name in ("vip", "vip2"):
+        await api.post(QUEUES, {"name": name, "routing_type": "MULTICAST"})
+    api.broker.send(api.message("orders", b"m"), routing=MULTICAST)
+    (divert,) = (await address(api, "orders"))["diverts"]  # type: ignore[attr-defined]
+    assert (divert["copies"], divert["lost_copies"], divert["dead_ends"]) == (2, 0, [])
+    await api.clients["admin"].delete("/api/v1/addresses/vip?force=true")
+    api.broker.send(api.message("orders", b"m"), routing=MULTICAST)
+    found = await address(api, "orders")
+    (divert,) = found["diverts"]  # type: ignore[attr-defined]
+    assert (divert["copies"], divert["lost_copies"], divert["dead_ends"]) == (3, 1, ["vip"])
+    assert str(found["advice"]).startswith(
+        "copies that divert 'takes' sends to 'vip' go nowhere, as no queue takes them (1 copy so far); create one with"
+    )
+    assert found["advice"] in found["notes"]  # type: ignore[operator]
+
+
+async def test_a_divert_to_a_queue_that_does_not_exist_is_said_to_refuse(api: Api):
+    api.broker._core.bindings.add_divert(Divert(DivertSettings("d", "orders", ("vip::none",)), Conversions({})))
+    assert str((await address(api, "orders"))["advice"]).startswith(
+        "divert 'd' sends to 'vip::none', which does not exist, so a message that it takes is refused"
+    )
 
 
 async def test_explaining_an_address_needs_view(api: Api):
@@ -407,7 +444,7 @@ async def test_looking_is_cut_into_slices_and_leaves_no_cursor(api: Api):
     api.send("q", "m " * 5_000)
     consume(api, selector=parse_selector("colour = 'red'"))
     api.send("q", "m " * 3_000, due_at_ms=START_MS + 1)
-    control = ExplainControl(api.broker, QueueControl(api.broker, api.access))
+    control = ExplainControl(api.broker, QueueControl(api.broker, api.access), Conversions({}))
     login = Login("admin", frozenset({"admin"}))
     queue = api.broker.queues["q"]
     cursors = len(queue.pending._cursors)
@@ -435,7 +472,7 @@ async def test_what_is_asked_one_by_one_is_bounded_and_told(api: Api, monkeypatc
 async def test_what_moves_between_slices_is_found_where_it_went(api: Api):
     api.send("q", "m " * 4_000)
     wanted = newest(api) - 10
-    control = ExplainControl(api.broker, QueueControl(api.broker, api.access))
+    control = ExplainControl(api.broker, QueueControl(api.broker, api.access), Conversions({}))
     login = Login("admin", frozenset({"admin"}))
     walk = control.message(login, str(wanted))
     steps = walk.steps()
@@ -450,7 +487,7 @@ async def test_what_moves_between_slices_is_found_where_it_went(api: Api):
 async def test_scheduled_ones_that_come_due_between_slices_are_passed_over_at_most(api: Api):
     for number in range(3):
         api.send("q", "m " * 1_000, due_at_ms=START_MS + 10 + number)
-    control = ExplainControl(api.broker, QueueControl(api.broker, api.access))
+    control = ExplainControl(api.broker, QueueControl(api.broker, api.access), Conversions({}))
     login = Login("admin", frozenset({"admin"}))
     walk = control.queue(login, "q", after=0, limit=1_000)
     steps = walk.steps()

@@ -4,8 +4,11 @@ import asyncio
 
 import pytest
 
+from delosmq.engine.diverts import Divert
 from delosmq.manage.control.messages import text_of
-from delosmq.model.settings import AddressFullPolicy, AddressSettings
+from delosmq.model.conversion import Conversions
+from delosmq.model.message import MULTICAST
+from delosmq.model.settings import AddressFullPolicy, AddressSettings, DivertSettings
 from tests.manage.support import START_MS, Api, eventually, problem, succeeded
 
 MESSAGES = "/api/v1/queues/q/messages"
@@ -103,6 +106,35 @@ async def test_sending_needs_send_on_the_address_and_a_queue(api: Api):
 async def test_a_queue_that_does_not_take_the_message_is_said(api: Api):
     await api.patch("/api/v1/queues/q", {"filter": "colour = 'red'"})
     assert problem(await api.post(MESSAGES, {"text": "x"})) == (400, "DMQ6148", "INVALID")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"enabled": False}, "it is disabled; enable it with `delosmq queue enable q`"),
+        ({"filter": "colour = 'red'"}, "its filter lets in only what matches colour = 'red'; send"),
+        ({"purge_on_no_consumers": True}, "it takes messages only while somebody consumes (purge-on-no-consumers)"),
+    ],
+)
+async def test_the_very_cause_is_named(api: Api, change: dict[str, object], says: str):
+    succeeded(await api.patch("/api/v1/queues/q", change))
+    detail = str((await api.post(MESSAGES, {"text": "x"})).json()["detail"])
+    assert detail.startswith(f"queue 'q' did not take the message: {says}")
+
+
+async def test_a_divert_that_took_it_is_named(api: Api):
+    takes = DivertSettings("takes", "q", ("void",), exclusive=True, routing_type=MULTICAST)
+    api.broker._core.bindings.add_divert(Divert(takes, Conversions({})))
+    assert "divert 'takes' took it" in str((await api.post(MESSAGES, {"text": "x"})).json()["detail"])
+
+
+async def test_what_a_ring_of_nothing_pushed_out_is_not_said_to_be_here(api: Api):  # RING-1
+    assert succeeded(await api.post(MESSAGES, {"text": "x"}))["replaced"] is False
+    await api.patch("/api/v1/queues/q", {"ring_size": 0})
+    await api.post("/api/v1/queues/q/purge", {})
+    sent = succeeded(await api.post(MESSAGES, {"text": "y"}))
+    assert sent["replaced"] is True
+    assert sent["message_id"]
 
 
 async def test_a_full_address_is_said_and_not_waited_for(api: Api):

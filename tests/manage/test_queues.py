@@ -2,8 +2,13 @@
 
 # BROKER-5
 
+import logging
+
 import pytest
 
+from delosmq.composition import Accounts, ComposedBroker
+from delosmq.model.settings import BrokerSettings, QueueSettings
+from delosmq.storage.memory import MemoryStore
 from tests.manage.support import Api, bodies, problem, succeeded, table
 
 QUEUES = "/api/v1/queues"
@@ -248,3 +253,12 @@ async def test_the_broker_shows_itself(api: Api):
     assert (found["name"], found["version"], found["queues"]) == ("delosmq", "9.9", 3)
     assert found["journal_synced"] == found["journal_position"] > 0
     assert found["uptime_ms"] == 1500
+
+
+async def test_a_ring_of_nothing_is_told_at_each_start(caplog: pytest.LogCaptureFixture):  # RING-1
+    settings = BrokerSettings(queues=(QueueSettings("r0", "r0", ring_size=0), QueueSettings("r1", "r1", ring_size=1)))
+    store = MemoryStore()
+    composed = ComposedBroker(settings, Accounts({}, {}), store, http=None, logger=logging.getLogger("tests.start"))
+    composed.recover()
+    (told,) = [record.getMessage() for record in caplog.records if "DMQ6162" in record.getMessage()]
+    assert told.startswith("DMQ6162: queue 'r0' has a ring-size of 0 and keeps nothing")

@@ -20,6 +20,32 @@ async def test_a_body_that_is_not_json(api: Api, body: bytes):
     assert problem(response) == (400, "DMQ6403", "NOT_JSON")
 
 
+async def test_what_is_nested_too_deeply_is_said_so(api: Api):
+    response = await api.clients["admin"].post(QUEUES, content=b"[" * 200_000, headers=JSON)
+    assert "nested too deeply" in response.json()["detail"]
+
+
+async def test_a_field_given_twice_is_refused(api: Api):
+    body = b'{"name": "twice", "ring_size": 1, "ring_size": 2}'
+    response = await api.clients["admin"].post(QUEUES, content=body, headers=JSON)
+    assert problem(response) == (400, "DMQ6163", "INVALID")
+    assert response.json()["detail"] == "'ring_size' is given twice; give it once"
+    assert response.json()["faults"] == [{"field": "ring_size", "message": "is given twice; give it once"}]
+    assert "twice" not in api.broker.queues
+
+
+async def test_an_entry_of_a_list_is_named_by_its_number(api: Api):
+    response = await api.post("/api/v1/addresses", {"name": "x", "routing_types": ["BOTH"]})
+    assert response.json()["detail"].startswith("'routing_types[0]' must be")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_slash_at_the_end_is_a_problem_and_no_redirection(api: Api, method: str):
+    response = await api.clients["admin"].request(method, f"{QUEUES}/")
+    assert problem(response) == (404, "DMQ6421", "NOT_FOUND")
+    assert response.json()["detail"] == f"there is no {QUEUES}/; leave out the slash at its end"
+
+
 @pytest.mark.parametrize("body", [b"[]", b"5", b'"q"', b"null"])
 async def test_json_that_is_no_object(api: Api, body: bytes):
     response = await api.clients["admin"].post(QUEUES, content=body, headers=JSON)

@@ -1,6 +1,7 @@
 """The HTTP server on a real socket."""
 
 import asyncio
+import json
 import signal
 
 import httpx
@@ -104,4 +105,26 @@ async def test_a_refused_login_keeps_no_connection(api: Api):
     assert b"connection: close" in answer.lower()
     writer.close()
     await writer.wait_closed()
+    await server.stop()
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [(b"\x16\x03\x01\x02\x00\x01", "there is no TLS here, write http://"), (b"SEND\n\n\0\n\n", "look at what is sent")],
+)
+async def test_what_is_no_http_is_told_with_its_peer_and_answered(
+    api: Api, caplog: pytest.LogCaptureFixture, sent: bytes, says: str
+):
+    server, _ = await started(api)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(sent + b"\r\n\r\n")
+    answer = await reader.read()
+    port = writer.get_extra_info("sockname")[1]
+    writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"application/problem+json" in head
+    assert says in json.loads(body)["detail"]
+    (told,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert told.startswith(f"DMQ6164: what came from 127.0.0.1:{port} is no HTTP request; {says}")
     await server.stop()

@@ -79,7 +79,7 @@ FROM_FIELDS: dict[str, PropertyValue] = {
 FROM_HEAD: dict[str, PropertyValue] = {
     "JMSCorrelationID": "c1",
     "JMSType": "order",
-    "JMSReplyTo": "/queue/back",
+    "JMSReplyTo": "queue://back",
 }
 
 

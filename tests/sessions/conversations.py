@@ -80,7 +80,7 @@ CONVERSATIONS: dict[str, tuple[Turn, ...]] = {
             b"SEND\ndestination:/queue/a\nselector:no\nAMQ_SCHEDULED_CRON:1\nreceipt:4\n\nx\0",
             b"ERROR\nreceipt-id:4\n"
             b"message:DMQ5109\\c the header AMQ_SCHEDULED_CRON of SEND asks for repeated delivery, which this broker"
-            b" does not do\\c send once with AMQ_SCHEDULED_DELAY or AMQ_SCHEDULED_TIME, and again when it is time.\n"
+            b" does not do\n"
             b"content-type:text/plain\ncontent-length:191\n\n"
             b"DMQ5109: the header AMQ_SCHEDULED_CRON of SEND asks for repeated delivery, which this broker does not do:"
             b" send once with AMQ_SCHEDULED_DELAY or AMQ_SCHEDULED_TIME, and again when it is time.\n\0",

@@ -8,7 +8,7 @@ from delosmq.model.conversion import Conversions
 from delosmq.model.errors import MisuseError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import BYTES_BODY, TEXT_BODY, HubMessage, Message
-from delosmq.wire.stomp.conversion import PROTOCOL_TAGS, StompConversion, decode_head, encode_lines
+from delosmq.wire.stomp.conversion import OF_THE_BROKER, PROTOCOL_TAGS, StompConversion, decode_head, encode_lines
 from delosmq.wire.stomp.frames import V10, V11, V12
 
 
@@ -21,7 +21,7 @@ def stored(head: bytes, version: int = V12, annotations: dict[str, str] | None =
 def test_headers_that_jms_knows_become_fields_and_the_rest_properties() -> None:
     head = b"destination:/queue/a\ncorrelation-id:c\\c1\ntype:t\nreply-to:/queue/r\ncontent-type:text/plain\nx:1\n"
     hub = StompConversion().to_hub(stored(head))
-    assert (hub.correlation_id, hub.type, hub.reply_to, hub.content_type) == ("c:1", "t", "/queue/r", "text/plain")
+    assert (hub.correlation_id, hub.type, hub.reply_to, hub.content_type) == ("c:1", "t", "queue://r", "text/plain")
     assert hub.properties == {"x": "1"}
     assert (hub.body, hub.body_kind) == (b"body", TEXT_BODY)
 
@@ -47,7 +47,7 @@ def test_an_empty_head_is_no_header() -> None:
 )
 def test_properties_survive_the_way_there_and_back(properties: dict[str, str]) -> None:
     hub = HubMessage(b"\xff\x00", BYTES_BODY)
-    hub.properties = {name: value for name, value in properties.items() if name not in ("destination", "type")}
+    hub.properties = {name: value for name, value in properties.items() if name not in OF_THE_BROKER | {"type"}}
     hub.correlation_id = "a:b\n\\"
     encoded = StompConversion().from_hub(hub, "/queue/a")
     message = Message(

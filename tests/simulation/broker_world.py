@@ -18,7 +18,7 @@ from delosmq.engine.outcome import BLOCKED, ROUTED
 from delosmq.engine.slots import Slot
 from delosmq.engine.stamps import ORIGINAL_QUEUE
 from delosmq.model.conversion import Conversions
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.model.ids import Position
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings, QueueSettings
@@ -28,6 +28,7 @@ from delosmq.storage.journal.store import JournalStore
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.engine.support import CountingRandom, ManualClock
 from tests.simulation.disk import SimDisk
+from tests.simulation.holders import Holders
 from tests.simulation.syncer import StepSyncer
 
 NODE = bytes(range(16))
@@ -108,18 +109,16 @@ def check_same(replayed: Snapshot, live: Snapshot, position: int, counts_may_lag
 def snapshot(world: "World") -> Snapshot:
     """The durable part of a broker: recorded references with their counts, and leases."""
     broker = world.broker
-    holders = [reader.consumer for reader in world.readers if reader.consumer is not None]
-    holders += [group.consumer for group in broker.leases.groups.values()]
+    holders = world.holders.of(broker)
     # A message that is not durable counts from the lease on: stored a moment before, it may come back or not.
     leased = {id(s) for group in broker.leases.groups.values() for lease in group.leases.values() for s in lease.slots}
-    owners = {id(group.consumer): group.queue for group in broker.leases.groups.values()}
     queues: dict[str, list[tuple[int, int, int, str]]] = {}
     for name, queue in broker.queues.items():
         if not queue.settings.durable:
             continue
         rows = [(slot, slot.delivery_count) for slot in queue.pending.in_order()]
-        for consumer in holders:
-            if owners.get(id(consumer), consumer.queue) is queue:
+        for where, consumer in holders:
+            if where is queue:
                 rows += [(slot, slot.delivery_count - 1) for slot in consumer.held_newest_first()]
         queues[name] = sorted(
             (slot.sequence, number_of(slot.message.body), count, str(slot.message.annotations))
@@ -244,6 +243,7 @@ class World:
         self.oracle = oracle
         self.early = early
         self.clock = clock if clock is not None else ManualClock()
+        self.holders = Holders()
         self.syncer = StepSyncer(disk)
         store_type = (
             type("World" + kind.__name__, (kind, SnapshotStore), {}) if kind is not JournalStore else SnapshotStore
@@ -284,6 +284,7 @@ class World:
     def turn(self) -> None:
         """One turn of the loop: tick, flush, write."""
         self.broker.tick()
+        self.holders.of(self.broker)
         self.store.flush()
         if self.early:
             self.gate.on_synced(self.broker.log.position)
@@ -386,6 +387,9 @@ class World:
             assert oracle.lease_ack_issued > oracle.lease_acked
             oracle.lease_acked = leases.acknowledge(GROUP, 0, self.epoch)
             return
+        except (LimitError, StorageError):
+            oracle.lease_ack_issued = max(oracle.lease_ack_issued, after)  # which the disk has room for
+            raise
         oracle.lease_ack_issued = max(oracle.lease_ack_issued, after)
         content: list[Row] = []
         if made is not None:

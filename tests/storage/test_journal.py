@@ -10,6 +10,7 @@ from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.store import JournalStore
+from delosmq.storage.journal.syncer import Prepared
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
 from tests.storage.bench import Bench
@@ -291,17 +292,95 @@ def test_space_that_comes_back_is_noticed_at_a_tick(bench: Bench) -> None:
     assert bench.listener.space == [True, False]
 
 
-def test_an_exhausted_reserve_is_said(bench: Bench) -> None:
+def use_up(bench: Bench, more: int) -> None:
+    """Notes till the disk is full, the reserve is gone and so many notes have no room; each is part of the state."""
     bench.disk.free_bytes = 0
+    while len(bench.store._owed) < more:
+        assert not bench.listener.failures
+        bench.note(b"%2000d" % (bench.position + 1))
+        bench.listener.source.now = b"%d" % bench.position
+        bench.store.flush()
+        bench.syncer.run_all()
+        bench.store.on_readable()
 
-    def use_up() -> None:
-        while True:
-            bench.note(bytes(2000))
-            bench.sync()
 
-    with pytest.raises(StorageError, match=r"DMQ3023.*reserve for acknowledgements is used up"):
-        use_up()
-    assert bench.listener.failures == []
+def test_what_finds_the_reserve_used_up_is_written_when_there_is_a_file(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    use_up(bench, 100)
+    written = bench.position - 100
+    assert (bench.store._synced, bench.listener.synced[-1]) == (written, written), "nobody is told before"
+    assert sum("DMQ3026" in record.message for record in caplog.records) == 1
+    assert (bench.store.takes(0), bench.store.compaction_victim()) == (False, 0)
+    with pytest.raises(StorageError, match=r"DMQ3004.*no room for messages"):
+        bench.store.append(store_message(bench.position + 1, b"body")[0])
+    with pytest.raises(InvariantError, match="DMQ3001"):
+        bench.store.append(note(bench.position + 2, b"too far"))
+    bench.disk.free_bytes = 20 * FULL
+    bench.store.tick(MonotonicNs(0))
+    bench.sync()  # which looks whether all is synced
+    assert (bench.listener.space[-1], bench.listener.full[-1]) == (False, False)
+    assert bench.put(b"again").segment
+    bench.sync()
+    bench.start()
+    last = bench.kept.records.pop()
+    assert (last[1], bench.kept.records) == (
+        b"stored",
+        [(position, b"%2000d" % position) for position, _ in bench.kept.records],
+    )
+    assert bench.kept.records[-1][0] == last[0] - 1
+    assert bench.kept.states[0][1] == b"%d" % bench.kept.states[0][0]
+
+
+def test_more_of_that_than_a_file_holds_goes_into_several(bench: Bench) -> None:
+    use_up(bench, 1_200)
+    bench.disk.free_bytes = 100 * FULL
+    bench.store.tick(MonotonicNs(0))
+    bench.sync()
+    assert bench.listener.space[-1] is False
+    before = bench.store.read(bench.put(b"body"))
+    bench.sync()
+    bench.start()
+    assert before == b"body"
+    assert bench.kept.states[0][1] == b"%d" % bench.kept.states[0][0]
+
+
+@pytest.mark.parametrize("turns", range(12))
+def test_a_crash_meanwhile_loses_only_what_nobody_was_told(bench: Bench, turns: int) -> None:
+    use_up(bench, 60)
+    bench.disk.free_bytes = 20 * FULL
+    bench.store.tick(MonotonicNs(0))
+    for turn in range(turns):
+        bench.syncer.step_sync() if turn % 2 else bench.syncer.step_order()
+        bench.store.on_readable()
+    told = bench.listener.synced[-1]
+    bench.disk = bench.disk.power_cut()
+    bench.start()
+    assert bench.position >= told
+    assert bench.kept.states[0][1] in (b"state", b"%d" % bench.kept.states[0][0])
+    assert [p for p, _ in bench.kept.records] == list(range(bench.kept.records[0][0], bench.position + 1))
+
+
+def test_a_journal_that_is_closed_without_room_says_what_is_not_on_the_disk(bench: Bench) -> None:
+    use_up(bench, 3)
+    with pytest.raises(StorageError, match=r"DMQ3023.*the last 3 acknowledgements are not on it"):
+        bench.store.close(1.0)
+    written = bench.position - 3
+    bench.disk.free_bytes = None
+    bench.start()
+    assert bench.position == written
+
+
+def test_one_that_has_room_again_when_it_is_closed_writes_them(bench: Bench) -> None:
+    use_up(bench, 3)
+    bench.disk.free_bytes = 20 * FULL
+    bench.store._spares.retry()
+    bench.syncer.run_all()
+    last = bench.position
+    bench.store._spares.on_prepared(next(r for r in bench.syncer.collect() if isinstance(r, Prepared)))
+    bench.store.close(1.0)
+    bench.start()
+    assert bench.position == last
 
 
 def test_no_file_can_be_made_at_start() -> None:

@@ -232,6 +232,8 @@ final class Failover implements Program {
             Message answer = consumer.receive(Stage.LONG_MS);
             stage.say("round %d: %s, failure %s", round, answer == null ? "nothing" : Stage.body(answer), failure.get());
             if (round == 1) {
+                // Or it would come again, maybe before the temporary queue does.
+                Stage.until(() -> !session.createBrowser(stage.queue()).getEnumeration().hasMoreElements());
                 Stage.harness("restart");
             }
         }

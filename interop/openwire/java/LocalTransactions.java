@@ -9,6 +9,7 @@ import javax.jms.MessageProducer;
 import javax.jms.Session;
 import javax.jms.Topic;
 import org.apache.activemq.ActiveMQConnection;
+import org.apache.activemq.ActiveMQSession;
 
 /** Transactions of one session. */
 final class LocalTransactions implements Program {
@@ -81,6 +82,8 @@ final class LocalTransactions implements Program {
         Stage.barrier(connection);
         cut.cut();
         stage.gone(stage.own(""));
+        // The client closes its sessions in its own time.
+        Stage.until(() -> ((ActiveMQSession) session).isClosed());
         stage.attempt("commit", () -> {
             session.commit();
             return null;

@@ -76,7 +76,8 @@ final class RawPeer implements AutoCloseable {
         } catch (IOException strange) {
             how = "strange bytes: " + strange.getMessage();
         }
-        kinds.keySet().removeIf(kind -> kind.equals("BrokerInfo"));
+        // Greetings may be lost when the connection is closed at once.
+        kinds.keySet().removeIf(kind -> kind.equals("BrokerInfo") || kind.equals("WireFormatInfo"));
         boolean alive = kinds.remove("KeepAliveInfo") != null;
         return kinds.keySet() + (alive ? " and KeepAlive" : "") + ", " + how;
     }

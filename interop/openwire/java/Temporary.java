@@ -127,9 +127,9 @@ final class Temporary implements Program {
         });
         stage.attempt("delete", () -> {
             other.deleteTempDestination((org.apache.activemq.command.ActiveMQTempDestination) destination);
+            Stage.unknown(owning, destination);
             return null;
         });
-        Stage.unknown(owning, destination);
         stage.attempt("owner goes on", () -> owner.createConsumer(destination));
     }
 

@@ -13,9 +13,8 @@ from delosmq.cli.explain_commands import explain_app
 from delosmq.cli.output import plain_console
 from delosmq.cli.queue_commands import queue_app
 from delosmq.cli.spark_commands import spark_app
+from delosmq.cli.usage import FAILED, exit_code
 from delosmq.model.errors import BrokerError
-
-FAILED = 1
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -51,15 +50,24 @@ def create(
     *,
     user: Annotated[str, typer.Option(help="Administrator.")] = "admin",
     password_stdin: Annotated[bool, typer.Option(help="Read the password from standard input.")] = False,
-    host: Annotated[str, typer.Option(help="Address the STOMP acceptor listens on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address the acceptors listen on.")] = "127.0.0.1",
     stomp_port: Annotated[int, typer.Option(help="Port of the STOMP acceptor.")] = 61613,
+    openwire_port: Annotated[int, typer.Option(help="Port of the OpenWire acceptor.")] = 61616,
     http_port: Annotated[int, typer.Option(help="Port of the HTTP interface.")] = 8161,
 ) -> None:
     """Make an instance directory with one administrator; a random password is shown once."""
     from delosmq.cli.create import create_command
 
     password = sys.stdin.readline().rstrip("\n") if password_stdin else None
-    create_command(directory, user=user, password=password, host=host, stomp_port=stomp_port, http_port=http_port)
+    create_command(
+        directory,
+        user=user,
+        password=password,
+        host=host,
+        stomp_port=stomp_port,
+        openwire_port=openwire_port,
+        http_port=http_port,
+    )
 
 
 @app.command()
@@ -110,7 +118,7 @@ def run_app() -> int:
         app()
     except BrokerError as error:
         plain_console(stderr=True).print(str(error))
-        return FAILED
+        return exit_code(error)
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 0 if leave.code is None else FAILED
     return 0

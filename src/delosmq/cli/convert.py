@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import IO, Final
 
 from delosmq.cli.output import plain_console
+from delosmq.cli.usage import WrongCallError
 from delosmq.config.activemq_xml import check_conversion, convert_activemq_xml, write_instance
 from delosmq.config.bootstrap import WebBind
 from delosmq.config.properties import read_properties
-from delosmq.model.errors import ConfigurationError
 
 LEFT_OUT: Final = 3
 """Exit code of a conversion that left something out."""
@@ -74,13 +74,14 @@ def read_definitions(written: Sequence[str], file: Path | None) -> dict[str, str
     """What ``--define NAME=VALUE`` options and the file of ``--properties`` say; options win.
 
     Raises:
-        ConfigurationError: an option is not of this form, or the file can't be read.
+        WrongCallError: an option is not of this form.
+        ConfigurationError: the file can't be read.
     """
     found = {entry.key: entry.value for entry in read_properties(file)[0]} if file is not None else {}
     for text in written:
         name, equals, value = text.partition("=")
         if not name or not equals:
             # The value may be a password.
-            raise ConfigurationError("DMQ4142", f"--define {name} is not of the form NAME=VALUE; write it so")
+            raise WrongCallError("DMQ4142", f"--define {name} is not of the form NAME=VALUE; write it so")
         found[name] = value
     return found

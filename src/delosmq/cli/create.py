@@ -19,6 +19,7 @@ def create_command(
     password: str | None = None,
     host: str = "127.0.0.1",
     stomp_port: int = 61613,
+    openwire_port: int = 61616,
     http_port: int = 8161,
     file: IO[str] | None = None,
 ) -> None:
@@ -33,13 +34,22 @@ def create_command(
     """
     out = plain_console(file=file)
     web = WebBind(port=http_port)
-    created = create_instance(directory, user=user, password=password, host=host, stomp_port=stomp_port, web=web)
+    created = create_instance(
+        directory,
+        user=user,
+        password=password,
+        host=host,
+        stomp_port=stomp_port,
+        openwire_port=openwire_port,
+        web=web,
+    )
     lines = [
         f"Created {created.paths.root}",
         "",
         f"  configuration  {created.paths.etc}",
         f"  messages       {created.paths.data_directory}",
         f"  STOMP          {created.stomp_host}:{created.stomp_port}",
+        f"  OpenWire       {created.stomp_host}:{created.openwire_port}",
         f"  HTTP           {web.url}",
         f"  user           {created.user}",
     ]

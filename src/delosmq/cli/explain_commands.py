@@ -1,14 +1,13 @@
 """``delosmq explain``."""
 
 import json
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import typer
 
 from delosmq.cli.http_client import HttpClient, in_path
 from delosmq.cli.options import DEFAULT_URL, PasswordFile, Url, User
-from delosmq.cli.output import plain_console, print_table
+from delosmq.cli.output import plain_console, print_table, shown_time
 from delosmq.model.wording import counted
 
 explain_app = typer.Typer(no_args_is_help=True, help="Where messages stand, and what to do about it.")
@@ -39,6 +38,14 @@ REACHED_COLUMNS: Final = (
     ("enabled", "ENABLED"),
     ("consumer_count", "CONSUMERS"),
     ("message_count", "MESSAGES"),
+    ("filter", "FILTER"),
+)
+DIVERT_COLUMNS: Final = (
+    ("name", "DIVERT"),
+    ("forwarding_addresses", "TO"),
+    ("exclusive", "EXCLUSIVE"),
+    ("copies", "COPIES"),
+    ("lost_copies", "LOST"),
     ("filter", "FILTER"),
 )
 SETTING_COLUMNS: Final = (("name", "SETTING"), ("value", "VALUE"), ("from", "FROM"))
@@ -114,6 +121,9 @@ def explain_address(
         out.print(f"note: {note}")
     out.print(f"{found['routed_messages']:>9} routed since the start")
     out.print(f"{found['unrouted_messages']:>9} reached no queue")
+    if found["diverts"]:
+        out.print()
+        print_table(found["diverts"], DIVERT_COLUMNS)
     if found["queues"]:
         out.print()
         print_table(found["queues"], REACHED_COLUMNS)
@@ -139,7 +149,7 @@ def explain_message(
         return
     durable = "durable" if found["durable"] else "not durable"
     sender = f" by '{found['sender']}'" if found["sender"] else ""
-    sent = f"sent to '{found['address']}'{sender} at {_time(found['timestamp_ms'])}"
+    sent = f"sent to '{found['address']}'{sender} at {shown_time(found['timestamp_ms'])}"
     kind = f"{durable}, priority {found['priority']}, {found['size_bytes']} bytes"
     out.print(f"message {found['sequence']}, {sent}: {kind}")
     for one in found["standings"]:
@@ -162,15 +172,11 @@ def _detail(one: dict[str, Any]) -> str:
         branch = f" (xid {one['xid']})" if one["xid"] else ""
         parts.append(f"transaction {one['transaction']}{branch}, {one['transaction_state']}")
     if one["since_ms"]:
-        parts.append(f"since {_time(one['since_ms'])}")
+        parts.append(f"since {shown_time(one['since_ms'])}")
     if one["due_at_ms"]:
-        parts.append(f"until {_time(one['due_at_ms'])}")
+        parts.append(f"until {shown_time(one['due_at_ms'])}")
     return ", ".join(parts)
 
 
 def _source(setting: dict[str, Any]) -> str:
     return f"{setting['source']} {setting['match']}" if setting["match"] else str(setting["source"])
-
-
-def _time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

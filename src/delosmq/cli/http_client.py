@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import re
+import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -88,6 +89,8 @@ class HttpClient:
             raise BrokerError("DMQ7108", f"{self._url} does not speak HTTP: perhaps it is {_MESSAGING}") from error
         except (OSError, ValueError, HTTPException) as error:
             reason = getattr(error, "reason", error)
+            if isinstance(reason, ssl.SSLError) and not isinstance(reason, ssl.SSLCertVerificationError):
+                raise BrokerError("DMQ7112", f"there is no TLS at {self._url}, write http:// in --url") from error
             raise BrokerError(
                 "DMQ7005", f"can't reach {self._url}: {reason}; is the broker running, and is --url right?"
             ) from error
@@ -110,7 +113,7 @@ def _told(answer: str, error: urllib.error.HTTPError) -> str:
 
 def _fault(field: str, message: str) -> str:
     said = _FIELD.sub(lambda found: found[0].replace("_", "-"), message).replace("or null", "or default")
-    return f"{option_of(field)} {said}"
+    return f"{option_of(field)} {said}" if field else f"the request {said}"
 
 
 def option_of(field: str) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
-from delosmq.model.errors import BrokerError
+from delosmq.cli.usage import WrongCallError
 
 DEFAULT_URL: Final = "http://127.0.0.1:8161"
 
@@ -58,16 +58,16 @@ def read_settings(written: list[str] | None) -> dict[str, object]:
     """The fields that ``--set NAME=VALUE`` options stand for; ``default`` goes back to the default of the address.
 
     Raises:
-        BrokerError: one has no ``=``, is given twice, or its value is not of its kind.
+        WrongCallError: one has no ``=``, is given twice, or its value is not of its kind.
     """
     found: dict[str, object] = {}
     for text in written or []:
         name, equals, value = text.partition("=")
         field = name.strip().replace("-", "_")
         if not field or not equals:
-            raise BrokerError("DMQ7100", f"--set {text} is not of the form NAME=VALUE, such as ring-size=5")
+            raise WrongCallError("DMQ7100", f"--set {text} is not of the form NAME=VALUE, such as ring-size=5")
         if field in found:
-            raise BrokerError("DMQ7101", f"--set {name} is given twice; give each setting once")
+            raise WrongCallError("DMQ7101", f"--set {name} is given twice; give each setting once")
         found[field] = _read_value(field, value)
     return found
 
@@ -78,13 +78,13 @@ def _read_value(field: str, value: str) -> object:
         return _OWN_DEFAULTS.get(field)
     if field in SWITCHES:
         if word not in _WORDS:
-            raise BrokerError("DMQ7103", f"{_written(field, value)}: write yes or no, or default")
+            raise WrongCallError("DMQ7103", f"{_written(field, value)}: write yes or no, or default")
         return _WORDS[word]
     if field in NUMBERS:
         try:
             return int(word)
         except ValueError:
-            raise BrokerError(
+            raise WrongCallError(
                 "DMQ7104", f"{_written(field, value)}: write a whole number such as 5, or default"
             ) from None
     return value  # a text, or what the broker says that it doesn't know

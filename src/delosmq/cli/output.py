@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import IO, Any, Final
 
 from rich.console import Console
@@ -33,6 +34,13 @@ def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[tuple[str, str
     with console.capture() as captured:
         console.print(table)
     sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+
+
+def shown_time(at_ms: int) -> str:
+    """A time in UTC; "" for none."""
+    if not at_ms:
+        return ""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def shown_value(value: object) -> str:

@@ -9,7 +9,8 @@ import typer
 
 from delosmq.cli.http_client import HttpClient, in_path
 from delosmq.cli.options import DEFAULT_URL, Filter, Force, Limit, PasswordFile, Settings, Url, User, read_settings
-from delosmq.cli.output import plain_console, print_table, shown_value
+from delosmq.cli.output import plain_console, print_table, shown_time, shown_value
+from delosmq.cli.usage import WrongCallError
 from delosmq.model.errors import BrokerError
 from delosmq.model.wording import counted
 
@@ -38,6 +39,8 @@ MESSAGE_COLUMNS: Final = (
     ("standing", "STANDING"),
     ("size_bytes", "BYTES"),
     ("priority", "PRIORITY"),
+    ("durable", "DURABLE"),
+    ("expires", "EXPIRES"),
     ("delivery_count", "DELIVERIES"),
     ("sender", "SENDER"),
     ("said", "PROPERTIES"),
@@ -95,6 +98,7 @@ def create(
         body["address"] = address
     made = HttpClient(url, user, password_file).call("POST", _ROOT, body | read_settings(settings))
     plain_console().print(f"queue '{name}' is created on address '{made['address']}' ({made['routing_type']})")
+    _show_notices(made)
 
 
 @queue_app.command()
@@ -108,10 +112,16 @@ def update(
     """Change settings of a queue while it runs; NAME=default goes back to the default of its address."""
     changes = read_settings(settings)
     if not changes:
-        raise BrokerError("DMQ7102", "nothing is to be changed; name settings with --set, such as --set ring-size=5")
+        raise WrongCallError("DMQ7102", "nothing is to be changed; name settings with --set, such as --set ring-size=5")
     made = HttpClient(url, user, password_file).call("PATCH", f"{_ROOT}/{in_path(name)}", changes)
     shown = ", ".join(f"{field.replace('_', '-')} {shown_value(made[field]) or 'none'}" for field in changes)
     plain_console().print(f"queue '{name}' now has {shown}")
+    _show_notices(made)
+
+
+def _show_notices(made: dict[str, Any]) -> None:
+    for notice in made["notices"]:
+        plain_console(stderr=True).print(f"note: {notice}")
 
 
 @queue_app.command()
@@ -122,7 +132,7 @@ def delete(
     user: User = "admin",
     password_file: PasswordFile = None,
 ) -> None:
-    """Delete a queue and what it holds; with --force although it has consumers."""
+    """Delete a queue and what it holds; with --force although it has consumers, or dead messages go there."""
     path = f"{_ROOT}/{in_path(name)}" + ("?force=true" if force else "")
     gone = HttpClient(url, user, password_file).call("DELETE", path)
     plain_console().print(f"queue '{name}' is deleted, and {counted(gone['messages'], 'message')} with it")
@@ -188,7 +198,10 @@ def browse(
     if as_json:
         plain_console().print(json.dumps(page, indent=1, ensure_ascii=False))
         return
-    rows = [one | {"shown": _body(one), "said": _properties(one)} for one in page["messages"]]
+    rows = [
+        one | {"shown": _body(one), "said": _properties(one), "expires": shown_time(one["expires_at_ms"])}
+        for one in page["messages"]
+    ]
     print_table(rows, MESSAGE_COLUMNS)
     if page["next"]:
         plain_console(stderr=True).print(f"there are more: --after {page['next']}")
@@ -209,7 +222,12 @@ def send_text(
     """Send one text to a queue that exists; at most 1 MiB."""
     body = {"text": _text_of(text, file), "priority": priority, "durable": not non_durable}
     sent = HttpClient(url, user, password_file).call("POST", f"{_ROOT}/{in_path(name)}/messages", body)
-    if sent["message_id"]:
+    if sent["replaced"]:
+        plain_console().print(
+            f"message {sent['message_id']} was accepted, and the ring of queue '{name}' pushed it out at once: it is"
+            " gone"
+        )
+    elif sent["message_id"]:
         plain_console().print(f"message {sent['message_id']} is in queue '{name}'")
     else:
         plain_console().print(f"the message went elsewhere than to queue '{name}': to a divert, or to dead letters")
@@ -217,14 +235,25 @@ def send_text(
 
 def _text_of(text: str | None, file: Path | None) -> str:
     if (text is None) == (file is None):
-        raise BrokerError("DMQ7109", "give the body either with --text or with --file")
+        raise WrongCallError("DMQ7109", "give the body either with --text or with --file")
     if file is None:
-        return text or ""
+        return _checked(text or "")
+    source = "standard input" if str(file) == "-" else str(file)
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        # Bytes: what standard input reads as text may hold letters that stand for bytes which are none.
+        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BrokerError("DMQ7110", f"can't read the body from {file}: {reason}; name a text file") from error
+        raise BrokerError("DMQ7110", f"can't read the body from {source}: {reason}; give it a text") from error
+
+
+def _checked(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise WrongCallError("DMQ7111", "--text is not UTF-8; write it so") from None
+    return text
 
 
 def _body(message: dict[str, Any]) -> str:

@@ -12,13 +12,13 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final
 
+from delosmq.cli.usage import FAILED, WrongCallError, exit_code
 from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sentence, open_store
 from delosmq.config.instance import Instance, load_instance
 from delosmq.config.lock import DirectoryLock
 from delosmq.model.errors import BrokerError
 from delosmq.storage.port import ServedStore
 
-FAILED: Final = 1
 # A full collection at a million messages paused 800 ms; the message path makes no cycles (docs/decisions/0017).
 GC_THRESHOLDS: Final = (2_000, 3, 1_000_000)
 
@@ -55,7 +55,7 @@ def run_main(arguments: Sequence[str]) -> int:
             return asyncio.run(_serve(instance, store, logger, parsed.drain))
     except BrokerError as error:
         sys.stderr.write(f"{error}\n")
-        return FAILED
+        return exit_code(error)
 
 
 def _journal_lock(instance: Instance) -> AbstractContextManager[object]:
@@ -69,7 +69,7 @@ def _journal_lock(instance: Instance) -> AbstractContextManager[object]:
 def _definition(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise BrokerError("DMQ7001", f"--define {text} is not of the form NAME=VALUE")
+        raise WrongCallError("DMQ7001", f"--define {text} is not of the form NAME=VALUE")
     return name, value
 
 

@@ -71,8 +71,12 @@ class Findings:
         return f"{self.place(finding.line)}: {finding.sentence}"
 
 
-def nearest(name: str, known: list[str]) -> str:
-    """ "; did you mean ..." with the known name that looks most like ``name``, or "" when none does."""
+def nearest(name: str, known: list[str], *, likeness: float = _LEAST_LIKENESS) -> str:
+    """ "; did you mean ..." with the known name that looks most like ``name``, or "" when none does.
+
+    Args:
+        likeness: how much alike they have to be, 0 to 1.
+    """
     by_lower = {candidate.lower(): candidate for candidate in known}
-    close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=_LEAST_LIKENESS)
+    close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=likeness)
     return f"; did you mean {by_lower[close[0]]!r}?" if close else ""

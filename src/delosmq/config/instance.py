@@ -6,7 +6,7 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import Final
@@ -25,6 +25,8 @@ from delosmq.security.passwords import SALT_BYTES, hash_password
 _PASSWORD_LETTERS: Final = ascii_letters + digits
 _PASSWORD_LENGTH: Final = 24
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+# What a resolver takes for an address, never for a name.
+_ONLY_NUMBERS: Final = re.compile(r"[0-9.]+")
 _LARGEST_PORT: Final = 65_535
 
 
@@ -80,6 +82,7 @@ class CreatedInstance:
     password_is_random: bool
     stomp_host: str
     stomp_port: int
+    openwire_port: int
     web: WebBind
 
 
@@ -115,6 +118,7 @@ def create_instance(
     name: str = "delosmq",
     host: str = "127.0.0.1",
     stomp_port: int = 61613,
+    openwire_port: int = 61616,
     web: WebBind | None = None,
 ) -> CreatedInstance:
     """Makes an instance directory with one administrator.
@@ -129,7 +133,7 @@ def create_instance(
     """
     web = WebBind() if web is None else web
     _check_names(user, role, name)
-    _check_endpoints(host, stomp_port, web)
+    _check_endpoints(host, stomp_port, openwire_port, web)
     if password == "":
         raise ConfigurationError(
             WRONG_INSTANCE_VALUE, "an empty password lets anybody in; give one, or none to have one made"
@@ -140,7 +144,7 @@ def create_instance(
     try:
         paths.etc.mkdir(mode=0o700)
         paths.data_directory.mkdir(mode=0o700)
-        replace_file(paths.broker_xml, broker_xml(name, role, host, stomp_port).encode())
+        replace_file(paths.broker_xml, broker_xml(name, role, host, stomp_port, openwire_port=openwire_port).encode())
         replace_file(paths.bootstrap_xml, bootstrap_xml(web).encode())
         stored = hash_password(plain, secrets.token_bytes(SALT_BYTES))
         write_properties(paths.users, [Entry(user, stored)], USERS_COMMENT)
@@ -152,7 +156,7 @@ def create_instance(
             message = f"{directory} can't be written: {failure.strerror}; choose another directory or make room"
             raise ConfigurationError("DMQ4033", message) from failure
         raise
-    return CreatedInstance(paths, user, plain, password is None, host, stomp_port, web)
+    return CreatedInstance(paths, user, plain, password is None, host, stomp_port, openwire_port, web)
 
 
 def load_instance(directory: Path, *, properties: Mapping[str, str] | None = None) -> Instance:
@@ -229,17 +233,32 @@ def _check_names(user: str, role: str, name: str) -> None:
             raise ConfigurationError(WRONG_INSTANCE_VALUE, message)
 
 
-def _check_endpoints(host: str, stomp_port: int, web: WebBind) -> None:
+def _check_endpoints(host: str, stomp_port: int, openwire_port: int, web: WebBind) -> None:
     for what in (host, web.host):
-        if not _HOST_NAME.fullmatch(what) and not _is_ipv6(what):
+        is_name = _HOST_NAME.fullmatch(what) and (not _ONLY_NUMBERS.fullmatch(what) or _is_ipv4(what))
+        if not is_name and not _is_ipv6(what):
             raise ConfigurationError(
                 WRONG_INSTANCE_VALUE, f"the host {what!r} is none; give a name or an address such as 127.0.0.1"
             )
-    for port in (stomp_port, web.port):
+    named: dict[int, str] = {}
+    for port, what in ((stomp_port, "STOMP"), (openwire_port, "OpenWire"), (web.port, "HTTP")):
         if not 0 <= port <= _LARGEST_PORT:
             raise ConfigurationError(
                 WRONG_INSTANCE_VALUE, f"the port {port} is none; give one from 0 to {_LARGEST_PORT}"
             )
+        if port in named:
+            sentence = f"the port {port} is named for {named[port]} and for {what}; give each a port of its own"
+            raise ConfigurationError(WRONG_INSTANCE_VALUE, sentence)
+        if port:
+            named[port] = what
+
+
+def _is_ipv4(host: str) -> bool:
+    try:
+        IPv4Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_ipv6(host: str) -> bool:

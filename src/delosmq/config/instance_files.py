@@ -32,6 +32,8 @@ _BROKER_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
               0.0.0.0 instead of the host listens on every interface; add TLS then:
               ;sslEnabled=true;keyStorePath=broker.pem (a PEM file beside this one). -->
          <acceptor name="stomp">{stomp_url}</acceptor>
+         <!-- For JMS clients: tcp://host:port, or failover:(tcp://host:port). -->
+         <acceptor name="openwire">{openwire_url}</acceptor>
       </acceptors>
 
       <!-- Only the setting with the most specific match counts for an address. -->
@@ -92,14 +94,19 @@ _BOOTSTRAP_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-def broker_xml(name: str, role: str, host: str, stomp_port: int) -> str:
-    """etc/broker.xml of a new instance: one STOMP acceptor, every permission for ``role``."""
+def broker_xml(name: str, role: str, host: str, stomp_port: int, *, openwire_port: int) -> str:
+    """etc/broker.xml of a new instance: an acceptor for each protocol, every permission for ``role``."""
     bracketed = f"[{host}]" if ":" in host else host
     url = f"tcp://{bracketed}:{stomp_port}?protocols=STOMP;anycastPrefix=/queue/;multicastPrefix=/topic/"
     permissions = "\n".join(
         f'            <permission type="{permission}" roles={quoteattr(role)}/>' for permission in PERMISSIONS
     )
-    return _BROKER_XML.format(name=escape(name), stomp_url=escape(url), permissions=permissions)
+    return _BROKER_XML.format(
+        name=escape(name),
+        stomp_url=escape(url),
+        openwire_url=escape(f"tcp://{bracketed}:{openwire_port}?protocols=OPENWIRE"),
+        permissions=permissions,
+    )
 
 
 def bootstrap_xml(web: WebBind) -> str:

@@ -40,7 +40,9 @@ def read_properties(path: Path) -> tuple[list[Entry], Findings]:
     try:
         content = path.read_bytes()
     except OSError as failure:
-        raise ConfigurationError(UNREADABLE, f"{path} can't be read: {failure.strerror}") from failure
+        missing = isinstance(failure, FileNotFoundError)
+        remedy = "make it, if only an empty one" if missing else "let the user that runs this read it"
+        raise ConfigurationError(UNREADABLE, f"{path} can't be read: {failure.strerror}; {remedy}") from failure
     findings = Findings(str(path))
     entries: list[Entry] = []
     first_lines: dict[str, int] = {}

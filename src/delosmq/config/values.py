@@ -123,7 +123,7 @@ def percentage_of_at_least(least: int) -> Callable[[str], int]:
 
 def parse_attempts(text: str) -> int:
     """Delivery attempts: from 1 on; -1 and, as in Artemis, 0 for endless."""
-    rule = "-1 (endless) or a whole number of at least 1"
+    rule = "-1 or 0 for endless, or a whole number of at least 1"
     number = _whole_number(text, rule)
     if number < UNLIMITED:
         raise ValueError(rule)

@@ -1,8 +1,10 @@
 """Acknowledging and returning what is in delivery. Each public call is one decision; the broker closes its batch."""
 
+from array import array
 from typing import Final
 
 from delosmq.engine.consumer import Consumer
+from delosmq.engine.copies import NO_ROOM, WAITS
 from delosmq.engine.core import Core
 from delosmq.engine.dead_letters import DeadLetters
 from delosmq.engine.dispatch import Dispatcher
@@ -12,7 +14,6 @@ from delosmq.engine.queue import Queue
 from delosmq.engine.records import ACKNOWLEDGED, PURGED, encode_counted, encode_scheduled
 from delosmq.engine.redelivery import redelivery_delay_ms
 from delosmq.engine.slots import Slot
-from delosmq.model.settings import DispatchProfile
 
 NONE_UNSEEN: frozenset[int] = frozenset()
 SLICE_COST: Final = 1_000
@@ -26,8 +27,8 @@ STEPS_PER_RETURN: Final = 20
 COUNT_BYTES: Final = 24
 """Of what is recorded of one return, and of all of them beside that."""
 RECORD_BYTES: Final = 256
-COPY_BYTES: Final = 8 * 1024
-"""What the record of a dead letter holds beside the message, at most."""
+
+FULL_NAP_NS: Final = 1_000_000_000
 
 AT_ONCE: Final = 0
 DELAYED: Final = 1
@@ -65,8 +66,6 @@ class Acknowledgements:
         self._clock = core.clock
         self._random = core.random
         self._timers = core.timers
-        self._bindings = core.bindings
-        self._largest_bytes: int = core.largest_message_bytes
         self._events = core.events
         self._dead_letters = dead_letters
         self._expiry = expiry
@@ -98,12 +97,24 @@ class Acknowledgements:
         return True
 
     def expire(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
-        """Ends the delivery of a message that its consumer found expired; False as in `acknowledge`."""
+        """Ends the delivery of a message that its consumer found expired; False as in `acknowledge`. Without room for
+        the copy that an expiry address gets the message stays with the consumer, until there is some or it returns."""
+        work = _Expire(self, queue, consumer, sequence)
+        if consumer.held(sequence) is None:
+            return False
+        work.step()
+        return True
+
+    def expire_held(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
+        """Does that, as a decision of its own. False when there is no room for the copy: nothing has changed then."""
         slot = consumer.held(sequence)
         if slot is None:
+            return True  # it has returned meanwhile
+        if self._log.storage_low and not self._expiry.has_room(queue, slot):
             return False
         queue.take_back(slot, consumer)
         self._expiry.expire(queue, slot)
+        self._log.close()
         self.dispatcher.mark(queue)
         return True
 
@@ -135,8 +146,17 @@ class Acknowledgements:
         self, queue: Queue, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True
     ) -> bool:
         """Returns all messages up to this one, as `reject` does."""
-        far = consumer.reaches_far(sequence, SLICE_COST)
-        slots = consumer.all_through(sequence) if far else consumer.held_through(sequence)
+        if consumer.reaches_far(sequence, SLICE_COST):
+            self.give_back_far(
+                queue,
+                consumer,
+                consumer.all_through(sequence),
+                NONE_UNSEEN,
+                how=POISON if poison else DELAYED,
+                count_deliveries=count_delivery,
+            )
+            return True
+        slots = consumer.held_through(sequence)
         if not slots:
             return False
         slots.reverse()
@@ -169,19 +189,41 @@ class Acknowledgements:
         count_deliveries: bool = True,
         poison_cause: str = "",
     ) -> None:
-        """Returns slots to their places, newest first, so that a ring drops the oldest of them (RING-6).
+        """`give_back_far` for slots, newest first."""
+        self.give_back_far(
+            queue,
+            consumer,
+            array("q", [slot.sequence for slot in reversed(newest_first)]),
+            unseen,
+            how=how,
+            count_deliveries=count_deliveries,
+            poison_cause=poison_cause,
+        )
+
+    def give_back_far(
+        self,
+        queue: Queue,
+        consumer: Consumer,
+        sequences: "array[int]",
+        unseen: set[int] | frozenset[int],
+        *,
+        how: int = AT_ONCE,
+        count_deliveries: bool = True,
+        poison_cause: str = "",
+    ) -> None:
+        """Returns what a consumer holds to its place, newest first, so that a ring drops the oldest of it (RING-6).
 
         Many of them, or many dead letters, take several ticks, which follow those of a cumulative acknowledgement that
         is under way. What is not back yet is still held by the consumer; the queue hands out nothing meanwhile.
 
         Args:
-            newest_first: what open transactions acknowledge is passed over.
+            sequences: in order of delivery; what open transactions acknowledge is passed over.
             unseen: sequences that never left the broker: their delivery does not count.
             how: AT_ONCE, DELAYED or POISON.
             count_deliveries: False when no delivery counts.
             poison_cause: what the client says of POISON.
         """
-        work = _Return(self, queue, consumer, newest_first=newest_first, unseen=unseen, how=how)
+        work = _Return(self, queue, consumer, sequences=sequences, unseen=unseen, how=how)
         work.count_deliveries = count_deliveries
         work.poison_cause = poison_cause
         under_way = consumer.under_way
@@ -202,30 +244,20 @@ class Acknowledgements:
             cause = "" if self._dead_letters.at_home(queue) else CALLED_POISON
         else:
             cause = ATTEMPTS_USED_UP if self._dead_letters.exhausted(queue, slot) else ""
-        return "" if self._log.storage_full and self._is_stored(queue, slot) else cause
-
-    @staticmethod
-    def _is_stored(queue: Queue, slot: Slot) -> bool:
-        """Whether a dead letter made of it takes room in the store."""
-        return (
-            slot.recorded or slot.message.durable or queue.address.settings.dispatch_profile is DispatchProfile.CLASSIC
-        )
+        return "" if cause and self._dead_letters.room_for(queue, slot) == NO_ROOM else cause
 
     def burial_waits(self, queue: Queue, slot: Slot) -> bool:
         """Whether a dead letter should wait until the store has another file ready."""
-        if not self._log.storage_low or not self._is_stored(queue, slot):
-            return False
-        address = self._bindings.addresses.get(queue.address.settings.dead_letter_address)
-        one_copy = address is None or address.plain
-        return self._log.waits(COPY_BYTES + (slot.message.encoded_size_bytes if one_copy else self._largest_bytes))
+        return self._dead_letters.room_for(queue, slot) == WAITS
 
     def counts_wait(self, count: int) -> bool:
         """The same for what is recorded of so many returns."""
         return self._log.waits(RECORD_BYTES + COUNT_BYTES * min(count, SLICE_COST))
 
-    def wait(self, work: "_Return") -> None:
-        """Goes on with it in a moment."""
-        self._timers.at(self._clock.monotonic_ns() + LOOK_AGAIN_NS, GoOn(self._jobs, work))
+    def wait(self, work: Job) -> None:
+        """Goes on with it in a moment; on a full disk it may take longer till there is room."""
+        nap_ns = FULL_NAP_NS if self._log.storage_full else LOOK_AGAIN_NS
+        self._timers.at(self._clock.monotonic_ns() + nap_ns, GoOn(self._jobs, work))
 
     def bury(self, queue: Queue, consumer: Consumer, slot: Slot, cause: str) -> None:
         """Makes a slot that ``consumer`` holds a dead letter, as a decision of its own: a batch with all copies might
@@ -291,6 +323,21 @@ class Acknowledgements:
         self._log.close()
 
 
+class _Expire(Job):
+    """Ends a message that its consumer found expired, once there is room for the copy."""
+
+    def __init__(self, acks: Acknowledgements, queue: Queue, consumer: Consumer, sequence: int) -> None:
+        self._acks = acks
+        self._queue = queue
+        self._consumer = consumer
+        self._sequence = sequence
+
+    def step(self) -> bool:
+        if not self._acks.expire_held(self._queue, self._consumer, self._sequence):
+            self._acks.wait(self)
+        return True
+
+
 class _Return(Job):
     """Returns what a consumer held, newest first."""
 
@@ -300,7 +347,7 @@ class _Return(Job):
         queue: Queue,
         consumer: Consumer,
         *,
-        newest_first: list[Slot],
+        sequences: "array[int]",
         unseen: set[int] | frozenset[int],
         how: int,
     ) -> None:
@@ -308,11 +355,11 @@ class _Return(Job):
         self._queue = queue
         self._consumer = consumer
         # Taken from the end, so that they are let go of one by one.
-        self._slots: list[Slot] = newest_first[::-1]
+        self._sequences = sequences
         self._unseen = unseen
         self._how = how
         self._at = 0
-        self._place: int = queue.place_of_returns(consumer, len(newest_first))
+        self._place: int = queue.place_of_returns(consumer, len(sequences))
         # The last one returned.
         self._near: Slot | None = None
         self.held_queue: bool = False
@@ -331,24 +378,24 @@ class _Return(Job):
         """A slice, or less when ``waits`` says so afterwards. True when all is done."""
         acks = self._acks
         queue = self._queue
-        held = self._consumer.in_delivery
+        sequences = self._sequences
         written = Written()
         purged: list[Slot] = []
         room = SLICE_COST
         self.waits = False
-        counts_wait = acks.counts_wait(len(self._slots))
-        while self._slots and room > 0:
-            slot = self._slots.pop()
+        counts_wait = acks.counts_wait(len(sequences))
+        while sequences and room > 0:
+            slot = self._consumer.held(sequences.pop())
             self._at += 1
             room -= 1
-            if slot.in_list is not held or slot.transaction:
+            if slot is None:
                 continue  # acknowledged since, perhaps in a transaction that will say what becomes of it
             unseen = not self.count_deliveries or slot.sequence in self._unseen
             gone = queue.deleted and self.held_queue
             cause = "" if unseen or gone else acks.death_of(queue, slot, self._how)
             if acks.burial_waits(queue, slot) if cause else counts_wait and slot.recorded and not gone:
                 self._at -= 1
-                self._slots.append(slot)
+                sequences.append(slot.sequence)
                 self.waits = True
                 break
             if cause:
@@ -359,7 +406,7 @@ class _Return(Job):
                 acks.close()
                 acks.bury(queue, self._consumer, slot, cause)
                 room -= BURIAL_COST
-                counts_wait = acks.counts_wait(len(self._slots))
+                counts_wait = acks.counts_wait(len(sequences))
                 continue
             queue.take_back(slot, self._consumer)
             if self._place:
@@ -377,7 +424,7 @@ class _Return(Job):
         if purged:
             acks.purge(queue, purged)
         acks.write(queue, written)
-        if self._slots:
+        if sequences:
             acks.close()
             return False
         if self.held_queue:

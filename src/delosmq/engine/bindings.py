@@ -23,6 +23,10 @@ from delosmq.model.settings import AddressSettings, QueueSettings, WildcardSynta
 from delosmq.model.wildcard import AddressSettingsTable
 
 HISTORY_PREFIX: Final = INTERNAL_PREFIX + "history."
+RECORD_BYTES: Final = 1_024
+"""What the records of a new address or queue take beside its description, at most."""
+REFERENCE_BYTES: Final = 64
+"""And of each message that a new queue gets from the history of its address."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -177,6 +181,8 @@ class Bindings:
         if known is not None and routing_types <= known.routing_types and (auto_created or not known.auto_created):
             return known
         self._check_state()
+        if not auto_created or self._table.resolve(name).retroactive_message_count > 0:
+            self._log.ask_room(RECORD_BYTES + 2 * len(name), f"address '{name}'")
         address = self.add_address(name, routing_types, auto_created=auto_created)
         if not auto_created:
             self._log.record(encode_json(BINDING, {"address": address_as_json(address)}))
@@ -204,6 +210,20 @@ class Bindings:
             self._add(settings)
         elif history.settings.ring_size != wanted:
             self.update_queue(history, settings)
+
+    def ask_room(self, settings: QueueSettings) -> None:
+        """Whether a queue can be recorded, its address with it.
+
+        Raises:
+            LimitError: the disk is full.
+        """
+        if not settings.durable:
+            return
+        size = RECORD_BYTES + 2 * queue_state_bytes(settings)
+        address = self.addresses.get(settings.address)
+        if address is not None and address.history is not None:
+            size += REFERENCE_BYTES * address.history.pending.count
+        self._log.ask_room(size, f"queue '{settings.name}'")
 
     def _check_state(self) -> None:
         if self._state_bytes >= self._state_limit_bytes:
@@ -237,8 +257,11 @@ class Bindings:
             or address.owner
         )
 
-    def create_queue(self, settings: QueueSettings, *, temporary: bool = False) -> Queue:
+    def create_queue(self, settings: QueueSettings, *, temporary: bool = False, retroactive: bool = True) -> Queue:
         """Creates a queue and, if need be, its address.
+
+        Args:
+            retroactive: it starts with what the address keeps for queues to come.
 
         Raises:
             MisuseError: the name is taken or a setting makes no sense.
@@ -248,11 +271,12 @@ class Bindings:
         if settings.name in self.queues:
             raise MisuseError("DMQ2102", f"queue '{settings.name}' exists already; update it or choose another name")
         self._check_state()
+        self.ask_room(settings)
         self.create_address(settings.address, {settings.routing_type}, auto_created=settings.auto_created)
         queue = self._add(settings)
         queue.temporary = temporary
         self._events.queue_created(queue.name, settings.address)
-        if self.listener is not None:
+        if self.listener is not None and retroactive:
             self.listener.queue_added(queue)
         return queue
 
@@ -271,6 +295,7 @@ class Bindings:
         if not queue.internal:
             check_settings(settings)
             check_update(queue, settings)
+            self._log.ask_room(RECORD_BYTES + queue_state_bytes(settings), f"the new settings of '{queue.name}'")
         before = queue.settings
         self.change_queue(queue, settings)
         if settings.durable:
@@ -340,12 +365,17 @@ class Bindings:
         return ANYCAST if ANYCAST in address.routing_types else MULTICAST
 
     def check_routing(self, address: Address, routing: int) -> None:
-        """Refuses a routing type that the address was not made for.
+        """Adds a routing type that an address lacks when its settings create addresses, and refuses it otherwise.
+
+        Source: Artemis ServerSessionImpl.checkAutoCreate.
 
         Raises:
             MisuseError: names the types it takes.
         """
         if routing != ANY_ROUTING and routing not in address.routing_types:
+            if address.settings.auto_create_addresses and not address.owner:
+                self.create_address(address.name, {routing}, auto_created=address.auto_created)
+                return
             allowed = ", ".join(ROUTING_NAMES[kind] for kind in sorted(address.routing_types))
             raise MisuseError(
                 "DMQ2104",

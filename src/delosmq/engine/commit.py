@@ -1,6 +1,7 @@
 """The long ways of a transaction, a slice at a time: a large commit, a prepare, a rollback."""
 
 from abc import ABC, abstractmethod
+from array import array
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -10,8 +11,15 @@ from delosmq.engine.consumer import Consumer
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.jobs import Job
 from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
-from delosmq.engine.transactions import PREPARED, Transaction, TransactionError
+from delosmq.engine.transactions import (
+    NOT_ROUTED,
+    PREPARED,
+    PREPARING,
+    ROLLBACK_ONLY,
+    ROLLED_BACK,
+    Transaction,
+    TransactionError,
+)
 from delosmq.model.errors import BrokerError
 
 TAKING: Final = 0
@@ -65,13 +73,37 @@ class Commit(Job):
         if self._phase < DECIDING:
             self._try_before()
         elif self._phase == DECIDING:
-            self._decide()
+            if self._is_early():
+                if not self._committing.waits():
+                    return False
+                self._committing.go_on_later(self)
+                return True
+            if self._phase == DECIDING:
+                self._decide()
         else:
             self._after()
         if self._phase != DONE:
             return False
         self._outcome.on_done(self._transaction, self.failure)
         return True
+
+    def _is_early(self) -> bool:
+        """Whether an acknowledgement must wait for one that it includes; it comes to nothing when that one did."""
+        after = self._transaction.after
+        if after is None:
+            return False
+        if after.state == PREPARING:
+            return True
+        self._transaction.after = None
+        if after.state in (ROLLBACK_ONLY, ROLLED_BACK):
+            self.failure = TransactionError(
+                "DMQ2680",
+                NOT_ROUTED,
+                "nothing of this acknowledgement was recorded, as an earlier one of the same consumer was not;"
+                " acknowledge again",
+            )
+            self._phase = DONE
+        return False
 
     def _try_before(self) -> None:
         try:
@@ -110,8 +142,13 @@ class Commit(Job):
             committing.plan(transaction, self._at, stop)
             self._next(stop, len(transaction.sends))
         elif self._phase == WRITING:
+            if self._prepare_at_ms and self._at == 0:
+                committing.ask_room(transaction)
             self._next(committing.write_sends(transaction, self._at), len(transaction.planned))
         elif self._phase == WRITING_ACKS:
+            if self._at == 0:
+                # Or promises that come to nothing would use up the room that acknowledgements have on a full disk.
+                committing.check_ids(transaction)
             self._next(committing.write_acks(transaction, self._at), len(transaction.acks))
         else:
             self._next(committing.write_ids(transaction, self._at), len(transaction.notes))
@@ -157,7 +194,7 @@ class _Returning:
         self.consumer = consumer
         self.count: int = 0
         # What it holds, once the rest was looked at; not looked at yet.
-        self.held: list[Slot] | None = None
+        self.held: array[int] | None = None
 
 
 class Rollback(Job):
@@ -178,6 +215,8 @@ class Rollback(Job):
     def step(self) -> bool:
         transaction = self._transaction
         committing = self._committing
+        if transaction.taking:
+            return False
         if self._looked_at < len(transaction.acks):
             self._look_at_acks()
             return False

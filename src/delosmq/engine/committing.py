@@ -5,6 +5,7 @@ record that commits it; then its messages are linked into their queues and what 
 crash leaves all of it or nothing: before that record replay discards what it finds, after it replay does the rest.
 """
 
+from array import array
 from typing import Final
 
 from delosmq.engine.acks import DELAYED, NONE_UNSEEN, Acknowledgements
@@ -82,6 +83,7 @@ class Committing:
             if journal.directory
             else LARGEST_BATCH_BYTES
         )
+        self.acknowledged_per_slice: int = ACKNOWLEDGED_PER_SLICE
         self._linking: list[Transaction] = []
 
     # -- planning ------------------------------------------------------------------------------------------------
@@ -135,6 +137,15 @@ class Committing:
         size = stored + ACKNOWLEDGED_BYTES * len(transaction.acks)
         return size <= self.batch_bytes and (stored == 0 or self._log.takes(size))
 
+    def ask_room(self, transaction: Transaction) -> None:
+        """To be asked before a branch is prepared: what it then acknowledges may come back all the same.
+
+        Raises:
+            LimitError: the disk is full.
+        """
+        size = RECORD_ROOM_BYTES + ACKNOWLEDGED_BYTES * len(transaction.acks)
+        self._log.ask_room(size, f"transaction {transaction.id}")
+
     def waits(self) -> bool:
         """Whether what a large one writes before its moment should wait until the store has another file ready."""
         return self._log.waits(self._largest_bytes)
@@ -155,7 +166,7 @@ class Committing:
                 item.divert.stamp_id(item.message, item.original)  # which has its id only now
             self._router.put(item.message, item.queues, item.address)
             if item.original is not None and item.divert is not None:
-                self._events.message_diverted(item.original, item.divert.name, item.message)
+                item.divert.tell(self._events, item.original, item.message)
         for note in transaction.notes:
             self._duplicates.remember(note.address, note.duplicate_id, durable=note.durable)
         self._log.close()
@@ -212,7 +223,7 @@ class Committing:
 
     def write_acks(self, transaction: Transaction, start: int) -> int:
         """The same for acknowledgements."""
-        stop = min(len(transaction.acks), start + ACKNOWLEDGED_PER_SLICE)
+        stop = min(len(transaction.acks), start + self.acknowledged_per_slice)
         by_queue: dict[int, list[Slot]] = {}
         homes: list[Home] = []
         for item in transaction.acks[start:stop]:
@@ -326,7 +337,7 @@ class Committing:
                 queue.claims -= 1
             self._router.link(message, item.queues, item.address)
             if item.original is not None and item.divert is not None:
-                self._events.message_diverted(item.original, item.divert.name, message)
+                item.divert.tell(self._events, item.original, message)
         self._log.close()
         if stop > start:
             self._set_barriers(transaction, sequence)
@@ -348,7 +359,7 @@ class Committing:
 
     def end_acks(self, transaction: Transaction, start: int) -> int:
         """Removes some of what it acknowledged; gives where to go on."""
-        stop = min(len(transaction.acks), start + ACKNOWLEDGED_PER_SLICE)
+        stop = min(len(transaction.acks), start + self.acknowledged_per_slice)
         self._end_acks(transaction.acks[start:stop])
         self._log.close()
         return stop
@@ -432,19 +443,19 @@ class Committing:
         transaction.planned = []
         transaction.queues = {}
 
-    def give_back(self, transaction: Transaction, queue: Queue, consumer: Consumer, held: list[Slot]) -> int:
+    def give_back(self, transaction: Transaction, queue: Queue, consumer: Consumer, held: "array[int]") -> int:
         """Returns some of what a consumer holds that the transaction acknowledged, newest first, as when the consumer
         closes (RING-7); gives how many.
 
         Args:
-            held: where to look, in order of delivery; what was looked at is gone from there.
+            held: the sequences to look at, in order of delivery; those that were are gone from there.
         """
         newest_first: list[Slot] = []
         looked_at = 0
         while held and looked_at < LOOKED_AT_PER_SLICE and len(newest_first) < RETURNED_PER_SLICE:
-            slot = held.pop()
+            slot = consumer.slot_of(held.pop())
             looked_at += 1
-            if slot.transaction == transaction.id and slot.in_list is consumer.in_delivery:
+            if slot is not None and slot.transaction == transaction.id:
                 consumer.keep(slot)
                 newest_first.append(slot)
         if queue.deleted:

@@ -14,7 +14,7 @@ from delosmq.engine.log import NO_BODY, Log, Store
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import encode_counted, encode_scheduled, encode_stored
 from delosmq.engine.slots import Cursor, Slot, SlotList
-from delosmq.engine.transactions import Transaction
+from delosmq.engine.transactions import ACTIVE, ENDED, SUSPENDED, Transaction
 from delosmq.model.errors import StorageError
 from delosmq.model.message import Home, Message
 
@@ -31,6 +31,7 @@ LOOKED_AT_PER_SLICE: Final = 1_000
 RECORD_BYTES: Final = 128
 """Of a batch and its footer for one message, beside its body and twice its meta; rounded up."""
 MOST_RESTARTS: Final = 100
+OPEN_STATES: Final = (ACTIVE, ENDED, SUSPENDED)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -106,6 +107,11 @@ class Restoring:
             claims = [known_slot.transaction for _, known_slot, _ in parts.values() if known_slot.transaction]
             self.move(message, encode_stored(message, queue_ids), metas, claims)
 
+    def is_open(self, transaction_id: int) -> bool:
+        """Whether a transaction only collects: the store knows nothing of what it acknowledges."""
+        transaction = self._transactions.get(transaction_id)
+        return transaction is not None and transaction.state in OPEN_STATES
+
     def move(self, message: Message, meta: bytes, metas: list[bytes], claims: list[int]) -> None:
         """Stores a message again, and what else there is to say of it.
 
@@ -165,7 +171,7 @@ class Restoring:
                     message.home = old
             for transaction_id, new in claims:
                 transaction = self._transactions.get(transaction_id)
-                if transaction is not None and new.segment:
+                if transaction is not None and new.segment and transaction.state not in OPEN_STATES:
                     transaction.segments.setdefault(new.segment, new)
 
 
@@ -210,7 +216,7 @@ class QueueLiving(Living):
         return False
 
     def records(self, queue: Queue, slot: Slot) -> list[bytes] | None:
-        if slot.in_list is None or slot.transaction:  # an open transaction has its own records of it
+        if slot.in_list is None or (slot.transaction and not self._restoring.is_open(slot.transaction)):
             return None
         if queue.pending.holds(slot):
             return [encode_counted(queue.id, [slot])] if slot.delivery_count else []

@@ -21,6 +21,7 @@ class Consuming:
         self._log = core.log
         self._bindings = core.bindings
         self._dispatcher = core.dispatcher
+        self._jobs = core.jobs
         self._clock = core.clock
         self._events = core.events
         self._acks = acks
@@ -116,11 +117,8 @@ class Consuming:
         """
         if consumer.reading is not None:
             return self._answer_lent_through(consumer, sequence)
-        at_once = self._transacting.at_once
-        if consumer.in_delivery.count > at_once and consumer.reaches_far(sequence, at_once):
-            self._transacting.acknowledge_far(consumer, sequence)
-            self._log.close()
-            return True
+        if consumer.reaches_far(sequence, self._transacting.at_once):
+            return self._transacting.acknowledge_far(consumer, sequence)
         done = self._acks.acknowledge_through(self._queue_of(consumer), consumer, sequence)
         self._log.close()
         return done
@@ -180,6 +178,8 @@ class Consuming:
     def _answer_lent_through(self, consumer: Consumer, sequence: int) -> bool:
         reading = consumer.reading
         done = reading is not None and reading.answer_through(sequence)
+        if reading is not None:
+            reading.settle(self._jobs, self._dispatcher)
         self.credit_changed(consumer)
         return done
 
@@ -199,12 +199,13 @@ class Consuming:
     def leave(self, queue: Queue, consumer: Consumer, unseen: set[int] | frozenset[int]) -> None:
         """Takes a consumer off its queue and returns what it holds, whatever becomes of the queue."""
         returning = consumer.all_held()
-        returning.reverse()
         queue.leave(consumer)
+        if consumer.reading is not None:
+            consumer.reading.settle(self._jobs, self._dispatcher)
         if not queue.consumers:
             queue.unused_since = self._clock.monotonic_ns()
             queue.swept = False
-        self._acks.give_back(queue, consumer, returning, unseen)
+        self._acks.give_back_far(queue, consumer, returning, unseen)
         self._log.close()
         self._events.consumer_closed(queue.name, consumer.id)
 

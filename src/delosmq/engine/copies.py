@@ -4,25 +4,54 @@ from typing import Final
 
 from delosmq.engine.core import Core
 from delosmq.engine.queue import Queue
+from delosmq.engine.slots import Slot
 from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import ANYCAST, Message
 from delosmq.model.settings import QueueSettings
 
+ORIGINAL_EXPIRATION: Final = "originalExpiration"
+FAILURE_CAUSE: Final = "dlqDeliveryFailureCause"
 ORIGINAL_ROUTING_TYPE: Final = "_AMQ_ORIG_ROUTING_TYPE"
 ROUTING_TYPE_MULTICAST: Final = "0"
 ROUTING_TYPE_ANYCAST: Final = "1"
 """As Artemis numbers them."""
+
+FITS: Final = 0
+WAITS: Final = 1
+NO_ROOM: Final = 2
+"""What `Copies.room_for` answers: there is room, there is when the store has another file ready, the disk is full."""
+COPY_BYTES: Final = 8 * 1024
+"""What the record of a copy holds beside the message, at most."""
 
 
 class Copies:
     """Makes copies, finds the queues for them, and makes queues where the settings say so."""
 
     def __init__(self, core: Core) -> None:
+        self._log = core.log
+        self._largest_bytes: int = core.largest_message_bytes
         self._bindings = core.bindings
         self._clock = core.clock
         self._routes = core.routes
+
+    def room_for(self, slot: Slot, target: str, *, kept_safe: bool = False) -> int:
+        """Whether the store has room for a copy at another address: FITS, WAITS or NO_ROOM. To be asked before anything
+        has changed.
+
+        Args:
+            target: the address; "" when the message only ends, which takes no room.
+            kept_safe: the copy is durable whatever the message is.
+        """
+        if not self._log.storage_low or not target or not (kept_safe or slot.recorded or slot.message.durable):
+            return FITS
+        if self._log.storage_full:
+            return NO_ROOM
+        address = self._bindings.addresses.get(target)
+        one_copy = address is None or address.plain
+        size = COPY_BYTES + (slot.message.encoded_size_bytes if one_copy else self._largest_bytes)
+        return WAITS if self._log.waits(size) else FITS
 
     def deliver(self, message: Message) -> bool:
         """Puts a message into the queues of its address that take it, whatever limits the address has. False when
@@ -75,3 +104,13 @@ class Copies:
             group_id=message.group_id,
             group_sequence=message.group_sequence,
         )
+
+
+def as_classic(copy: Message, original: Message, cause: str) -> Message:
+    """What Classic's broker makes of a dead letter: it is kept safe, and says why it is there."""
+    copy.durable = True
+    annotations = copy.annotations
+    assert annotations is not None  # a copy is stamped
+    annotations[ORIGINAL_EXPIRATION] = str(original.expires_at_ms)
+    annotations[FAILURE_CAUSE] = cause
+    return copy

@@ -151,10 +151,11 @@ class PrefetchCredit(Credit):
         """What is settled until `end_range` is one acknowledgement (EXPIRED, POISON), shrinking the extension once."""
         self._range = True
 
-    def end_range(self) -> None:
+    def end_range(self, *, shrinks: bool = True) -> None:
         """Ends `begin_range`."""
         self._range = False
-        self._shrink()
+        if shrinks:
+            self._shrink()
 
     def _shrink(self) -> None:
         if self._limit > 0 and self.extension > 0:

@@ -5,7 +5,7 @@ Source: Artemis QueueImpl.sendToDeadLetterAddress, PostOfficeImpl.maybeSendToDLA
 
 from typing import Final
 
-from delosmq.engine.copies import Copies
+from delosmq.engine.copies import Copies, as_classic
 from delosmq.engine.core import Core
 from delosmq.engine.losses import DEAD_LETTER_ADDRESS
 from delosmq.engine.queue import Queue
@@ -15,8 +15,6 @@ from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINA
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
 
-ORIGINAL_EXPIRATION: Final = "originalExpiration"
-FAILURE_CAUSE: Final = "dlqDeliveryFailureCause"
 IDS_REMEMBERED: Final = 2_048
 """How far back Classic's audit of dead letters looks for the same message."""
 
@@ -48,8 +46,19 @@ class DeadLetters:
 
     @staticmethod
     def at_home(queue: Queue) -> bool:
-        """Whether what a queue holds is where dead letters go: it stays there (docs/decisions/0033)."""
-        return queue.address.settings.dead_letter_address == queue.address.name
+        """Whether what a queue holds is where dead letters go: it stays there (docs/decisions/0033). Classic drops it,
+        as it keeps one dead letter of a message."""
+        settings = queue.address.settings
+        return (
+            settings.dead_letter_address == queue.address.name
+            and settings.dispatch_profile is not DispatchProfile.CLASSIC
+        )
+
+    def room_for(self, queue: Queue, slot: Slot) -> int:
+        """Whether the store has room for a dead letter; see `Copies.room_for`."""
+        settings = queue.address.settings
+        classic = settings.dispatch_profile is DispatchProfile.CLASSIC
+        return self._copies.room_for(slot, settings.dead_letter_address, kept_safe=classic)
 
     def bury(self, queue: Queue, slot: Slot, cause: str) -> None:
         """Moves a slot that is in no list to the dead-letter address; drops it when there is no queue to take it.
@@ -69,10 +78,10 @@ class DeadLetters:
                     suffix=settings.dead_letter_queue_suffix,
                 )
             copy = self._copies.of(queue, slot.message, name)
-            wanted = True
+            wanted = settings.dead_letter_non_durable or slot.message.durable
             if settings.dispatch_profile is DispatchProfile.CLASSIC:
-                wanted = self._is_first(slot.message)
-                copy = _as_classic(copy, slot.message, cause)
+                wanted = self._is_first(slot.message) and wanted and name != queue.address.name
+                copy = as_classic(copy, slot.message, cause)
             moved = wanted and self._copies.deliver(copy)
             if wanted and not moved:
                 self._losses.add(queue.name, DEAD_LETTER_ADDRESS, name)
@@ -116,14 +125,3 @@ class DeadLetters:
         message.annotations = annotations
         message.expires_at_ms = expires_at_ms
         return False
-
-
-def _as_classic(copy: Message, original: Message, cause: str) -> Message:
-    """What Classic's broker makes of a dead letter: it is kept safe, and says why it is there."""
-    copy.durable = True
-    annotations = copy.annotations
-    assert annotations is not None  # a copy is stamped
-    if original.expires_at_ms:
-        annotations[ORIGINAL_EXPIRATION] = str(original.expires_at_ms)
-    annotations[FAILURE_CAUSE] = cause
-    return copy

@@ -62,6 +62,10 @@ class Dispatcher(Starter):
     def let_go_on(self, queue: Queue) -> None:
         """Ends one `hold`."""
         queue.returning -= 1
+        if queue.stalled:
+            stalled, queue.stalled = queue.stalled, []
+            for purge in stalled:
+                purge.go_on()
         self.mark(queue)
 
     def join(self, queue: Queue, consumer: Consumer) -> None:

@@ -5,6 +5,7 @@ Source: Artemis manual, "Diverting and Splitting Message Flows"; DivertImpl.
 
 from typing import Final
 
+from delosmq.engine.events import EngineEvents
 from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE
 from delosmq.model.conversion import Conversions
 from delosmq.model.ids import WallMs
@@ -19,6 +20,7 @@ class Divert:
 
     Attributes:
         id_name: the property that tells the id of the original; "" when the transformer takes it out.
+        copies: that reached a queue, since start; lost_copies: that reached none.
     """
 
     def __init__(self, settings: DivertSettings, conversions: Conversions) -> None:
@@ -27,6 +29,8 @@ class Divert:
         self.exclusive: bool = settings.exclusive
         self.filter: str = settings.filter
         self.targets: tuple[str, ...] = settings.forwarding_addresses
+        self.copies: int = 0
+        self.lost_copies: int = 0
         self._conversions = conversions
         self._change: Transformer = settings.transformer if settings.transformer is not None else NO_CHANGE
         self.id_name: str = ""
@@ -72,6 +76,11 @@ class Divert:
             group_sequence=message.group_sequence,
             connection_id=message.connection_id,
         )
+
+    def tell(self, events: EngineEvents, original: Message, copy: Message) -> None:
+        """A copy is in its queues: counts and tells it."""
+        self.copies += 1
+        events.message_diverted(original, self.name, copy)
 
     def stamp_id(self, copy: Message, original: Message) -> None:
         """Says in a copy which message it is one of."""

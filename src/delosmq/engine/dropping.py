@@ -64,6 +64,7 @@ class Dropping:
         core = self._core
         work = Purge(queue, core.removals, core.log, core.dispatcher)
         work.events = core.events
+        work.jobs = core.jobs
         if not work.step():
             core.jobs.add(work)
         return work

@@ -10,6 +10,7 @@ from typing import Final
 from delosmq.engine.address import Address
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.core import Core
+from delosmq.engine.diverts import Divert
 from delosmq.engine.lease import LeaseGroup
 from delosmq.engine.leases import Leases
 from delosmq.engine.queue import Queue
@@ -17,6 +18,7 @@ from delosmq.engine.scheduled import DueSlots
 from delosmq.engine.slots import Slot
 from delosmq.engine.standing import BEHIND, FULL, NO_CONSUMER, READY, why_waiting
 from delosmq.engine.transacting import Transacting
+from delosmq.model.message import ANYCAST
 
 WAITING: Final = "waiting"
 DELIVERING: Final = "in delivery"
@@ -25,6 +27,9 @@ PROMISED: Final = "acknowledged in a transaction"
 SCHEDULED: Final = "scheduled"
 LEASE_READER: Final = "reader of leases has not asked"
 """A rule: only lease groups take from the queue, and they take what their readers ask for."""
+NO_SUCH_END: Final = "no such end"
+NO_QUEUE_THERE: Final = "no queue there"
+QUEUE_MARK: Final = "::"
 STANDINGS: Final = (READY, WAITING, DELIVERING, LEASED, PROMISED, SCHEDULED)
 
 LOOKED_AT_PER_SLICE: Final = 1_000
@@ -75,6 +80,30 @@ class Explaining:
     def reaches_a_queue(self, address: Address) -> bool:
         """Whether an address, or a wildcard address that stands for it, has a queue."""
         return bool(address.queues()) or any(wild.queues() for wild in self.links(address))
+
+    def dead_end(self, divert: Divert, target: str, source: Address) -> str:
+        """What becomes of copies that a divert of ``source`` makes for one of its targets: "" when they reach a queue
+        or go on, else one of `NO_SUCH_END` (sends are refused) and `NO_QUEUE_THERE` (they are gone)."""
+        name, _, queue_name = target.partition(QUEUE_MARK)
+        if queue_name:
+            queue = self._bindings.queues.get(queue_name)
+            return "" if queue is not None and queue.address.name == name else NO_SUCH_END
+        address = self._bindings.addresses.get(name)
+        if address is not None and (address.diverts or self.reaches_a_queue(address)):
+            return ""
+        settings = self._bindings.settings_of(name)
+        if address is None and not settings.auto_create_addresses:
+            return NO_SUCH_END
+        wildcards = self._bindings.wildcards
+        if address is None and any(self._bindings.addresses[wild].queues() for wild in wildcards.matching(name)):
+            return ""
+        if settings.auto_create_queues:
+            for kind in sorted(source.routing_types):
+                routing = divert.routing_of_copies(kind)
+                # An address that is there gets a queue only from what is sent as anycast.
+                if (routing if address is not None else self._bindings.resolve_routing(name, routing)) == ANYCAST:
+                    return ""
+        return NO_QUEUE_THERE
 
     # -- one message ---------------------------------------------------------------------------------------------
 
@@ -128,7 +157,7 @@ class Explaining:
     def promised(self, queue: Queue) -> Iterator[Slot | None]:
         """What open transactions acknowledge in a queue; None between slices."""
         looked = 0
-        for transaction in list(self._transacting.open.values()):
+        for transaction in [*self._transacting.open.values(), *self._transacting.far.values()]:
             at = 0
             # By index: a transaction may grow, or end, meanwhile.
             while at < len(transaction.acks):

@@ -3,7 +3,7 @@
 from delosmq.engine.core import Core
 from delosmq.engine.queue import Queue
 from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
-from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
 
 Creation = tuple[str, str]
 
@@ -26,7 +26,7 @@ class Foresight:
         """The creations the next send or subscription would cause, as ``(permission, address)``; [] normally."""
         needed: list[Creation] = []
         known = self._bindings.addresses.get(address)
-        if known is None:
+        if known is None or (routing != ANY_ROUTING and routing not in known.routing_types):
             needed.append(("createAddress", address))
         if for_subscription and subscription.name:
             queue = self._bindings.queues.get(subscription.name)

@@ -152,7 +152,7 @@ class Groups:
         """Notes a message that was passed over until the owner of its group has room."""
         waiting = self._held.setdefault(group.owner.id, [])
         self._made += 1
-        heappush(waiting, (-slot.message.priority, slot.order, self._made, Held(slot, group)))
+        heappush(waiting, (-slot.level, slot.order, self._made, Held(slot, group)))
         self._wait(group)
         if len(waiting) > 2 * self._pending.count + 64:
             self._sweep(group.owner.id, waiting)

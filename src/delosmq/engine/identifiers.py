@@ -7,6 +7,8 @@ from delosmq.engine.records import encode_ids
 from delosmq.model.ids import Sequence
 
 BLOCK: Final = 1 << 20
+LARGE_BLOCK: Final = 1 << 28
+"""While the store has little room, so that ids take none of it however long that lasts."""
 
 
 class Identifiers:
@@ -42,8 +44,7 @@ class Identifiers:
         value = self._next
         self._next = value + 1
         if self._reserved_below - value < BLOCK // 2:
-            self._reserved_below += BLOCK
-            self._log.record(encode_ids(self._reserved_below))
+            self._reserve_more()
         return Sequence(value)
 
     def take(self, count: int) -> Sequence:
@@ -51,6 +52,10 @@ class Identifiers:
         first = self._next
         self._next = first + count
         if self._reserved_below - self._next < BLOCK // 2:
-            self._reserved_below = max(self._reserved_below, self._next) + BLOCK
-            self._log.record(encode_ids(self._reserved_below))
+            self._reserve_more()
         return Sequence(first)
+
+    def _reserve_more(self) -> None:
+        block = LARGE_BLOCK if self._log.storage_low else BLOCK
+        self._reserved_below = max(self._reserved_below, self._next) + block
+        self._log.record(encode_ids(self._reserved_below))

@@ -241,7 +241,7 @@ class Acceptance:
         slot = cursor.peek()
         if slot is None or slot.sequence <= sequence:
             return slot
-        for priority in range(slot.message.priority - 1, -1, -1):
+        for priority in range(slot.level - 1, -1, -1):
             lower = pending.next_of(priority, cursor.passed[priority])
             if lower is not None and lower.sequence <= sequence:
                 return lower
@@ -267,6 +267,6 @@ class Acceptance:
 
 def precedes(slot: Slot, other: Slot) -> bool:
     """Whether a pending slot stands before another one of the same queue."""
-    priority = slot.message.priority
-    others = other.message.priority
+    priority = slot.level
+    others = other.level
     return priority > others or (priority == others and slot.order < other.order)

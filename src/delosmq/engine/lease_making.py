@@ -14,6 +14,7 @@ from delosmq.engine.slots import Slot
 from delosmq.model.errors import StorageError
 from delosmq.model.ports import Clock
 
+RECORD_BYTES: Final = 512
 RUNS_PER_LEASE: Final = 10_000
 """Runs of consecutive sequences in one lease; bounds the one record that makes it to about 30 KB."""
 
@@ -87,10 +88,12 @@ class LeaseMaking:
     def make(self, group: LeaseGroup) -> Lease:
         """Makes a lease of what was collected, as a whole."""
         lease = Lease(group.newest + 1, group.draft)
+        value = {"op": "lease", "group": group.name, "lease": lease.number, "rows": lease.rows.packed()}
+        record = encode_json(LEASE, value)
+        self._log.ask_room(RECORD_BYTES + len(record), f"another lease of group '{group.name}'")
         group.draft = LeaseRows()
         group.adopt(lease)
-        value = {"op": "lease", "group": group.name, "lease": lease.number, "rows": lease.rows.packed()}
-        self._log.record(encode_json(LEASE, value))
+        self._log.record(record)
         try:
             self._log.close()
         except StorageError:

@@ -1,5 +1,7 @@
 """Lease groups and what they read: a queue, or a topic through a subscription made for them."""
 
+from typing import Final
+
 from delosmq.engine.core import Core
 from delosmq.engine.dropping import Dropping
 from delosmq.engine.lease import LeaseGroup
@@ -8,11 +10,14 @@ from delosmq.model.errors import NotFoundError
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import QueueSettings
 
+RECORD_BYTES: Final = 1_024
+
 
 class Leasing:
     """Begins and ends lease groups."""
 
     def __init__(self, core: Core, leases: Leases, dropping: Dropping) -> None:
+        self._log = core.log
         self._bindings = core.bindings
         self._leases = leases
         self._dropping = dropping
@@ -23,7 +28,9 @@ class Leasing:
         Raises:
             LeaseError: see `Leases.open`.
             NotFoundError: there is no such queue, or no such address.
+            LimitError: the disk is full.
         """
+        self._log.ask_room(RECORD_BYTES + 4 * len(group) + len(run), f"lease group '{group}'")
         known = self._leases.groups.get(group)
         if known is not None and topic and known.queue.address.name == topic:
             return self._leases.open(group, known.queue, run, incarnation)

@@ -9,6 +9,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from delosmq.model.errors import LimitError
 from delosmq.model.ids import Position
 from delosmq.model.message import Home
 
@@ -100,6 +101,19 @@ class Batch:
         lists.targets.append(target)
         if releases:
             lists.released.append(target)
+
+    def copy(self) -> "Batch":
+        """One with the same records, for a store that has to keep it."""
+        other = Batch()
+        other.position = self.position
+        other.sole = self.sole
+        other.meta = self.meta
+        other.body = self.body
+        other.home = self.home
+        other.target = self.target
+        other.releases = self.releases
+        other._lists = self._lists
+        return other
 
     def clear(self) -> None:
         """As new, for the next decision."""
@@ -221,7 +235,7 @@ class StoreEvents(ABC):
 
     @abstractmethod
     def on_space(self, low: bool) -> None:
-        """True: no durable message may be accepted until False follows. Removals always fit (reserve)."""
+        """True: no durable message may be accepted until False follows. Removals are always taken."""
 
     @abstractmethod
     def on_full(self, full: bool) -> None:
@@ -250,8 +264,12 @@ class Store(ABC):
         """Takes a batch; returns at once. Fills the homes in ``batch.stored``. May not keep the batch, which the next
         decision uses again; its lists and what lies in them it may keep.
 
+        One that stores no message is taken whether there is room or not: what it says is done already. A store without
+        room writes it later, and it counts as synced only then.
+
         Raises:
-            StorageError: the batch is larger than the store can take. Nothing has changed.
+            StorageError: the batch stores messages and there is no room, or it is larger than the store can ever take.
+                Nothing has changed.
         """
 
     @abstractmethod
@@ -263,7 +281,8 @@ class Store(ABC):
         """The body stored at ``home``."""
 
     def takes(self, size_bytes: int) -> bool:
-        """Whether a batch of this size leaves alone what is kept for removals, even while space is low."""
+        """Whether a batch of this size leaves alone what is kept for removals, even while space is low. False while one
+        that came before waits for room."""
         return True
 
     def compaction_victim(self) -> int:
@@ -276,6 +295,14 @@ class Store(ABC):
 
 class Log:
     """Collects the records of the decision under way and closes them into batches.
+
+    The store keeps a reserve for removals. Who may use it (docs/decisions/0027), asked before anything changes:
+
+    - What ends something doesn't ask: removals, drops, the outcome of what is prepared, what leases acknowledge.
+    - What stores messages leaves it alone: sends look at `storage_low`, and copies and what transactions write ask
+      `takes` or `waits`.
+    - What begins something leaves it alone on a full disk: `ask_room`. Or a peer that begins and ends things all day
+      would use it up.
 
     Attributes:
         position: of the newest closed batch; what a reply depends on that read or changed durable state.
@@ -310,6 +337,22 @@ class Log:
     def waits(self, size_bytes: int) -> bool:
         """Whether a batch of this size should wait a moment, until the store has another file ready."""
         return self.storage_low and not self.storage_full and not self._store.takes(size_bytes)
+
+    def ask_room(self, size_bytes: int, what: str) -> None:
+        """To be asked by who is about to begin something that stores no message, before anything has changed.
+
+        Args:
+            what: would be recorded, for people: "a new queue".
+
+        Raises:
+            LimitError: the disk is full, and what is left is for removals.
+        """
+        if self.storage_full and not self._store.takes(size_bytes):
+            raise LimitError(
+                "DMQ2685",
+                f"the disk is full, what is left of the journal is for acknowledgements, and {what} has to wait:"
+                " free some space or consume messages, then try again",
+            )
 
     def record(self, meta: bytes) -> None:
         """Adds a record without a body."""

@@ -11,11 +11,13 @@ from delosmq.engine.ring import Ring
 from delosmq.engine.scheduled import ScheduledSlots
 from delosmq.engine.slots import PendingSlots, Slot
 from delosmq.model.ids import QueueId, Sequence
+from delosmq.model.message import DEFAULT_PRIORITY
 from delosmq.model.settings import UNLIMITED, DispatchProfile, QueueSettings, RingEviction
 
 if TYPE_CHECKING:
     from delosmq.engine.address import Address
     from delosmq.engine.distribution import Distribution
+    from delosmq.engine.purge import Purge
 
 BEFORE_ALL: Final = -(1 << 60)
 """Orders of redeliveries that stand before all others begin here, far below those of `PendingSlots.put_first`."""
@@ -32,6 +34,7 @@ class Queue:
             its address.
         last_values: which of its messages is the newest of its key; None when it is no last-value queue.
         announced: what is acknowledged in it is told (``advisory-for-consumed``).
+        prioritized: the priority of a message decides its place (``prioritized-messages``).
         conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
             in routing only while it has consumers.
         paused: hands out nothing.
@@ -55,7 +58,7 @@ class Queue:
         ready: on the dispatcher's list.
         returning: released lease groups whose messages are on their way back; nothing is handed out meanwhile, as it
             would be out of order.
-        purging: how many of those are purges.
+        purging: how many of those are purges; stalled: the ones that wait for the others.
         barrier_sequence: while a large commit is linked in, the last of its messages that is there: what has a higher
             sequence waits, or it would be out of order. 0 for none.
         attached: its consumers but leases, which take by themselves.
@@ -80,6 +83,7 @@ class Queue:
         self.ready: bool = False
         self.returning: int = 0
         self.purging: int = 0
+        self.stalled: list[Purge] = []
         self.barrier_sequence: int = 0
         self.ring: Ring = Ring(UNLIMITED)
         self.max_consumers: int = UNLIMITED
@@ -98,6 +102,7 @@ class Queue:
         self.auto_delete_message_count: int = 0
         self.last_values: LastValues | None = None
         self.announced: bool = False
+        self.prioritized: bool = True
         self.conditional: bool = False
         self.paused: bool = False
         self.owner: str = ""
@@ -174,6 +179,7 @@ class Queue:
             self.last_values = LastValues()
         self.non_destructive = resolved.non_destructive
         self.announced = self.address.settings.advisory_for_consumed
+        self.prioritized = self.address.settings.prioritized_messages
         self.group_rebalance = resolved.group_rebalance
         self.group_rebalance_pause_dispatch = resolved.group_rebalance_pause_dispatch
         self.group_buckets = resolved.group_buckets
@@ -192,6 +198,8 @@ class Queue:
 
     def add(self, slot: Slot) -> None:
         """Adds a newly routed message at the tail."""
+        if not self.prioritized:
+            slot.level = DEFAULT_PRIORITY
         self.pending.add_tail(slot)
         self.messages_added += 1
         self.newest_sequence = slot.sequence

@@ -5,16 +5,21 @@ the queue.
 """
 
 from heapq import heappop, heappush
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from delosmq.engine.consumer import Consumer
+from delosmq.engine.jobs import Job, Jobs
 from delosmq.engine.lanes import Acceptance, Work, precedes
 from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Cursor, Slot, SlotList
 
+if TYPE_CHECKING:
+    from delosmq.engine.starting import Starter
+
 UNBOUNDED: Final = -1
 CLASSIC_PAGE: Final = 400
 """Messages a browser sees of a queue with Classic's habits. Source: Queue.maxBrowsePageSize."""
+SETTLED_PER_SLICE: Final = 1_000
 
 
 class Reading:
@@ -30,37 +35,67 @@ class Reading:
         self._acceptance = acceptance
         self._cursor: Cursor = queue.pending.cursor()
         self._page = page
+        # The order of a slot is its number here.
         self._lent: SlotList = SlotList()
         self._by_sequence: dict[int, Slot] = {}
+        self._lent_last: int = 0
+        # All up to this number is answered, but not all of it let go of yet.
+        self._answered: int = 0
+        self._settling: bool = False
         self.ended: bool = False
 
     def close(self) -> None:
-        """The consumer has left."""
+        """The consumer has left; `settle` comes next."""
         self._queue.pending.drop(self._cursor)
+        self._answered = self._lent_last
 
     # -- answers -------------------------------------------------------------------------------------------------
 
     def holds(self, sequence: int) -> bool:
         """Whether a message is lent under this sequence."""
-        return sequence in self._by_sequence
+        return self._lent_as(sequence) is not None
+
+    def _lent_as(self, sequence: int) -> Slot | None:
+        slot = self._by_sequence.get(sequence)
+        return slot if slot is not None and slot.order > self._answered else None
 
     def answer(self, sequence: int) -> bool:
         """The consumer is done with a message, one way or the other; False when it isn't lent."""
-        slot = self._by_sequence.pop(sequence, None)
+        slot = self._lent_as(sequence)
         if slot is None:
             return False
-        self._lent.unlink(slot)
-        self._consumer.credit.settled(slot.message.encoded_size_bytes)
+        self._let_go(slot)
         return True
 
     def answer_through(self, sequence: int) -> bool:
-        """The same for all that was lent up to this one."""
-        last = self._by_sequence.get(sequence)
-        while last is not None and last.in_list is not None:
-            head = self._lent.head
-            assert head is not None  # the last one is in it
-            self.answer(head.sequence)
-        return last is not None
+        """The same for all that was lent up to this one; `settle` comes next."""
+        last = self._lent_as(sequence)
+        if last is None:
+            return False
+        self._answered = last.order
+        return True
+
+    def settle(self, jobs: Jobs, starter: "Starter") -> None:
+        """Lets go of all that is answered: now, or when it is much, in slices."""
+        if not self._settling and not self.settle_some():
+            self._settling = True
+            jobs.add(_Settling(self, self._queue, starter))
+
+    def settle_some(self) -> bool:
+        """A slice of that; True when it was the last one."""
+        for _ in range(SETTLED_PER_SLICE):
+            slot = self._lent.head
+            if slot is None or slot.order > self._answered:
+                self._settling = False
+                return True
+            self._let_go(slot)
+        return False
+
+    def _let_go(self, slot: Slot) -> None:
+        self._lent.unlink(slot)
+        if self._by_sequence.get(slot.sequence) is slot:
+            del self._by_sequence[slot.sequence]
+        self._consumer.credit.settled(slot.message.encoded_size_bytes)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -92,6 +127,8 @@ class Reading:
         pending = slot.in_list is not None and self._queue.pending.holds(slot)
         borrowed = Slot(slot.message, slot.recorded)
         borrowed.borrowed = True
+        self._lent_last += 1
+        borrowed.order = self._lent_last
         # As it would be, were it delivered now.
         borrowed.delivery_count = slot.delivery_count + 1 if pending else slot.delivery_count
         self._lent.append(borrowed)
@@ -107,6 +144,20 @@ class Reading:
     def _end(self) -> None:
         self.ended = True
         self._consumer.port.browse_ended()
+
+
+class _Settling(Job):
+    """Lets go of what a reader has answered, a slice at a time."""
+
+    def __init__(self, reading: Reading, queue: Queue, starter: "Starter") -> None:
+        self._reading = reading
+        self._queue = queue
+        self._starter = starter
+
+    def step(self) -> bool:
+        done = self._reading.settle_some()
+        self._starter.mark(self._queue)
+        return done
 
 
 class Browsing(Reading):
@@ -182,7 +233,7 @@ class Browsing(Reading):
                     return False
                 self._at = slot
                 if slot.sequence not in self._seen:
-                    key = (-slot.message.priority, slot.order, slot.sequence)
+                    key = (-slot.level, slot.order, slot.sequence)
                     heappush(self._held, (key[0], key[1], key[2], slot))
                 slot = slot.next
             self._from += 1

@@ -224,15 +224,19 @@ class TransactionReplay:
         return queue
 
     def _restore_acks(self, transaction: Transaction, slots: dict[int, dict[int, Slot]]) -> None:
+        by_queue: dict[int, list[int]] = {}
         for item in self._promised.pop(transaction.id, []):
-            queue = self._bindings.by_id.get(item.queue_id)
+            by_queue.setdefault(item.queue_id, []).extend(item.sequences)
+        for queue_id, sequences in by_queue.items():
+            queue = self._bindings.by_id.get(queue_id)
             if queue is None:
                 continue
+            # One holder for all of a queue, in their order: a rollback returns them newest first (RING-7).
             consumer = Consumer(ConsumerId(0), NoPort(), OpenCredit())
             consumer.queue = queue
             consumer.closed = True
-            known = slots.get(item.queue_id, {})
-            for sequence in item.sequences:
+            known = slots.get(queue_id, {})
+            for sequence in sorted(sequences):
                 slot = known.get(sequence)
                 home = None if slot is None else slot.message.home
                 if slot is None or home is None or slot.transaction:

@@ -110,6 +110,8 @@ class Routes:
         settings = bindings.settings_of(name)
         address = bindings.addresses.get(name)
         kind = bindings.resolve_routing(name, routing)
+        queue = QueueSettings(name, name, ANYCAST, durable=True, auto_created=True)
+        creates = kind == ANYCAST and settings.auto_create_queues and (address is None or not address.anycast)
         if address is not None:
             bindings.check_routing(address, routing)
         elif not settings.auto_create_addresses:
@@ -118,8 +120,10 @@ class Routes:
                 f"there is no address '{name}' and its address-settings don't auto-create it; create it in broker.xml",
             )
         else:
+            if creates:
+                bindings.ask_room(queue)
             address = bindings.create_address(name, {kind}, auto_created=True)
-        if kind == ANYCAST and not address.anycast and settings.auto_create_queues:
+        if creates:
             taken = bindings.queues.get(name)
             if taken is not None:
                 raise MisuseError(
@@ -128,7 +132,7 @@ class Routes:
                     f" its name; send to '{taken.address.name}', or to '{taken.address.name}{QUEUE_MARK}{name}' for"
                     " that queue alone",
                 )
-            bindings.create_queue(QueueSettings(name, name, ANYCAST, durable=True, auto_created=True))
+            bindings.create_queue(queue)
         return address
 
     # -- planning ------------------------------------------------------------------------------------------------
@@ -195,6 +199,7 @@ class Routes:
             step.divert = divert
         if len(self._steps) == before:
             address.unrouted_messages += 1
+            divert.lost_copies += 1
 
     def _target(self, name: str, queue_name: str, routing: int, divert: Divert) -> tuple[Address, Queue | None]:
         if queue_name:
@@ -269,5 +274,5 @@ class Routes:
                 plan[-1].original = original
                 plan[-1].divert = step.divert
             elif original is not None and step.divert is not None:
-                self._events.message_diverted(original, step.divert.name, step.message)
+                step.divert.tell(self._events, original, step.message)
         return len(steps) > 0

@@ -95,9 +95,10 @@ class Sending:
         return address
 
     def route(self, message: Message, queue_name: str, routing: int) -> int:
-        """The second half: ROUTED or NO_ROUTE. Whoever calls closes the log."""
+        """The second half: ROUTED or NO_ROUTE. What was there at the first and is gone since is created again. Whoever
+        calls closes the log."""
         address = self._bindings.addresses.get(message.address)
-        if address is None:
+        if address is None or (routing == ANYCAST and not address.anycast and not queue_name):
             address = self._prepare_send(message.address, queue_name, routing)
         return self._route(message, address, queue_name, routing)
 
@@ -169,6 +170,18 @@ class Sending:
         target = self._bindings.addresses.get(address)
         if target is not None and waiter in target.waiters:
             target.waiters.remove(waiter)
+
+    def wake_those_at(self, name: str) -> None:
+        """Tells those who wait for room of an address to ask again, whether it has any or not. Called from a tick."""
+        address = self._bindings.addresses.get(name)
+        if address is None or not address.waiters:
+            return
+        waiters = address.waiters
+        address.waiters = []
+        self._blocked.remove(address)
+        self._events.address_unblocked(name)
+        for waiter in waiters:
+            waiter.on_space()
 
     def wake(self) -> None:
         """Called each tick: tells those whose address has room again."""

@@ -18,7 +18,8 @@ class Slot:
 
     Attributes:
         delivery_count: deliveries so far, the one under way included.
-        order: its place among the slots of its priority; the sequence, unless it took the place of another one.
+        level: the priority it has in the queue: that of its message, or the same for all (``prioritized-messages``).
+        order: its place among the slots of its level; the sequence, unless it took the place of another one.
         recorded: whether the store holds this reference (durable message on a durable queue, or leased).
         borrowed: lent to a reader that does not consume (a browser, a non-destructive queue): answering it changes
             nothing in the queue.
@@ -33,6 +34,7 @@ class Slot:
     def __init__(self, message: Message, recorded: bool) -> None:
         self.message = message
         self.sequence: Sequence = message.sequence
+        self.level: int = message.priority
         self.order: int = message.sequence
         self.delivery_count: int = 0
         self.recorded = recorded
@@ -157,7 +159,7 @@ class PendingSlots:
 
     def add_tail(self, slot: Slot) -> None:
         """Adds a newly routed message."""
-        priority = slot.message.priority
+        priority = slot.level
         self._levels[priority].append(slot)
         self._occupied |= 1 << priority
         self.count += 1
@@ -169,7 +171,7 @@ class PendingSlots:
             near: where to begin to look, if it is still there: who returns many while others do too says which one it
                 returned last.
         """
-        priority = slot.message.priority
+        priority = slot.level
         level = self._levels[priority]
         if near is not None:
             level.look_near(near)
@@ -182,7 +184,7 @@ class PendingSlots:
 
     def put_first(self, slot: Slot) -> None:
         """Puts a slot before all others of its priority."""
-        head = self._levels[slot.message.priority].head
+        head = self._levels[slot.level].head
         if head is not None and head.order <= slot.order:
             # Before all sequences, and never the order of another slot, wherever that is just now.
             self._first_order -= 1
@@ -211,7 +213,7 @@ class PendingSlots:
 
     def remove(self, slot: Slot) -> None:
         """Takes a slot out, wherever it is."""
-        priority = slot.message.priority
+        priority = slot.level
         if slot.marks:
             self._leave_marks(slot, priority)
         level = self._levels[priority]
@@ -222,7 +224,7 @@ class PendingSlots:
 
     def holds(self, slot: Slot) -> bool:
         """Whether the slot is one of these."""
-        return slot.in_list is self._levels[slot.message.priority]
+        return slot.in_list is self._levels[slot.level]
 
     def _leave_marks(self, slot: Slot, priority: int) -> None:
         for cursor in self._cursors:
@@ -298,7 +300,7 @@ class Cursor:
         while returned:
             slot = returned[0][2]
             if pending.holds(slot) and self.has_passed(slot):
-                if found is None or slot.message.priority >= found.message.priority:
+                if found is None or slot.level >= found.level:
                     return slot
                 break
             self._drop_returned()
@@ -310,7 +312,7 @@ class Cursor:
         if returned and returned[0][2] is slot:
             self._drop_returned()
             return
-        priority = slot.message.priority
+        priority = slot.level
         before = self.passed[priority]
         if before is not None:
             before.marks -= 1
@@ -319,7 +321,7 @@ class Cursor:
 
     def has_passed(self, slot: Slot) -> bool:
         """Whether a slot lies before the cursor, looked at or not."""
-        last = self.passed[slot.message.priority]
+        last = self.passed[slot.level]
         return last is not None and slot.order <= last.order
 
     def came_back(self, slot: Slot) -> None:
@@ -327,7 +329,7 @@ class Cursor:
         # Once is enough: an order is never that of two slots of a queue at a time.
         if self.has_passed(slot) and slot.order not in self._returned_orders:
             self._returned_orders.add(slot.order)
-            heappush(self._returned, (-slot.message.priority, slot.order, slot))
+            heappush(self._returned, (-slot.level, slot.order, slot))
 
     def _drop_returned(self) -> None:
         self._returned_orders.discard(heappop(self._returned)[1])

@@ -24,6 +24,8 @@ class SubscriptionOptions:
         shared: several consumers divide the messages among them. Needs a name; without ``durable`` the queue goes with
             the last of them.
         filter: a selector; what it does not match never enters the queue. "" lets all in.
+        retroactive: it starts with the last messages of the address, where these are not for everybody
+            (``always-retroactive`` false).
         connection_id: whose subscription it is; only the owner of a temporary destination may consume from it.
     """
 
@@ -35,12 +37,14 @@ class SubscriptionOptions:
         shared: bool = False,
         filter: str = "",
         connection_id: str = "",
+        retroactive: bool = False,
     ) -> None:
         self.name = name
         self.durable = durable
         self.shared = shared
         self.filter = filter
         self.connection_id = connection_id
+        self.retroactive = retroactive
 
 
 NO_OPTIONS: Final = SubscriptionOptions()
@@ -96,7 +100,9 @@ class Subscribing:
             settings = QueueSettings(
                 own, address, MULTICAST, durable=False, auto_created=True, filter=options.filter, auto_delete=False
             )
-            return self._bindings.create_queue(settings, temporary=True)
+            return self._bindings.create_queue(
+                settings, temporary=True, retroactive=self._is_retroactive(address, options)
+            )
         name = queue_name or address
         if not self._bindings.settings_of(address).auto_create_queues:
             raise NotFoundError(
@@ -104,6 +110,9 @@ class Subscribing:
                 f"there is no queue '{name}' and its address-settings don't auto-create it; create it in broker.xml",
             )
         return self._bindings.create_queue(QueueSettings(name, address, kind, durable=True, auto_created=True))
+
+    def _is_retroactive(self, address: str, options: SubscriptionOptions) -> bool:
+        return options.retroactive or self._bindings.settings_of(address).always_retroactive
 
     def _check_address(self, name: str, address: Address | None, routing: int) -> None:
         if address is not None:
@@ -138,8 +147,6 @@ class Subscribing:
                 if not queue.consumers:
                     queue.unshared = not options.shared
                 return queue
-            # The name stands for another subscription now: as in JMS, the old one ends.
-            self._dropping.drop(queue)
         settings = QueueSettings(
             options.name,
             address,
@@ -149,7 +156,13 @@ class Subscribing:
             auto_delete=False,
             purge_on_no_consumers=False,
         )
-        made = self._bindings.create_queue(settings, temporary=not options.durable)
+        if queue is not None:
+            # The name stands for another subscription now: as in JMS, the old one ends.
+            self._bindings.ask_room(settings)
+            self._dropping.drop(queue)
+        made = self._bindings.create_queue(
+            settings, temporary=not options.durable, retroactive=self._is_retroactive(address, options)
+        )
         made.unshared = not options.shared
         return made
 

@@ -1,10 +1,10 @@
 """A cumulative acknowledgement of very many messages, a slice at a time."""
 
+from array import array
 from typing import TYPE_CHECKING, Final
 
 from delosmq.engine.jobs import Job
-from delosmq.engine.slots import Slot
-from delosmq.engine.transactions import ROLLBACK_ONLY, ROLLED_BACK, Promised, Transaction, TransactionWaiter
+from delosmq.engine.transactions import Promised, Transaction, TransactionWaiter
 from delosmq.model.errors import BrokerError
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ class Taking(Job):
     single ones of these messages meanwhile: the last word would count.
 
     Attributes:
+        per_slice: how many it takes at a time.
+        consumer: who holds them.
         waiter: told when the transaction has all of them; of one that exists for them alone, when it is committed.
         returning: what goes on afterwards: the consumer was closed, or rejected something.
         over: nothing is left to do.
@@ -33,23 +35,37 @@ class Taking(Job):
     ) -> None:
         self._transaction = transaction
         self._queue = queue
-        self._consumer = consumer
+        self.consumer = consumer
         self._dispatcher = dispatcher
-        # Taken from the end.
-        self._slots: list[Slot] = consumer.all_through(sequence)
-        self._slots.reverse()
         self._before: Taking | None = consumer.under_way
+        # What is another's now stays out of this, whatever becomes of it later. Taken from the end.
+        coming = self._coming()
+        self._sequences: array[int] = consumer.free_through(sequence, coming)
+        self._sequences.reverse()
         self._jobs: Jobs | None = None
+        self.per_slice: int = TAKEN_PER_SLICE
         self.waiter: TransactionWaiter | None = None
         self.returning: list[Job] = []
         self.over: bool = False
-        consumer.under_way = self
-        transaction.taking += 1
 
-    def start(self, jobs: "Jobs") -> None:
-        """Begins with the next tick."""
+    def _coming(self) -> set[int]:
+        """What those before it will take."""
+        coming: set[int] = set()
+        before = self._before
+        while before is not None and not before.over:
+            coming.update(before._sequences)
+            before = before._before
+        return coming
+
+    def start(self, jobs: "Jobs") -> bool:
+        """Begins with the next tick. False when there is nothing to take: then it doesn't."""
+        if not self._sequences:
+            return False
+        self.consumer.under_way = self
+        self._transaction.taking += 1
         self._jobs = jobs
         jobs.add(self)
+        return True
 
     def step(self) -> bool:
         before = self._before
@@ -57,23 +73,20 @@ class Taking(Job):
             if not before.over:
                 return False
             self._before = None
-        transaction = self._transaction
-        if transaction.state not in (ROLLBACK_ONLY, ROLLED_BACK):
-            self._take()
-            if self._slots:
-                return False
+        self._take()
+        if self._sequences:
+            return False
         self._finish()
         return True
 
     def _take(self) -> None:
-        slots = self._slots
-        consumer = self._consumer
-        held = consumer.in_delivery
+        sequences = self._sequences
+        consumer = self.consumer
         queue = self._queue
         transaction = self._transaction
-        for _ in range(min(len(slots), TAKEN_PER_SLICE)):
-            slot = slots.pop()
-            if slot.in_list is held and slot.transaction == 0:
+        for _ in range(min(len(sequences), self.per_slice)):
+            slot = consumer.held(sequences.pop())
+            if slot is not None:
                 consumer.promise(slot, transaction.id)
                 transaction.acks.append(Promised(queue, consumer, slot))
         if consumer.parked and not consumer.closed:
@@ -82,10 +95,10 @@ class Taking(Job):
 
     def _finish(self) -> None:
         self.over = True
-        self._slots.clear()
+        del self._sequences[:]
         self._transaction.taking -= 1
-        if self._consumer.under_way is self:
-            self._consumer.under_way = None
+        if self.consumer.under_way is self:
+            self.consumer.under_way = None
         jobs = self._jobs
         if jobs is not None:
             for job in self.returning:

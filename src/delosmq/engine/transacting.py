@@ -10,7 +10,7 @@ from delosmq.engine.deadlocks import Deadlocks, fills
 from delosmq.engine.outcome import BLOCKED, DUPLICATE, ROUTED
 from delosmq.engine.sending import Sending
 from delosmq.engine.slots import Slot
-from delosmq.engine.taking import Taking
+from delosmq.engine.taking import TAKEN_PER_SLICE, Taking
 from delosmq.engine.transactions import (
     ACTIVE,
     PREPARED,
@@ -35,8 +35,8 @@ class Transacting(Outcome):
 
     Attributes:
         branches: those that have an xid.
-        open: all of them, by id.
-        at_once: a cumulative acknowledgement of more messages goes on in slices.
+        open: all of them, by id; far: what large acknowledgements are under way in, which nobody began.
+        at_once: a cumulative acknowledgement of more messages goes on in slices; taken_per_slice: of so many.
     """
 
     def __init__(self, core: Core, sending: Sending, committing: Committing) -> None:
@@ -49,12 +49,14 @@ class Transacting(Outcome):
         self._duplicates = core.duplicates
         self._sending = sending
         self._committing = committing
-        self._deadlocks = Deadlocks(core.bindings, core.memory)
+        self.deadlocks = Deadlocks(core, sending)
         self._dispatcher = core.dispatcher
         self.at_once: int = ACKNOWLEDGED_AT_ONCE
+        self.taken_per_slice: int = TAKEN_PER_SLICE
         self._owned: dict[str, int] = {}
         self._waiters: dict[int, TransactionWaiter] = {}
         self.open: dict[int, Transaction] = {}
+        self.far: dict[int, Transaction] = {}
         self.branches: dict[bytes, Transaction] = {}
 
     # -- begin ---------------------------------------------------------------------------------------------------
@@ -90,7 +92,7 @@ class Transacting(Outcome):
             self.branches[transaction.xid] = transaction
 
     def _forget(self, transaction: Transaction) -> None:
-        self._deadlocks.goes_on(transaction)
+        self.deadlocks.goes_on(transaction)
         if self.open.pop(transaction.id, None) is None:
             return
         if transaction.xid is not None and not transaction.timed_out:
@@ -121,7 +123,7 @@ class Transacting(Outcome):
             LimitError: as in `Sending.send`, or the transaction would wait for ever.
         """
         self._check_active(transaction)
-        self._deadlocks.goes_on(transaction)
+        self.deadlocks.goes_on(transaction)
         if message.duplicate_id and self._duplicates.seen(message):
             transaction.spoil(duplicate_error(message.address))
             return DUPLICATE
@@ -129,7 +131,7 @@ class Transacting(Outcome):
         if outcome != ROUTED:
             if outcome == BLOCKED:
                 self._check_alone(transaction, message.address)
-                self._deadlocks.waits(transaction, message.address)
+                self.deadlocks.waits(transaction, message.address)
             return outcome
         if transaction.cause is None:
             self._memory.charge(self._bindings.addresses[message.address].account, message)
@@ -167,30 +169,38 @@ class Transacting(Outcome):
         self._check_active(transaction)
         reading = consumer.reading
         if reading is not None:
-            return self._answered(consumer, reading.answer_through(sequence))
-        if consumer.in_delivery.count > self.at_once and consumer.reaches_far(sequence, self.at_once):
-            self._take(transaction, consumer, sequence)
-            return True
+            done = reading.answer_through(sequence)
+            reading.settle(self._jobs, self._dispatcher)
+            return self._answered(consumer, done)
+        if consumer.reaches_far(sequence, self.at_once):
+            return self._take(transaction, consumer, sequence) is not None
         slots = consumer.held_through(sequence)
         for slot in slots:
             self._promise(transaction, consumer, slot)
         return len(slots) > 0
 
-    def acknowledge_far(self, consumer: Consumer, sequence: int) -> None:
+    def acknowledge_far(self, consumer: Consumer, sequence: int) -> bool:
         """Acknowledges very many messages, all up to this one, as one decision that takes its time: a transaction of
-        their own. ``consumer.under_way`` says whom to ask."""
+        their own. ``consumer.under_way`` says whom to ask. False when others acknowledge all of them."""
         transaction = Transaction(int(self._ids.next()), "", None)
         transaction.internal = True
         self._log.close()
         transaction.through = self._take(transaction, consumer, sequence)
+        if transaction.through is None:
+            return False
+        for earlier in self.far.values():
+            if earlier.through is not None and earlier.through.consumer is consumer:
+                transaction.after = earlier
+        self.far[transaction.id] = transaction
         self.carry_out(transaction)
+        return True
 
-    def _take(self, transaction: Transaction, consumer: Consumer, sequence: int) -> Taking:
+    def _take(self, transaction: Transaction, consumer: Consumer, sequence: int) -> Taking | None:
         queue = consumer.queue
         assert queue is not None
         taking = Taking(transaction, queue, consumer, sequence, self._dispatcher)
-        taking.start(self._jobs)
-        return taking
+        taking.per_slice = self.taken_per_slice
+        return taking if taking.start(self._jobs) else None
 
     def _answered(self, consumer: Consumer, done: bool) -> bool:
         queue = consumer.queue
@@ -242,7 +252,7 @@ class Transacting(Outcome):
     ) -> bool:
         """Commits, or prepares when there is a time for that; as `commit`."""
         transaction.state = PREPARING
-        self._deadlocks.goes_on(transaction)
+        self.deadlocks.goes_on(transaction)
         small = transaction.operations <= SMALL_OPERATIONS and not transaction.taking
         phase = TAKING
         if small:
@@ -294,6 +304,7 @@ class Transacting(Outcome):
             self._forget(transaction)
         through = transaction.through
         if through is not None:
+            self.far.pop(transaction.id, None)
             transaction.through = None
             through.tell(error)
         waiter = self._waiters.pop(transaction.id, None)
@@ -321,8 +332,9 @@ class Transacting(Outcome):
         if recorded:
             self._committing.record_rollback(transaction, heuristic)
         self._forget(transaction)
-        job = Rollback(self._committing, transaction, self._dispatcher, keep_delivered=keep_delivered)
-        small = transaction.operations + len(transaction.planned) <= SMALL_OPERATIONS
+        keeps = keep_delivered or transaction.keeps_delivered
+        job = Rollback(self._committing, transaction, self._dispatcher, keep_delivered=keeps)
+        small = transaction.operations + len(transaction.planned) <= SMALL_OPERATIONS and not transaction.taking
         while not job.step():
             if not small:
                 self._jobs.add(job)

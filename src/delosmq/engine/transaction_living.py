@@ -1,7 +1,8 @@
 """What prepared branches hold, as a compaction finds it: messages to send, messages acknowledged, duplicate ids.
 
-An open transaction has nothing in the store, and one that is being committed not for long. A branch that is prepared
-waits for its coordinator, perhaps for ever, and must not keep its segments meanwhile.
+An open transaction has nothing in the store: what it acknowledges is like all that is in delivery. One that is being
+committed has, but not for long. A branch that is prepared waits for its coordinator, perhaps for ever, and must not
+keep its segments meanwhile.
 """
 
 from typing import Final

@@ -19,6 +19,7 @@ from delosmq.model.ids import Position
 from delosmq.model.message import Account, Home, Message
 
 if TYPE_CHECKING:
+    from delosmq.engine.deadlocks import Hopeless
     from delosmq.engine.taking import Taking
 
 ACTIVE: Final = "active"
@@ -108,18 +109,21 @@ class Transaction:
         state: one of the constants of this module.
         cause: why it can only be rolled back.
         began_ms: wall clock; prepared_ms: likewise, 0 while it isn't.
-        began_ns: monotonic, for its timeout.
+        began_ns: monotonic, for its timeout; then when that was. timed_out: a session has not learned of it yet.
         associations: sessions that work in it (branches only).
         size_bytes: of what it sends.
         charged: what that counts, by address.
         waits_for: the address that has no room for its next message, "" while it doesn't wait.
+        hopeless: why waiting for that would never end, for when it asks again.
         planned: where its messages go; written: how many of them the store knows, in their order.
         indexes: places of ``planned`` in the order of the commit; empty when it is that of the list.
         segments: one home in each segment that holds a record of it, or a message it acknowledges.
         recorded: whether the store knows of it.
-        taking: cumulative acknowledgements that go on in slices; it does not end before them.
+        keeps_delivered: whatever rolls it back, what it acknowledged stays in delivery: its client delivers that again
+            by itself.
+        taking: cumulative acknowledgements that go on in slices; it does not end before them, nor is it rolled back.
         internal: it exists for one of those alone: nobody began it, nobody sees it.
-        through: that one, until somebody is told how it went.
+        through: that one, until somebody is told how it went; after: another of the same consumer, which it includes.
     """
 
     def __init__(self, transaction_id: int, owner: str, xid: bytes | None) -> None:
@@ -139,6 +143,7 @@ class Transaction:
         self.size_bytes: int = 0
         self.charged: dict[str, Account] = {}
         self.waits_for: str = ""
+        self.hopeless: Hopeless | None = None
         self.ids: dict[str, set[bytes]] = {}
         self.planned: list[Planned] = []
         self.indexes: list[int] = []
@@ -146,9 +151,11 @@ class Transaction:
         self.queues: dict[int, Queue] = {}
         self.segments: dict[int, Home] = {}
         self.recorded: bool = False
+        self.keeps_delivered: bool = False
         self.taking: int = 0
         self.internal: bool = False
         self.through: Taking | None = None
+        self.after: Transaction | None = None
         self.first_sequence: int = 0
         self.position: Position = Position(0)
 

@@ -46,6 +46,8 @@ XAER_DUPID: Final = -8
 
 MOST_BRANCHES: Final = 10_000
 """Open, prepared and heuristically ended ones: all prepared ones must fit into the state block of the store."""
+BRANCHES_PER_OWNER: Final = 1_000
+"""Not ended yet; prepared ones count for their owner till the next restart. So one client does not take them all."""
 XID_LIMIT_BYTES: Final = 140
 
 START: Final = "start"
@@ -121,7 +123,10 @@ class Branches(Timer):
             return branch
         if flags != TMNOFLAGS or not 0 < len(xid) <= XID_LIMIT_BYTES:
             raise XaError("DMQ2670", XAER_INVAL, f"start of branch {xid.hex()!r} with flags {flags:#x} makes no sense")
-        if xid in self._transacting.branches or xid in self.heuristics:
+        known = self._transacting.branches.get(xid)
+        if known is not None and known.timed_out:
+            del self._transacting.branches[xid]  # nothing is left of it, and whoever began it does not come back
+        elif known is not None or xid in self.heuristics:
             raise XaError("DMQ2671", XAER_DUPID, f"branch {xid.hex()} exists already; join it or use another xid")
         if len(self._transacting.branches) + len(self.heuristics) >= MOST_BRANCHES:
             raise XaError(
@@ -130,7 +135,7 @@ class Branches(Timer):
                 f"there are {MOST_BRANCHES} branches open or in doubt, as many as the broker keeps; end or forget some",
             )
         try:
-            branch = self._transacting.begin_branch(owner, xid, MOST_BRANCHES)
+            branch = self._transacting.begin_branch(owner, xid, BRANCHES_PER_OWNER)
         except LimitError as error:
             raise XaError("DMQ2673", XAER_RMFAIL, error.message) from error
         branch.associations = 1
@@ -267,13 +272,19 @@ class Branches(Timer):
         self._armed = False
         waiting = False
         for branch in list(self._transacting.branches.values()):
-            if branch.timed_out or branch.state not in (ACTIVE, ENDED, SUSPENDED):
+            if not branch.timed_out and branch.state not in (ACTIVE, ENDED, SUSPENDED):
                 continue
             if now - branch.began_ns < self.timeout_ms * NS_PER_MS:
                 waiting = True
                 continue
-            # A session that works in it is told when it ends its work.
+            if branch.timed_out and branch.xid is not None:
+                del self._transacting.branches[branch.xid]
+                continue
+            # A session that works in it is told when it ends its work; for as long again, as it may be gone.
             branch.timed_out = branch.associations > 0
+            if branch.timed_out:
+                branch.began_ns = now
+                waiting = True
             self._events.transaction_timed_out(branch.id, b"" if branch.xid is None else branch.xid)
             self._transacting.roll_back(branch)
         if waiting:

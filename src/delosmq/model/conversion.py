@@ -20,6 +20,14 @@ class Conversion(ABC):
         """The same for whoever does not look at the body, which may be missing from it."""
         return self.to_hub(message)
 
+    def message_id(self, message: Message) -> str | None:
+        """The id that its sender gave it; None when messages of this protocol have none but the broker's."""
+        return None
+
+    def has_id(self, message: Message, message_id: str) -> bool:
+        """Whether that is the id; quicker than asking for it."""
+        return False
+
     @abstractmethod
     def from_hub(self, hub: HubMessage, address: str) -> "Encoded":
         """The encoding of a message that came from elsewhere and lies at ``address``."""
@@ -63,6 +71,19 @@ class Conversions:
             MisuseError: no conversion is registered for its protocol.
         """
         return self._of(message.protocol).headers_to_hub(message)
+
+    def message_id(self, message: Message) -> str:
+        """The id under which clients know a message: that of its sender, else the broker's; "" before it has any."""
+        found = self._by_family.get(message.protocol.partition("/")[0])
+        given = None if found is None else found.message_id(message)
+        if given is not None:
+            return given
+        return f"ID:{message.message_id}" if message.message_id > 0 else ""
+
+    def has_id(self, message: Message, message_id: str) -> bool:
+        """Whether its sender gave a message that id."""
+        found = self._by_family.get(message.protocol.partition("/")[0])
+        return found is not None and found.has_id(message, message_id)
 
     def from_hub(self, family: str, hub: HubMessage, address: str) -> Encoded:
         """The encoding of a new message by one protocol.

@@ -31,6 +31,16 @@ BODY_KIND_NAMES: Final = {
     EMPTY_BODY: "empty",
 }
 
+# How the hub form says what an address is where answers go, as in ``queue://orders``.
+QUEUE_MARK: Final = "queue://"
+TOPIC_MARK: Final = "topic://"
+TEMPORARY_QUEUE_MARK: Final = "temp-queue://"
+TEMPORARY_TOPIC_MARK: Final = "temp-topic://"
+
+SEQUENCES_PER_PRODUCER: Final = (1 << 31) - 1
+"""Ids of messages of other protocols end in two numbers for JMS clients, some of which keep the last one as an int: the
+broker's id divided by this, and the rest. Source: OpenWireMessageConverter of Artemis."""
+
 
 class Account:
     """What is counted against the limits of an address: each message once, whatever the number of its queues."""
@@ -132,6 +142,7 @@ class HubMessage:
         body: text as UTF-8, map and stream bodies as JSON text (`delosmq.model.bodies`), others as they are.
         properties: application properties in the order they were sent.
         property_kinds: the JMS type of those whose value alone does not say it: bytes, shorts, floats, small longs.
+        reply_to: one of the ``*_MARK`` constants and an address; without one what nobody else can make sense of.
     """
 
     def __init__(self, body: bytes, body_kind: int) -> None:

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final
 
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.virtual_topics import VirtualTopicRule
 
 UNLIMITED: Final = -1
 LAST_VALUE_NAME: Final = "_AMQ_LVQ_NAME"
@@ -61,12 +62,15 @@ class AddressSettings:
         auto_delete_queues_delay, auto_delete_queues_message_count: an unused automatic queue goes once it was unused
             that long and holds at most that many messages (-1: any number).
         retroactive_message_count: how many of the last messages a new queue of the address starts with.
+        always_retroactive: DelosMQ's own, as in Classic's policyEntry: False gives them only to subscribers that ask.
         default_last_value_queue, default_last_value_key: a key alone makes a last-value queue; without one the
             property is `LAST_VALUE_NAME`.
         default_group_buckets: groups with the same hash share an owner; -1 keeps them apart, 0 switches groups off.
         id_cache_size: duplicate ids remembered for the address; 0 for none.
         default_consumers_before_dispatch, default_delay_before_dispatch: dispatch starts when that many consumers are
             there, or that long after the first one came; a delay of -1 waits for the number alone.
+        prioritized_messages: DelosMQ's own, as in Classic's policyEntry: False keeps the order of arrival.
+        dead_letter_non_durable: DelosMQ's own: False drops what would be a dead letter, or expired, and is not durable.
         dispatch_profile, strict_order_dispatch, use_consumer_priority, all_consumers_exclusive_by_default: as in
             Classic's policyEntry, for the queues of the address.
         advisory_for_consumed .. include_body_for_advisory: likewise: which advisories OpenWire clients can hear.
@@ -90,6 +94,8 @@ class AddressSettings:
     expiry_queue_prefix: str = "EXP."
     expiry_queue_suffix: str = ""
     send_to_dla_on_no_route: bool = False
+    dead_letter_non_durable: bool = True
+    prioritized_messages: bool = True
     max_size_bytes: int = UNLIMITED
     max_size_messages: int = UNLIMITED
     address_full_policy: AddressFullPolicy = AddressFullPolicy.PAGE
@@ -120,6 +126,7 @@ class AddressSettings:
     default_consumers_before_dispatch: int = 0
     default_delay_before_dispatch: int = UNLIMITED
     retroactive_message_count: int = 0
+    always_retroactive: bool = True
     id_cache_size: int = 20_000
     enable_metrics: bool = True
     dispatch_profile: DispatchProfile = DispatchProfile.ARTEMIS
@@ -289,6 +296,8 @@ class AcceptorSettings:
         max_inactivity_duration_ms: an OpenWire peer that is silent for so long is gone; 0 for never.
         max_inactivity_initial_delay_ms: this counts only after so long.
         support_advisory: OpenWire clients may subscribe to advisories.
+        virtual_topics: which names of queues mean those of a topic; None is Classic's rule for OpenWire and no rule for
+            others.
     """
 
     name: str
@@ -317,6 +326,7 @@ class AcceptorSettings:
     max_inactivity_duration_ms: int = 30_000
     max_inactivity_initial_delay_ms: int = 10_000
     support_advisory: bool = True
+    virtual_topics: tuple[VirtualTopicRule, ...] | None = None
     options: dict[str, str] = field(default_factory=dict)
 
 

@@ -68,6 +68,9 @@ class Subject(Properties):
         field = FIELDS.get(name, 0)
         if field == 0:
             return self._decoded(message).properties.get(name)
+        if field == _MESSAGE_ID:
+            # The engine gives an id when it has decided where the message goes.
+            return self._conversions.message_id(message) or None
         if field >= _CORRELATION_ID:
             return self._decoded_field(message, field)
         return _field(message, field)
@@ -106,7 +109,4 @@ def _field(message: Message, field: int) -> PropertyValue | None:
         return message.group_id or None
     if field == _GROUP_SEQUENCE:
         return message.group_sequence or None
-    if field == _USER:
-        return message.user or None
-    # The engine gives the id when it has decided where the message goes.
-    return f"ID:{message.message_id}" if message.message_id > 0 else None
+    return message.user or None

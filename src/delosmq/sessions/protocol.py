@@ -18,12 +18,17 @@ from delosmq.model.ports import Clock
 from delosmq.model.settings import AcceptorSettings, AddressMatch
 from delosmq.security.access import AccessControl, LoginAttempt
 from delosmq.sessions.outbox import Gate, Outbox, OutboxOwner
+from delosmq.sessions.temporary_destinations import TemporaryDestinations
 
 NO_TIMER: Final = MonotonicNs(0)
 
 
 class SessionServices:
-    """What all sessions of a broker share."""
+    """What all sessions of a broker share.
+
+    Attributes:
+        temporaries: temporary destinations of which other protocols' clients are told.
+    """
 
     def __init__(
         self,
@@ -41,6 +46,7 @@ class SessionServices:
         self.access = access
         self.conversions = conversions
         self.server_name = server_name
+        self.temporaries: TemporaryDestinations = TemporaryDestinations()
 
 
 class Peer:

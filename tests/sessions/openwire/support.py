@@ -173,7 +173,6 @@ class Client:
         self.name = ""
         peer = Peer("10.0.0.1:5000", f"c{len(bench.clients) + 1}")
         self.session = bench.protocol.open(self.host, peer, bench.acceptor, bench.services, bench.now)
-        self.raw = b""
         self.reads = True
         self.form = WireForm(12)
         self._decoder = OpenWireDecoder(OpenWireLimits())
@@ -181,7 +180,12 @@ class Client:
         self._command_id = 0
         self._next_value = 0
         self._sequence = 0
+        self._sessions: set[int] = set()
         bench.clients.append(self)
+
+    def is_read(self) -> bool:
+        """Whether the session wants bytes."""
+        return self.session.reading
 
     # -- bytes -----------------------------------------------------------------------------------------------------
 
@@ -195,11 +199,12 @@ class Client:
         if not self.reads:
             return False
         outbox = self.session.outbox
+        wrote = False
         while chunk := outbox.take():
-            self.raw += chunk
+            wrote = True
             self._decoder.feed(chunk)
             outbox.confirm_written()
-        touched = self.session.handle_written(self.bench.now)
+        touched = wrote and self.session.handle_written(self.bench.now)
         if self.host.wakes:
             self.host.wakes = 0
             self.session.handle_timer(self.bench.now)
@@ -305,7 +310,15 @@ class Client:
         info.session_id = SessionId(self.name, value)
         return info
 
+    def open_session(self, value: int) -> None:
+        """What a consumer or producer belongs to, unless it is there or nobody is logged in."""
+        if self.name and value not in self._sessions:
+            self._sessions.add(value)
+            self.tell(self.session_info(value))
+
     def consumer_info(self, destination: Destination, prefetch: int = 1000, *, session: int = 1) -> ConsumerInfo:
+        """A consumer to be, of a session that is there."""
+        self.open_session(session)
         info = ConsumerInfo()
         info.consumer_id = ConsumerId(self.name, session, self.number())
         info.destination = destination
@@ -327,6 +340,8 @@ class Client:
         return self.subscribe(info)
 
     def producer_info(self, destination: Destination | None, window: int = 0, *, session: int = 1) -> ProducerInfo:
+        """A producer to be, of a session that is there."""
+        self.open_session(session)
         info = ProducerInfo()
         info.producer_id = ProducerId(self.name, session, self.number())
         info.destination = destination

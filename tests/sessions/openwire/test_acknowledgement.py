@@ -211,6 +211,18 @@ def test_individual_shrinks_the_extension_too() -> None:
     assert reader.bodies() == "5"
 
 
+def test_individual_of_a_topic_leaves_the_extension_alone() -> None:
+    # Or the first message, seen and not acknowledged, would fill the prefetch for good.
+    client = OpenWireBench().connect()
+    reader = client.consume(topic("t"), 1)
+    client.publish(topic("t"), "0 1 2 3")
+    assert reader.bodies() == "0"
+    client.ok(reader.ack(DELIVERED_ACK, 0, first=0))
+    assert reader.bodies() == "1"
+    client.ok(reader.ack(INDIVIDUAL_ACK, 1))
+    assert reader.bodies() == "2"
+
+
 def test_individual_for_what_was_never_dispatched_is_passed_over() -> None:
     bench, client, reader = start(3)
     reader.take()

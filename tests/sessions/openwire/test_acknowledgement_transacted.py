@@ -113,6 +113,14 @@ def test_individual_in_a_transaction_makes_room_at_once() -> None:
     assert case.left == 8
 
 
+def test_standard_after_individual_makes_no_room() -> None:
+    case = Case(3)
+    case.ack(INDIVIDUAL_ACK, 0)
+    assert case.reader.bodies() == "3"
+    case.ack(STANDARD_ACK, 1, 1)
+    assert case.reader.bodies() == ""
+
+
 def test_individual_twice_in_a_transaction_counts_once() -> None:
     case = Case(3)
     case.ack(INDIVIDUAL_ACK, 0)
@@ -208,6 +216,14 @@ def test_messages_that_one_transaction_acknowledges_are_out_of_reach_of_another(
     case.client.ok(case.reader.ack(INDIVIDUAL_ACK, 0, transaction=second))
     case.client.ok(case.client.transaction_info(second, COMMIT_ONE_PHASE))
     assert case.left == 10
+    case.end(COMMIT_ONE_PHASE)
+    assert case.left == 9
+
+
+def test_what_a_transaction_acknowledges_is_not_acknowledged_outside_of_it() -> None:
+    case = Case(3)
+    case.ack(STANDARD_ACK, 0, 0)
+    assert code_of(case.client.refused(case.reader.ack(STANDARD_ACK, 0, first=0))) == "JMSException DMQ5260"
     case.end(COMMIT_ONE_PHASE)
     assert case.left == 9
 

@@ -15,6 +15,7 @@ from delosmq.wire.openwire.commands import (
     BrokerInfo,
     Command,
     ConnectionError,
+    ConsumerId,
     ConsumerInfo,
     ControlCommand,
     Destination,
@@ -84,7 +85,7 @@ def test_a_field_of_the_wrong_type_ends_the_connection() -> None:
 def test_what_only_a_broker_sends_is_refused() -> None:
     bench = OpenWireBench()
     client = bench.connect()
-    for command in (Response(1), MessageDispatch(), BrokerInfo(), ControlCommand()):
+    for command in (MessageDispatch(), BrokerInfo(), ControlCommand()):
         assert code_of(client.refused(command)) == "JMSException DMQ5233"
     client.publish(A, "fine")
 
@@ -212,8 +213,8 @@ def test_a_temporary_destination_that_does_not_exist() -> None:
     bench = OpenWireBench()
     client = bench.connect()
     gone = Destination("ID:gone:1", TEMP_QUEUE)
-    assert code_of(client.refused(client.text(gone, "x"))) == "InvalidDestinationException DMQ5241"
-    assert code_of(client.refused(client.consumer_info(gone))) == "InvalidDestinationException DMQ5241"
+    assert code_of(client.refused(client.text(gone, "x"))) == "DestinationDoesNotExistException DMQ5241"
+    assert code_of(client.refused(client.consumer_info(gone))) == "DestinationDoesNotExistException DMQ5241"
 
 
 def test_too_many_consumers_and_producers() -> None:
@@ -227,7 +228,80 @@ def test_too_many_consumers_and_producers() -> None:
     for info in (client.producer_info(A), client.consumer_info(A)):
         assert code_of(client.refused(info)) == "ResourceAllocationException DMQ5244"
     client.ok(client.remove_info(SessionId(client.name, 1)))
+    client.ok(client.session_info())
     client.ok(client.consumer_info(A))
+
+
+def test_too_many_sessions() -> None:
+    bench = OpenWireBench(acceptor=replace(ACCEPTOR, max_subscriptions=2))
+    client = bench.connect()
+    client.ok(client.session_info(1))
+    client.ok(client.session_info(2))
+    client.ok(client.session_info(2))
+    assert code_of(client.refused(client.session_info(3))) == "ResourceAllocationException DMQ5244"
+    client.ok(client.remove_info(SessionId(client.name, 1)))
+    client.ok(client.session_info(3))
+
+
+def test_an_answer_to_nothing_is_passed_over() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.tell(Response(99))
+    assert client.take() == []
+    assert not client.host.finished
+
+
+@pytest.mark.parametrize("value", [99, 0, -2])
+def test_consumers_and_producers_need_a_session_that_is_there(value: int) -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    consumer, producer = client.consumer_info(A), client.producer_info(A)
+    assert consumer.consumer_id is not None
+    assert producer.producer_id is not None
+    consumer.consumer_id.session_id = producer.producer_id.session_id = value
+    for info in (consumer, producer):
+        assert code_of(client.refused(info)) == "JMSException DMQ5257"
+    assert bench.broker.queues == {}
+
+
+def test_the_clients_own_session_needs_no_opening() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    info = client.consumer_info(A)
+    assert info.consumer_id is not None
+    info.consumer_id.session_id = -1
+    client.ok(info)
+    client.ok(client.remove_info(SessionId(client.name, -1)))
+    assert bench.queue("a").consumers == []
+
+
+def test_a_session_of_another_connection_is_none() -> None:
+    bench = OpenWireBench()
+    other = bench.connect()
+    other.ok(other.session_info())
+    client = bench.connect()
+    info = client.consumer_info(A)
+    assert info.consumer_id is not None
+    info.consumer_id.connection_id = other.name
+    assert code_of(client.refused(info)) == "JMSException DMQ5257"
+
+
+def test_what_belonged_to_a_session_that_is_closed_can_not_be_added() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.consume(A)
+    client.ok(client.remove_info(SessionId(client.name, 1)))
+    assert code_of(client.refused(client.consumer_info(A))) == "JMSException DMQ5257"
+
+
+@pytest.mark.parametrize("of", ["nobody", "own"])
+def test_removing_what_is_not_there(of: str) -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    name = "ID:nobody" if of == "nobody" else client.name
+    for gone in (ConsumerId(name, 1, 99), ProducerId(name, 1, 99), SessionId(name, 99)):
+        assert code_of(client.refused(client.remove_info(gone))) == "JMSException DMQ5258"
+    client.publish(A, "fine")
 
 
 def test_a_second_wrong_command_is_refused_as_the_first() -> None:

@@ -7,12 +7,12 @@ import pytest
 from delosmq.wire.openwire.commands import (
     STANDARD_ACK,
     ConnectionId,
-    ConsumerId,
     SessionId,
     ShutdownInfo,
     Structure,
 )
-from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue, topic
+from delosmq.wire.openwire.negotiation import WireFormatInfo
+from tests.sessions.openwire.support import Client, OpenWireBench, Reader, code_of, queue, topic
 
 A = queue("a")
 T = topic("t")
@@ -86,6 +86,17 @@ def test_what_never_left_the_broker_counts_none() -> None:
     assert next_one(bench) == "1"
 
 
+def test_of_a_version_that_does_not_say_what_was_seen_all_may_have_been() -> None:
+    bench = OpenWireBench()
+    client = bench.negotiate(WireFormatInfo(1))
+    client.log_in("ID:old")
+    client.publish(A, "0 1")
+    reader = client.consume(A)
+    reader.take()
+    reader.close()
+    assert next_one(bench) == "0r1 1r1"
+
+
 def test_counts_grow_with_each_consumer() -> None:
     bench, _, reader = start()
     reader.close(reader.sequence(1))
@@ -96,10 +107,10 @@ def test_counts_grow_with_each_consumer() -> None:
     assert next_one(bench) == "0r2 1r1 2 3 4"
 
 
-def test_closing_twice_is_nothing() -> None:
+def test_closing_twice_is_refused() -> None:
     _, client, reader = start()
     reader.close()
-    client.ok(client.remove_info(reader.id))
+    assert code_of(client.refused(client.remove_info(reader.id))) == "JMSException DMQ5258"
 
 
 # -- sessions and connections ------------------------------------------------------------------------------------------
@@ -148,12 +159,6 @@ def test_an_end_without_an_object_is_refused() -> None:
     assert "DMQ5234" in str(client.refused(client.remove_info(None)).message)
 
 
-def test_the_end_of_what_is_not_there_is_nothing() -> None:
-    _, client, _ = start()
-    client.ok(client.remove_info(ConsumerId("ID:nobody", 1, 1)))
-    client.ok(client.remove_info(SessionId("ID:nobody", 1)))
-
-
 # -- a connection that is lost -----------------------------------------------------------------------------------------
 
 
@@ -191,6 +196,20 @@ def test_what_open_transactions_acknowledged_returns_with_a_lost_connection() ->
     reader.done(0, 1, transaction)
     client.drop()
     assert next_one(bench) == "0r1 1r1 2r1 3r1 4r1"
+
+
+def test_a_lost_connection_leaves_nothing_to_be_written() -> None:
+    bench = OpenWireBench(hold=True)
+    client = bench.connect()
+    client.reads = False
+    client.feed(client.text(A, "x"), answer=True)
+    client.feed(client.session_info(), answer=True)
+    bench.tick()
+    assert client.session.outbox.total_bytes > 0
+    client.drop()
+    assert client.session.outbox.total_bytes == 0
+    bench.sync()
+    assert client.session.outbox.take() == b""
 
 
 # -- durable subscriptions ---------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from delosmq.model.errors import PeerError
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     BrokerInfo,
+    Command,
     ConnectionControl,
     ConnectionError,
     ConnectionId,
@@ -67,7 +68,7 @@ def test_after_the_client_s_the_broker_introduces_itself() -> None:
     assert broker.broker_id is not None
     assert broker.broker_id.value.startswith("ID:")
     assert not broker.fault_tolerant_configuration
-    assert broker.peer_broker_infos == []
+    assert broker.peer_broker_infos is None
 
 
 @pytest.mark.parametrize("version", [1, 9, 10, 11, 12, 13])
@@ -132,6 +133,19 @@ def test_frames_may_come_in_any_pieces() -> None:
     (answer,) = client.take()
     assert isinstance(answer, Response)
     assert answer.correlation_id == 7
+
+
+def test_what_the_broker_sends_is_numbered() -> None:
+    bench = OpenWireBench()
+    client = Client(bench)
+    client.negotiate(hello())
+    client.log_in("ID:c", manageable=True)
+    client.feed(client.session_info(), answer=True)
+    client.feed(client.text(A, "x"), answer=True)
+    bench.tick()
+    numbers = [one.command_id for one in client.take() if isinstance(one, Command)]
+    # The answer to the login, which `log_in` took, is the third.
+    assert numbers == [1, 2, 4, 5]
 
 
 # -- logging in --------------------------------------------------------------------------------------------------------
@@ -217,11 +231,22 @@ def test_a_connection_has_an_id() -> None:
     assert code_of(client.refused(ConnectionInfo())) == "JMSException DMQ5234"
 
 
-def test_a_second_login_is_refused() -> None:
+def test_a_second_login_ends_the_connection() -> None:
     bench = OpenWireBench()
     client = bench.connect()
     assert not client.host.finished
-    assert "DMQ5233" in str(throwable(client.log_in("ID:other")).message)
+    assert "DMQ5229" in str(throwable(client.log_in("ID:other")).message)
+    assert client.host.finished
+
+
+def test_a_newcomer_that_is_refused_leaves_the_old_connection_alone() -> None:
+    bench = OpenWireBench()
+    first = bench.connect(client_id="me")
+    second = bench.connect(client_id="you")
+    third = bench.negotiate()
+    assert code_of(throwable(third.log_in(second.name, client_id="me"))) == "InvalidClientIDException DMQ5235"
+    assert not first.host.finished
+    assert not second.host.finished
 
 
 def test_a_client_id_is_one_connection_s() -> None:

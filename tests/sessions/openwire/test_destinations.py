@@ -55,6 +55,16 @@ def test_a_topic_without_subscribers_keeps_nothing() -> None:
     assert client.consume(topic("t")).bodies() == ""
 
 
+def test_a_queue_and_a_topic_of_one_name_are_two() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    listener = client.consume(topic("same"))
+    reader = client.consume(queue("same"))
+    client.publish(queue("same"), "q")
+    client.publish(topic("same"), "t")
+    assert (reader.bodies(), listener.bodies()) == ("q", "t")
+
+
 def test_a_message_names_where_it_was_sent_to() -> None:
     bench = OpenWireBench()
     client = bench.connect()
@@ -237,6 +247,7 @@ def test_a_destination_is_deleted_with_its_messages() -> None:
     client.publish(A, "x")
     client.ok(change(client, A, REMOVE_DESTINATION))
     assert bench.broker.queues == {}
+    assert bench.broker.addresses == {}
     client.ok(change(client, A, REMOVE_DESTINATION))
 
 

@@ -230,7 +230,7 @@ def test_no_local_on_a_durable_subscription_counts_while_it_is_away() -> None:
     "selector",
     [
         "JMSPriority > 5 OR JMSPriority < 2",
-        "convert_string_expressions:JMSPriority > '5' OR JMSPriority < '2'",
+        "convert_string_expressions:JMSPriority > 5 OR JMSPriority < 2",
     ],
 )
 def test_no_local_together_with_a_selector(selector: str) -> None:

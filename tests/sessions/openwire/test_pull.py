@@ -173,10 +173,12 @@ def test_a_pull_that_waits_ends_with_a_prefetch() -> None:
     assert got(reader) == ("", 0)
 
 
-def test_a_pull_of_nobody_means_nothing() -> None:
-    bench, _, reader = start("0")
+def test_a_pull_of_nobody_is_refused() -> None:
+    bench, client, reader = start("0")
     reader.close()
-    pull(reader)
+    command = MessagePull()
+    command.consumer_id = reader.id
+    assert code_of(client.refused(command)) == "JMSException DMQ5259"
     assert bench.queue("a").message_count == 1
 
 

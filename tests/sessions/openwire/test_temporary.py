@@ -64,7 +64,7 @@ def test_it_ends_with_its_connection(code: int) -> None:
     other.publish(destination, "x")
     owner.drop()
     assert destination.name not in bench.broker.addresses
-    assert code_of(other.refused(other.text(destination, "y"))) == "InvalidDestinationException DMQ5241"
+    assert code_of(other.refused(other.text(destination, "y"))) == "DestinationDoesNotExistException DMQ5241"
 
 
 @pytest.mark.parametrize("code", KINDS)
@@ -74,8 +74,9 @@ def test_it_ends_when_its_connection_says_so(code: int) -> None:
     destination = make(owner, code)
     owner.ok(change(owner, destination, REMOVE_DESTINATION))
     assert destination.name not in bench.broker.addresses
-    assert code_of(other.refused(other.text(destination, "y"))) == "InvalidDestinationException DMQ5241"
-    assert code_of(owner.refused(owner.consumer_info(destination))) == "InvalidDestinationException DMQ5241"
+    assert code_of(other.refused(other.text(destination, "y"))) == "DestinationDoesNotExistException DMQ5241"
+    assert code_of(owner.refused(owner.consumer_info(destination))) == "DestinationDoesNotExistException DMQ5241"
+    assert code_of(other.refused(other.producer_info(destination))) == "DestinationDoesNotExistException DMQ5241"
     # Again is nothing.
     owner.ok(change(owner, destination, REMOVE_DESTINATION))
 

@@ -7,6 +7,7 @@ from delosmq.wire.openwire.commands import (
     COMMIT_ONE_PHASE,
     COMMIT_TWO_PHASE,
     END,
+    FORGET,
     INDIVIDUAL_ACK,
     PREPARE,
     ROLLBACK,
@@ -145,7 +146,7 @@ def test_a_transaction_that_was_never_begun_is_an_error() -> None:
     bench = OpenWireBench()
     client = bench.connect()
     stranger = LocalTransactionId(99, ConnectionId(client.name))
-    for kind in (COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, PREPARE, ROLLBACK):
+    for kind in (COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, ROLLBACK):
         assert code_of(client.refused(client.transaction_info(stranger, kind))) == "JMSException DMQ5270"
     assert code_of(client.refused(client.text(A, "x", stranger))) == "JMSException DMQ5270"
     assert bench.broker.queues == {}
@@ -180,9 +181,23 @@ def test_a_local_transaction_is_no_branch() -> None:
     bench = OpenWireBench()
     client = bench.connect()
     transaction = client.begin()
-    exception = client.refused(client.transaction_info(transaction, END))
-    assert code_of(exception) == "XAException DMQ5272"
-    assert (exception.message or "").endswith("xaErrorCode:-6")
+    client.publish(A, "x", transaction)
+    client.ok(client.transaction_info(transaction, END))
+    for kind in (PREPARE, FORGET):
+        exception = client.refused(client.transaction_info(transaction, kind))
+        assert code_of(exception) == "XAException DMQ5272"
+        assert (exception.message or "").endswith("xaErrorCode:-6")
+    commit(client, transaction)
+    assert bench.queue("a").message_count == 1
+
+
+def test_two_phases_commit_a_local_transaction_too() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    transaction = client.begin()
+    client.publish(A, "x", transaction)
+    client.ok(client.transaction_info(transaction, COMMIT_TWO_PHASE))
+    assert bench.queue("a").message_count == 1
 
 
 # -- doomed ------------------------------------------------------------------------------------------------------------

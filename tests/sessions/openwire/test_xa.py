@@ -4,6 +4,7 @@
 
 import pytest
 
+from delosmq.engine.transactions import ACTIVE, ENDED
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,
@@ -85,6 +86,41 @@ def test_one_phase() -> None:
     case.go(END)
     case.go(COMMIT_ONE_PHASE)
     assert case.counts == (1, 1)
+
+
+def test_the_end_of_an_association_ends_the_work() -> None:
+    case = Case()
+    (branch,) = case.bench.broker.transactions.values()
+    assert branch.state == ACTIVE
+    case.go(END)
+    assert branch.state == ENDED
+    # Again is nothing.
+    case.go(END)
+    case.go(ROLLBACK)
+
+
+def test_preparing_a_branch_in_which_nothing_was_done_ends_it() -> None:
+    client = OpenWireBench().connect()
+    for kind in (BEGIN, END):
+        client.ok(client.transaction_info(xid(), kind))
+    answer = client.call(client.transaction_info(xid(), PREPARE))
+    assert isinstance(answer, IntegerResponse)
+    assert answer.result == 3
+    assert client.bench.broker.transactions == {}
+    assert refused(client, xid(), COMMIT_TWO_PHASE) == -4
+
+
+def test_acknowledging_alone_is_something() -> None:
+    case = Case()
+    case.client.publish(A, "2")
+    other = xid(b"other")
+    case.client.ok(case.client.transaction_info(other, BEGIN))
+    reader = case.client.consume(A, 1)
+    reader.take()
+    reader.done(0, transaction=other)
+    answer = case.client.call(case.client.transaction_info(other, PREPARE))
+    assert isinstance(answer, IntegerResponse)
+    assert answer.result == 0
 
 
 def test_preparing_needs_no_end() -> None:
@@ -258,3 +294,16 @@ def test_a_doomed_branch_says_that_it_was_rolled_back(kind: int) -> None:
     assert refused(case.client, case.xid, kind) == 100
     assert case.counts == (2, 0)
     assert case.bench.broker.transactions == {}
+    # The client delivers again by itself what it has.
+    assert case.reader.bodies() == ""
+    case.reader.done(0)
+    assert case.reader.bodies() == "1"
+
+
+def test_a_doomed_branch_says_so_to_whoever_prepares_it() -> None:
+    case = Case()
+    case.client.tell(case.client.text(queue(""), "bad", case.xid))
+    case.go(END)
+    other = case.bench.connect()
+    assert refused(other, case.xid, PREPARE) == 100
+    assert case.counts == (2, 0)

@@ -13,9 +13,9 @@ from delosmq.engine.xa import TMSUCCESS, XaError
 from delosmq.model.errors import MisuseError
 from delosmq.selectors.selector import parse_selector
 from tests.simulation.broker_world import GROUP
-from tests.simulation.whole.catalogue import DEAD, EXPIRED, PLACES
-from tests.simulation.whole.life import Done, Life, Listener, Work
-from tests.simulation.whole.oracle import original
+from tests.simulation.whole.catalogue import CROWDED, DEAD, EXPIRED, PLACES
+from tests.simulation.whole.life import Done, Life, Listener, Turn, Work
+from tests.simulation.whole.oracle import Outcome, original
 
 ATTEMPTS = 3
 """`max-delivery-attempts` of all queues but the sinks."""
@@ -90,7 +90,7 @@ def subscribe(life: Life, rng: Random) -> str:
     if name == "orders.archive" and GROUP in life.broker.leases.groups:
         return ""
     by_bytes = rng.random() < 0.2
-    credit = rng.choice([500, 5_000]) if by_bytes else rng.choice([1, 3, 20])
+    credit = rng.choice([500, 5_000]) if by_bytes else rng.choice([20, 20, 3] if life.catalogue.slice else [1, 3, 20])
     life.listen(name, credit, options=options, by_bytes=by_bytes)
     return f"subscribe to {name}{kind} with a credit of {credit}{' bytes' if by_bytes else ''}"
 
@@ -142,6 +142,8 @@ def acknowledge(life: Life, rng: Random) -> str:
     listener, index = chosen
     slot = listener.seen[index]
     if rng.random() < 0.4:
+        if life.catalogue.slice:
+            return _acknowledge_far(life, listener, index)
         slots = [] if listener.borrows else listener.subscribed.held_through(slot.sequence)
         listener.seen = listener.seen[index + 1 :]
         assert life.broker.acknowledge_through(listener.subscribed, slot.sequence), NOT_HELD
@@ -153,6 +155,48 @@ def acknowledge(life: Life, rng: Random) -> str:
         how = f"message at {slot.sequence}"
     life.answered(listener.queue, slots)
     return f"acknowledge {how} of {listener.queue}"
+
+
+def acknowledge_far(life: Life, rng: Random) -> str:
+    chosen = _able_to_do_much(life, rng)
+    return "" if chosen is None else _acknowledge_far(life, *chosen)
+
+
+def _able_to_do_much(life: Life, rng: Random) -> tuple[Listener, int] | None:
+    most = max(life.listeners, key=lambda listener: len(listener.seen), default=None)
+    if most is None or not most.seen:
+        return None
+    return most, max(0, len(most.seen) - rng.choice([1, 1, 2]))
+
+
+def _acknowledge_far(life: Life, listener: Listener, index: int) -> str:
+    consumer = listener.subscribed
+    if consumer.under_way is not None:
+        return ""  # its client waits
+    last = listener.seen[index]
+    slots = [] if listener.borrows else consumer.held_through(last.sequence)
+    listener.seen = listener.seen[index + 1 :]
+    assert life.broker.acknowledge_through(consumer, last.sequence), NOT_HELD
+    taking = listener.subscribed.under_way
+    if taking is None:
+        life.answered(listener.queue, slots)
+        return f"acknowledge all through {last.sequence} of {listener.queue}"
+    knowledge = life.knowledge
+    references = {original(listener.queue, slot) for slot in slots}
+    outcome = Outcome(set(), {original(listener.queue, slot) for slot in slots if slot.recorded})
+    knowledge.ack_issued.update(references)
+    knowledge.commits.append(outcome)
+
+    def ended(done: bool) -> None:
+        if done:
+            life.confirm(lambda: knowledge.ack_confirmed.update(references))
+        else:
+            assert knowledge.was_full, "an acknowledgement fails without a reason"
+            knowledge.commits.remove(outcome)
+
+    life.opaque += 1
+    taking.waiter = Done(life, ended)
+    return f"acknowledge all through {last.sequence} of {listener.queue}, in slices"
 
 
 def reject(life: Life, rng: Random) -> str:
@@ -183,7 +227,7 @@ def begin(life: Life, rng: Random) -> str:
 
 
 def _open_work(life: Life, rng: Random) -> Work | None:
-    able = [work for work in life.work if work.transaction.state == ACTIVE]
+    able = [work for work in life.work if work.is_free]
     return rng.choice(able) if able else None
 
 
@@ -225,6 +269,35 @@ def acknowledge_in_transaction(life: Life, rng: Random) -> str:
     return f"in transaction {work.transaction.id} acknowledge {slot.sequence} of {listener.queue}"
 
 
+def acknowledge_far_in_transaction(life: Life, rng: Random) -> str:
+    work = _open_work(life, rng)
+    chosen = _able_to_do_much(life, rng)
+    if work is None or chosen is None:
+        return ""
+    listener, index = chosen
+    consumer = listener.subscribed
+    if listener.borrows or listener.browses or consumer.under_way is not None:
+        return ""
+    last = listener.seen[index]
+    slots = consumer.held_through(last.sequence)
+    listener.seen = listener.seen[index + 1 :]
+    assert life.broker.acknowledge_through(consumer, last.sequence, transaction=work.transaction), NOT_HELD
+    work.acks += [(listener, slot) for slot in slots]
+    return f"in transaction {work.transaction.id} acknowledge all through {last.sequence} of {listener.queue}"
+
+
+def send_in_turn(life: Life, rng: Random) -> str:
+    """A client that waits when there is no room, as others may, each for what another holds."""
+    work = _open_work(life, rng)
+    if work is None or work.spoiled:
+        return ""
+    address = rng.choice(CROWDED)
+    number, message, queues = life.make(address, rng, durable=rng.random() < 0.8, size_bytes=10)
+    life.knowledge.units[number] = -work.transaction.id
+    words = life.put_in_turn(Turn(life, work, number, message, queues))
+    return f"in transaction {work.transaction.id} send {_words(number, message)}{words}"
+
+
 def _finish(life: Life, ask: Callable[[Done], bool], ended: Callable[[bool], None]) -> None:
     """Commits or prepares; ``ended`` runs when that is done, or has failed, at once or in a later turn."""
     life.opaque += 1
@@ -240,7 +313,7 @@ def _finish(life: Life, ask: Callable[[Done], bool], ended: Callable[[bool], Non
 
 
 def commit(life: Life, rng: Random) -> str:
-    able = [work for work in life.work if work.xid is None or work.transaction.state == ACTIVE]
+    able = [work for work in life.work if work.is_free]
     if not able:
         return ""
     work = rng.choice(able)
@@ -258,7 +331,7 @@ def commit(life: Life, rng: Random) -> str:
 
     def ended(done: bool) -> None:
         if not done:
-            assert work.spoiled or keys, "a commit fails without a reason"
+            assert work.spoiled or keys or life.knowledge.was_full, "a commit fails without a reason"
             life.knowledge.commits.remove(outcome)
             life.take_back(work)
             return
@@ -294,7 +367,7 @@ def rollback(life: Life, rng: Random) -> str:
 
 
 def prepare(life: Life, rng: Random) -> str:
-    able = [work for work in life.work if work.xid is not None and work.transaction.state == ACTIVE]
+    able = [work for work in life.work if work.xid is not None and work.is_free]
     if not able:
         return ""
     work = rng.choice(able)
@@ -312,7 +385,8 @@ def prepare(life: Life, rng: Random) -> str:
                 life.knowledge.ids.pop(number, None)
             life.confirm(lambda: life.knowledge.prepared_told.add(xid))
             return
-        assert work.spoiled or any(n in life.knowledge.ids for n, _, _ in work.sends), "no reason not to prepare"
+        spent = any(number in life.knowledge.ids for number, _, _ in work.sends)
+        assert work.spoiled or spent or life.knowledge.was_full, "no reason not to prepare"
         life.take_back(work)
 
     life.broker.xa_end(xid)

@@ -164,6 +164,14 @@ class AcceptsDuplicates(Front):
         return outcome
 
 
+class LetsTransactionsWaitForEachOther(Front):
+    """Does not look who waits."""
+
+    def send(self, message: Message, **named: Any) -> int:
+        self.real._transacting.deadlocks._waiting.clear()
+        return self.real.send(message, **named)
+
+
 class LosesTheLastSend(Front):
     """Loses the last message of each commit."""
 
@@ -259,6 +267,17 @@ class ForgetsPromises(Editing):
         self.keep(batch, lambda meta: meta[0] != PROMISED)
 
 
+class AcknowledgesInPart(Editing):
+    """Records every other slice of what is acknowledged in slices."""
+
+    _count = 0
+
+    def edit(self, batch: Batch) -> None:
+        if any(meta[0] == PROMISED for meta in batch.metas):
+            self._count = getattr(self, "_count", 0) + 1
+            self.keep(batch, lambda meta: meta[0] != PROMISED or self._count % 2 == 0)
+
+
 class CommitsBeforeItsMessages(Editing):
     """What a transaction sends is not on the disk when its commit is."""
 
@@ -332,6 +351,12 @@ CANARIES: dict[str, Canary] = {
     "two exclusive owners": Canary(front=TwoOwners, about=("solo",), often=("send", "subscribe")),
     "memory account leaks": Canary(front=LosesAccounts),
     "commit loses a message": Canary(front=LosesTheLastSend, often=(*TRANSACTED, "commit"), within=35),
+    "acknowledgement in slices happens in part": Canary(
+        kind=AcknowledgesInPart, often=("acknowledgement in slices",), within=60
+    ),
+    "transactions wait for each other": Canary(
+        front=LetsTransactionsWaitForEachOther, often=("transacted sends that wait",), within=20
+    ),
     "credit leak": Canary(credits=LeakyCredit, within=30),
     "batch split": Canary(kind=SplitsBatches, within=50),
     "delivery count lost": Canary(kind=ForgetsCounts),

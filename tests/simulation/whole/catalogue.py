@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import (
     AddressDefinition,
+    AddressFullPolicy,
     AddressMatch,
     BrokerSettings,
     DivertSettings,
@@ -82,6 +83,14 @@ PLACES = {
         Place("news", (), routing=MULTICAST),
     )
 }
+CHOICE = tuple(sorted(PLACES))
+CROWDED = ("left", "right")
+"""Addresses with room for few messages, for which transactions wait."""
+CROWD = 3
+PLACES.update(
+    (name, _place(name, fields={"max_size_messages": CROWD, "address_full_policy": AddressFullPolicy.BLOCK}))
+    for name in CROWDED
+)
 ALWAYS = ("jobs",)
 NEEDS = {"split": ("late",)}
 DIVERTS = frozenset(divert.name for place in PLACES.values() for divert in place.diverts)
@@ -95,16 +104,18 @@ class Catalogue:
     Attributes:
         favourite: the address that gets most of the attention.
         large_bytes: no body is larger.
+        slice: of so many messages, 0 for those of a real broker.
     """
 
     def __init__(self, chosen: list[str], journal: JournalSettings, large_bytes: int) -> None:
         self.favourite = chosen[0]
         self.large_bytes = large_bytes
+        self.slice = 0
         names = set(chosen) | set(ALWAYS)
         for name in chosen:
             names.update(NEEDS.get(name, ()))
         self.places = [place for place in PLACES.values() if place.address in names]
-        self.addresses = [place.address for place in self.places]
+        self.addresses = [place.address for place in self.places if place.address not in CROWDED]
         self.strict = {queue.name for place in self.places if place.strict for queue in place.queues}
         self.configured = [queue for place in self.places for queue in place.queues]
         self.settings = BrokerSettings(

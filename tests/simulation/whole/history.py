@@ -9,12 +9,12 @@ from random import Random
 from typing import Any, NamedTuple
 
 from delosmq.engine.credit import MessageCredit
-from delosmq.model.errors import BrokerError, StorageError
+from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.storage.journal.store import JournalStore
 from tests.engine.support import ManualClock
 from tests.simulation.disk import SimDisk
 from tests.simulation.whole import acting, draining, stomp
-from tests.simulation.whole.catalogue import COMPACTING, JOURNAL, PLACES, Catalogue
+from tests.simulation.whole.catalogue import CHOICE, COMPACTING, CROWDED, JOURNAL, Catalogue
 from tests.simulation.whole.life import Credits, Front, Life
 from tests.simulation.whole.oracle import Knowledge
 from tests.simulation.whole.recount import find_all
@@ -58,8 +58,28 @@ ACTS: dict[str, tuple[int, Act]] = {
     "stomp abort": (8, stomp.abort),
     BEAT: (330, lambda life, rng: beat(life, rng)),
 }
-FULL = frozenset({"DMQ3004", "DMQ3023"})
-"""Errors of a store whose disk is full: the broker stops, as the server would."""
+FAR = "acknowledgement in slices"
+FAR_IN_TRANSACTION = "transacted acknowledgement in slices"
+IN_TURN = "transacted sends that wait"
+SLICED: dict[str, Act] = {
+    FAR: acting.acknowledge_far,
+    FAR_IN_TRANSACTION: acting.acknowledge_far_in_transaction,
+    IN_TURN: acting.send_in_turn,
+}
+"""Steps of some histories. In these what goes in slices when there is very much does so with a few messages."""
+SCENES: tuple[tuple[str, ...], ...] = (
+    ("subscribe", *["send"] * 6, *[BEAT] * 5, FAR, "?", "?"),
+    ("subscribe", "begin", *["send"] * 6, *[BEAT] * 5, FAR_IN_TRANSACTION, "?", "?"),
+    ("begin", "begin", *[IN_TURN] * 8, "?", BEAT, IN_TURN, "?", BEAT),
+)
+"""What leads to such a thing, and then anything."""
+MEETING = (
+    *(BEAT, BEAT, FAR, FAR_IN_TRANSACTION, "acknowledge", "return", "leave", "purge", "delete", "pause", "full disk"),
+    *("roll back", "commit", "prepare", "decide", CRASH, CRASH),
+)
+ALL_ACTS = {**{kind: act for kind, (_, act) in ACTS.items()}, **SLICED}
+FULL = frozenset({"DMQ2685", "DMQ3004"})
+"""What is said when something can't begin as the disk is full. Nothing has changed then, and the broker goes on."""
 
 
 class Step(NamedTuple):
@@ -148,14 +168,30 @@ def steps_of(seed: int, often: tuple[str, ...] = ()) -> list[Step]:
     steps = [Step(kind, rng.getrandbits(32)) for kind in rng.choices(list(ACTS), weights, k=count)]
     for _ in range(rng.choice([1, 2, 3])):
         steps.insert(rng.randrange(5, len(steps)), Step(CRASH, rng.getrandbits(32)))
+    if is_sliced(seed, often):
+        rng = Random(f"slices of {seed}")
+        scenes = [scene for scene in SCENES if not {*scene}.isdisjoint(often)] or SCENES
+        for _ in range(rng.choice([2, 4, 8])):
+            at = rng.randrange(5, len(steps))
+            kinds = [rng.choice(MEETING) if kind == "?" else kind for kind in rng.choice(scenes)]
+            steps[at:at] = [Step(kind, rng.getrandbits(32)) for kind in kinds]
     return steps
 
 
-def catalogue_of(seed: int, about: tuple[str, ...] = ()) -> Catalogue:
+def is_sliced(seed: int, often: tuple[str, ...] = ()) -> bool:
+    """Whether a few messages are many in the history of a seed."""
+    return not SLICED.keys().isdisjoint(often) or Random(f"sliced {seed}").random() < 0.3
+
+
+def catalogue_of(seed: int, about: tuple[str, ...] = (), *, sliced: bool = False) -> Catalogue:
     """The addresses of a seed."""
     rng = Random(~seed)
-    chosen = [*about] or rng.sample(sorted(PLACES), rng.choice([2, 3, 4]))
-    return Catalogue(chosen, rng.choice([JOURNAL, JOURNAL, COMPACTING]), rng.choice([300, 3_000, 3_000, 12_000]))
+    chosen = [*about] or rng.sample(CHOICE, rng.choice([2, 3, 4]))
+    if sliced:
+        chosen += CROWDED
+    catalogue = Catalogue(chosen, rng.choice([JOURNAL, JOURNAL, COMPACTING]), rng.choice([300, 3_000, 3_000, 12_000]))
+    catalogue.slice = rng.choice([1, 1, 2]) if sliced else 0
+    return catalogue
 
 
 def beat(life: Life, rng: Random) -> str:
@@ -182,7 +218,7 @@ class Run:
     def __init__(self, seed: int, canary: Canary = HONEST) -> None:
         self.seed = seed
         self.canary = canary
-        self.catalogue = catalogue_of(seed, canary.about)
+        self.catalogue = catalogue_of(seed, canary.about, sliced=is_sliced(seed, canary.often))
         self.knowledge = Knowledge()
         self.clock = ManualClock()
         self.disk = SimDisk(Random(seed), Random(seed).choice([512, 4096]))
@@ -228,11 +264,11 @@ class Run:
         else:
             assert self.life is not None
             try:
-                words = ACTS[step.kind][1](self.life, rng)
-            except StorageError as error:
-                if error.code not in FULL or self.disk.free_bytes is None:
+                words = ALL_ACTS[step.kind](self.life, rng)
+            except (LimitError, StorageError) as error:
+                if error.code not in FULL or step.kind == BEAT or not self.life.broker.storage_low:
                     raise
-                words = f"the store stops ({error.code}); {self.crash(rng)}"
+                words = f"{step.kind} is refused ({error.code})"
         self.told.pop()
         if words:
             self.tale.steps += 1
@@ -257,7 +293,7 @@ class Run:
             clock=self.clock,
         )
         self.life = life
-        self.knowledge.check_recovered(list(find_all(life.real)), life.store.recovered)
+        self.knowledge.check_recovered(list(find_all(life.real, life.holders)), life.store.recovered)
         self.knowledge.check_branches(life.real.xa_recover())
 
     def crash(self, rng: Random) -> str:

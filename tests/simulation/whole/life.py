@@ -4,23 +4,27 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from delosmq.engine.address import SpaceWaiter
 from delosmq.engine.broker import Broker
 from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions
 from delosmq.engine.credit import ByteCredit, Credit, MessageCredit
 from delosmq.engine.outcome import BLOCKED, DUPLICATE, NO_ROUTE, ROUTED
 from delosmq.engine.slots import Slot
 from delosmq.engine.subscriptions import SubscriptionOptions
-from delosmq.engine.transactions import Transaction, TransactionWaiter
-from delosmq.model.errors import BrokerError
+from delosmq.engine.transactions import ACTIVE, Transaction, TransactionWaiter
+from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import Message
 from delosmq.storage.journal.store import JournalStore
 from tests.engine.support import ManualClock
 from tests.simulation.broker_world import Client, Reader, World, body_of, number_of
 from tests.simulation.disk import SimDisk
-from tests.simulation.whole.catalogue import Catalogue
+from tests.simulation.whole.catalogue import CROWD, Catalogue
 from tests.simulation.whole.oracle import Knowledge, Outcome, original
 from tests.simulation.whole.recount import check_counters, check_same, durable_state
 from tests.simulation.whole.stomp import StompPeer, services_for
+
+HOPELESS = frozenset({"DMQ2650", "DMQ2664"})
+"""A transaction would wait for others that wait for it, or for itself."""
 
 Front = Callable[[Broker], Any]
 Credits = Callable[[int], Credit]
@@ -81,6 +85,20 @@ class Done(TransactionWaiter):
         life.ended.append((self.ended, error is None))
 
 
+class Turn(SpaceWaiter):
+    """A transaction waits for room for its next message."""
+
+    def __init__(self, life: "Life", work: "Work", number: int, message: Message, queues: list[str]) -> None:
+        self.life = life
+        self.work = work
+        self.number = number
+        self.message = message
+        self.queues = queues
+
+    def on_space(self) -> None:
+        self.life.woken.append(self)
+
+
 class Work:
     """What a client has done in an open transaction."""
 
@@ -92,6 +110,12 @@ class Work:
         self.ids: list[tuple[tuple[str, bytes], int]] = []
         self.spoiled = False
         self.prepared = False
+        self.waiting: Turn | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its client can ask for something."""
+        return self.waiting is None and self.transaction.state == ACTIVE
 
 
 class Life(World):
@@ -127,6 +151,7 @@ class Life(World):
         self.bounds: dict[str, int] = {}
         self.ids: dict[tuple[str, bytes], int] = {}
         self.ended: list[tuple[Callable[[bool], None], bool]] = []
+        self.woken: list[Turn] = []
         self.peers: list[StompPeer] = []
         self.errors: list[str] = []
         self.last_sequence = 0
@@ -142,13 +167,22 @@ class Life(World):
         )
         self.real = self.broker
         self.services = services_for(self)
+        if catalogue.slice:
+            transacting = self.real._transacting
+            transacting.at_once = transacting.taken_per_slice = catalogue.slice
+            transacting._committing.acknowledged_per_slice = catalogue.slice
         if front is not None:
             self.broker = front(self.broker)
 
     # -- durable state -------------------------------------------------------------------------------------------
 
+    @property
+    def is_opaque(self) -> bool:
+        """Whether what goes on in slices has been done in part."""
+        return self.opaque > 0 or len(self.broker._transacting.far) > 0
+
     def snapshot(self) -> Any:
-        return None if self.opaque else durable_state(self.broker)
+        return None if self.is_opaque else durable_state(self.broker, self.holders)
 
     def check_replayed(self, replayed: Any, position: int) -> None:
         assert position in self.store.expected, f"position {position} came back, which never was"
@@ -180,6 +214,11 @@ class Life(World):
         ended, self.ended = self.ended, []
         for tell, done in ended:
             tell(done)
+        woken, self.woken = self.woken, []
+        for turn in woken:
+            self.try_again(turn)
+        if not woken and not self.more:
+            self._check_waiting()
         self.store.flush()
         if self.early:
             self.gate.on_synced(self.broker.log.position)
@@ -193,6 +232,7 @@ class Life(World):
 
     def check(self) -> None:
         """What is true at the end of every turn."""
+        self.holders.of(self.real)
         for name, queue in self.broker.queues.items():
             self._check_ring(name)
             if name in self.catalogue.strict:
@@ -202,8 +242,8 @@ class Life(World):
             assert not strangers, f"{name} has consumers that left: {strangers}"
         for listener in self.listeners:
             self._check_credit(listener)
-        if not self.more and not self.opaque:
-            check_counters(self.real)
+        if not self.more and not self.is_opaque:
+            check_counters(self.real, self.holders)
 
     def is_foreign(self, consumer: Consumer) -> bool:
         """Whether it belongs to a STOMP session."""
@@ -243,7 +283,9 @@ class Life(World):
             room = used < listener.limit
         else:
             room = len(held) < listener.limit
-            assert len(held) <= listener.limit, f"a consumer of {listener.queue} holds {len(held)} of {listener.limit}"
+            # What a rollback returns in slices is held again until it is back.
+            bound = listener.limit if consumer.queue is None or not consumer.queue.returning else len(held)
+            assert len(held) <= bound, f"a consumer of {listener.queue} holds {len(held)} of {listener.limit}"
         assert consumer.credit.has_room() == room, f"credit of a consumer of {listener.queue} has leaked"
 
     # -- checks at a delivery ------------------------------------------------------------------------------------
@@ -390,11 +432,13 @@ class Life(World):
 
     def lease(self, rows: int) -> None:
         """As `World.lease`; asking for the next lease acknowledges the one before."""
-        super().lease(rows)
-        knowledge = self.knowledge
-        for number, leased in knowledge.leased.items():
-            if number <= max(knowledge.lease_acked, knowledge.lease_ack_issued):
-                knowledge.ack_issued.update((number_of(body), "orders.archive") for _, body, _ in leased)
+        try:
+            super().lease(rows)
+        finally:
+            knowledge = self.knowledge
+            for number, leased in knowledge.leased.items():
+                if number <= max(knowledge.lease_acked, knowledge.lease_ack_issued):
+                    knowledge.ack_issued.update((number_of(body), "orders.archive") for _, body, _ in leased)
 
     # -- transactions --------------------------------------------------------------------------------------------
 
@@ -417,3 +461,45 @@ class Life(World):
     def take_back(self, work: Work) -> None:
         """A rollback: nothing of it may ever be seen."""
         self.knowledge.refused.update(number for number, _, _ in work.sends)
+        turn = work.waiting
+        if turn is not None:
+            work.waiting = None
+            self.knowledge.refused.add(turn.number)
+            self.real.cancel_wait(turn.message.address, turn)
+
+    def try_again(self, turn: Turn) -> None:
+        """There may be room for a message now."""
+        work = turn.work
+        if work.waiting is turn:
+            work.waiting = None
+            if work.transaction.state == ACTIVE:
+                self.put_in_turn(turn)
+            else:
+                self.knowledge.refused.add(turn.number)
+
+    def put_in_turn(self, turn: Turn) -> str:
+        """Sends a message in a transaction, and waits while there is no room for it."""
+        work = turn.work
+        try:
+            outcome = self.broker.send(turn.message, transaction=work.transaction)
+        except LimitError as error:
+            if error.code not in HOPELESS:
+                raise
+            self.knowledge.refused.add(turn.number)
+            return f", refused ({error.code})"
+        if outcome == BLOCKED:
+            work.waiting = turn
+            self.real.wait_for_space(turn.message.address, turn)
+            return ", which waits"
+        assert outcome == ROUTED, outcome
+        work.sends.append((turn.number, turn.queues, turn.message))
+        return ""
+
+    def _check_waiting(self) -> None:
+        """No transactions wait for each other alone."""
+        waiting = [work for work in self.work if work.waiting is not None and work.transaction.state == ACTIVE]
+        while waiting:
+            held = [message.address for work in waiting for _, _, message in work.sends]
+            stuck = [w for w in waiting if w.waiting is not None and held.count(w.waiting.message.address) >= CROWD]
+            assert len(stuck) < len(waiting), f"{len(stuck)} transactions wait for each other for ever"
+            waiting = stuck

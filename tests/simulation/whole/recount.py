@@ -8,6 +8,7 @@ from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot
 from delosmq.engine.transactions import PREPARED
 from tests.simulation.broker_world import number_of
+from tests.simulation.holders import Holders
 
 PENDING = "pending"
 SCHEDULED = "scheduled"
@@ -42,20 +43,15 @@ class Durable(NamedTuple):
     branches: dict[str, object]
 
 
-def find_all(broker: Broker) -> Iterator[Found]:
+def find_all(broker: Broker, holders: Holders) -> Iterator[Found]:
     """Everything that is in a queue, each slot once."""
     for queue in broker.queues.values():
         for slot in queue.pending.in_order():
             yield Found(queue, slot, PENDING)
         for slot in queue.scheduled.in_order():
             yield Found(queue, slot, SCHEDULED)
-        for consumer in queue.consumers:
-            yield from _held(queue, consumer.in_delivery.head)
-    for transaction in broker.transactions.values():
-        for item in transaction.acks:
-            # Those of consumers that are still there were found with them; leases are consumers as well.
-            if item.slot.transaction and item.consumer not in item.queue.consumers:
-                yield Found(item.queue, item.slot, HELD)
+    for queue, consumer in holders.of(broker):
+        yield from _held(queue, consumer.in_delivery.head)
 
 
 def _held(queue: Queue, head: Slot | None) -> Iterator[Found]:
@@ -65,18 +61,18 @@ def _held(queue: Queue, head: Slot | None) -> Iterator[Found]:
         slot = slot.next
 
 
-def check_counters(broker: Broker) -> None:
+def check_counters(broker: Broker, holders: Holders) -> None:
     """Counters of queues and accounts of addresses equal a recount. Only when nothing is under way in slices."""
     charged: dict[int, list[int]] = {}
     messages: set[int] = set()
     tallies = {name: [0] * 8 for name in broker.queues}
-    for queue, slot, state in find_all(broker):
+    for queue, slot, state in find_all(broker, holders):
         message = slot.message
         if id(message) not in messages:
             messages.add(id(message))
             charged.setdefault(id(message.account), []).append(message.charge_bytes)
         if queue.deleted:
-            continue  # a transaction holds on to it
+            continue  # a transaction holds on to it, or it is about to go
         tally = tallies[queue.name]
         size, recorded = message.encoded_size_bytes, slot.recorded
         tally[0] += state == PENDING
@@ -114,12 +110,12 @@ def check_counters(broker: Broker) -> None:
     assert broker.used_bytes == total, f"the broker counts {broker.used_bytes} bytes, there are {total}"
 
 
-def durable_state(broker: Broker) -> Durable:
+def durable_state(broker: Broker, holders: Holders) -> Durable:
     """What the store must be able to bring back now."""
     queues: dict[str, list[Row]] = {name: [] for name, queue in broker.queues.items() if queue.settings.durable}
     leased = {id(s) for group in broker.leases.groups.values() for lease in group.leases.values() for s in lease.slots}
     prepared = {key for key, transaction in broker.transactions.items() if transaction.state == PREPARED}
-    for queue, slot, state in find_all(broker):
+    for queue, slot, state in find_all(broker, holders):
         message = slot.message
         if (
             not slot.recorded

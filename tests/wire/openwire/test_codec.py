@@ -203,7 +203,9 @@ def test_a_tight_message_may_stand_encoded_on_its_own() -> None:
 
 def test_the_quick_response_is_the_encoded_one() -> None:
     for form in (WireForm(1), WireForm(12), WireForm(12, tight=True)):
-        assert encode_response(7, form) == encode_command(Response(7), form)
+        response = Response(7)
+        response.command_id = 3
+        assert encode_response(7, form, 3) == encode_command(response, form)
 
 
 @settings(max_examples=60)

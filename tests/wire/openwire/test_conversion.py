@@ -118,7 +118,7 @@ def test_stomp_sees_properties_as_java_prints_them() -> None:
     assert headers == {
         "destination": "orders",
         "correlation-id": "c-1",
-        "reply-to": "temp-queue://answers",
+        "reply-to": "/remote-temp-queue/answers",
         "type": "order",
         "JMSXGroupID": "g",
         "flag": "true",
@@ -258,8 +258,8 @@ def test_text_crosses_both_ways(text: str) -> None:
 
 def test_maps_and_streams_cross_as_json() -> None:
     sent = command(25, encode_map(PROPERTIES))
-    _, body, kind = to_stomp(sent)
-    assert kind == BYTES_BODY
+    headers, body, kind = to_stomp(sent)
+    assert (kind, headers["amq-msg-type"], headers["content-type"]) == (TEXT_BODY, "map", "application/json")
     assert json.loads(body)["whole"] == 3
     hub = OPENWIRE.to_hub(stored(sent))
     assert hub.body_kind == MAP_BODY

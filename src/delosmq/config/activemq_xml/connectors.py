@@ -25,6 +25,8 @@ _DECORATIONS: Final = frozenset({"nio", "ssl"})
 _OPTION_PREFIXES: Final = ("wireFormat.", "transport.", "socket.")
 # How Classic's STOMP clients write destinations.
 _PREFIXES: Final = {"anycastPrefix": "/queue/", "multicastPrefix": "/topic/"}
+# They find Classic's virtual topics, as OpenWire clients do without being told.
+_VIRTUAL_TOPICS: Final = {"virtualTopicConsumerWildcards": "Consumer.*.VirtualTopic.>;2"}
 _ADVISORIES: Final = "supportAdvisory"
 # What has no meaning in a URL, and is easier to read unquoted.
 _READABLE: Final = "/,:.+*@"
@@ -104,6 +106,7 @@ class _Connector:
             self._options[_ADVISORIES] = "false"
         if "STOMP" in protocols:
             self._options.update(_PREFIXES)
+            self._options.update(_VIRTUAL_TOPICS)
         pairs = ";".join(f"{name}={quote(value, safe=_READABLE)}" for name, value in self._options.items())
         reason = ""
         if not served:

@@ -181,12 +181,12 @@ class _Converter:
         for section in self._broker.children("networkConnectors"):
             for connector in section.children(*_NETWORK_KINDS):
                 name = connector.element.attributes.get("name", "")
+                shown = f"<{connector.element.name}> {name!r}" if name else f"<{connector.element.name}>"
                 self._remarks.add(
                     Kind.IMPOSSIBLE,
                     connector.line,
-                    f"<{connector.element.name}> {name!r} is left out: it hands messages to other brokers, and "
-                    f"there are no "
-                    "networks of brokers yet; let consumers connect to each broker",
+                    f"{shown} is left out: it hands messages to other brokers, and there are no networks of brokers "
+                    "yet; let consumers connect to each broker",
                 )
                 connector.ignore()
             section.close(_NETWORK_KINDS)

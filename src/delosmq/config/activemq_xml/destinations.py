@@ -89,15 +89,14 @@ def _note_virtual_topic(virtual: Section) -> None:
         and not virtual.flag("selectorAware", False)
         and _OPENWIRE in SERVED_PROTOCOLS
     ):
-        sentence = f"<virtualTopic> {_VIRTUAL!r} is not needed: OpenWire clients find such topics without it"
+        sentence = f"<virtualTopic> {_VIRTUAL!r} is not needed: the acceptors have such topics without it"
         virtual.remarks.add(Kind.NEEDLESS, virtual.line, sentence)
     else:
         virtual.remarks.add(
             Kind.NOT_YET,
             virtual.line,
-            f"<virtualTopic> {topics!r} is left out: it gives queues copies of what is sent to topics, which "
-            f"OpenWire does "
-            f"for {_VIRTUAL!r} and {_CONSUMERS!r} at most; subscribe to 'TOPIC::QUEUE' instead",
+            f"<virtualTopic> {topics!r} is left out: only {_VIRTUAL!r} with the prefix {_CONSUMERS!r} is converted; "
+            "write virtualTopicConsumerWildcards into the URLs of acceptors, or subscribe to 'TOPIC::QUEUE' instead",
         )
     virtual.ignore()
 

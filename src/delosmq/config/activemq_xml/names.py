@@ -57,6 +57,11 @@ def _checked(name: str) -> str:
     return name
 
 
+def is_wild(match: str) -> bool:
+    """Whether a match stands for more than one name."""
+    return any(word in (ALL, _ONE) for word in match.split("."))
+
+
 def covers(wider: str, match: str) -> bool:
     """Whether every name of ``match`` is one of ``wider``."""
     for filling in ((), (_FRESH,), (_FRESH, _FRESH)):

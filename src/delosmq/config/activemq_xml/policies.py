@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from delosmq.config import values
 from delosmq.config.activemq_xml.dead_letters import read_dead_letters
-from delosmq.config.activemq_xml.names import ALL, KINDS, match_of, overlap, split_names
+from delosmq.config.activemq_xml.names import ALL, KINDS, is_wild, match_of, overlap, split_names
 from delosmq.config.activemq_xml.policy_catalog import BASELINE, CHILDREN, DEFAULTS, POLICY
 from delosmq.config.activemq_xml.remarks import Kind
 from delosmq.config.activemq_xml.rows import RowReader, is_in_effect, size
@@ -156,7 +156,7 @@ class Policies:
             fields["address-full-policy"] = "BLOCK"
         else:
             fields["address-full-policy"] = "PAGE"
-        if not flow_control and not pages:
+        if not flow_control and not pages and not fail and not self._target.fails_when_full:
             self._remarks.add(
                 Kind.DIFFERENT,
                 entry.line,
@@ -277,12 +277,14 @@ class Policies:
 def restate(settings: Settings) -> Settings:
     """``settings`` of which each match also says the default of what an overlapping one changes."""
     made: Settings = {}
+    wild = [match for match in settings if is_wild(match)]
     for match, fields in settings.items():
         full = dict(fields)
-        for other, theirs in settings.items():
+        # Two names without wildcards never meet, and most are such.
+        for other in settings if is_wild(match) else wild:
             if other == match or not overlap(other, match):
                 continue
-            for name, value in theirs.items():
+            for name, value in settings[other].items():
                 default = DEFAULTS.get(name)
                 if name not in fields and default is not None and value != default:
                     full[name] = default

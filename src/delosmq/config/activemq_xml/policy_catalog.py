@@ -50,11 +50,9 @@ _DISPATCH: Final = [
     ),
     Row(
         "prioritizedMessages",
-        "decides whether priorities of messages count, which they do here",
+        "decides whether priorities of messages count",
         to="prioritized-messages",
         default="false",
-        harmless=("true",),
-        instead="send with the same priority what is to keep its order",
     ),
     Row(
         "maxBrowsePageSize",
@@ -309,11 +307,9 @@ CHILDREN: Final[Rows] = rows(
         ),
         Row(
             "processNonPersistent",
-            "decides whether non-persistent messages become dead letters, which all do here",
+            "decides whether non-persistent messages become dead letters",
             to="dead-letter-non-durable",
             default="false",
-            harmless=("true",),
-            instead="let dead letters expire, or purge them",
         ),
         Row(
             "deadLetterEnableAudit",

@@ -77,12 +77,17 @@ def _read_memory(usage: Section, target: Target) -> None:
             return
         if not is_in_effect("paging-directory", CORE):
             sentence = (
-                f"producers wait when all messages together come to {text}, those on the disk too: nothing pages yet"
+                f"{_when_full(target)} when all messages together come to {text}, those on the disk too: nothing "
+                "pages yet"
             )
             usage.remarks.add(Kind.DIFFERENT, usage.line, sentence)
     else:
         sentence = f"{text} % is of the memory of the machine or its control group, as there is no heap of a JVM"
         usage.remarks.add(Kind.DIFFERENT, usage.line, sentence)
+
+
+def _when_full(target: Target) -> str:
+    return "sends fail" if target.fails_when_full else "producers wait"
 
 
 def _read_store(usage: Section, target: Target) -> None:
@@ -97,8 +102,7 @@ def _read_store(usage: Section, target: Target) -> None:
             Kind.NOT_YET,
             usage.line,
             f"the limit {limit or percent + ' %'} of <storeUsage> is left out: no setting bounds what the journal "
-            f"takes; when "
-            "the disk is full, producers wait and consumers go on",
+            f"takes; when the disk is full, {_when_full(target)} and consumers go on",
         )
 
 

@@ -7,7 +7,7 @@ alone. So a match is given the roles of all entries that cover it.
 from typing import Final
 
 from delosmq.config import values
-from delosmq.config.activemq_xml.names import ALL, KINDS, QUEUE, TOPIC, covers, match_of, overlap, split_names
+from delosmq.config.activemq_xml.names import ALL, KINDS, QUEUE, TOPIC, covers, is_wild, match_of, overlap, split_names
 from delosmq.config.activemq_xml.remarks import Kind
 from delosmq.config.activemq_xml.source import Section, is_open
 from delosmq.config.activemq_xml.target import Target
@@ -50,6 +50,7 @@ class Accounts:
         self._role = role
         self._entries: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
         self._lines: dict[str, int] = {}
+        self._wild: list[str] = []
         self._default: Entry = {}
         self._has_authorization = False
         self.has_authentication = False
@@ -193,6 +194,10 @@ class Accounts:
 
     def _add_up(self, section: Section) -> None:
         matches = dict.fromkeys(match for entries in self._entries.values() for match in entries)
+        self._wild = [match for match in matches if is_wild(match)]
+        administrators = [
+            role for entries in self._entries.values() for role in entries.get(ALL, {}).get("admin", frozenset())
+        ]
         everybody = ""
         if any(_EVERYBODY in roles for roles in self._all_roles()):
             everybody = self._role_of_everybody()
@@ -208,9 +213,13 @@ class Accounts:
                     for permission in given:
                         known = permissions.setdefault(permission, [])
                         known += [role for role in named if role not in known]
+            # Who could make and delete everything could look at it too: Classic's console asked for no more.
+            for permission in (access.VIEW, access.EDIT) if administrators else ():
+                named = sorted(everybody if role == _EVERYBODY else role for role in administrators)
+                permissions[permission] = list(dict.fromkeys(named))
             self._target.permissions[match] = permissions
             self._compare(section, match, by_kind)
-            self._note_overlaps(section, match, list(matches))
+            self._note_overlaps(section, match)
 
     def _all_roles(self) -> list[frozenset[str]]:
         entries = [rights for kind in self._entries.values() for rights in kind.values()]
@@ -218,9 +227,10 @@ class Accounts:
 
     def _rights_of(self, kind: str, match: str) -> Entry:
         total = dict(self._default)
-        for other, rights in self._entries[kind].items():
-            if covers(other, match):
-                for right, roles in rights.items():
+        entries = self._entries[kind]
+        for other in (*self._wild, match):
+            if other in entries and covers(other, match):
+                for right, roles in entries[other].items():
                     total[right] = total.get(right, frozenset()) | roles
         return total
 
@@ -247,10 +257,12 @@ class Accounts:
             )
             section.remarks.add(Kind.DIFFERENT, self._lines[match], sentence)
 
-    def _note_overlaps(self, section: Section, match: str, matches: list[str]) -> None:
+    def _note_overlaps(self, section: Section, match: str) -> None:
+        if not is_wild(match):
+            return
         crossing = [
             other
-            for other in matches
+            for other in self._wild
             if other > match and overlap(other, match) and not covers(other, match) and not covers(match, other)
         ]
         if crossing:

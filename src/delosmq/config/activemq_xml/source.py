@@ -21,6 +21,9 @@ _NEEDLESS_BEANS: Final = {
 }
 
 
+_LEAST_LIKENESS: Final = 0.7
+
+
 class _Placeholders(dict[str, str]):
     """Leaves a placeholder that stands for nothing as it is."""
 
@@ -118,14 +121,19 @@ class Section:
         name = self.element.name
         names = list(known)
         for attribute in self._attributes:
-            hint = nearest(attribute, names) or "; it is left out"
+            hint = _nearest(attribute, names) or "; it is left out"
             self.remarks.add(Kind.UNKNOWN, self.line, f"unknown attribute {attribute!r} of <{name}>{hint}")
         for child in self._children:
-            hint = nearest(child.name, names) or "; it is left out with all it holds"
+            hint = _nearest(child.name, names) or "; it is left out with all it holds"
             self.remarks.add(Kind.UNKNOWN, child.line, f"unknown element <{child.name}> in <{name}>{hint}")
         if self._text:
             self.remarks.add(Kind.UNKNOWN, self.line, f"text in <{name}>, which holds elements only; it is left out")
         self.ignore()
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    # Half of Classic's names end in "Policy" or "Strategy", so what is merely like one of them is something else.
+    return nearest(name, names, likeness=_LEAST_LIKENESS)
 
 
 def read_activemq_xml(path: Path, properties: Mapping[str, str], remarks: Remarks) -> Section:

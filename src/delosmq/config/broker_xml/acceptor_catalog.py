@@ -29,6 +29,12 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
         in_effect("maxInactivityDuration", "an OpenWire peer silent for so long is gone; 0 for never", "30000", "ms"),
         in_effect("maxInactivityDurationInitalDelay", "the time before that counts", "10000", "ms"),
         in_effect("supportAdvisory", "OpenWire clients are told of connections, destinations, ...", "true"),
+        in_effect(
+            "virtualTopicConsumerWildcards",
+            "queues that get what is sent to a topic: `filter;words before its name`, with `%3B` for `;`, several with "
+            "commas; STOMP has them only when it is given",
+            "OpenWire: Consumer.*.VirtualTopic.>;2",
+        ),
         in_effect("autoStart", "false leaves the acceptor closed", "true"),
         in_effect("sslEnabled", "true: nothing but TLS, 1.2 or newer; false: no TLS", "false"),
         in_effect("keyStorePath", "certificate, its chain and key; relative to the directory of broker.xml"),
@@ -98,7 +104,7 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
             "suppressInternalManagementObjects openWireDestinationCacheSize openwireMaxPacketChunkSize "
             "openwireUseDuplicateDetectionOnFailover rebalanceClusterClients updateClusterClients "
             "updateClusterClientsOnRemove useKeepAlive virtualTopicConsumerLruCacheMax "
-            "virtualTopicConsumerWildcards actorThresholdBytes",
+            "actorThresholdBytes",
             "OpenWire does without them, and there is no CORE yet",
         ),
         *not_yet_all("clusterConnection", "there are no clusters yet"),

@@ -22,6 +22,7 @@ from delosmq.config.findings import MISSING, TWICE, WRONG_VALUE, nearest
 from delosmq.config.tls import TlsMistake, load_tls
 from delosmq.config.xml_document import XmlElement
 from delosmq.model.settings import AcceptorSettings, TlsSettings
+from delosmq.model.virtual_topics import parse_virtual_topics
 
 _FORM: Final = "write tcp://host:port?option=value;option=value"
 # Time enough to renew a certificate by hand.
@@ -58,6 +59,7 @@ _FIELDS: Final[dict[str, _Option]] = {
     "maxInactivityDuration": _Option("max_inactivity_duration_ms", values.at_least(0)),
     "maxInactivityDurationInitalDelay": _Option("max_inactivity_initial_delay_ms", values.at_least(0)),
     "supportAdvisory": _Option("support_advisory", values.parse_boolean),
+    "virtualTopicConsumerWildcards": _Option("virtual_topics", parse_virtual_topics),
     # Less than a control frame could not be told apart from one.
     "webSocketMaxFramePayloadLength": _Option("web_socket_max_frame_bytes", values.bytes_at_least(126)),
     "webSocketEncoderType": _Option("web_socket_text", _parse_encoder),

@@ -10,6 +10,7 @@ _DEAD_AND_LATE: Final = [
     in_effect("dead-letter-queue-prefix", "starts the name of such a queue", "DLQ."),
     in_effect("dead-letter-queue-suffix", "ends the name of such a queue"),
     in_effect("send-to-dla-on-no-route", "so do messages that no queue takes", "false"),
+    in_effect("dead-letter-non-durable", "so do messages that are not durable; false drops them (Classic)", "true"),
     in_effect("max-delivery-attempts", "-1 or 0 for endless", "10"),
     in_effect("redelivery-delay", "how long a returned message waits", "0", "ms"),
     in_effect("redelivery-delay-multiplier", "the delay grows by this factor with each attempt", "1.0"),
@@ -83,6 +84,12 @@ _OWN: Final = [
     in_effect("use-consumer-priority", "DelosMQ only: false hands out without regard to priority", "true"),
     in_effect("all-consumers-exclusive-by-default", "DelosMQ only: each consumer counts as exclusive", "false"),
     in_effect("time-before-dispatch-starts", "DelosMQ only: wait after the first consumer of a queue", "0", "ms"),
+    in_effect(
+        "prioritized-messages", "DelosMQ only: false keeps the order of arrival, whatever the priorities", "true"
+    ),
+    in_effect(
+        "always-retroactive", "DelosMQ only: false gives retroactive messages only to consumer.retroactive", "true"
+    ),
 ]
 
 _ADVISORIES: Final = [

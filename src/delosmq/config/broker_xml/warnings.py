@@ -27,6 +27,12 @@ def warnings_about(settings: BrokerSettings) -> list[str]:
             f"DMQ4106: ring queues on addresses with address-full-policy PAGE: {', '.join(rings)}; a ring doesn't "
             f"bound what is paged, so write BLOCK, FAIL or DROP for them"
         )
+    empty = [entry.match for entry in settings.address_settings if entry.fields.get("default_ring_size") == 0]
+    if empty:
+        notices.append(
+            f"DMQ4150: default-ring-size 0 for {', '.join(empty)}: queues there keep nothing, each message that comes "
+            f"is pushed out at once; give a larger one, or -1 for none"
+        )
     return notices + _without_queues(settings, table) + _diverted_nowhere(settings)
 
 

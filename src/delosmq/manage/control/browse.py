@@ -1,7 +1,7 @@
 """Looking through a queue without taking anything, in slices: a queue may be large, and the broker serves others."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from delosmq.engine.broker import Broker
@@ -22,14 +22,22 @@ class Browse:
 
     Iterate it to the end, with other work after each slice; then `found` is the page. What stays where it is
     meanwhile is found exactly once; what leaves the queue may be found or not. What is not due yet is found only with
-    ``scheduled``.
+    ``scheduled``, and of all these only what ``only`` wants.
 
     Attributes:
         found: the page so far.
     """
 
     def __init__(
-        self, broker: Broker, queue: Queue, *, after: int, until: int, max_rows: int, scheduled: bool = False
+        self,
+        broker: Broker,
+        queue: Queue,
+        *,
+        after: int,
+        until: int,
+        max_rows: int,
+        scheduled: bool = False,
+        only: Callable[[Slot], bool] | None = None,
     ) -> None:
         self.found: list[Slot] = []
         self._after = after
@@ -39,6 +47,7 @@ class Browse:
         self._runs: list[list[Slot]] = []
         self._run: list[Slot] = []
         self._scheduled = scheduled
+        self._only = only
         self._work = self._all_steps(broker, queue)
 
     def __iter__(self) -> Iterator[None]:
@@ -101,7 +110,7 @@ class Browse:
         self._end_run()
 
     def _add(self, slot: Slot) -> int:
-        if self._after < slot.sequence <= self._until:
+        if self._after < slot.sequence <= self._until and (self._only is None or self._only(slot)):
             self._run.append(slot)
             return 1
         return 0

@@ -18,6 +18,7 @@ from delosmq.engine.explaining import (
     number_leases,
 )
 from delosmq.engine.queue import Queue
+from delosmq.engine.slots import Slot
 from delosmq.engine.standing import EXCLUSIVE_OWNER, OWNER_SELECTOR, READY
 from delosmq.manage.control.advice import DISABLED, EMPTY, KEEPS_NOTHING, advice
 from delosmq.manage.control.browse import Browse
@@ -25,8 +26,9 @@ from delosmq.manage.control.notes import queue_notes
 from delosmq.manage.control.queue_info import group_count
 from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.control.settings_in_force import SettingInForce, settings_in_force
+from delosmq.model.conversion import Conversions
 from delosmq.model.errors import MisuseError, NotFoundError
-from delosmq.model.message import Message
+from delosmq.model.message import SEQUENCES_PER_PRODUCER, Message
 from delosmq.security.access import VIEW, Login
 
 COUNTED_AT_MOST: Final = 100_000
@@ -37,6 +39,8 @@ QUEUES_AT_MOST: Final = 1_000
 QUEUES_PER_SLICE: Final = 100
 TOLD_PER_SLICE: Final = 25
 """Standings, about 0.5 ms."""
+_PARTS_FOR_JMS: Final = 4
+_DIGITS: Final = 10
 QUESTIONS_AT_MOST: Final = 2_000_000
 """As `COUNTED_AT_MOST`, in messages times consumers: a few seconds of looking, between the work for others."""
 _LARGEST_SEQUENCE: Final = (1 << 63) - 1
@@ -158,9 +162,10 @@ class QueueExplanation:
 class ExplainControl:
     """Explanations of one broker. Each is a walk in slices; its last step leaves the result."""
 
-    def __init__(self, broker: Broker, queues: QueueControl) -> None:
+    def __init__(self, broker: Broker, queues: QueueControl, conversions: Conversions) -> None:
         self._broker = broker
         self._queues = queues
+        self._conversions = conversions
 
     def queue(self, login: Login, name: str, *, after: int, limit: int) -> "QueueWalk":
         """Explains a queue.
@@ -183,10 +188,32 @@ class ExplainControl:
             MisuseError: that is no id.
             NotFoundError: there is no such queue.
         """
-        sequence = read_message_id(message_id)
-        if queue:
-            return MessageWalk(self._broker, sequence, [self._queues.find(login, queue, VIEW).name], one_queue=queue)
-        return MessageWalk(self._broker, sequence, self._queues.names(login))
+        sequence = _sequence_for_jms(message_id)
+        given = message_id if not sequence and _is_given(message_id) else ""
+        names = [self._queues.find(login, queue, VIEW).name] if queue else self._queues.names(login)
+        walk = MessageWalk(
+            self._broker, 0 if given else sequence or read_message_id(message_id), names, one_queue=queue
+        )
+        if given:
+            walk.look_for(given, self._conversions)
+        return walk
+
+
+def _sequence_for_jms(text: str) -> int:
+    """The sequence in the id that JMS clients see of a message of another protocol; 0 for other ids."""
+    parts = text.split(":")
+    if len(parts) < _PARTS_FOR_JMS or parts[-4:-2] != ["-1", "-1"]:
+        return 0
+    high, low = parts[-2:]
+    if not all(number.isascii() and number.isdigit() and len(number) <= _DIGITS for number in (high, low)):
+        return 0
+    return int(high) * SEQUENCES_PER_PRODUCER + int(low)
+
+
+def _is_given(text: str) -> bool:
+    """Whether it looks like an id that a JMS client gave its message: it ends in three numbers."""
+    parts = text.split(":")
+    return len(parts) >= _PARTS_FOR_JMS and all(part.isascii() and part.isdigit() for part in parts[-3:])
 
 
 def read_message_id(text: str) -> int:
@@ -200,7 +227,7 @@ def read_message_id(text: str) -> int:
         raise MisuseError(
             "DMQ6143",
             f"'{text[:200]}' is no message id; use one as STOMP's message-id header or a browser of the queue shows it,"
-            " such as ID:1234",
+            " such as ID:1234, or the JMSMessageID that a client shows",
         )
     return int(number[:20])
 
@@ -218,6 +245,30 @@ class MessageWalk:
         self._broker = broker
         self._sequence = sequence
         self._queues = queues
+        self._given = ""
+        self._conversions: Conversions | None = None
+
+    def look_for(self, given: str, conversions: Conversions) -> None:
+        """Looks for the id that a client gave the message, at each message of the queues if need be."""
+        self._given = given
+        self._conversions = conversions
+
+    def _has_id(self, slot: Slot) -> bool:
+        return self._conversions is not None and self._conversions.has_id(slot.message, self._given)
+
+    def _find_given(self) -> Generator[None, None, None]:
+        """Finds out the sequence."""
+        for name in self._queues:
+            queue = self._broker.queues.get(name)
+            if queue is None:
+                continue
+            browse = Browse(
+                self._broker, queue, after=0, until=_LARGEST_SEQUENCE, max_rows=1, scheduled=True, only=self._has_id
+            )
+            yield from browse
+            if browse.found:
+                self._sequence = browse.found[0].sequence
+                return
 
     def steps(self) -> Generator[None, None, None]:
         """The walk.
@@ -226,6 +277,8 @@ class MessageWalk:
             NotFoundError: none of the queues has it.
         """
         found: list[Standing] = []
+        if self._given:
+            yield from self._find_given()
         for i, name in enumerate(self._queues, 1):
             if i % QUEUES_PER_SLICE == 0:
                 yield
@@ -249,8 +302,9 @@ class MessageWalk:
         )
         return NotFoundError(
             "DMQ6144",
-            f"message {self._sequence} is gone: {where}. It was acknowledged, expired, pushed out, purged or moved"
-            " under a new id (dead letters), or never there; compare the counters of its queue, and check the id",
+            f"message {self._given or self._sequence} is gone: {where}. It was acknowledged, expired, pushed out,"
+            " purged or moved under a new id (dead letters), or never there; compare the counters of its queue, and"
+            " check the id",
         )
 
 

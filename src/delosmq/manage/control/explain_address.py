@@ -5,6 +5,8 @@ from typing import Final
 
 from delosmq.engine.address import Address
 from delosmq.engine.broker import Broker
+from delosmq.engine.diverts import Divert
+from delosmq.engine.explaining import NO_QUEUE_THERE, NO_SUCH_END
 from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.notes import divert_note
 from delosmq.model.message import ROUTING_NAMES
@@ -34,12 +36,21 @@ class ReachedQueue:
 
 @dataclass(frozen=True)
 class DivertInfo:
-    """A divert. ``exclusive``: what it takes reaches no queue of the address."""
+    """A divert.
+
+    Attributes:
+        exclusive: what it takes reaches no queue of the address.
+        copies: that reached a queue, since the broker started; lost_copies: that reached none.
+        dead_ends: those of its forwarding addresses where copies reach no queue now.
+    """
 
     name: str
     exclusive: bool
     filter: str
     forwarding_addresses: list[str]
+    copies: int
+    lost_copies: int
+    dead_ends: list[str]
 
 
 @dataclass(frozen=True)
@@ -49,7 +60,8 @@ class AddressExplanation:
     Attributes:
         advice: what to do; notes: what else decides it.
         queues: the first of ``queue_count``, those of the address first.
-        unrouted_messages: reached no queue, since the broker started; routed_messages: the others.
+        routed_messages: reached a queue of the address, since the broker started; unrouted_messages: reached none of
+            it and no divert.
     """
 
     address: str
@@ -84,8 +96,8 @@ class ExplainAddressControl:
         return AddressExplanation(
             address=name,
             routing_types=[ROUTING_NAMES[kind] for kind in sorted(address.routing_types)],
-            advice=_advice(address, reached=self._broker.explaining.reaches_a_queue(address)),
-            notes=_notes(address, wild),
+            advice=self._advice(address),
+            notes=_notes(address, wild) + self._ends(address),
             queue_count=len(queues),
             queues=[
                 ReachedQueue(
@@ -100,12 +112,51 @@ class ExplainAddressControl:
                 for queue in queues[:QUEUES_AT_MOST]
             ],
             diverts=[
-                DivertInfo(divert.name, divert.exclusive, divert.filter, list(divert.targets))
+                DivertInfo(
+                    name=divert.name,
+                    exclusive=divert.exclusive,
+                    filter=divert.filter,
+                    forwarding_addresses=list(divert.targets),
+                    copies=divert.copies,
+                    lost_copies=divert.lost_copies,
+                    dead_ends=self._dead_ends(address, divert),
+                )
                 for divert in address.diverts
             ],
             routed_messages=address.routed_messages,
             unrouted_messages=address.unrouted_messages,
         )
+
+    def _advice(self, address: Address) -> str:
+        ends = self._ends(address)
+        if ends and not address.waiters:
+            return ends[0]
+        return _advice(address, reached=self._broker.explaining.reaches_a_queue(address))
+
+    def _dead_ends(self, address: Address, divert: Divert) -> list[str]:
+        return [target for target in divert.targets if self._broker.explaining.dead_end(divert, target, address)]
+
+    def _ends(self, address: Address) -> list[str]:
+        """A sentence for each dead end of its diverts."""
+        return [
+            _DEAD_ENDS[self._broker.explaining.dead_end(divert, target, address)].format(
+                divert=divert.name, target=target, lost=_lost(divert), name=target.partition("::")[0]
+            )
+            for divert in address.diverts
+            for target in self._dead_ends(address, divert)
+        ]
+
+
+_DEAD_ENDS: Final = {
+    NO_QUEUE_THERE: "copies that divert '{divert}' sends to '{target}' go nowhere, as no queue takes them{lost}; create"
+    " one with `delosmq queue create NAME --address {name}`, or change the divert in broker.xml",
+    NO_SUCH_END: "divert '{divert}' sends to '{target}', which does not exist, so a message that it takes is refused;"
+    " create it, or change the divert in broker.xml",
+}
+
+
+def _lost(divert: Divert) -> str:
+    return f" ({counted(divert.lost_copies, 'copy', 'copies')} so far)" if divert.lost_copies else ""
 
 
 def _advice(address: Address, *, reached: bool) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.explaining import Standing
+from delosmq.engine.filters import Conditions
 from delosmq.engine.outcome import BLOCKED, DROPPED, ROUTED
 from delosmq.engine.queue import Queue
 from delosmq.manage.control.browse import Browse
@@ -30,11 +31,13 @@ class ShownMessage:
     Attributes:
         standing, rule: as in explanations.
         size_bytes: of the headers and the body, as encoded.
+        jms_message_id: the id that its sender gave it, "" when it has none but the broker's.
         properties: what its sender and the broker say of it.
         text: how its body begins, "" when that is not UTF-8; cut: it goes on.
     """
 
     message_id: str
+    jms_message_id: str
     sequence: int
     standing: str
     rule: str
@@ -67,10 +70,16 @@ class MessagePage:
 
 @dataclass(frozen=True)
 class SentMessage:
-    """A message that is in the queue now. ``message_id``: "" when it went elsewhere (divert, dead letters)."""
+    """A message that was sent to one queue.
+
+    Attributes:
+        message_id: "" when it went elsewhere (divert, dead letters).
+        replaced: it was accepted and is gone, as the ring of the queue pushed it out at once.
+    """
 
     queue: str
     message_id: str
+    replaced: bool = False
 
 
 class MessageControl:
@@ -126,11 +135,36 @@ class MessageControl:
         if outcome != ROUTED:
             raise MisuseError(
                 "DMQ6148",
-                f"queue '{name}' did not take the message: it is disabled, its filter misses it, or it wants consumers"
-                " first (purge-on-no-consumers); `delosmq explain queue` says which",
+                f"queue '{name}' did not take the message: {self._why_not(queue, message)}",
             )
         here = message.message_id and message.address == address
-        return SentMessage(name, f"ID:{message.message_id}" if here else "")
+        if not here:
+            return SentMessage(name, "")
+        return SentMessage(name, f"ID:{message.message_id}", replaced=message.references == 0)
+
+    def _why_not(self, queue: Queue, message: Message) -> str:
+        """Why a queue did not take what was sent to it, and what to do: asked in the order in which routing asks."""
+        conditions = Conditions(self._conversions)
+        conditions.look_at(message)
+        name, settings = queue.name, queue.settings
+        for source in (queue.address, *self._broker.explaining.links(queue.address)):
+            for divert in source.diverts:
+                if divert.exclusive and conditions.match(divert.filter):
+                    return (
+                        f"divert '{divert.name}' took it, and where that leads no queue takes it; `delosmq explain"
+                        f" address {source.name}` says more"
+                    )
+        if not settings.enabled:
+            return f"it is disabled; enable it with `delosmq queue enable {name}`"
+        if queue.purge_on_no_consumers and not queue.consumers:
+            return (
+                "it takes messages only while somebody consumes (purge-on-no-consumers); start a consumer, or switch"
+                f" that off with `delosmq queue update {name} --set purge-on-no-consumers=no`"
+            )
+        return (
+            f"its filter lets in only what matches {settings.filter}; send that with STOMP, or lift the filter with"
+            f" `delosmq queue update {name} --set filter=`"
+        )
 
 
 class MessageWalk:
@@ -163,11 +197,17 @@ class MessageWalk:
         for i, slot in enumerate(slots[: self._limit], 1):
             standing = broker.explaining.standing(queue, slot)
             if standing is not None:  # else it left meanwhile
-                shown.append(_shown(standing, self._hub(slot.message), self._letters))
+                shown.append(self._shown(standing))
             if i % _SHOWN_PER_SLICE == 0:
                 yield
         following = slots[self._limit - 1].sequence if len(slots) > self._limit else 0
         self.result = MessagePage(queue.name, shown, following)
+
+    def _shown(self, standing: Standing) -> ShownMessage:
+        message = standing.slot.message
+        own = f"ID:{message.message_id}"
+        given = self._conversions.message_id(message)
+        return _shown(standing, self._hub(message), self._letters, "" if given == own else given)
 
     def _hub(self, message: Message) -> HubMessage:
         try:
@@ -177,12 +217,13 @@ class MessageWalk:
             return HubMessage(message.body, BYTES_BODY)
 
 
-def _shown(standing: Standing, hub: HubMessage, letters: int) -> ShownMessage:
+def _shown(standing: Standing, hub: HubMessage, letters: int, given_id: str) -> ShownMessage:
     slot = standing.slot
     message = slot.message
     text = text_of(hub.body, letters)
     return ShownMessage(
         message_id=f"ID:{message.message_id}",
+        jms_message_id=given_id,
         sequence=slot.sequence,
         standing=standing.standing,
         rule=standing.rule,

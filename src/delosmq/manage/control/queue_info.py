@@ -28,6 +28,7 @@ class QueueInfo:
         acknowledge_attempts: messages somebody asked to end, for whatever reason.
         newest_sequence: of the last message added; oldest_sequence: the lowest that is there, 0 in an empty queue.
         paused: hands out nothing; enabled: takes part in routing.
+        notices: what its operator should know of its settings.
     """
 
     id: int
@@ -81,6 +82,7 @@ class QueueInfo:
     messages_replaced: int
     newest_sequence: int
     oldest_sequence: int
+    notices: list[str]
 
 
 def queue_info(broker: Broker, queue: Queue) -> QueueInfo:
@@ -139,7 +141,18 @@ def queue_info(broker: Broker, queue: Queue) -> QueueInfo:
         messages_replaced=queue.messages_replaced,
         newest_sequence=queue.newest_sequence,
         oldest_sequence=_oldest_sequence(broker, queue),
+        notices=notices_about(queue),
     )
+
+
+def notices_about(queue: Queue) -> list[str]:
+    """What the settings of a queue mean and their names don't say, in sentences."""
+    if queue.ring_size == 0:
+        return [
+            f"queue '{queue.name}' has a ring-size of 0 and keeps nothing: each message that comes is pushed out at"
+            " once; give it a larger one, or -1 for none"
+        ]
+    return []
 
 
 def group_count(queue: Queue) -> int:

@@ -16,6 +16,10 @@ from delosmq.model.settings import QueueSettings
 from delosmq.model.wording import counted
 from delosmq.security.access import BROWSE, CONSUME, EDIT, VIEW, AccessControl, Login
 
+_DESTINATIONS: Final = (
+    ("dead-letter-address", "dead_letter_address", "auto_create_dead_letter_resources"),
+    ("expiry-address", "expiry_address", "auto_create_expiry_resources"),
+)
 ROUTING_TYPES: Final = {"ANYCAST": ANYCAST, "MULTICAST": MULTICAST}
 
 
@@ -94,7 +98,7 @@ class QueueControl:
 
         Raises:
             NotFoundError: there is none of that name.
-            InUseError: it has consumers or lease groups, and is not forced.
+            InUseError: it has consumers or lease groups, or dead or expired messages go there, and it is not forced.
         """
         queue = self.find(login, name, EDIT)
         if queue.consumers and not force:
@@ -103,9 +107,26 @@ class QueueControl:
                 f"queue '{name}' has {counted(len(queue.consumers), 'consumer')}; close them first, or force it: they"
                 " are told that it is gone, and its lease groups are lost",
             )
+        if not force:
+            self._keep_last_of_a_destination(queue)
         count = queue.message_count
         self._broker.delete_queue(name)
         return count
+
+    def _keep_last_of_a_destination(self, queue: Queue) -> None:
+        """Refuses the end of the only queue to which dead or expired messages go, unless the broker makes a new one."""
+        address = queue.address.name
+        if len(queue.address.queues()) > 1:
+            return
+        for entry in self._broker.settings.address_settings:
+            for setting, field, resources in _DESTINATIONS:
+                if entry.fields.get(field) == address and not entry.fields.get(resources):
+                    raise InUseError(
+                        "DMQ6161",
+                        f"queue '{queue.name}' is the only one of address '{address}', which is the {setting} of"
+                        f" address-setting '{entry.match}': without it, what should go there is dropped; name another"
+                        " address there first, or force it",
+                    )
 
     def pause(self, login: Login, name: str, *, paused: bool) -> QueueInfo:
         """Stops or resumes handing out, over restarts too.

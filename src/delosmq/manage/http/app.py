@@ -68,6 +68,7 @@ class HttpApi:
     Attributes:
         drain: start it before the server stops, so that long polls end.
         operations: every call, in the order of the documentation.
+        logger: for what its server has to tell.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class HttpApi:
             *_explain_operations(
                 ExplainCalls(
                     broker,
-                    ExplainControl(broker, queues),
+                    ExplainControl(broker, queues, conversions),
                     ExplainAddressControl(broker, addresses, access),
                     host,
                 )
@@ -114,6 +115,9 @@ class HttpApi:
             routes=[endpoints.route(operation) for operation in self.operations],
             exception_handlers={HTTPException: _on_http_exception},
         )
+        # A slash too many is answered as any other path that does not exist, and not by a redirection without words.
+        self._app.router.redirect_slashes = False
+        self.logger = logger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request (ASGI 3)."""
@@ -136,9 +140,8 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
         problem.allowed = _allowed(request)
         problem.detail = f"{request.method} is not a method of {path}; use {problem.allowed}"
         return problem.response()
-    return ProblemError(
-        status, "DMQ6421", "NOT_FOUND", f"there is no {path}; /openapi.json lists what there is"
-    ).response()
+    remedy = "leave out the slash at its end" if path.endswith("/") else "/openapi.json lists what there is"
+    return ProblemError(status, "DMQ6421", "NOT_FOUND", f"there is no {path}; {remedy}").response()
 
 
 def _allowed(request: Request) -> str:

@@ -43,7 +43,7 @@ def invalid(error: ValidationError, model: type[BaseModel]) -> ProblemError:
 
 def _fault(fault: Any, model: type[BaseModel]) -> FieldFault:
     place = fault["loc"]
-    field = ".".join(str(part) for part in place)
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
     kind = str(fault["type"])
     if kind == "extra_forbidden":
         return FieldFault(field, _unknown(str(place[-1]), model))

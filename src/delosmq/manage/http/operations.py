@@ -17,7 +17,7 @@ from delosmq.manage.control.host import Host
 from delosmq.manage.http.faults import invalid
 from delosmq.manage.http.gating import wait_synced
 from delosmq.manage.http.logins import NO_LOGIN, BasicLogins
-from delosmq.manage.http.problems import ProblemError, problem_of
+from delosmq.manage.http.problems import FieldFault, ProblemError, problem_of
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import Position
 from delosmq.security.access import Login
@@ -186,12 +186,26 @@ async def _read_body(request: Request, model: type[BaseModel]) -> BaseModel:
         return model()
     try:
         # Parsed here first: pydantic's own words for bad JSON name no line.
-        json.loads(encoded)
+        json.loads(encoded, object_pairs_hook=_each_once)
         return model.model_validate_json(encoded)
     except ValidationError as error:
         raise invalid(error, model) from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        sentence = "the request's body has lists or objects nested too deeply; write the fields of one object"
+        raise ProblemError(400, "DMQ6403", "NOT_JSON", sentence) from None
+    except ValueError as error:
         raise ProblemError(400, "DMQ6403", "NOT_JSON", f"the request's body is not JSON: {error}") from None
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON that says each field once, as of two values one would be overlooked."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        fault = FieldFault(twice, "is given twice; give it once")
+        raise ProblemError(400, "DMQ6163", "INVALID", f"'{twice}' {fault.message}", faults=(fault,))
+    return found
 
 
 def _not_json_type() -> ProblemError:

@@ -1,15 +1,18 @@
 """The HTTP server: uvicorn inside the broker's loop, on a socket that the broker bound."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from delosmq.manage.http.app import HttpApi
+from delosmq.manage.http.problems import ProblemError
 from delosmq.model.errors import LimitError
 
 CONNECTION_LIMIT: Final = 256
@@ -21,8 +24,42 @@ HEAD_LIMIT_BYTES: Final = 64 * 1024
 STOP_TIMEOUT_S: Final = 5.0
 
 
+_NO_REQUEST: Final = "DMQ6164"
+_TLS_BEGINS: Final = b"\x16\x03"
+_NOT_HTTP: Final = "Invalid HTTP request received."
+
+
+class _NotHttpFilter(logging.Filter):
+    """Keeps back what uvicorn says of requests that are none: `_Protocol` says it, and of whom."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.msg != _NOT_HTTP
+
+
+_NOT_HTTP_FILTER: Final = _NotHttpFilter()
+
+
 class _Protocol(H11Protocol):
-    """Closes connections that don't say what they want."""
+    """Closes connections that don't say what they want, and tells of those that don't speak HTTP."""
+
+    def data_received(self, data: bytes) -> None:
+        self._looks_like_tls = data.startswith(_TLS_BEGINS)
+        super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is no HTTP request, with a problem document as any other refusal."""
+        advice = "there is no TLS here, write http://" if self._looks_like_tls else "look at what is sent to this port"
+        peer = "an unknown peer" if self.client is None else f"{self.client[0]}:{self.client[1]}"
+        app = self.config.app
+        if isinstance(app, HttpApi):
+            app.logger.warning("%s: what came from %s is no HTTP request; %s", _NO_REQUEST, peer, advice)
+        problem = ProblemError(400, _NO_REQUEST, "INVALID", f"this is no HTTP request; {advice}").response()
+        headers = [*problem.raw_headers, (b"connection", b"close")]
+        head = self.conn.send(h11.Response(status_code=400, headers=headers, reason=b"Bad Request"))
+        body = self.conn.send(h11.Data(data=bytes(problem.body)))
+        end = self.conn.send(h11.EndOfMessage())
+        self.transport.write((head or b"") + (body or b"") + (end or b""))
+        self.transport.close()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -101,6 +138,7 @@ class HttpServer:
 
 
 def _config(api: Any) -> uvicorn.Config:
+    logging.getLogger("uvicorn.error").addFilter(_NOT_HTTP_FILTER)
     return uvicorn.Config(
         api,
         http=_Protocol,

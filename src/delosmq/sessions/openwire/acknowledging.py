@@ -21,6 +21,7 @@ from delosmq.wire.openwire.commands import (
     UNMATCHED_ACK,
     MessageAck,
     MessageId,
+    Throwable,
 )
 
 _NONE: Final = 0
@@ -67,6 +68,8 @@ class Acknowledging:
             return None
         if kind == INDIVIDUAL_ACK:
             self._one(subscription, consumer, last, transaction)
+        elif subscription.order is not None:
+            self._across(subscription, subscription.order, ack, last, transaction)
         elif kind == STANDARD_ACK or not subscription.checked:
             self._standard(subscription, consumer, ack, last, transaction)
         else:
@@ -78,10 +81,16 @@ class Acknowledging:
     ) -> None:
         credit = subscription.credit
         credit.singly = True
+        kept = transaction is None and not subscription.checked
+        if kept:
+            # Of a topic, or a message that is seen and not acknowledged would fill a small prefetch.
+            credit.begin_range()
         try:
             self._broker.acknowledge(consumer, sequence, transaction)
         finally:
             credit.singly = False
+            if kept:
+                credit.end_range(shrinks=False)
 
     def _standard(
         self,
@@ -114,16 +123,56 @@ class Acknowledging:
         for sequence in sequences:
             broker.acknowledge(consumer, sequence, transaction)
 
+    def _across(
+        self,
+        subscription: Subscription,
+        order: dict[int, None],
+        ack: MessageAck,
+        last: int,
+        transaction: Transaction | None,
+    ) -> None:
+        """A range that several queues may have a part in."""
+        first_id = ack.first_message_id
+        first = _NONE if first_id is None else _sequence(subscription, first_id)
+        named: list[int] = []
+        begun = first == _NONE
+        for sequence in order:
+            begun = begun or sequence == first
+            if begun:
+                named.append(sequence)
+            if sequence == last:
+                break
+        if not begun and first_id is not None:
+            raise failures.never_dispatched("start of ack", first_id.key())
+        held: list[tuple[Consumer, int]] = []
+        for sequence in named:
+            source = subscription.source_of(sequence)
+            consumer = None if source is None else source.consumer
+            if consumer is not None and (consumer.reading is not None or consumer.held(sequence) is not None):
+                held.append((consumer, sequence))
+        if subscription.checked and transaction is None and ack.message_count != len(held):
+            raise failures.count_wrong(ack.message_count, len(held))
+        if ack.ack_type == STANDARD_ACK or not subscription.checked:
+            for consumer, sequence in held:
+                self._broker.acknowledge(consumer, sequence, transaction)
+        else:
+            self._leave(subscription, ack, held)
+        for sequence in named:
+            if subscription.source_of(sequence) is None:
+                order.pop(sequence, None)
+
     def _end(self, subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> None:
         """EXPIRED and POISON: the messages leave, and the extension shrinks once."""
-        broker = self._broker
         sequences = self._range(subscription, consumer, ack, last)
-        cause = ack.poison_cause
-        text = "" if cause is None else f"{cause.class_name}: {cause.message}"
+        self._leave(subscription, ack, [(consumer, sequence) for sequence in sequences])
+
+    def _leave(self, subscription: Subscription, ack: MessageAck, held: list[tuple[Consumer, int]]) -> None:
+        broker = self._broker
+        text = _text_of(ack.poison_cause)
         credit = subscription.credit
         credit.begin_range()
         try:
-            for sequence in sequences:
+            for consumer, sequence in held:
                 if ack.ack_type == EXPIRED_ACK:
                     broker.expire_delivered(consumer, sequence)
                 else:
@@ -161,8 +210,8 @@ class Acknowledging:
             raise failures.never_dispatched("end of ack", message_id.key())
 
     def _offer_others(self, subscription: Subscription, source: Source) -> None:
-        """Sources of one subscription share their credit: what one is about to earn the others may use, and those behind
-        it before those before it, so that a full queue does not keep it all."""
+        """Sources of one subscription share their credit: what one is about to earn the others may use, in turn, or a
+        full queue would keep it all."""
         sources = subscription.sources
         at = sources.index(source)
         for other in sources[at + 1 :] + sources[:at]:
@@ -176,6 +225,14 @@ _HANDLED: Final = frozenset((DELIVERED_ACK, POISON_ACK, STANDARD_ACK, REDELIVERE
 def _sequence(subscription: Subscription, message_id: MessageId) -> int:
     """Clients give back the sequence that came with the message."""
     return message_id.broker_sequence_id or subscription.sequence_of(message_id.key())
+
+
+def _text_of(cause: Throwable | None) -> str:
+    """As Java prints it."""
+    if cause is None:
+        return ""
+    class_name = cause.class_name or ""
+    return class_name if cause.message is None else f"{class_name}: {cause.message}"
 
 
 def _begins_with(consumer: Consumer, sequences: list[int]) -> bool:

@@ -1,7 +1,7 @@
 """Advisories: what the broker tells about connections, destinations, consumers and producers, as messages on topics.
 
-A late subscriber is told first what is there already. Clients need those about temporary destinations: they refuse to send
-to one they have not heard of. Source: AdvisoryBroker and AdvisorySupport of ActiveMQ Classic.
+A late subscriber is told first what is there already. Clients need those about temporary destinations: they refuse to
+send to one they have not heard of. Source: AdvisoryBroker and AdvisorySupport of ActiveMQ Classic.
 """
 
 from typing import Final
@@ -24,7 +24,6 @@ from delosmq.wire.openwire.commands import (
     REMOVE_DESTINATION,
     TOPIC,
     BrokerId,
-    ConnectionId,
     ConnectionInfo,
     ConsumerId,
     ConsumerInfo,
@@ -57,7 +56,7 @@ class Advisories:
         self, broker: Broker, clock: Clock, conversions: Conversions, *, broker_id: BrokerId, broker_name: str
     ) -> None:
         self._broker = broker
-        self._names = Destinations(broker.settings.wildcards)
+        self._names = Destinations(broker.settings.wildcards, broker.queues)
         self._connections: dict[str, ConnectionInfo] = {}
         self._consumers: dict[str, ConsumerInfo] = {}
         self._producers: dict[str, ProducerInfo] = {}
@@ -98,8 +97,8 @@ class Advisories:
     # -- temporary destinations --------------------------------------------------------------------------------------
 
     def destination_changed(self, info: DestinationInfo, *, added: bool) -> None:
-        """A temporary destination was made or deleted; told at once, as its maker may use it the next moment. Others are
-        told of by the engine."""
+        """A temporary destination was made or deleted: told at once, as its maker may use it the next moment. Of others
+        the engine tells."""
         destination = info.destination
         if destination is None or not destination.is_temporary:
             return
@@ -229,6 +228,7 @@ class Advisories:
     def leave(self, consumer_id: ConsumerId) -> None:
         """That subscriber is gone."""
         self._posting.leave(consumer_id)
+        self._notices.wake()
 
     def present(self, kind: int, key: str, listener: Listener) -> None:
         """Tells a new listener of one thing that was there before."""

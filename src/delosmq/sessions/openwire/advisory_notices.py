@@ -46,15 +46,21 @@ class Notices:
             listener.host.wake_soon()
         self._waiting.append(notice)
 
+    def wake(self) -> None:
+        """Somebody left, perhaps the one that was to go on."""
+        if not self._waiting:
+            return
+        listener = self._posting.any_listener()
+        if listener is None:
+            self._waiting.clear()
+            self._overrun = False
+        else:
+            listener.host.wake_soon()
+
     def go_on(self) -> None:
         """Tells some of them. Called whenever a connection is woken."""
         waiting = self._waiting
         if not waiting:
-            return
-        listener = self._posting.any_listener()
-        if listener is None:
-            waiting.clear()
-            self._overrun = False
             return
         room = TOLD_AT_ONCE
         while waiting and room > 0:
@@ -64,6 +70,6 @@ class Notices:
             waiting.popleft()
             room = min(left, room - 1)
         if waiting:
-            listener.host.wake_soon()
+            self.wake()
         else:
             self._overrun = False

@@ -59,7 +59,7 @@ class Posting:
     def __init__(self, broker: Broker, clock: Clock, broker_id: BrokerId, broker_name: str) -> None:
         self._broker = broker
         self._clock = clock
-        self._producer: ProducerId = ProducerId(f"ID:{broker_id.value}", -1, 1)
+        self._producer: ProducerId = ProducerId(broker_id.value, -1, 1)
         self._sequence: int = 0
         self._by_topic: dict[str, list[Listener]] = {}
         self._wild: list[tuple[WildcardPattern, Listener]] = []

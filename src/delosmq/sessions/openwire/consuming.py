@@ -11,7 +11,7 @@ from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.engine.taking import Taking
 from delosmq.engine.transactions import Transaction
 from delosmq.model.errors import BrokerError, InvariantError, NotFoundError, StorageError
-from delosmq.model.ids import MonotonicNs
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
 from delosmq.selectors.errors import SelectorError
@@ -20,11 +20,11 @@ from delosmq.sessions.no_local import without_own
 from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.acknowledging import Acknowledging, unseen_of
 from delosmq.sessions.openwire.advisory_topics import TEMPORARY
-from delosmq.sessions.openwire.destinations import Destinations, Target
-from delosmq.sessions.openwire.slow_consumers import WatchedCredit, slow_destinations
+from delosmq.sessions.openwire.destinations import Destinations, Target, is_somebodys
+from delosmq.sessions.openwire.slow_consumers import WatchedCredit, slow_destinations, still_full
 from delosmq.sessions.openwire.spreading import QueueWatchers, Spread, Spreading, reads
 from delosmq.sessions.openwire.subscription import MAX_PREFETCH, Source, Subscription, SubscriptionEvents
-from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.outbox import NO_SEQUENCE, Outbox
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import NO_TIMER, Peer, SessionHost, SessionServices
 from delosmq.sessions.ttl import NS_PER_MS
@@ -113,6 +113,8 @@ class Consuming(SubscriptionEvents):
         selector = _parse(info.selector)
         targets = self._destinations.targets_of(destination)
         durable = info.subscription_name is not None and all(target.routing == MULTICAST for target in targets)
+        if durable and any(target.temporary for target in targets):
+            raise failures.durable_temporary(destination.name)
         if durable and not self._client_id:
             raise failures.client_id_missing(info.subscription_name or "")
         checked = durable or any(target.routing == ANYCAST or target.queue_name for target in targets)
@@ -122,6 +124,8 @@ class Consuming(SubscriptionEvents):
             credit.subscription = subscription
         subscription.connection = self._peer.name
         subscription.user = self._permissions.user
+        if len(targets) > 1 or targets[0].wildcard:
+            subscription.order = {}
         try:
             for target in targets:
                 self._attach_all(subscription, target, selector, durable=durable)
@@ -175,6 +179,7 @@ class Consuming(SubscriptionEvents):
         )
         subscription.stream.owner_id = source.consumer.id
         subscription.sources.append(source)
+        subscription.browsing += 1
 
     def _wishes(
         self, info: ConsumerInfo, target: Target, selector: Selector | None, *, durable: bool
@@ -197,13 +202,14 @@ class Consuming(SubscriptionEvents):
             name=f"{self._client_id}.{info.subscription_name}" if durable else "",
             durable=durable,
             filter=_filter(selector, mark) if filters else "",
+            retroactive=info.retroactive,
             connection_id=connection_id,
         )
         return options, wanted
 
     def _check(self, target: Target, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:
         broker = self._broker
-        if target.temporary and target.address not in broker.addresses:
+        if target.temporary and not is_somebodys(target, broker):
             raise failures.temporary_gone(target.destination.name)
         name = wanted.name
         if name:
@@ -250,14 +256,24 @@ class Consuming(SubscriptionEvents):
         return []
 
     def pull(self, pull: MessagePull, now: MonotonicNs) -> None:
-        """Handles a MessagePull: one message, now or until its time is over."""
+        """Handles a MessagePull: one message, now or until its time is over.
+
+        Raises:
+            Refusal: there is no such consumer.
+        """
         consumer_id = pull.consumer_id
         subscription = None if consumer_id is None else self._subscriptions.get(consumer_id.key())
-        if subscription is None or not subscription.pulls:
+        if subscription is None:
+            raise failures.pull_unknown("" if consumer_id is None else consumer_id.key())
+        if not subscription.pulls:
             return
         subscription.pulling = True
         subscription.pull_until = MonotonicNs(now + pull.timeout * NS_PER_MS) if pull.timeout > 0 else NO_TIMER
         subscription.pull_now = pull.timeout < 0
+        if not subscription.sources:
+            # A wildcard without queues yet: the first one that comes may answer.
+            subscription.credit.pulled(1)
+            self.pull_unanswered(subscription)
         for source in subscription.sources:
             if source.consumer is not None:
                 self._broker.pull(source.consumer, 1)
@@ -323,8 +339,9 @@ class Consuming(SubscriptionEvents):
             self._offer(subscription)
 
     def consumer_full(self, subscription: Subscription) -> None:
-        self._full.append(subscription)
-        self._host.wake_soon()
+        if subscription not in self._full:
+            self._full.append(subscription)
+            self._host.wake_soon()
 
     def take_slow(self) -> list[tuple[ConsumerInfo, Destination]]:
         """Consumers that were found slow, and where."""
@@ -332,7 +349,15 @@ class Consuming(SubscriptionEvents):
             return []
         full = self._full
         self._full = []
-        return [(one.info, destination) for one in full for destination in slow_destinations(one)]
+        slow: list[tuple[ConsumerInfo, Destination]] = []
+        for subscription in full:
+            if not still_full(subscription):
+                continue
+            found = slow_destinations(subscription)
+            slow += [(subscription.info, destination) for destination in found]
+            if not found:
+                self._full.append(subscription)  # more may come to wait for it
+        return slow
 
     def _answer_pull(self, subscription: Subscription) -> None:
         subscription.pulling = False
@@ -342,6 +367,12 @@ class Consuming(SubscriptionEvents):
                 self._broker.pull(source.consumer, 0)
         if subscription.sources:
             subscription.sources[0].nothing_to_give()
+            return
+        subscription.credit.pulled(0)
+        consumer_id = subscription.info.consumer_id
+        assert consumer_id is not None  # `add` looked
+        encoder = DispatchEncoder(self._form, consumer_id, self._services.conversions, self._broker_id)
+        self._outbox.put(subscription.stream, NOTHING_DURABLE, encoder.encode_end(), NO_SEQUENCE)
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
@@ -386,6 +417,9 @@ class Consuming(SubscriptionEvents):
 
     def _close(self, subscription: Subscription, last_delivered: int) -> None:
         self._spreading.remove(subscription)
+        credit = subscription.credit
+        if isinstance(credit, WatchedCredit):
+            credit.subscription = None
         if self._shared and subscription.info.consumer_id is not None:
             self._shared.pop(subscription.info.consumer_id.key(), None)
         if not subscription.stream.closed:

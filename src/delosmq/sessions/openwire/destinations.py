@@ -1,8 +1,8 @@
 """What an OpenWire destination means here: an address, perhaps a queue of it, and a routing type.
 
-A queue is an anycast address, a topic a multicast one. ``>`` stands for any words, ``*`` for one, as in ActiveMQ. A
-queue named ``Consumer.NAME.VirtualTopic.TOPIC`` is a queue of the topic. Source: ActiveMQDestination and VirtualTopic
-of ActiveMQ Classic; OpenWireProtocolManager of Artemis for the mapping (``virtualTopicConsumerWildcards``).
+A queue is an anycast address, a topic a multicast one. ``>`` stands for any words, ``*`` for one, as in ActiveMQ.
+Names of queues may mean queues of virtual topics. Source: ActiveMQDestination of ActiveMQ Classic;
+OpenWireProtocolManager of Artemis for the mapping.
 """
 
 from typing import Final
@@ -11,14 +11,13 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.queue import Queue
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import WildcardSyntax
+from delosmq.model.virtual_topics import CLASSIC, VirtualTopicRule, virtual_topic_of
 from delosmq.model.wildcard import WildcardPattern, is_wildcard
 from delosmq.sessions.openwire.failures import name_wrong
 from delosmq.wire.openwire.commands import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination, destination_of
 
 ADVISORY_PREFIX: Final = "ActiveMQ.Advisory."
-VIRTUAL_TOPIC: Final = "VirtualTopic."
 
-_CONSUMER: Final = "Consumer."
 _QUEUE_MARK: Final = "::"
 _LONGEST_CHARACTERS: Final = 1_024
 """A queue's name is stored in two-byte lengths."""
@@ -83,8 +82,15 @@ def parts_of(destination: Destination) -> list[Destination]:
 class Destinations:
     """Decodes destinations for one broker."""
 
-    def __init__(self, wildcards: WildcardSyntax) -> None:
+    def __init__(
+        self,
+        wildcards: WildcardSyntax,
+        queues: dict[str, Queue],
+        virtual_topics: tuple[VirtualTopicRule, ...] = CLASSIC,
+    ) -> None:
         self._wildcards = wildcards
+        self._queues = queues
+        self._virtual_topics = virtual_topics
 
     def targets_of(self, destination: Destination) -> list[Target]:
         """All targets of a destination.
@@ -114,9 +120,13 @@ class Destinations:
         if code == TOPIC:
             address, wildcard = self._address_of(name)
             return Target(destination, address, "", MULTICAST, wildcard=wildcard)
-        topic = virtual_topic_of(name)
+        topic = virtual_topic_of(name, self._virtual_topics)
         if topic:
-            return Target(destination, topic, name, MULTICAST)
+            return Target(destination, self._address_of(topic)[0], name, MULTICAST)
+        queue = self._queues.get(name)
+        if queue is not None and queue.address.name != name and not queue.internal:
+            # Clients know queues by their names alone, such as those of dead letters by origin.
+            return Target(destination, queue.address.name, name, queue.settings.routing_type)
         address, wildcard = self._address_of(name)
         return Target(destination, address, "", ANYCAST, wildcard=wildcard)
 
@@ -159,21 +169,17 @@ def _target_of(queue: Queue) -> Target | None:
     return Target(destination, queue.address.name, queue.name, queue.settings.routing_type)
 
 
+def is_somebodys(target: Target, broker: Broker) -> bool:
+    """Whether a temporary destination is one: no permissions are asked for them, so others must not pass for such."""
+    known = broker.addresses.get(target.address)
+    return known is not None and known.owner != ""
+
+
 def queue_destination_of(queue: Queue) -> Destination | None:
     """How clients name a queue; None for the subscription of a topic."""
     name = queue.name
-    address = queue.address.name
-    if queue.settings.routing_type == ANYCAST:
-        return Destination(name if name == address else f"{address}{_QUEUE_MARK}{name}", QUEUE)
-    return Destination(name, QUEUE) if virtual_topic_of(name) == address else None
-
-
-def virtual_topic_of(name: str) -> str:
-    """The topic whose messages the queue ``Consumer.NAME.VirtualTopic.TOPIC`` gets; "" for any other name."""
-    if not name.startswith(_CONSUMER):
-        return ""
-    end = name.find(_SEPARATOR, len(_CONSUMER))
-    if end < 0 or end == len(_CONSUMER):
-        return ""
-    topic = name[end + 1 :]
-    return topic if topic.startswith(VIRTUAL_TOPIC) and len(topic) > len(VIRTUAL_TOPIC) else ""
+    settings = queue.settings
+    if settings.routing_type == ANYCAST or virtual_topic_of(name, CLASSIC):
+        return Destination(name, QUEUE)
+    # The broker's own, such as those of dead letters by origin.
+    return Destination(name, QUEUE) if settings.auto_created and not queue.temporary else None

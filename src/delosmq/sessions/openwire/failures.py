@@ -13,6 +13,7 @@ from delosmq.wire.openwire.commands import Throwable
 
 SECURITY: Final = "java.lang.SecurityException"
 INVALID_DESTINATION: Final = "javax.jms.InvalidDestinationException"
+DESTINATION_GONE: Final = "org.apache.activemq.DestinationDoesNotExistException"
 INVALID_CLIENT_ID: Final = "javax.jms.InvalidClientIDException"
 INVALID_SELECTOR: Final = "javax.jms.InvalidSelectorException"
 RESOURCES: Final = "javax.jms.ResourceAllocationException"
@@ -64,6 +65,12 @@ def not_negotiated(code: int) -> Refusal:
 
 def negotiated_already() -> Refusal:
     return Refusal("DMQ5231", IO, "a second WireFormatInfo came: one begins a connection.", Scope.CONNECTION)
+
+
+def connected_already() -> Refusal:
+    return Refusal(
+        "DMQ5229", ILLEGAL_STATE, "a second ConnectionInfo came: one opens the connection.", Scope.CONNECTION
+    )
 
 
 def not_connected(code: int) -> Refusal:
@@ -126,7 +133,7 @@ def name_wrong(name: str, why: str) -> Refusal:
 def temporary_gone(name: str) -> Refusal:
     return Refusal(
         "DMQ5241",
-        INVALID_DESTINATION,
+        DESTINATION_GONE,
         f"the temporary destination '{name}' does not exist: its connection has deleted it, or is gone.",
     )
 
@@ -166,6 +173,14 @@ def client_id_missing(name: str) -> Refusal:
     )
 
 
+def durable_temporary(name: str) -> Refusal:
+    return Refusal(
+        "DMQ5256",
+        JMS,
+        f"Cannot create a durable subscription for a temporary topic: '{name}' ends with its connection; use a topic.",
+    )
+
+
 def subscription_in_use(client_id: str, name: str) -> Refusal:
     return Refusal(
         "DMQ5252",
@@ -188,6 +203,33 @@ def subscription_active(name: str) -> Refusal:
 
 def prefetch_wrong(prefetch: int) -> Refusal:
     return Refusal("DMQ5255", JMS, f"a prefetch of {prefetch} makes no sense: 0 or more.")
+
+
+def session_unknown(what: str, key: str) -> Refusal:
+    return Refusal(
+        "DMQ5257", JMS, f"session {key} was not opened on this connection, so it can't have a {what}: open it first."
+    )
+
+
+def nothing_to_remove(what: str, key: str) -> Refusal:
+    return Refusal(
+        "DMQ5258", JMS, f"this connection has no {what} {key} to remove: it was closed already, or never opened."
+    )
+
+
+def pull_unknown(key: str) -> Refusal:
+    return Refusal(
+        "DMQ5259", JMS, f"consumer {key} is to pull, but this connection has none of that id: open it first."
+    )
+
+
+def repetition_refused(name: str) -> Refusal:
+    return Refusal(
+        "DMQ5274",
+        JMS,
+        f"the property {name} asks for repeated delivery, which this broker does not do: send once with"
+        " AMQ_SCHEDULED_DELAY, and again when it is time.",
+    )
 
 
 # -- acknowledgements ------------------------------------------------------------------------------------------------

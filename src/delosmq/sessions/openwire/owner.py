@@ -5,6 +5,7 @@ from abc import abstractmethod
 from mypy_extensions import mypyc_attr
 
 from delosmq.model.errors import BrokerError
+from delosmq.sessions.openwire.transactions import XA_OK
 from delosmq.sessions.parking import ParkingOwner
 from delosmq.wire.openwire.commands import Command, MessageCommand, Structure
 
@@ -18,8 +19,8 @@ class Owner(ParkingOwner):
         """A message is where it belongs: its sender is answered."""
 
     @abstractmethod
-    def ended(self, command: Command) -> None:
-        """A commit, prepare or acknowledgement is through."""
+    def ended(self, command: Command, result: int = XA_OK) -> None:
+        """A commit, prepare or acknowledgement is through; ``result`` is a prepare's."""
 
     @abstractmethod
     def refused(self, command: Structure, error: BrokerError) -> None:

@@ -15,7 +15,7 @@ from delosmq.model.properties import TypedValue
 from delosmq.security.access import SEND
 from delosmq.sessions.no_local import CONNECTION_MARK
 from delosmq.sessions.openwire import failures
-from delosmq.sessions.openwire.destinations import Destinations, Target
+from delosmq.sessions.openwire.destinations import Destinations, Target, is_somebodys
 from delosmq.sessions.openwire.owner import Owner
 from delosmq.sessions.openwire.transactions import LocalWork
 from delosmq.sessions.parking import Parked, Parking
@@ -27,16 +27,25 @@ from delosmq.wire.openwire.primitives import decode_map
 SCHEDULED_DELAY: Final = "AMQ_SCHEDULED_DELAY"
 SCHEDULED_TIME: Final = "_AMQ_SCHED_DELIVERY"
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
+REPEATS: Final = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT")
+"""Refused: sending once what should come again and again would be a lie."""
 _SPECIAL: Final = (b"AMQ_SCHED", b"_AMQ_DUPL_ID")
 
 _TARGETS_LIMIT: Final = 1_000
 _LATEST_MS: Final = (1 << 63) - 1
 
 
+class Copies:
+    """What became of the copies of a message to several destinations."""
+
+    def __init__(self) -> None:
+        self.failure: BrokerError | None = None
+
+
 class ParkedSend(Parked):
     """A message that waits for space.
 
-    Attributes:
+    Args:
         command: to be answered with it; None when a later part of the same message will be.
     """
 
@@ -47,19 +56,34 @@ class ParkedSend(Parked):
         target: Target,
         *,
         command: MessageCommand | None,
+        copies: Copies | None,
         owner: Owner,
     ) -> None:
         super().__init__(message, work, queue_name=target.queue_name, routing=target.routing)
         self._command = command
+        self._copies = copies
         self._owner = owner
 
     def answer(self) -> None:
-        if self._command is not None:
+        if self._command is None:
+            return
+        failure = None if self._copies is None else self._copies.failure
+        if failure is None:
             self._owner.message_sent(self._command)
+        else:
+            self._refuse(self._command, failure)
 
     def refuse(self, error: BrokerError) -> None:
         if self._command is not None:
-            self._owner.refused(self._command, error)
+            self._refuse(self._command, error)
+        elif self._copies is not None:
+            self._copies.failure = error
+
+    def _refuse(self, command: MessageCommand, error: BrokerError) -> None:
+        if self.work is not None and not command.response_required:
+            # Its end may wait behind already, when nobody finds it by its id any more.
+            self.work.transaction.spoil(error)
+        self._owner.refused(command, error)
 
 
 class Producing:
@@ -112,6 +136,8 @@ class Producing:
         destination = info.destination
         if destination is not None:
             for target in self._targets_of(destination):
+                if target.temporary and target.address not in self._broker.addresses:
+                    raise failures.temporary_gone(target.destination.name)
                 self._check(target)
         self._producers[key] = info
         return True
@@ -156,9 +182,10 @@ class Producing:
             if not target.create_checked:
                 self._check(target)
         many = len(targets) > 1
+        copies = Copies() if many else None
         parking = self._parking
         for index, target in enumerate(targets):
-            if target.temporary and target.address not in self._broker.addresses:
+            if target.temporary and not is_somebodys(target, self._broker):
                 raise failures.temporary_gone(target.destination.name)
             if many:
                 command.original_destination = destination
@@ -168,7 +195,7 @@ class Producing:
             last = index == len(targets) - 1
             if parking.parked_bytes or not parking.try_send(message, work, target.queue_name, target.routing):
                 answered = command if last else None
-                parking.park(ParkedSend(message, work, target, command=answered, owner=self._owner))
+                parking.park(ParkedSend(message, work, target, command=answered, copies=copies, owner=self._owner))
             elif last:
                 self._owner.message_sent(command)
 
@@ -182,7 +209,7 @@ class Producing:
             body_kind=BODY_KINDS[command.code],
             priority=min(max(priority, 0), HIGHEST_PRIORITY),
             durable=command.persistent,
-            timestamp_ms=WallMs(command.timestamp or now),
+            timestamp_ms=WallMs(command.timestamp if command.timestamp > 0 else now),
             expires_at_ms=max(command.expiration, 0),
             user=self._permissions.user,
         )
@@ -226,6 +253,11 @@ class Producing:
 
 def _read_special(message: Message, properties: dict[str, TypedValue], now: WallMs) -> None:
     """What properties ask of the broker. Only whole numbers count as times, as in Artemis."""
+    for name in REPEATS:
+        wish = properties.get(name)
+        # 0 and "" are how clients say that it comes once.
+        if wish is not None and wish.value not in (None, 0, "", "0"):
+            raise failures.repetition_refused(name)
     due = _whole(properties.get(SCHEDULED_TIME))
     delay = _whole(properties.get(SCHEDULED_DELAY))
     # A time counts more than a delay.

@@ -2,6 +2,7 @@
 
 from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.advisories import Advisories
+from delosmq.sessions.openwire.foreign_temporaries import ForeignTemporaries
 from delosmq.sessions.openwire.owner import Owner
 from delosmq.sessions.openwire.spreading import QueueWatchers
 from delosmq.sessions.protocol import SessionServices
@@ -23,6 +24,7 @@ class Registry:
         self.advisories: Advisories = Advisories(
             services.broker, services.clock, services.conversions, broker_id=self.broker_id, broker_name=name
         )
+        services.temporaries.listen(ForeignTemporaries(self.advisories))
         self.watchers: QueueWatchers = QueueWatchers()
         self._by_client_id: dict[str, Owner] = {}
         self._by_connection_id: dict[str, Owner] = {}
@@ -33,14 +35,14 @@ class Registry:
         Raises:
             Refusal: its client id is another's.
         """
-        stale = self._by_connection_id.pop(connection_id, None)
+        stale = self._by_connection_id.get(connection_id)
+        other = self._by_client_id.get(client_id) if client_id else None
+        if other is not None and other is not connection and other is not stale:
+            raise failures.client_id_taken(client_id, other.peer_name())
         if stale is not None and stale is not connection:
             # After a failover the client is here before its old connection is known to be dead.
             stale.replace(failures.replaced(connection_id))
         if client_id:
-            other = self._by_client_id.get(client_id)
-            if other is not None and other is not connection:
-                raise failures.client_id_taken(client_id, other.peer_name())
             self._by_client_id[client_id] = connection
         self._by_connection_id[connection_id] = connection
 

@@ -23,7 +23,7 @@ from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.parking import may_read
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
-from delosmq.wire.openwire.codec import encode_command
+from delosmq.wire.openwire.codec import encode_command, encode_response
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,
@@ -55,7 +55,6 @@ from delosmq.wire.openwire.commands import (
     ProducerInfo,
     RemoveInfo,
     RemoveSubscriptionInfo,
-    Response,
     SessionId,
     SessionInfo,
     Structure,
@@ -74,6 +73,8 @@ VERIFYING: Final = 2
 CONNECTED: Final = 3
 CLOSED: Final = 4
 
+_LAST_DELIVERED_SINCE: Final = 5
+"""The version from which on a RemoveInfo says what its consumer saw last."""
 _FRAME_BEFORE_LOGIN_BYTES: Final = 64 * 1024
 """Of those who are not logged in: anybody may open connections."""
 
@@ -171,6 +172,8 @@ class OpenWireSession(Session):
             return failures.negotiated_already()
         if code in COMMANDS[CONNECTED]:
             return failures.not_connected(code)
+        if code in COMMANDS[NEGOTIATED]:
+            return failures.connected_already()
         return failures.unexpected(code)
 
     # -- answers ---------------------------------------------------------------------------------------------------
@@ -183,7 +186,9 @@ class OpenWireSession(Session):
 
     def _answer(self, command: Command) -> None:
         if command.response_required:
-            self._write(Response(command.command_id))
+            self._next_id += 1
+            response = encode_response(command.command_id, self._form, self._next_id)
+            self.outbox.reply(self._broker.log.position, response)
 
     def _refuse(self, frame: Structure, error: BrokerError) -> None:
         """Tells the peer; closes the connection when the error says so."""
@@ -225,7 +230,6 @@ class OpenWireSession(Session):
         info = BrokerInfo()
         info.broker_id = self._registry.broker_id
         info.broker_name = self._registry.broker_name
-        info.peer_broker_infos = []
         info.broker_url = ""
         self._write(info)
 
@@ -283,6 +287,7 @@ class OpenWireSession(Session):
             outbox=self.outbox,
             form=self._form,
             permissions=Permissions(login, self._services.access, self._broker),
+            connection_id=info.connection_id.value,
             client_id=client_id,
             owner=self._owner,
         )
@@ -299,13 +304,18 @@ class OpenWireSession(Session):
 
     def _add_session(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, SessionInfo)
+        self._connected().sessions.add(frame.session_id)
         self._answer(frame)
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
     def _add_producer(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, ProducerInfo)
-        if self._connected().producing.add(frame):
+        parts = self._connected()
+        producer_id = frame.producer_id
+        if producer_id is not None:
+            parts.sessions.require("producer", producer_id.connection_id, producer_id.session_id)
+        if parts.producing.add(frame):
             self._registry.advisories.producer_opened(frame)
         self._answer(frame)
 
@@ -320,9 +330,8 @@ class OpenWireSession(Session):
         parts = self._connected()
         if command.response_required:
             self._next_id += 1
-            response = Response(command.command_id)
-            response.command_id = self._next_id
-            self.outbox.reply(parts.parking.position, encode_command(response, self._form))
+            response = encode_response(command.command_id, self._form, self._next_id)
+            self.outbox.reply(parts.parking.position, response)
         elif parts.producing.window_of(command.producer_id) > 0:
             self._next_id += 1
             acknowledgement = ProducerAck(command.producer_id, command.size_bytes())
@@ -334,6 +343,9 @@ class OpenWireSession(Session):
     def _add_consumer(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, ConsumerInfo)
         parts = self._connected()
+        consumer_id = frame.consumer_id
+        if consumer_id is not None:
+            parts.sessions.require("consumer", consumer_id.connection_id, consumer_id.session_id)
         subscription = parts.consuming.add(frame)
         if subscription is not None:
             parts.producing.mark = parts.consuming.mark
@@ -402,27 +414,32 @@ class OpenWireSession(Session):
             raise failures.field_missing("transactionId", "a TransactionInfo")
         if kind == BEGIN:
             parts.transactions.begin(transaction_id)
-        elif kind in (COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, PREPARE):
+        elif kind in (COMMIT_ONE_PHASE, COMMIT_TWO_PHASE):
             parts.end_transaction(frame, transaction_id)
             return
         elif kind == ROLLBACK:
             parts.roll_back(transaction_id)
         elif not isinstance(transaction_id, XATransactionId):
-            raise failures.not_a_branch(transaction_id.key())
+            if kind != END:  # of which local transactions know nothing
+                raise failures.not_a_branch(transaction_id.key())
+        elif kind == PREPARE:
+            parts.end_transaction(frame, transaction_id)
+            return
         elif kind == END:
-            parts.transactions.end_association(transaction_id)
+            parts.end_association(frame, transaction_id)
+            return
         elif kind == FORGET:
             parts.transactions.forget(transaction_id)
         else:
             raise failures.unknown_transaction_command(kind)
         self._answer(frame)
 
-    def ended(self, frame: Command) -> None:
-        """Answers a commit, prepare or acknowledgement that is through."""
+    def ended(self, frame: Command, result: int) -> None:
+        """Answers a commit, prepare or acknowledgement that is through; ``result`` is a prepare's."""
         if isinstance(frame, TransactionInfo) and self._parts is not None:
             self._parts.consuming.share_room()
         if isinstance(frame, TransactionInfo) and frame.type == PREPARE:
-            self._write(IntegerResponse(frame.command_id, XA_OK))
+            self._write(IntegerResponse(frame.command_id, result))
         else:
             self._answer(frame)
 
@@ -437,14 +454,19 @@ class OpenWireSession(Session):
         parts = self._connected()
         advisories = self._registry.advisories
         removed = frame.object_id
-        last = frame.last_delivered_sequence_id
+        last = frame.last_delivered_sequence_id if self._form.version >= _LAST_DELIVERED_SINCE else ALL_SEEN
         if isinstance(removed, ConsumerId):
-            self._dismiss(parts.consuming.remove(removed, last))
+            ended = parts.consuming.remove(removed, last)
+            if not ended:
+                raise failures.nothing_to_remove("consumer", removed.key())
+            self._dismiss(ended)
         elif isinstance(removed, ProducerId):
             producer = parts.producing.remove(removed)
-            if producer is not None:
-                advisories.producer_closed(producer)
+            if producer is None:
+                raise failures.nothing_to_remove("producer", removed.key())
+            advisories.producer_closed(producer)
         elif isinstance(removed, SessionId):
+            parts.sessions.remove(removed)
             self._dismiss(parts.consuming.remove_session(removed.connection_id, removed.value, last))
             for producer in parts.producing.remove_session(removed.connection_id, removed.value):
                 advisories.producer_closed(producer)
@@ -613,9 +635,9 @@ class _Owner(Owner):
         if self.session is not None:
             self.session.message_sent(command)
 
-    def ended(self, command: Command) -> None:
+    def ended(self, command: Command, result: int = XA_OK) -> None:
         if self.session is not None:
-            self.session.ended(command)
+            self.session.ended(command, result)
 
     def refused(self, command: Structure, error: BrokerError) -> None:
         if self.session is not None:
@@ -635,6 +657,7 @@ _WIRE_FORMAT_INFO: Final = 1
 
 _ALWAYS: Final[dict[int, Handler]] = {
     10: OpenWireSession._keep_alive,
+    **dict.fromkeys(range(30, 35), OpenWireSession._ignore),
     11: OpenWireSession._shut_down,
     18: OpenWireSession._connection_control,
 }

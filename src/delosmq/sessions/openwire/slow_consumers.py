@@ -14,7 +14,7 @@ class WatchedCredit(PrefetchCredit):
     """Tells when it is spent while something waits.
 
     Attributes:
-        slow: that was told, and nothing has gone out since.
+        slow: that was told, and there was no room since.
     """
 
     def __init__(self, limit: int, events: SubscriptionEvents) -> None:
@@ -37,7 +37,6 @@ class WatchedCredit(PrefetchCredit):
 
 def slow_destinations(subscription: Subscription) -> list[Destination]:
     """Those of which is to be told that this consumer, which is full, is slow there."""
-    credit = subscription.credit
     found: list[Destination] = []
     for source in subscription.sources:
         queue = None if source.consumer is None else source.consumer.queue
@@ -48,6 +47,10 @@ def slow_destinations(subscription: Subscription) -> list[Destination]:
             waiting -= subscription.info.prefetch_size
         if waiting > 0:
             found.append(source.target.destination)
-    if not found and isinstance(credit, WatchedCredit):
-        credit.slow = False  # asked again, it may be
     return found
+
+
+def still_full(subscription: Subscription) -> bool:
+    """Whether a consumer that was full has had no room since."""
+    credit = subscription.credit
+    return isinstance(credit, WatchedCredit) and credit.slow and not subscription.stream.closed

@@ -28,6 +28,9 @@ class Subscription:
         pull_until: when an outstanding pull is given up; `NO_TIMER` for never.
         pulling: a pull waits for a message; pull_now: only for one that is there.
         connection, user: who reads, for people who ask.
+        order: sequences in the order of their dispatch, answered ones perhaps included; None with a single source,
+            whose consumer keeps that order.
+        browsing: sources that have not shown all they have.
     """
 
     def __init__(self, info: ConsumerInfo, credit: PrefetchCredit, *, checked: bool) -> None:
@@ -43,6 +46,8 @@ class Subscription:
         self.pull_until: MonotonicNs = NO_TIMER
         self.connection: str = ""
         self.user: str = ""
+        self.order: dict[int, None] | None = None
+        self.browsing: int = 0
 
     def source_of(self, sequence: int) -> "Source | None":
         """The one of whose queue that message was dispatched and is not answered."""
@@ -113,12 +118,16 @@ class Source(ConsumerPort):
         )
         subscription.dispatched = True
         subscription.pulling = False
+        if subscription.order is not None:
+            subscription.order[slot.sequence] = None
         self._outbox.put(
             subscription.stream, slot.message.position if slot.recorded else NOTHING_DURABLE, frame, slot.sequence
         )
 
     def browse_ended(self) -> None:
-        self.nothing_to_give()
+        self.subscription.browsing -= 1
+        if self.subscription.browsing <= 0:
+            self.nothing_to_give()
 
     def nothing_to_give(self) -> None:
         """The empty dispatch that ends a browse, and answers a pull for which there is nothing."""

@@ -49,6 +49,7 @@ class LocalWork(Work):
         key: of its id.
         xid: of a branch; empty for a local one.
         doomed: why it can only be rolled back.
+        read_only: it was to be prepared, had done nothing, and so has ended.
     """
 
     def __init__(self, key: str, transaction: Transaction, xid: bytes = b"") -> None:
@@ -56,6 +57,7 @@ class LocalWork(Work):
         self.key = key
         self.xid = xid
         self.doomed: BrokerError | None = None
+        self.read_only: bool = False
 
 
 class Transactions:
@@ -72,13 +74,16 @@ class Transactions:
         if isinstance(transaction_id, XATransactionId):
             self._join(key, xid_of(transaction_id))
         elif key not in self._works:
-            self._works[key] = LocalWork(key, self._broker.begin(self._owner, OPEN_LIMIT))
+            transaction = self._broker.begin(self._owner, OPEN_LIMIT)
+            transaction.keeps_delivered = True
+            self._works[key] = LocalWork(key, transaction)
 
     def _join(self, key: str, xid: bytes) -> LocalWork:
         broker = self._broker
         branch = broker.xa_branch(xid)
         if branch is None:
             branch = broker.xa_start(xid, TMNOFLAGS, self._owner)
+            branch.keeps_delivered = True
         elif branch.state != ACTIVE:
             branch = broker.xa_start(xid, TMJOIN, self._owner)
         work = self._works.get(key)
@@ -117,11 +122,10 @@ class Transactions:
         self._works.pop(work.key, None)
         return work
 
-    def end_association(self, transaction_id: XATransactionId) -> None:
-        """END: this connection has done its part of a branch."""
+    def association(self, transaction_id: XATransactionId) -> LocalWork | None:
+        """What this connection does in a branch; None when it does nothing there, or its part is done."""
         work = self._works.get(transaction_id.key())
-        if work is not None and work.transaction.state == ACTIVE:
-            self._broker.xa_end(work.xid)
+        return work if work is not None and work.transaction.state == ACTIVE else None
 
     def branch_to_end(self, transaction_id: XATransactionId) -> LocalWork:
         """A branch that is to be prepared, committed or rolled back: nobody works in it any more.
@@ -135,8 +139,6 @@ class Transactions:
         branch = self._broker.xa_branch(xid)
         if branch is None:
             raise self._broker.xa_unknown(xid)
-        while branch.state == ACTIVE:
-            self._broker.xa_end(xid)
         return work if work is not None and work.transaction is branch else LocalWork(key, branch, xid)
 
     def forget(self, transaction_id: XATransactionId) -> None:
@@ -155,6 +157,7 @@ class Transactions:
     def rollback(self, work: LocalWork, *, keep_delivered: bool) -> None:
         """Nothing of it happens."""
         if work.xid:
+            end_branch(self._broker, work)
             self._broker.xa_rollback(work.xid, keep_delivered=keep_delivered)
         else:
             self._broker.rollback(work.transaction, keep_delivered=keep_delivered)
@@ -177,13 +180,16 @@ class Transactions:
             ):
                 continue
             try:
-                if work.xid:
-                    while work.transaction.state == ACTIVE:
-                        self._broker.xa_end(work.xid)
                 self.rollback(work, keep_delivered=False)
             except BrokerError as error:
                 troubles.append(error)
         return troubles
+
+
+def end_branch(broker: Broker, work: LocalWork) -> None:
+    """Nobody works in a branch any more: all that was sent in it is through."""
+    while work.transaction.state == ACTIVE:
+        broker.xa_end(work.xid)
 
 
 def carry_out(broker: Broker, work: LocalWork, waiter: TransactionWaiter, *, prepare: bool, one_phase: bool) -> bool:
@@ -192,6 +198,8 @@ def carry_out(broker: Broker, work: LocalWork, waiter: TransactionWaiter, *, pre
     Raises:
         BrokerError: it was rolled back instead.
     """
+    if work.xid:
+        end_branch(broker, work)
     doomed = work.doomed or work.transaction.cause
     if doomed is not None:
         # As after a rollback that it asked for, the client delivers again by itself what it has.
@@ -203,5 +211,11 @@ def carry_out(broker: Broker, work: LocalWork, waiter: TransactionWaiter, *, pre
     if not work.xid:
         return broker.commit(work.transaction, waiter)
     if prepare:
+        transaction = work.transaction
+        if transaction.operations == 0 and not transaction.taking and transaction.state != PREPARED:
+            # It did nothing that could be undone: it has ended, and its coordinator need not come back.
+            broker.xa_rollback(work.xid)
+            work.read_only = True
+            return True
         return broker.xa_prepare(work.xid, waiter)
     return broker.xa_commit(work.xid, one_phase, waiter)

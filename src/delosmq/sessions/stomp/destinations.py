@@ -8,8 +8,10 @@ from typing import Final
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AcceptorSettings
+from delosmq.model.virtual_topics import virtual_topic_of
 from delosmq.sessions.stomp.refusals import header_wrong
 from delosmq.sessions.stomp.temporary import Temporaries
+from delosmq.wire.stomp.conversion import StompConversion
 
 QUEUE_MARK: Final = "::"
 # A queue's name is stored in two-byte lengths.
@@ -22,21 +24,29 @@ class Target:
     Attributes:
         queue_name: "" unless ``address::queue`` was given.
         temporary: it is private to a connection and is never made by a SEND.
+        virtual: it is a queue of a virtual topic, whose users know nothing of the topic.
         send_checked: the permission to send was granted.
         create_checked: every permission that a send could need to create something was granted.
     """
 
-    def __init__(self, address: str, queue_name: str, routing: int, *, temporary: bool = False) -> None:
+    def __init__(
+        self, address: str, queue_name: str, routing: int, *, temporary: bool = False, virtual: bool = False
+    ) -> None:
         self.address = address
         self.queue_name = queue_name
         self.routing = routing
         self.temporary = temporary
+        self.virtual = virtual
         self.send_checked: bool = False
         self.create_checked: bool = False
 
 
 class Destinations:
-    """The names that one connection may use: the prefixes of its acceptor, and what is temporary."""
+    """The names that one connection may use: the prefixes of its acceptor, and what is temporary.
+
+    Attributes:
+        conversion: to and from messages of other protocols, with these prefixes.
+    """
 
     def __init__(self, acceptor: AcceptorSettings, temporaries: Temporaries) -> None:
         prefixes = [(prefix, ANYCAST) for prefix in acceptor.anycast_prefixes]
@@ -46,6 +56,8 @@ class Destinations:
         # The longest first, so that a prefix may begin with another one.
         self._prefixes: list[tuple[str, int]] = sorted(prefixes, key=_by_length, reverse=True)
         self._temporaries = temporaries
+        self._virtual_topics = acceptor.virtual_topics or ()
+        self.conversion: StompConversion = StompConversion(acceptor.anycast_prefixes, acceptor.multicast_prefixes)
 
     def public_name(self, reply_to: str) -> str:
         """The name under which other connections reach what this one calls ``reply_to``."""
@@ -78,6 +90,10 @@ class Destinations:
                 destination,
                 f"an address, or address::queue, after the prefix and at most {_LONGEST_CHARACTERS} characters long",
             )
+        if self._virtual_topics and not mark and routing != MULTICAST:
+            topic = virtual_topic_of(address, self._virtual_topics)
+            if topic:
+                return Target(topic, address, MULTICAST, virtual=True)
         return Target(address, queue_name, routing)
 
 

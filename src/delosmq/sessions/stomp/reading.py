@@ -6,7 +6,7 @@ Source: StompUtils of Artemis for the names; times are those of JMS: ms since th
 from typing import Final
 
 from delosmq.model.ids import WallMs
-from delosmq.model.message import BYTES_BODY, TEXT_BODY, Message
+from delosmq.model.message import BYTES_BODY, MAP_BODY, STREAM_BODY, TEXT_BODY, Message
 from delosmq.sessions.no_local import CONNECTION_MARK
 from delosmq.sessions.stomp.destinations import Destinations, Target
 from delosmq.sessions.stomp.headers import (
@@ -21,7 +21,7 @@ from delosmq.sessions.stomp.headers import (
 )
 from delosmq.sessions.stomp.refusals import header_wrong
 from delosmq.sessions.stomp.transactions import TRANSACTION
-from delosmq.wire.stomp.conversion import DESTINATION, DESTINATION_TYPE, encode_lines
+from delosmq.wire.stomp.conversion import DESTINATION, DESTINATION_TYPE, MESSAGE_TYPE, encode_lines
 from delosmq.wire.stomp.encoder import relay_head
 from delosmq.wire.stomp.frames import Frame
 
@@ -34,6 +34,15 @@ GROUP_SEQUENCES: Final = ("JMSXGroupSeq", "_AMQ_GROUP_SEQUENCE")
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 LONGEST_ID: Final = 1_024
 """Characters of a group's or duplicate id. Each address remembers 20,000 of the latter."""
+_BODY_KINDS: Final = {
+    "text": TEXT_BODY,
+    "bytes": BYTES_BODY,
+    "map": MAP_BODY,
+    "stream": STREAM_BODY,
+    # Nobody here looks into one, and who sends it on need not be refused.
+    "object": BYTES_BODY,
+}
+"""What ``amq-msg-type`` may say. Source: LegacyFrameTranslator of ActiveMQ Classic for the first two."""
 
 # Headers of a SEND that concern the way to the broker, that it keeps in fields of its own, that a MESSAGE gets from
 # the broker alone, or by which the broker decides who gets it.
@@ -149,9 +158,19 @@ def read_send(
     reading = Reading(
         target,
         head,
-        body_kind=BYTES_BODY if "content-length" in headers else TEXT_BODY,
+        body_kind=_body_kind(headers),
         priority=read_priority(headers),
         durable=read_flag(headers, "persistent", "SEND"),
     )
     reading.read_special(headers)
     return reading
+
+
+def _body_kind(headers: dict[str, str]) -> int:
+    named = headers.get(MESSAGE_TYPE)
+    if named is None:
+        return BYTES_BODY if "content-length" in headers else TEXT_BODY
+    kind = _BODY_KINDS.get(named.strip().lower())
+    if kind is None:
+        raise header_wrong(MESSAGE_TYPE, "SEND", named, "text, bytes, map or stream")
+    return kind

@@ -7,6 +7,8 @@ from delosmq.wire.stomp.encoder import encode_frame
 _SUPPORTED = "1.0,1.1,1.2"
 _NO_COMMON_VERSION = "DMQ5103"
 _SHOWN_CHARACTERS = 64
+# What is wrong ends so, here and in what the engine says.
+_REMEDY_FOLLOWS = (": ", "; ")
 _LISTED = 5
 
 
@@ -15,9 +17,13 @@ def _shown(value: str) -> str:
 
 
 def error_frame(error: BrokerError, receipt: str, version: int) -> bytes:
-    """The ERROR that tells a peer why. ``receipt``: what the refused frame asked for, "" for nothing."""
+    """The ERROR that tells a peer why: in its header what is wrong, in its body what to do as well.
+
+    Args:
+        receipt: what the refused frame asked for, "" for nothing.
+    """
     text = str(error)
-    pairs = [("message", text.replace("\n", " ")), ("content-type", "text/plain")]
+    pairs = [("message", _what_is_wrong(text)), ("content-type", "text/plain")]
     if receipt:
         pairs.insert(0, ("receipt-id", receipt))
     if isinstance(error, PeerError) and error.code == _NO_COMMON_VERSION:
@@ -25,6 +31,13 @@ def error_frame(error: BrokerError, receipt: str, version: int) -> bytes:
     detail = error.detail if isinstance(error, PeerError) else ""
     body = f"{text}\n{detail}\n" if detail else f"{text}\n"
     return encode_frame("ERROR", pairs, body.encode(), version)
+
+
+def _what_is_wrong(text: str) -> str:
+    """A refusal without what to do about it, which its body says."""
+    code = text.find(": ") + 2
+    ends = [end for end in (text.find(mark, code) for mark in _REMEDY_FOLLOWS) if end > 0]
+    return text[: min(ends, default=len(text))].replace("\n", " ")
 
 
 def not_connected(command: str) -> PeerError:

@@ -66,7 +66,9 @@ class StompSession(Session):
         self._services = services
         self._broker = broker
         self._decoder: StompDecoder = StompDecoder(limits_before_login(acceptor))
-        self._temporaries: Temporaries = Temporaries(broker, peer.connection_id, acceptor.max_subscriptions)
+        self._temporaries: Temporaries = Temporaries(
+            broker, services.temporaries, peer.connection_id, acceptor.max_subscriptions
+        )
         self._destinations: Destinations = Destinations(acceptor, self._temporaries)
         self._transactions: Transactions = Transactions(broker, peer.connection_id)
         self._pulse: Pulse = Pulse(

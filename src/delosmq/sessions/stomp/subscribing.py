@@ -85,7 +85,14 @@ class Subscriber:
         wishes = read_wishes(headers, target, self._client_id, self._peer.connection_id)
         self._check_consume(target, wishes)
         subscription = Subscription(
-            key, header_id, mode, destination=destination, version=self._version, outbox=self._outbox
+            key,
+            header_id,
+            mode,
+            destination=destination,
+            version=self._version,
+            outbox=self._outbox,
+            conversion=self._destinations.conversion,
+            replaces=target.virtual,
         )
         subscription.connection = self._peer.name
         if self._permissions is not None:

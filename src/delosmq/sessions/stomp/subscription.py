@@ -5,7 +5,7 @@ from typing import Final
 from delosmq.engine.consumer import Consumer, ConsumerPort
 from delosmq.engine.credit import ByteCredit, Credit, MessageCredit, OpenCredit
 from delosmq.engine.slots import Slot
-from delosmq.model.conversion import Conversions
+from delosmq.model.conversion import Conversions, Encoded
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE
 from delosmq.model.message import BYTES_BODY, HIGHEST_PRIORITY, Message
@@ -37,7 +37,6 @@ PREFETCH: Final = "activemq.prefetchSize"
 # to anybody else; 65,536 is twice the largest prefetch of any client we know.
 MAX_UNACKNOWLEDGED: Final = 65_536
 
-_CONVERSION: Final = StompConversion()
 _ORIGINAL_ADDRESS: Final = "_AMQ_ORIG_ADDRESS"
 _ID_MARK: Final = "-"
 _GROUP_FIRST: Final = "JMSXGroupFirstForConsumer"
@@ -53,13 +52,22 @@ class Subscription(ConsumerPort):
 
     Attributes:
         key: the ``id`` of SUBSCRIBE, or the destination in STOMP 1.0 without one.
-        destination: as the peer wrote it.
+        destination: as the peer wrote it; replaces: messages show it instead of the one they were sent to.
         connection, user: who reads, for people who ask.
         consumer: set right after subscribing, before anything is delivered.
     """
 
     def __init__(
-        self, key: str, header_id: str | None, mode: int, *, destination: str, version: int, outbox: Outbox
+        self,
+        key: str,
+        header_id: str | None,
+        mode: int,
+        *,
+        destination: str,
+        version: int,
+        outbox: Outbox,
+        conversion: StompConversion,
+        replaces: bool = False,
     ) -> None:
         self.key = key
         self.mode = mode
@@ -69,7 +77,10 @@ class Subscription(ConsumerPort):
         self.connection: str = ""
         self.user: str = ""
         self._version = version
-        self._tag: str = PROTOCOL_TAGS[version]
+        # What came so goes out as it is.
+        self._tag: str = "" if replaces else PROTOCOL_TAGS[version]
+        self._replaces: bool = replaces
+        self._conversion = conversion
         self._outbox = outbox
         self._conversions: Conversions | None = None
         self._owner: SessionOwner | None = None
@@ -94,17 +105,23 @@ class Subscription(ConsumerPort):
     def deliver(self, slot: Slot) -> None:
         message = slot.message
         number = b"%d" % slot.sequence
+        body = message.body
+        kind = message.body_kind
         if message.protocol == self._tag and message.annotations is None:
             head = message.head
-        else:
+        elif message.protocol in VERSION_OF_TAG:
             head = self._converted(message)
+        else:
+            encoded = self._foreign(message)
+            head = encoded.head
+            body = encoded.body
+            kind = encoded.body_kind
         if message.expires_at_ms:
             head += b"expires:%d\n" % message.expires_at_ms
         consumer = self.consumer
         if consumer is not None and consumer.first_of_group:
             head += _first_of_group(consumer)
-        body = message.body
-        if message.body_kind == BYTES_BODY or b"\0" in body:
+        if kind == BYTES_BODY or b"\0" in body:
             end = b"\ncontent-length:%d\n\n" % len(body)
         else:
             end = b"\n\n"
@@ -145,21 +162,25 @@ class Subscription(ConsumerPort):
 
     def _converted(self, message: Message) -> bytes:
         """The head in this connection's version, with what the broker added."""
-        version = VERSION_OF_TAG.get(message.protocol, 0)
-        if version and message.annotations is None:
+        version = VERSION_OF_TAG[message.protocol]
+        if message.annotations is None and not self._replaces:
             return transcode_head(message.head, version, self._version)
-        if version:
-            headers = decode_head(message.head, version)
-        else:
-            assert self._conversions is not None  # attached before the first delivery
-            encoded = _CONVERSION.from_hub(self._conversions.to_hub(message), self.destination)
-            headers = decode_head(encoded.head, V12)
+        headers = decode_head(message.head, version)
+        if self._replaces:
+            headers[DESTINATION] = self.destination
         if message.annotations is not None:
             if _ORIGINAL_ADDRESS in message.annotations:
                 # A copy lies elsewhere than its sender said: it is told where it was found.
                 headers[DESTINATION] = self.destination
             headers.update(message.annotations)
         return encode_lines(list(headers.items()), self._version)
+
+    def _foreign(self, message: Message) -> Encoded:
+        """A message of another protocol, in this connection's version."""
+        assert self._conversions is not None  # attached before the first delivery
+        encoded = self._conversion.from_hub(self._conversions.to_hub(message), self.destination)
+        encoded.head = transcode_head(encoded.head, V12, self._version)
+        return encoded
 
 
 def _first_of_group(consumer: Consumer) -> bytes:

@@ -1,7 +1,8 @@
 """Temporary destinations: private to a connection, gone with it, and reachable by others through ``reply-to``.
 
 A peer writes ``/temp-queue/NAME``; others get to know it as ``/remote-temp-queue/CONNECTION.NAME``, to which they may
-SEND. Source: LegacyFrameTranslator of ActiveMQ Classic for both forms.
+SEND. Those that clients of other protocols make are ``/remote-temp-queue/`` and their own name. Source:
+LegacyFrameTranslator of ActiveMQ Classic for both forms.
 """
 
 from typing import Final
@@ -11,10 +12,12 @@ from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.security.access import CREATE_ADDRESS, CREATE_NON_DURABLE_QUEUE
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.stomp.refusals import temporary_foreign, temporary_wrong, too_many_temporaries
+from delosmq.sessions.temporary_destinations import TemporaryDestinations
+from delosmq.wire.stomp.conversion import OWN_QUEUE, OWN_TOPIC, REMOTE_QUEUE, REMOTE_TOPIC
 
 # Prefix, routing type, beginning of the address.
-_OWN: Final = (("/temp-queue/", ANYCAST, "temp-queue."), ("/temp-topic/", MULTICAST, "temp-topic."))
-_REMOTE: Final = (("/remote-temp-queue/", ANYCAST, "temp-queue."), ("/remote-temp-topic/", MULTICAST, "temp-topic."))
+_OWN: Final = (("/temp-queue/", ANYCAST, OWN_QUEUE), ("/temp-topic/", MULTICAST, OWN_TOPIC))
+_REMOTE: Final = ((REMOTE_QUEUE, ANYCAST, OWN_QUEUE), (REMOTE_TOPIC, MULTICAST, OWN_TOPIC))
 _FIRST: Final = ("/temp-", "/remote-temp-")
 # A queue's name is stored in two-byte lengths.
 _LONGEST_CHARACTERS: Final = 1_024
@@ -23,8 +26,9 @@ _LONGEST_CHARACTERS: Final = 1_024
 class Temporaries:
     """Those of one connection, and the names of others'."""
 
-    def __init__(self, broker: Broker, connection_id: str, limit: int) -> None:
+    def __init__(self, broker: Broker, known: TemporaryDestinations, connection_id: str, limit: int) -> None:
         self._broker = broker
+        self._known = known
         self._connection_id = connection_id
         self._limit = limit
         self._permissions: Permissions | None = None
@@ -52,7 +56,7 @@ class Temporaries:
                     raise temporary_foreign(destination)
                 name = destination[len(prefix) :]
                 _check(destination, name)
-                return start + name, routing
+                return self._remote(name, start), routing
         return None
 
     def public_name(self, destination: str) -> str:
@@ -73,6 +77,16 @@ class Temporaries:
                     return prefix + address[len(lead) :]
         return ""
 
+    def _remote(self, name: str, start: str) -> str:
+        """The address of another connection's."""
+        addresses = self._broker.addresses
+        if start + name not in addresses:
+            known = addresses.get(name)
+            # Only of those that are somebody's, as nobody's permission is asked for what is made to be answered.
+            if known is not None and known.owner:
+                return name
+        return start + name
+
     def _own(self, destination: str, name: str, routing: int, start: str) -> str:
         address = self._addresses.get(destination)
         if address is None:
@@ -87,13 +101,17 @@ class Temporaries:
                     permissions.require(address, CREATE_NON_DURABLE_QUEUE)
             self._broker.create_temporary_queue(address, routing, self._connection_id)
             self._addresses[destination] = address
+            self._known.made(address, routing, self._connection_id)
         return address
 
     def close(self) -> None:
         """Ends all of this connection."""
         if self._addresses:
+            ended = list(self._addresses.values())
             self._addresses.clear()
             self._broker.delete_temporary_queues(self._connection_id)
+            for address in ended:
+                self._known.ended(address)
 
 
 def _check(destination: str, name: str) -> None:

@@ -8,6 +8,7 @@ import gc
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -37,6 +38,8 @@ state is exactly that of the last batch."""
 BATCH_SHARE: Final = 2
 """A batch takes at most 1 / this of a file, footer included. One that finds too little room is preceded by a roll that
 repeats the state of the segment before, since the engine's own is that of the batch in hand already."""
+PAID_AT_ONCE: Final = 500
+"""Of the batches that waited for room, about 2 ms in pure Python; the rest follows with the sync of these."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -87,6 +90,8 @@ class JournalStore(ServedStore):
         self._synced = Position(0)
         self._ticket = 0
         self._under_way = False
+        # Removals that found no room, in order. Till they are written no state of the engine may be: it has them.
+        self._owed: deque[Batch] = deque()
         self._dirty: dict[int, None] = {}
         self._freed: list[Segment] = []
         self._freed_asked: list[Segment] = []
@@ -218,11 +223,17 @@ class JournalStore(ServedStore):
             raise self._refusal()
         position = batch.position
         if position != self._last + 1:
-            raise InvariantError("DMQ3001", f"batch {position} does not follow batch {self._last}")
+            self._owe(batch)
+            return
         segment = self._open
         frame = self._frame(batch, segment)
         if self._low or frame.cost > self._large:
-            segment, frame = self._admit(batch, segment, frame)
+            admitted = self._admit(batch, frame)
+            if admitted is None:
+                self._owe(batch)
+                return
+            segment = self._open
+            frame = admitted
         stored = batch.stored_count
         if stored:
             records.fill_homes(batch, frame.rows, segment.number)
@@ -238,7 +249,7 @@ class JournalStore(ServedStore):
     def flush(self) -> None:
         if self._failure is not None or self._closed:
             return
-        if self._renew:
+        if self._renew and not self._owed:
             self._renew_state()
         if self._low and self._ledger.changed:
             self._free_early()
@@ -277,6 +288,8 @@ class JournalStore(ServedStore):
     def compaction_victim(self) -> int:
         if self._failure is not None or self._closed or not 0 < self._compact_min_files <= len(self._ledger):
             return 0
+        if self._owed:
+            return 0
         most_bytes = self._size_bytes
         if self._low:
             # What is freed soon may cost a part of what is left, but never of what is kept for removals.
@@ -286,7 +299,7 @@ class JournalStore(ServedStore):
         return self._ledger.victim(self._open, self._compact_percentage, most_bytes)
 
     def takes(self, size_bytes: int) -> bool:
-        return len(self._spares.ready) > 0 or self._open.room - size_bytes >= self._due
+        return not self._owed and (len(self._spares.ready) > 0 or self._open.room - size_bytes >= self._due)
 
     def fileno(self) -> int:
         return self._syncer.fileno()
@@ -324,6 +337,12 @@ class JournalStore(ServedStore):
         try:
             if self._recovered and self._failure is None:
                 self._close_well(timeout_s)
+                if self._owed:
+                    raise StorageError(
+                        "DMQ3023",
+                        f"{self._files.path(self._open.name)}: the disk is full, the last {len(self._owed)}"
+                        " acknowledgements are not on it; their messages are delivered again: free some space",
+                    )
             elif self._failure is not None and self._synced < self._last:
                 raise self._failure
         finally:
@@ -338,6 +357,8 @@ class JournalStore(ServedStore):
                 self._trickle()
         except OSError as error:
             self._fail(error)
+        while self._owed and self._spares.ready:
+            self._pay()
         self.wait_synced(self._last, timeout_s)
         if self._open.position == self._open.base:
             return
@@ -415,6 +436,8 @@ class JournalStore(ServedStore):
         self._freed_asked = []
         if freed:
             self._recycle(freed)
+        if self._owed:
+            self._keep_room()
         if self._written > self._asked or self._freed:
             self._ask()
         if advanced and self._events is not None:
@@ -453,6 +476,10 @@ class JournalStore(ServedStore):
 
     def _keep_room(self) -> None:
         """Rolls when that is due and possible, and tells when space gets short or is back."""
+        if self._owed and not self._pay():
+            if self._failure is None:
+                self._tell_space(True)
+            return
         low = self._low and not self._spares.ready
         if self._open.room < self._due:
             low = len(self._spares.ready) <= 1
@@ -559,8 +586,10 @@ class JournalStore(ServedStore):
         self._freed += freed
         self._footers.forget(freed)
 
-    def _admit(self, batch: Batch, segment: Segment, frame: Frame) -> tuple[Segment, Frame]:
-        """Where a large batch, or one while space is short, goes, and how. Raises when it can't be taken."""
+    def _admit(self, batch: Batch, frame: Frame) -> Frame | None:
+        """How a large batch, or one while space is short, goes into the open segment; None when it has to wait for
+        room. Raises when it can't be taken."""
+        segment = self._open
         cost = frame.cost
         # Messages leave room for removals unless a file is ready to roll to.
         kept_free = self._due if batch.stored and (self._low or not self._spares.ready) else 2 * self._list_cost()
@@ -569,29 +598,68 @@ class JournalStore(ServedStore):
             self._roll(repeat_state=True)
             if self._failure is not None:
                 raise self._failure
-            return self._open, self._frame(batch, self._open)
-        error: StorageError | None = None
-        name = self._files.path(segment.name)
+            return self._frame(batch, self._open)
         if cost > self._largest:
-            error = StorageError(
+            for _, home in batch.stored:
+                home.segment = 0
+            raise StorageError(
                 "DMQ3003",
-                f"{name}: a batch of {cost} bytes is larger than half of journal-file-size ({self._size_bytes}); "
-                "send less at once or set a larger journal-file-size",
+                f"{self._files.path(segment.name)}: a batch of {cost} bytes is larger than half of journal-file-size "
+                f"({self._size_bytes}); send less at once or set a larger journal-file-size",
             )
-        elif short and batch.stored:
-            error = StorageError(
+        return None if short else frame
+
+    def _owe(self, batch: Batch) -> None:
+        """Keeps a batch in memory that finds no room, or comes behind such: nothing that ends a message is refused, or
+        what the engine did would part from what is stored. It is not synced before it is written, so nobody is told.
+
+        Raises:
+            StorageError: it stores messages.
+        """
+        if batch.position != self._last + 1 + len(self._owed):
+            raise InvariantError(
+                "DMQ3001", f"batch {batch.position} does not follow batch {self._last + len(self._owed)}"
+            )
+        name = self._files.path(self._open.name)
+        if batch.stored_count:
+            for _, home in batch.stored:
+                home.segment = 0
+            raise StorageError(
                 "DMQ3004",
                 f"{name}: no room for messages until another file is ready; free some disk space if this lasts",
             )
-        elif short:
-            error = StorageError(
-                "DMQ3023", f"{name}: the disk is full and the reserve for acknowledgements is used up; free some space"
+        if not self._owed:
+            self._logger.warning(
+                "DMQ3026: %s: the reserve for acknowledgements is used up; they are confirmed once another file is "
+                "ready: free some space if this lasts",
+                name,
             )
-        if error is not None:
-            for _, home in batch.stored:
-                home.segment = 0
-            raise error
-        return segment, frame
+        self._owed.append(batch.copy())
+        self._tell_space(True)
+
+    def _pay(self) -> bool:
+        """Writes some of what waits for room, as far as there is; whether that was all."""
+        for _ in range(min(len(self._owed), PAID_AT_ONCE)):
+            batch = self._owed[0]
+            frame = self._frame(batch, self._open)
+            if self._open.room - frame.cost < 2 * self._list_cost():
+                if not self._spares.ready:
+                    break
+                self._roll(repeat_state=True)
+                if self._failure is not None:
+                    return False
+                frame = self._frame(batch, self._open)
+            self._owed.popleft()
+            segment = self._open
+            if frame.accounts:
+                self._ledger.account(segment, frame.accounts)
+            segment.take_batch(frame, batch.position, batch.record_count)
+            self._parts += frame.parts
+            self._last = batch.position
+        self._write()
+        if not self._under_way and self._written > self._asked:
+            self._ask()
+        return not self._owed
 
     def _frame(self, batch: Batch, segment: Segment) -> Frame:
         if not batch.sole and batch.stored and batch.released:

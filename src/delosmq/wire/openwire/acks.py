@@ -77,8 +77,15 @@ class AckReader:
         ack.ack_type = encoded[self._at]
         self._at += 1
         self._odd = ack.ack_type > 127
+        first_at = self._at
         ack.first_message_id = self._message_id(encoded)
-        ack.last_message_id = self._message_id(encoded)
+        last_at = self._at
+        if last_at + last_at - first_at + _END_BYTES == end and encoded.startswith(encoded[first_at:last_at], last_at):
+            # A message alone is named twice.
+            ack.last_message_id = ack.first_message_id
+            self._at = last_at + last_at - first_at
+        else:
+            ack.last_message_id = self._message_id(encoded)
         if self._odd or self._at + _END_BYTES != end:
             return None
         ack.message_count, poisoned = _unpack_end(encoded, self._at)

@@ -51,6 +51,7 @@ _I32: Final = Struct(">i")
 _U32: Final = Struct(">I")
 _I64: Final = Struct(">q")
 _RESPONSE: Final = Struct(">iBi?i")
+_RESPONSE_SIZE: Final = _RESPONSE.size - 4
 RESPONSE: Final = 30
 _LARGEST_I16: Final = (1 << 15) - 1
 _LONG_COUNT: Final = 0xC0
@@ -427,11 +428,13 @@ class Writer:
         return bytes((_LONG_COUNT, count)) if count < 256 else bytes((_VERY_LONG_COUNT,)) + _U16.pack(count)
 
 
-def encode_response(correlation_id: int, form: WireForm) -> bytes:
+def encode_response(correlation_id: int, form: WireForm, command_id: int = 0) -> bytes:
     """The frame of an ordinary Response, quickly: one follows each synchronous send."""
     if form.tight:
-        return encode_command(Response(correlation_id), form)
-    return _RESPONSE.pack(_RESPONSE.size - _I32.size, RESPONSE, 0, False, correlation_id)
+        response = Response(correlation_id)
+        response.command_id = command_id
+        return encode_command(response, form)
+    return _RESPONSE.pack(_RESPONSE_SIZE, RESPONSE, command_id, False, correlation_id)
 
 
 def encode_command(command: Structure, form: WireForm) -> bytes:

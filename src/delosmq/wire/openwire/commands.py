@@ -100,9 +100,13 @@ class ConsumerId(Structure):
         self.connection_id = connection_id
         self.session_id = session_id
         self.value = value
+        self._key: str = ""
 
     def key(self) -> str:
-        return f"{self.connection_id}:{self.session_id}:{self.value}"
+        """Made once: every acknowledgement names its consumer."""
+        if not self._key:
+            self._key = f"{self.connection_id}:{self.session_id}:{self.value}"
+        return self._key
 
 
 class ProducerId(Structure):
@@ -111,9 +115,13 @@ class ProducerId(Structure):
         self.connection_id = connection_id
         self.value = value
         self.session_id = session_id
+        self._key: str = ""
 
     def key(self) -> str:
-        return f"{self.connection_id}:{self.session_id}:{self.value}"
+        """Made once: every message names its producer."""
+        if not self._key:
+            self._key = f"{self.connection_id}:{self.session_id}:{self.value}"
+        return self._key
 
 
 class TransactionId(Structure):
@@ -178,6 +186,7 @@ class Destination(Structure):
     def __init__(self, name: str = "", code: int = QUEUE) -> None:
         self.code = code
         self.name = name
+        self._qualified: str = ""
 
     @property
     def is_queue(self) -> bool:
@@ -188,8 +197,10 @@ class Destination(Structure):
         return self.code == TEMP_QUEUE or self.code == TEMP_TOPIC
 
     def qualified_name(self) -> str:
-        """With what it is, such as ``queue://orders``."""
-        return f"{QUALIFIERS[self.code]}{self.name}"
+        """With what it is, such as ``queue://orders``; made once, as every message names its destination."""
+        if not self._qualified:
+            self._qualified = f"{QUALIFIERS[self.code]}{self.name}"
+        return self._qualified
 
 
 QUALIFIERS: Final = {QUEUE: "queue://", TOPIC: "topic://", TEMP_QUEUE: "temp-queue://", TEMP_TOPIC: "temp-topic://"}

@@ -22,12 +22,14 @@ from delosmq.wire.openwire.primitives import decode_map, encode_map
 from delosmq.wire.openwire.properties import decode_properties, plain_value
 from delosmq.wire.openwire.text import LONGEST_BYTES, encode_text, well_formed
 
-INTERNAL_PREFIX: Final = "_AMQ"
-"""Properties that begin with it concern the broker; OpenWire consumers don't see those that others have set. Source:
+INTERNAL_PREFIXES: Final = ("_AMQ", "__AMQ")
+"""Properties that begin so concern the broker; OpenWire consumers don't see those that others have set. Source:
 Artemis OpenWireMessageConverter.setAMQMsgObjectProperties."""
 
 ORIGINAL_EXPIRATION: Final = "originalExpiration"
 _GROUP_SEQUENCE: Final = "JMSXGroupSeq"
+_NUMBERS_IN_AN_ID: Final = 3
+"""Session, producer and sequence."""
 
 
 class OpenWireConversion(Conversion):
@@ -53,6 +55,15 @@ class OpenWireConversion(Conversion):
 
     def headers_to_hub(self, message: Message) -> HubMessage:
         return _hub_headers(self._stored.decode_headers(message), message)
+
+    def message_id(self, message: Message) -> str | None:
+        message_id = self._stored.decode_headers(message).message_id
+        return None if message_id is None else well_formed(message_id.key())
+
+    def has_id(self, message: Message, message_id: str) -> bool:
+        # The numbers at its end are no text in the head.
+        connection_id = message_id.rsplit(":", _NUMBERS_IN_AN_ID)[0]
+        return encode_text(connection_id) in message.head and self.message_id(message) == message_id
 
     def from_hub(self, hub: HubMessage, address: str) -> Encoded:
         command = command_of_hub(hub)
@@ -129,7 +140,7 @@ def command_of_hub(hub: HubMessage) -> MessageCommand:
     command.reply_to = destination_of(reply_to) if reply_to else None
     entries: dict[str, TypedValue] = {}
     for name, value in hub.properties.items():
-        if not name.startswith(INTERNAL_PREFIX) and name != _GROUP_SEQUENCE:
+        if not name.startswith(INTERNAL_PREFIXES) and name != _GROUP_SEQUENCE:
             entries[name] = TypedValue(hub.property_kind(name), value)
     add_annotations(entries, {})
     command.marshalled_properties = encode_map(entries) if entries else None
@@ -139,7 +150,7 @@ def command_of_hub(hub: HubMessage) -> MessageCommand:
 def add_annotations(entries: dict[str, TypedValue], annotations: dict[str, str]) -> None:
     """Puts what the broker says of a message among its properties, as consumers of Classic expect it."""
     for name, text in annotations.items():
-        if not name.startswith(INTERNAL_PREFIX):
+        if not name.startswith(INTERNAL_PREFIXES):
             entries[name] = TypedValue(STRING_KIND, text)
     expiration = entries.get(ORIGINAL_EXPIRATION)
     if expiration is not None and isinstance(expiration.value, str) and expiration.value.isdecimal():

@@ -20,6 +20,8 @@ from delosmq.wire.openwire.messages import MessageReader
 from delosmq.wire.openwire.negotiation import DEFAULT_MAX_FRAME_BYTES, WIRE_FORMAT_INFO, decode_wire_format_info
 
 _SIZE: Final = Struct(">i")
+_SIZE_BYTES: Final = 4
+_unpack_size: Final = _SIZE.unpack_from
 _FIRST_NESTED_TYPE: Final = 100
 _SMALL_BYTES: Final = 16_384
 _LARGE_BYTES: Final = 1 << 20
@@ -107,22 +109,33 @@ class OpenWireDecoder:
             PeerError: DMQ5200 to DMQ5222, scope connection, once; the decoder is closed then and has freed its bytes.
         """
         try:
-            if not self._holds(_SIZE.size):
-                return None
-            (size,) = _SIZE.unpack_from(self._buffer, self._offset)
-            self._check_size(size)
-            if size >= _LARGE_BYTES and self._messages is not None and self._lies_in_pieces(_SIZE.size + size):
-                message = self._take_large(self._messages, _SIZE.size + size)
-                if message is not None:
-                    return message
-            if not self._holds(_SIZE.size + size):
-                return None
-            at = self._offset + _SIZE.size
-            self._offset = at + size
-            return self._decode(at, at + size)
+            at = self._offset + _SIZE_BYTES
+            if self._form is not None and at <= len(self._buffer):
+                (size,) = _unpack_size(self._buffer, self._offset)
+                end = at + size
+                if 0 < size <= self._limits.max_frame_bytes and end <= len(self._buffer):
+                    self._offset = end
+                    return self._decode(at, end)
+            return self._next_slowly()
         except PeerError:
             self._close()
             raise
+
+    def _next_slowly(self) -> Structure | None:
+        """A frame that is refused, or does not lie in one piece."""
+        if not self._holds(_SIZE_BYTES):
+            return None
+        (size,) = _unpack_size(self._buffer, self._offset)
+        self._check_size(size)
+        if size >= _LARGE_BYTES and self._messages is not None and self._lies_in_pieces(_SIZE_BYTES + size):
+            message = self._take_large(self._messages, _SIZE_BYTES + size)
+            if message is not None:
+                return message
+        if not self._holds(_SIZE_BYTES + size):
+            return None
+        at = self._offset + _SIZE_BYTES
+        self._offset = at + size
+        return self._decode(at, at + size)
 
     def _holds(self, count: int) -> bool:
         """Whether ``count`` bytes are there; they lie in one piece then."""

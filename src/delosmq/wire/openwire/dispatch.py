@@ -11,7 +11,7 @@ from typing import Final
 
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import PeerError
-from delosmq.model.message import Message
+from delosmq.model.message import SEQUENCES_PER_PRODUCER, Message
 from delosmq.model.properties import TypedValue
 from delosmq.wire.openwire.codec import encode_command, encode_structure
 from delosmq.wire.openwire.commands import (
@@ -54,8 +54,6 @@ _FIXED_BYTES: Final = 7 + _I32.size
 
 # Messages are laid out alike within each of these. Source: `layout`, for messages, message ids and destinations.
 _ALIKE: Final = ((1,), (2,), (3, 4, 5, 6, 7, 8, 9), (10, 11, 12))
-# Artemis gave every message of another protocol an id of this form, for clients that keep sequences as int.
-_SEQUENCES_PER_PRODUCER: Final = (1 << 31) - 1
 _NO_SESSION: Final = -1
 
 
@@ -91,7 +89,7 @@ class DispatchEncoder:
         self._form = form
         self._consumer_id = consumer_id
         self._conversions = conversions
-        self._broker_id = broker_id
+        self._broker_id: str = broker_id.removeprefix("ID:")
         self._stored: StoredReader = StoredReader()
         self._prefix: bytes = _DISPATCH + encode_structure(consumer_id, PLAIN_FORMS[form.version])
         self._has_first: bool = form.version >= _FIRST_SINCE
@@ -185,7 +183,9 @@ class DispatchEncoder:
         if message.protocol in VERSION_OF_TAG:
             command = self._stored.decode(message)
             if message.annotations is not None:
-                replaces = replaces or ORIGINAL_ADDRESS in message.annotations
+                if ORIGINAL_ADDRESS in message.annotations:
+                    replaces = True
+                    command.persistent = message.durable  # a dead letter may be kept safer than what it is of
                 _annotate(command, message.annotations)
         else:
             command = self._foreign(message)
@@ -222,9 +222,9 @@ class DispatchEncoder:
         """A message that came in another protocol."""
         command = command_of_hub(self._conversions.to_hub(message))
         number = message.message_id
-        producer_id = ProducerId(f"ID:{self._broker_id}:-1", _NO_SESSION, number // _SEQUENCES_PER_PRODUCER)
+        producer_id = ProducerId(f"ID:{self._broker_id}:-1", _NO_SESSION, number // SEQUENCES_PER_PRODUCER)
         command.producer_id = producer_id
-        command.message_id = MessageId(producer_id, number % _SEQUENCES_PER_PRODUCER)
+        command.message_id = MessageId(producer_id, number % SEQUENCES_PER_PRODUCER)
         command.persistent = message.durable
         command.priority = message.priority
         command.timestamp = message.timestamp_ms

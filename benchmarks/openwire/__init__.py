@@ -1,0 +1,1 @@
+"""Load over OpenWire: the real Java client, driven by programs of ours."""

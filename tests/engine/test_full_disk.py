@@ -1,0 +1,305 @@
+"""On a full disk what ends something goes on, what begins something is refused before anything has changed (0027)."""
+
+from collections.abc import Callable
+
+import pytest
+
+from delosmq.engine.consumer import Consumer
+from delosmq.engine.credit import OpenCredit
+from delosmq.engine.identifiers import BLOCK, LARGE_BLOCK, Identifiers
+from delosmq.engine.lease import Lease
+from delosmq.engine.log import Batch, Log
+from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.engine.transactions import TransactionWaiter
+from delosmq.engine.xa import XA_RBROLLBACK, XaError
+from delosmq.model.errors import BrokerError, LimitError, StorageError
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.settings import QueueSettings
+from tests.engine.support import Bench, Collector, RecordingStore, anycast
+
+X = b"branch"
+SECOND_MS = 1_000
+
+
+class FullStore(RecordingStore):
+    """Takes what stores no message, and while it is full nothing else."""
+
+    full = False
+
+    def append(self, batch: Batch) -> None:
+        if self.full and batch.stored_count:
+            raise StorageError("DMQ3004", "no room for messages")
+        super().append(batch)
+
+    def takes(self, size_bytes: int) -> bool:
+        return not self.full
+
+
+def bench_with(**fields: object) -> tuple[Bench, FullStore]:
+    store = FullStore()
+    queues = (anycast("q"), anycast("EXP"), QueueSettings("t.q", "t", MULTICAST))
+    return Bench(queues=queues, settings={"q": fields}, store=store), store
+
+
+def fill(bench: Bench, store: FullStore, full: bool = True) -> None:
+    store.full = full
+    if full:
+        bench.broker.set_storage_full(True)
+    else:
+        bench.broker.set_storage_low(False)
+
+
+def subscribe(bench: Bench, name: str = "me", *, durable: bool = True, selector: str = "") -> Consumer:
+    options = SubscriptionOptions(name=name, durable=durable, filter=selector)
+    return bench.broker.subscribe("t", Collector(), OpenCredit(), routing=MULTICAST, subscription=options)
+
+
+BEGINNINGS: dict[str, Callable[[Bench], object]] = {
+    "a queue": lambda bench: bench.broker.create_queue(anycast("new")),
+    "an address": lambda bench: bench.broker.create_address("new", {ANYCAST}),
+    "a routing type": lambda bench: bench.broker.create_address("q", {MULTICAST}),
+    "a durable subscription": subscribe,
+    "a queue that a consumer needs": lambda bench: bench.consume("new"),
+    "a queue that a message needs": lambda bench: bench.broker.send(bench.message("new", "A"), routing=ANYCAST),
+    "other settings": lambda bench: bench.broker.update_queue("q", ring_size=5),
+    "a pause": lambda bench: bench.broker.pause_queue("q"),
+    "a lease group": lambda bench: bench.broker.open_lease("g", queue="q", topic="", run="r", incarnation=None),
+    "one with a subscription": lambda bench: bench.broker.open_lease(
+        "g", queue="", topic="t", run="r", incarnation=None
+    ),
+}
+
+
+def standing(bench: Bench) -> object:
+    """What there is, and what is stored."""
+    bench.broker.log.close()
+    queues = {name: (queue.settings, len(queue.consumers)) for name, queue in bench.broker.queues.items()}
+    addresses = {name: sorted(known.routing_types) for name, known in bench.broker.addresses.items()}
+    return queues, addresses, list(bench.broker.leases.groups), len(bench.store.batches)
+
+
+@pytest.mark.parametrize("name", BEGINNINGS)
+def test_what_begins_something_is_refused_and_changes_nothing(name: str) -> None:
+    bench, store = bench_with()
+    before = standing(bench)
+    fill(bench, store)
+    with pytest.raises(LimitError, match=r"DMQ2685: the disk is full.*free some space or consume messages"):
+        BEGINNINGS[name](bench)
+    assert standing(bench) == before
+    fill(bench, store, False)
+    BEGINNINGS[name](bench)
+    assert standing(bench) != before
+
+
+@pytest.mark.parametrize("name", BEGINNINGS)
+def test_it_is_not_while_a_file_is_only_late(name: str) -> None:
+    bench, _ = bench_with()
+    bench.broker.set_storage_low(True)
+    BEGINNINGS[name](bench)
+
+
+def test_a_subscription_that_can_not_become_another_one_stays_what_it_is() -> None:
+    bench, store = bench_with()
+    bench.broker.close_consumer(subscribe(bench))
+    bench.broker.send(bench.message("t", "kept"), routing=MULTICAST)
+    fill(bench, store)
+    with pytest.raises(LimitError, match="DMQ2685"):
+        subscribe(bench, selector="a = 1")
+    assert bench.pending("me") == "kept"
+
+
+def test_what_is_not_recorded_goes_on() -> None:
+    bench, store = bench_with()
+    fill(bench, store)
+    before = len(bench.store.batches)
+    subscribe(bench, durable=False)
+    bench.broker.subscribe("t", Collector(), OpenCredit(), routing=MULTICAST)
+    bench.broker.create_temporary_queue("mine", ANYCAST, "me")
+    assert len(bench.store.batches) == before
+
+
+def test_what_ends_something_goes_on() -> None:
+    bench, store = bench_with()
+    bench.broker.close_consumer(subscribe(bench))
+    bench.broker.open_lease("g", queue="q", topic="", run="r", incarnation=None)
+    bench.broker.create_queue(anycast("other"))
+    bench.send("q", "A B C D")
+    fill(bench, store)
+    bench.broker.unsubscribe("me")
+    bench.broker.release_lease("g")
+    bench.run()
+    consumer, port = bench.consume("q")
+    bench.run()
+    assert bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.close_consumer(consumer)
+    bench.broker.purge_queue("q")
+    bench.run()
+    bench.broker.delete_queue("other")
+    queues = bench.restart().broker.queues
+    assert (queues["q"].message_count, "other" in queues, "me" in queues) == (0, False, False)
+
+
+# -- branches ------------------------------------------------------------------------------------------------------
+
+
+def test_a_branch_is_not_prepared_but_rolled_back() -> None:
+    bench, store = bench_with()
+    bench.send("q", "A")
+    consumer, port = bench.consume("q")
+    bench.run()
+    branch = bench.broker.xa_start(X)
+    bench.broker.acknowledge(consumer, port.slots[0].sequence, branch)
+    bench.broker.xa_end(X)
+    fill(bench, store)
+    before = len(store.batches)
+    with pytest.raises(XaError, match="the disk is full") as error:
+        bench.broker.xa_prepare(X)
+    bench.run()
+    assert error.value.xa_code == XA_RBROLLBACK
+    assert (len(store.batches), bench.broker.xa_recover(), len(port.slots)) == (before, [], 2)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_one_that_is_prepared_ends(commit: bool) -> None:
+    bench, store = bench_with()
+    bench.send("q", "A")
+    consumer, port = bench.consume("q")
+    bench.run()
+    branch = bench.broker.xa_start(X)
+    bench.broker.acknowledge(consumer, port.slots[0].sequence, branch)
+    bench.broker.xa_end(X)
+    bench.broker.xa_prepare(X)
+    bench.run()
+    fill(bench, store)
+    bench.broker.close_consumer(consumer)
+    if commit:
+        bench.broker.xa_commit(X, False)
+    else:
+        bench.broker.xa_rollback(X)
+    bench.run()
+    again = bench.restart()
+    assert (again.pending("q"), again.broker.xa_recover()) == ("" if commit else "A", [])
+
+
+# -- leases --------------------------------------------------------------------------------------------------------
+
+
+def test_a_lease_is_not_made_and_what_it_would_hold_is_in_the_next() -> None:
+    bench, store = bench_with()
+    group = bench.broker.open_lease("g", queue="q", topic="", run="r", incarnation=None)
+    bench.send("q", "A B")
+    fill(bench, store)
+
+    def request() -> Lease | None:
+        return bench.broker.leases.request("g", after=0, max_rows=2, max_bytes=1 << 20, epoch=group.epoch, until=None)
+
+    with pytest.raises(LimitError, match=r"DMQ2685.*another lease of group 'g'"):
+        request()
+    fill(bench, store, False)
+    lease = request()
+    assert lease is not None
+    assert [slot.message.body for slot in lease.slots] == [b"A", b"B"]
+
+
+# -- what a client finds expired -----------------------------------------------------------------------------------
+
+
+def test_without_room_for_its_copy_it_stays_with_the_client_till_there_is() -> None:
+    bench, store = bench_with(expiry_address="EXP")
+    bench.send("q", "A", expires_in_ms=10)
+    consumer, port = bench.consume("q")
+    bench.run()
+    bench.clock.now_ms += 20
+    fill(bench, store)
+    assert bench.broker.expire_delivered(consumer, port.slots[0].sequence)
+    bench.later(SECOND_MS)
+    assert (bench.counts("q"), bench.pending("EXP"), len(port.slots)) == ((1, 1, 0), "", 1)
+    again = bench.restart()
+    assert (again.pending("q"), again.pending("EXP")) == ("A", "")
+    fill(bench, store, False)
+    bench.later(SECOND_MS)
+    assert (bench.counts("q"), bench.pending("EXP"), len(port.slots)) == ((0, 0, 0), "A", 1)
+    again = bench.restart()
+    assert (again.pending("q"), again.pending("EXP")) == ("", "A")
+
+
+def test_it_returns_with_its_consumer() -> None:
+    bench, store = bench_with(expiry_address="EXP")
+    bench.send("q", "A", expires_in_ms=10)
+    consumer, port = bench.consume("q")
+    bench.run()
+    bench.clock.now_ms += 20
+    fill(bench, store)
+    assert bench.broker.expire_delivered(consumer, port.slots[0].sequence)
+    bench.broker.close_consumer(consumer)
+    assert bench.counts("q") == (1, 0, 0)
+    fill(bench, store, False)
+    bench.later(2 * SECOND_MS)
+    _, port = bench.consume("q")
+    bench.run()
+    assert (port.bodies, bench.pending("EXP")) == ("", "A")
+
+
+def test_without_an_expiry_address_it_just_ends() -> None:
+    bench, store = bench_with()
+    bench.send("q", "A", expires_in_ms=10)
+    consumer, port = bench.consume("q")
+    bench.run()
+    bench.clock.now_ms += 20
+    fill(bench, store)
+    assert bench.broker.expire_delivered(consumer, port.slots[0].sequence)
+    assert bench.restart().pending("q") == ""
+
+
+# -- ids -----------------------------------------------------------------------------------------------------------
+
+
+def test_ids_take_no_room_however_many_are_asked_for() -> None:
+    store = RecordingStore()
+    log = Log(store)
+    ids = Identifiers(log)
+    ids.reserve()
+    log.close()
+    ids.take(BLOCK)
+    log.close()
+    log.storage_low = True
+    ids.take(BLOCK)
+    log.close()
+    written = len(store.batches)
+    assert ids.reserved_below > LARGE_BLOCK
+    for _ in range(64):
+        ids.take(BLOCK)
+        log.close()
+    assert len(store.batches) == written
+
+
+# -- transactions --------------------------------------------------------------------------------------------------
+
+
+class Told(TransactionWaiter):
+    def __init__(self) -> None:
+        self.ended: list[BrokerError | None] = []
+
+    def on_ended(self, error: BrokerError | None) -> None:
+        self.ended.append(error)
+
+
+def test_a_large_one_that_is_refused_has_promised_nothing() -> None:
+    bench, store = bench_with()
+    bench.send("q", " ".join(map(str, range(300))))
+    consumer, port = bench.consume("q")
+    bench.run()
+    transaction = bench.broker.begin("me")
+    for slot in port.slots:
+        bench.broker.acknowledge(consumer, slot.sequence, transaction)
+    for held in (transaction, None):
+        message = bench.message("EXP", "twice", durable=False)
+        message.duplicate_id = b"id"
+        bench.broker.send(message, transaction=held)
+    fill(bench, store)
+    before = len(store.batches)
+    told = Told()
+    assert not bench.broker.commit(transaction, told)
+    bench.run()
+    assert [error is None for error in told.ended] == [False]
+    assert len(store.batches) == before

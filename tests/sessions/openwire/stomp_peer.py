@@ -1,0 +1,55 @@
+"""A STOMP client of the broker that OpenWire tests have."""
+
+from itertools import count
+
+from delosmq.model.settings import AcceptorSettings
+from delosmq.sessions.protocol import Peer
+from delosmq.sessions.stomp.session import StompSession
+from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
+from delosmq.wire.stomp.frames import V12, Frame
+from tests.sessions.openwire.support import OpenWireBench
+from tests.sessions.support import PASSWORD, USER, Host
+
+ACCEPTOR = AcceptorSettings(
+    "stomp", "localhost", 0, ("STOMP",), anycast_prefixes=("/queue/",), multicast_prefixes=("/topic/",)
+)
+_NUMBERS = count(1)
+
+
+class StompPeer:
+    """A STOMP client of the same broker."""
+
+    def __init__(self, bench: OpenWireBench, acceptor: AcceptorSettings = ACCEPTOR) -> None:
+        self.bench = bench
+        self.host = Host()
+        peer = Peer("10.0.0.2:6000", f"stomp{next(_NUMBERS)}")
+        self.session = StompSession(self.host, peer, acceptor, bench.services, bench.now)
+        self.frame("CONNECT", "accept-version:1.2", "host:h", f"login:{USER}", f"passcode:{PASSWORD}")
+        (connected,) = self.take()
+        assert connected.command == "CONNECTED"
+
+    def frame(self, command: str, *headers: str, body: bytes = b"") -> None:
+        head = "\n".join((command, *headers)).encode()
+        self.session.receive(head + b"\n\n" + body + b"\0", self.bench.now)
+        self.bench.tick()
+
+    def take(self) -> list[Frame]:
+        raw = b""
+        for _ in range(3):
+            self.bench.tick()
+            while chunk := self.session.outbox.take():
+                raw += chunk
+                self.session.outbox.confirm_written()
+            self.session.handle_written(self.bench.now)
+        decoder = StompDecoder(StompLimits())
+        decoder.version = V12
+        decoder.feed(raw)
+        frames: list[Frame] = []
+        while (frame := decoder.next_frame()) is not None:
+            frames.append(frame)
+        return frames
+
+    def drop(self) -> None:
+        """The socket breaks."""
+        self.session.connection_lost()
+        self.bench.tick()
