@@ -77,6 +77,11 @@ class Record:
             self._newest[load] += 1
             return self._newest[load]
 
+    def newest(self, load: str) -> int:
+        """The number given out last; 0 for none."""
+        with self.changed:
+            return self._newest[load]
+
     def begin_life(self, life: int) -> None:
         with self.changed:
             self.life = life

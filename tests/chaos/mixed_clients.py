@@ -22,6 +22,8 @@ from tests.chaos.promises import BATCH
 from tests.chaos.stomp_peer import Arrival, StompPyPeer, now_ms
 
 WINDOW: Final = 20
+LOST_NOTES: Final = 5
+"""How many messages a producer sends again though it was told that they had arrived, beside the oldest."""
 LONGEST_DELAY_MS: Final = 2_500
 """Longer than a restart, so that some are still waiting after it."""
 GROUPS: Final = 7
@@ -41,7 +43,8 @@ class Load:
     Attributes:
         name: under which it is noted.
         queues: those that must not fall behind.
-        resent: what has no receipt when the broker dies is sent again.
+        remembered: of how many ids, the newest, a duplicate is refused; 0 for messages without one. What has no receipt
+            when the broker dies is sent again, and some of what has.
     """
 
     def __init__(
@@ -51,12 +54,12 @@ class Load:
         queues: tuple[str, ...],
         *,
         headers: Headers | None = None,
-        resent: bool = False,
+        remembered: int = 0,
     ) -> None:
         self.name = name
         self.destination = destination
         self.queues = queues
-        self.resent = resent
+        self.remembered = remembered
         self._headers = headers
 
     def headers(self, number: int, random: Random) -> dict[str, str]:
@@ -97,10 +100,7 @@ def due_ms(headers: dict[str, str]) -> int:
 def produce(record: Record, port: int, load: Load, random: Random) -> None:
     """Sends until the broker dies; in its last life, once all earlier ones are answered, one message more."""
     with StompPyPeer(port) as peer:
-        again = sorted(record.unconfirmed[load.name]) if load.resent else []
-        if load.resent and record.confirmed[load.name]:
-            # A producer that has lost its notes.
-            again += random.sample(sorted(record.confirmed[load.name]), 1)
+        again = resent(record, load, random)
         outstanding = 0
         while True:
             record.wait_for_consumers(load.name, load.queues)
@@ -117,6 +117,20 @@ def produce(record: Record, port: int, load: Load, random: Random) -> None:
                 return
             confirm(record, peer, load)
             outstanding -= 1
+
+
+def resent(record: Record, load: Load, random: Random) -> list[int]:
+    """What a producer sends again before anything new: all that it doesn't know the fate of; then, as if it had lost
+    its notes, some of what arrived.
+
+    The latter have fewer ids behind them than the address remembers, since what is older would be rightly taken for
+    new. The oldest of them is always one.
+    """
+    if not load.remembered:
+        return []
+    newest = record.newest(load.name)
+    known = sorted(number for number in record.confirmed[load.name] if number > newest - load.remembered)
+    return sorted(record.unconfirmed[load.name]) + known[:1] + random.sample(known[1:], min(len(known[1:]), LOST_NOTES))
 
 
 def send(record: Record, peer: StompPyPeer, load: Load, number: int, random: Random) -> None:

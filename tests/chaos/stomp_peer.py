@@ -53,6 +53,11 @@ class StompPyPeer(stomp.ConnectionListener):  # type: ignore[misc]
             command(*values, **named)
         except (OSError, StompException) as error:
             raise EOFError(f"the broker has gone: {error}") from error
+        except AttributeError as error:
+            # stomp.py drops its socket in another thread, perhaps between looking at it and using it.
+            if self._connection.transport.socket is not None:
+                raise
+            raise EOFError("the broker has gone") from error
 
     # -- commands ----------------------------------------------------------------------------------------------------
 

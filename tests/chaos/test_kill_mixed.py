@@ -35,12 +35,13 @@ FILE_SIZE = "1M"
 """Small, so that files are recycled and compacted, and twice as large as the largest commit that is one batch."""
 CHECK_EVERY = 50
 RING = 40
+REMEMBERED = 20_000
+FEW_REMEMBERED = 300
+"""About as many ids as two lives send, so that old ones are forgotten all the time."""
 ATTEMPTS = 3
+PLAIN = ("plain", "tx.in", "tx.out", "tx.copy", "bulk.in", "bulk.out", "later", "parked", "groups", "ids", "few.ids")
 ADDRESSES = (
-    "".join(
-        f'<address name="{name}"><anycast><queue name="{name}"/></anycast></address>'
-        for name in ("plain", "tx.in", "tx.out", "tx.copy", "bulk.in", "bulk.out", "later", "parked", "groups", "ids")
-    )
+    "".join(f'<address name="{name}"><anycast><queue name="{name}"/></anycast></address>' for name in PLAIN)
     + f'<address name="ring"><anycast><queue name="ring" ring-size="{RING}"/></anycast></address>'
     '<address name="retry"><anycast><queue name="retry"/></anycast></address>'
     '<address name="retry.dead"><anycast><queue name="retry.dead"/></anycast></address>'
@@ -54,6 +55,8 @@ SETTINGS = (
     )
     + f'<address-setting match="retry"><max-delivery-attempts>{ATTEMPTS}</max-delivery-attempts>'
     "<redelivery-delay>10</redelivery-delay><dead-letter-address>retry.dead</dead-letter-address></address-setting>"
+    f'<address-setting match="ids"><id-cache-size>{REMEMBERED}</id-cache-size></address-setting>'
+    f'<address-setting match="few.ids"><id-cache-size>{FEW_REMEMBERED}</id-cache-size></address-setting>'
 )
 BATCHES = Load("bulk.batches", "/queue/bulk.in", ("bulk.batches",))
 NEWS = Load("news", "/topic/news", ("news.mine", "news.all"))
@@ -62,7 +65,8 @@ LOADS = [
     Load("tx.in", "/queue/tx.in", ("tx.in",)),
     Load("later", "/queue/later", ("later",), headers=clients.later),
     Load("groups", "/queue/groups", ("groups",), headers=clients.in_a_group),
-    Load("ids", "/queue/ids", ("ids",), headers=clients.with_an_id, resent=True),
+    Load("ids", "/queue/ids", ("ids",), headers=clients.with_an_id, remembered=REMEMBERED),
+    Load("few.ids", "/queue/few.ids", ("few.ids",), headers=clients.with_an_id, remembered=FEW_REMEMBERED),
     Load("retry", "/queue/retry", ("retry",)),
     NEWS,
 ]
@@ -70,7 +74,7 @@ PARKED = Load("parked", "/queue/parked", (), headers=clients.much_later)
 """A few messages that none of all lives is long enough for."""
 RINGS = Load("ring", "/queue/ring", ())
 SOURCES = {
-    **{name: name for name in ("plain", "tx.in", "later", "groups", "ids", "retry")},
+    **{name: name for name in ("plain", "tx.in", "later", "groups", "ids", "few.ids", "retry")},
     "news.mine": "news",
     "news.all": "news",
     "tx.out": "tx.in",
@@ -134,7 +138,7 @@ class Lives:
         self._start_consumers()
         port = self._broker.stomp_port
         for load in LOADS:
-            if load.resent:
+            if load.remembered:
                 clients.produce(record, port, load, self.random)
         fences = {load.name: clients.fence(record, port, load, self.random) for load in LOADS}
         clients.produce_batches(record, port, BATCHES, self.random)
@@ -165,7 +169,7 @@ class Lives:
         """Nothing that was settled is there after one more restart."""
         self.begin(KILLS + 1)
         port = self._broker.stomp_port
-        for queue in ("plain", "tx.in", "bulk.in", "groups", "ids", "retry", "retry.dead"):
+        for queue in ("plain", "tx.in", "bulk.in", "groups", "ids", "few.ids", "retry", "retry.dead"):
             empty(self.record, port, queue)
         empty(self.record, port, "news.all", destination="news::news.all")
         assert self._broker.stop() == 0
@@ -181,7 +185,7 @@ class Lives:
 
     def _start_consumers(self) -> None:
         self._start(clients.move_batches)
-        for queue in ("plain", "ids", "retry.dead"):
+        for queue in ("plain", "ids", "few.ids", "retry.dead"):
             self._start(clients.consume, queue, self._chance())
         for client in ("a", "b"):
             self._start(clients.consume, "groups", self._chance(), client=client)

@@ -269,3 +269,27 @@ def test_ids_of_a_nearly_dead_segment_are_stored_again_elsewhere() -> None:
         again = Bench(queues=(anycast("q"),), store=CountingStore(list(batches)))
         assert again.broker.duplicate_id_count("q") == 3
         assert send(again, "q", "3 1 2") == [DUPLICATE] * 3
+
+
+def test_ids_that_moved_keep_their_place_in_the_order() -> None:
+    settings: dict[str, dict[str, object]] = {"q": {"id_cache_size": 4}}
+    store = TwoSegments()
+    bench = Bench(queues=(anycast("q"),), store=store, settings=settings)
+    send(bench, "q", "1 2")
+    drain(bench, "q")
+    store.segment = 2
+    before = len(store.batches)
+    send(bench, "q", "3")
+    drain(bench, "q")
+    place = IdLiving(bench.broker._core.duplicates, bench.broker.log)
+    while not place.restore_next(1, 100):
+        pass
+    send(bench, "q", "4")
+    drain(bench, "q")
+    # Once the segment of their first records is free, 1 and 2 are found behind 3. They are the oldest all the same.
+    for batches in (store.batches, [store.batches[0], *store.batches[before:]]):
+        kept = CountingStore(list(batches))
+        again = Bench(queues=(anycast("q"),), store=kept, settings=settings)
+        assert send(again, "q", "5 6") == [ROUTED, ROUTED]
+        once_more, _ = reopened(kept, settings=settings)
+        assert send(once_more, "q", "3 4 5 6 1 2") == [DUPLICATE] * 4 + [ROUTED] * 2

@@ -185,6 +185,47 @@ def test_acknowledgements_that_overlap_are_one_after_the_other() -> None:
     assert {counts[0] for counts in found} == {MANY, MANY - 1_501, MANY - 2_501}
 
 
+@pytest.mark.parametrize("transacted", [False, True])
+def test_what_a_client_rejected_before_stays_out_of_its_acknowledgement(transacted: bool) -> None:  # ACK-5
+    bench, consumer, sequences = holding()
+    broker = bench.broker
+    assert broker.acknowledge_through(consumer, sequences[1_499])
+    assert broker.reject(consumer, sequences[1_500])
+    transaction = broker.begin("session") if transacted else None
+    assert broker.acknowledge_through(consumer, sequences[-1], transaction)
+    settle(bench)
+    if transaction is not None:
+        broker.commit(transaction)
+        settle(bench)
+    assert [(slot.sequence, slot.delivery_count) for slot in consumer.held_newest_first()] == [(sequences[1_500], 2)]
+
+
+def test_what_was_rejected_and_is_delivered_again_amid_an_acknowledgement_stays_out_of_it() -> None:  # ACK-5
+    bench, consumer, sequences = holding()
+    broker = bench.broker
+    assert broker.acknowledge_through(consumer, sequences[1_000])
+    assert broker.reject(consumer, sequences[2_500])
+    while consumer.under_way is not None:
+        broker.tick()
+    assert broker.acknowledge_through(consumer, sequences[-1])
+    settle(bench)
+    assert [(slot.sequence, slot.delivery_count) for slot in consumer.held_newest_first()] == [(sequences[2_500], 2)]
+
+
+@pytest.mark.parametrize("count", [2_900, 1_300])
+def test_so_does_what_is_still_on_its_way_back(count: int) -> None:  # ACK-5
+    bench, consumer, sequences = holding(count)
+    broker = bench.broker
+    assert broker.reject_through(consumer, sequences[-101])
+    assert consumer.held_count > 100, "all of it is back at once"
+    assert broker.acknowledge_through(consumer, sequences[-1])
+    settle(bench)
+    assert sorted(slot.sequence for slot in consumer.held_newest_first()) == sequences[:-100]
+    assert broker.acknowledge_through(consumer, sequences[-101]), "it was delivered again, and can be acknowledged"
+    settle(bench)
+    assert consumer.held_count == bench.broker.queues["q"].message_count == 0
+
+
 def test_an_acknowledgement_is_not_recorded_before_an_earlier_one_that_it_includes() -> None:  # ACK-5
     bench, consumer, sequences = holding()
     broker = bench.broker

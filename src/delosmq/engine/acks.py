@@ -231,6 +231,7 @@ class Acknowledgements:
             return
         self.dispatcher.hold(queue)
         work.held_queue = True
+        consumer.returns.append(sequences)
         if under_way is not None:
             under_way.returning.append(work)
         elif work.waits:
@@ -428,6 +429,7 @@ class _Return(Job):
             acks.close()
             return False
         if self.held_queue:
+            self._consumer.returns.remove(sequences)
             acks.close()
             acks.dispatcher.let_go_on(queue)
         else:

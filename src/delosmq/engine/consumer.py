@@ -110,6 +110,8 @@ class Consumer:
         reading: how far a consumer has come that reads without taking (a browser, a non-destructive queue).
         promised_count: how many of the messages it holds open transactions acknowledge.
         under_way: the latest cumulative acknowledgement that goes on in slices, until its transaction has all of it.
+        returns: what it gave back, or rejected, and still holds as that goes on in slices: by sequence, a list for each
+            time. A later cumulative acknowledgement does not include it.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class Consumer:
         self.reading: Reading | None = None
         self.promised_count: int = 0
         self.under_way: Taking | None = None
+        self.returns: list[array[int]] = []
         self._by_sequence: dict[int, Slot] = {}
 
     @property
@@ -203,11 +206,11 @@ class Consumer:
 
     def reaches_far(self, sequence: int, at_most: int) -> bool:
         """Whether there are more than ``at_most`` deliveries up to ``sequence``, one that it has; or it comes after an
-        acknowledgement that did."""
+        acknowledgement, or a return, that goes on in slices."""
         last = self._by_sequence.get(sequence)
         if last is None:
             return False
-        if self.under_way is not None:
+        if self.under_way is not None or self.returns:
             return True
         slot = self.in_delivery.head
         if self.in_delivery.count <= at_most:

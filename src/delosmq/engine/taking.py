@@ -38,7 +38,8 @@ class Taking(Job):
         self.consumer = consumer
         self._dispatcher = dispatcher
         self._before: Taking | None = consumer.under_way
-        # What is another's now stays out of this, whatever becomes of it later. Taken from the end.
+        # What is another's now, or on its way back, stays out of this, whatever becomes of it later: some of it may be
+        # delivered to the same consumer again meanwhile. Taken from the end.
         coming = self._coming()
         self._sequences: array[int] = consumer.free_through(sequence, coming)
         self._sequences.reverse()
@@ -49,8 +50,10 @@ class Taking(Job):
         self.over: bool = False
 
     def _coming(self) -> set[int]:
-        """What those before it will take."""
+        """What those before it will take, and what returns."""
         coming: set[int] = set()
+        for returning in self.consumer.returns:
+            coming.update(returning)
         before = self._before
         while before is not None and not before.over:
             coming.update(before._sequences)

@@ -2,6 +2,9 @@
 
 import pytest
 
+from delosmq.sessions.openwire.advisory_notices import NOTICES_AT_MOST, Notice, Notices
+from delosmq.sessions.openwire.advisory_posting import Listener, Posting
+from delosmq.sessions.openwire.protocol import OpenWireProtocol
 from delosmq.wire.openwire.commands import (
     ACTIVEMQ_MESSAGE,
     ADD_DESTINATION,
@@ -9,6 +12,7 @@ from delosmq.wire.openwire.commands import (
     STANDARD_ACK,
     TEMP_QUEUE,
     TEMP_TOPIC,
+    BrokerId,
     ConnectionId,
     ConnectionInfo,
     ConsumerId,
@@ -26,6 +30,7 @@ from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue
 TEMPORARY = topic("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic")
 CONNECTIONS = topic("ActiveMQ.Advisory.Connection")
 A = queue("a")
+SETTINGS = {match.match: dict(match.fields) for match in OpenWireProtocol().address_settings}
 
 
 def listen(client: Client, destination: Destination = TEMPORARY) -> Reader:
@@ -234,3 +239,59 @@ def test_versions_that_know_less_are_told_too() -> None:
     reader = listen(old)
     owner.ok(change(owner, TEMP_QUEUE, ADD_DESTINATION))
     assert operations(reader) == [("temp-queue://ID:owner:1", ADD_DESTINATION)]
+
+
+def test_a_listener_that_does_not_keep_up_misses_the_oldest() -> None:
+    bench = OpenWireBench(address_settings=SETTINGS)
+    client = bench.connect()
+    reader = client.subscribe(client.consumer_info(topic("ActiveMQ.Advisory.Consumer.>"), 1, session=-1))
+    for _ in range(505):
+        client.consume(A).close()
+    (kept,) = (one for one in bench.broker.queues.values() if one.name != "a")
+    assert kept.message_count == 1_001  # one is in delivery
+    assert len(reader.take()) == 1
+
+
+def test_a_new_listener_is_told_of_all_temporary_destinations() -> None:
+    bench = OpenWireBench(address_settings=SETTINGS)
+    for name in ("ID:one", "ID:two"):
+        owner = bench.connect(name)
+        for number in range(750):
+            info = change(owner, TEMP_QUEUE, ADD_DESTINATION)
+            info.destination = Destination(f"{name}:{number}", TEMP_QUEUE)
+            owner.feed(info)
+        bench.tick()
+    client = bench.connect()
+    reader = client.subscribe(client.consumer_info(topic("ActiveMQ.Advisory.TempQueue"), 10, session=-1))
+    (kept,) = bench.broker.addresses["ActiveMQ.Advisory.TempQueue"].multicast
+    assert kept.message_count == 1_500
+    assert len(reader.take()) == 10
+
+
+class Nothing(Notice):
+    def __init__(self, told: list[str], name: str) -> None:
+        self._told = told
+        self._name = name
+
+    def tell(self, room: int) -> int:
+        self._told.append(self._name)
+        return room
+
+
+def test_what_a_new_listener_needs_is_told_however_much_else_waits() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    posting = Posting(bench.broker, bench.clock, BrokerId("b"), "b")
+    reader = client.consume(topic("t"))
+    (consumer,) = bench.broker.addresses["t"].multicast[0].consumers
+    posting.join(Listener("t", consumer, reader.id, client.host))
+    notices = Notices(posting)
+    told: list[str] = []
+    for _ in range(NOTICES_AT_MOST):
+        notices.add(Nothing(told, ""))
+    notices.add(Nothing(told, "lost"))
+    notices.add(Nothing(told, "needed"), needed=True)
+    while len(told) <= NOTICES_AT_MOST:
+        notices.go_on()
+    assert told[-1] == "needed"
+    assert "lost" not in told

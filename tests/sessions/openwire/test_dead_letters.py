@@ -140,3 +140,16 @@ def test_a_dead_letter_may_be_consumed_like_any_other() -> None:
     grave.take()
     grave.done(0)
     assert bench.queue("ActiveMQ.DLQ").message_count == 0
+
+
+def test_a_long_cause_is_cut_and_half_characters_are_replaced() -> None:
+    _, client = start()
+    client.publish(queue("a"), "x")
+    reader = client.consume(queue("a"))
+    reader.take()
+    poison(reader, cause=Throwable("E", "\ud800" + "x" * 20_000))
+    (dead,) = dead_letters(client)
+    cause = property_of(dead, "dlqDeliveryFailureCause")
+    assert isinstance(cause, str)
+    assert cause.startswith("E: ?xx")
+    assert len(cause) == 1_000

@@ -274,3 +274,27 @@ def test_a_queue_that_an_operator_deletes_leaves_its_consumer_without_it() -> No
     reader.close()
     client.publish(A, "y")
     assert client.consume(A).bodies() == "y"
+
+
+def test_the_queue_of_a_virtual_topic_is_deleted_alone() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    names = ("Consumer.A.VirtualTopic.T", "Consumer.B.VirtualTopic.T")
+    for name in names:
+        client.consume(queue(name)).close()
+    client.publish(topic("VirtualTopic.T"), "x")
+    client.ok(change(client, queue(names[0]), REMOVE_DESTINATION))
+    assert [name in bench.broker.queues for name in names] == [False, True]
+    assert client.consume(queue(names[1])).bodies() == "x"
+    # Again is nothing, and somebody reads the other one.
+    client.ok(change(client, queue(names[0]), REMOVE_DESTINATION))
+    assert code_of(client.refused(change(client, queue(names[1]), REMOVE_DESTINATION))) == "JMSException DMQ5243"
+
+
+def test_a_topic_with_durable_subscriptions_stays() -> None:
+    bench = OpenWireBench()
+    client = bench.connect(client_id="c")
+    client.durable("s", topic("t")).close()
+    client.publish(topic("t"), "x")
+    assert code_of(client.refused(change(client, topic("t"), REMOVE_DESTINATION))) == "JMSException DMQ5281"
+    assert client.durable("s", topic("t")).bodies() == "x"

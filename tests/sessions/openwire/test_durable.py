@@ -2,6 +2,8 @@
 
 import pytest
 
+from delosmq.model.message import MULTICAST
+from delosmq.model.settings import QueueSettings
 from delosmq.wire.openwire.commands import RemoveSubscriptionInfo
 from tests.engine.support import RecordingStore
 from tests.sessions.openwire.support import Client, OpenWireBench, code_of, queue, topic
@@ -144,3 +146,32 @@ def test_a_subscription_to_a_queue_has_no_name() -> None:
     reader = client.subscribe(info)
     client.publish(queue("a"), "x")
     assert reader.bodies() == "x"
+
+
+def test_one_durable_subscription_is_of_one_topic() -> None:
+    bench = OpenWireBench()
+    client = bench.connect(client_id="c")
+    info = client.consumer_info(topic("t1,t2"))
+    info.subscription_name = "s"
+    assert code_of(client.refused(info)) == "JMSException DMQ5283"
+    assert bench.broker.queues == {}
+
+
+def test_names_with_dots_do_not_meet() -> None:
+    bench = OpenWireBench()
+    clients = [bench.connect(client_id=client_id) for client_id in ("a", "a.b", "a\\.b")]
+    for client, name in zip(clients, ("b.c", "c", "c"), strict=True):
+        client.durable(name, topic("t")).close()
+    assert sorted(bench.broker.queues) == ["a.b\\.c", "a\\.b.c", "a\\\\\\.b.c"]
+
+
+def test_the_queue_of_a_virtual_topic_is_no_subscription() -> None:
+    bench = OpenWireBench()
+    client = bench.connect(client_id="app")
+    rule = bench.connect()
+    bench.broker.create_queue(QueueSettings("app.s", "t", MULTICAST, auto_created=True))
+    rule.publish(topic("t"), "x")
+    info = client.consumer_info(topic("u"))
+    info.subscription_name = "s"
+    assert code_of(client.refused(info)) == "JMSException DMQ5284"
+    assert bench.queue("app.s").message_count == 1

@@ -1,7 +1,7 @@
 """Messages that wait for space, the ends of transactions that wait for them, and a connection that leaves meanwhile."""
 
 from delosmq.model.settings import AddressFullPolicy
-from delosmq.wire.openwire.commands import COMMIT_ONE_PHASE, STANDARD_ACK, LocalTransactionId
+from delosmq.wire.openwire.commands import COMMIT_ONE_PHASE, STANDARD_ACK, ConnectionId, LocalTransactionId, Response
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue
 
 A = queue("a")
@@ -54,4 +54,28 @@ def test_a_connection_that_is_lost_rolls_back_what_waits_to_be_committed() -> No
     client.drop()
     assert bench.broker.transactions == {}
     assert bench.connect().consume(A).bodies().startswith("0")
+    assert make_room(bench) == "first"
+
+
+def test_the_orderly_end_of_a_connection_waits_for_messages_that_wait_for_space() -> None:
+    bench = OpenWireBench(address_settings=FULL_AT_ONE)
+    bench.connect().publish(FULL, "first")
+    client = bench.connect()
+    sent = client.feed(client.text(FULL, "second"), answer=True)
+    left = client.feed(client.remove_info(ConnectionId(client.name)), answer=True)
+    bench.tick()
+    assert (client.answers(sent), client.answers(left)) == ([], [])
+    assert make_room(bench) == "first second"
+    received = [one.correlation_id for one in client.take() if isinstance(one, Response)]
+    assert received == [sent, left]
+    # It is gone: others may have its name.
+    bench.connect(client.name)
+    assert not client.host.finished
+
+
+def test_it_does_not_wait_for_messages_of_a_transaction_that_nobody_ends() -> None:
+    bench, client, _, transaction = full()
+    client.tell(client.text(FULL, "second", transaction))
+    client.ok(client.remove_info(ConnectionId(client.name)))
+    assert bench.broker.transactions == {}
     assert make_room(bench) == "first"

@@ -203,6 +203,19 @@ def test_an_expired_message_is_not_delivered() -> None:
     assert client.consume(A).bodies() == ""
 
 
+def test_a_durable_message_may_be_dated_before_1970() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    command = client.text(A, "old")
+    command.timestamp = -5
+    client.ok(command)
+    reader = client.consume(A)
+    assert reader.bodies() == "old"
+    message = reader.got[0].message
+    assert message is not None
+    assert message.timestamp == -5
+
+
 def test_a_delayed_message_comes_later() -> None:
     bench = OpenWireBench()
     client = bench.connect()
@@ -289,3 +302,25 @@ def test_each_copy_of_a_composite_send_is_audited_apart() -> None:
         command.message_id = MessageId(command.producer_id, 1)
         client.ok(command)
     assert (bench.queue("a").message_count, bench.queue("b").message_count) == (1, 1)
+
+
+def test_copies_for_two_queues_of_one_address_are_audited_apart() -> None:
+    bench = OpenWireBench()
+    client = reconnect(bench, "ID:c")
+    names = ("Consumer.A.VirtualTopic.T", "Consumer.B.VirtualTopic.T")
+    readers = [client.consume(queue(name)) for name in names]
+    for _ in range(2):
+        command = client.text(queue(",".join(names)), "x")
+        command.producer_id = ProducerId("ID:c", 1, 1)
+        command.message_id = MessageId(command.producer_id, 1)
+        client.ok(command)
+    assert [reader.bodies() for reader in readers] == ["x", "x"]
+
+
+def test_a_composite_destination_has_a_hundred_parts_at_most() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    names = [f"q{number}" for number in range(101)]
+    client.ok(client.text(queue(",".join(names[:100])), "x"))
+    assert code_of(client.refused(client.text(queue(",".join(names)), "x"))) == "InvalidDestinationException DMQ5240"
+    assert len(bench.broker.queues) == 100

@@ -45,7 +45,7 @@ def replayed(name: str) -> tuple[Recording, Replay]:
 def without_transactions(frames: list[Structure]) -> list[Structure]:
     """Meant to differ: Classic repeats to the receiver in which transaction a message was sent.
 
-    Nothing in the client reads it, and to us it is the sender's own affair.
+    To us that is the sender's own affair. A receiver could see it as JMSXProducerTXID, and in nothing else.
     """
     for one in frames:
         if isinstance(one, MessageDispatch) and isinstance(one.message, MessageCommand):

@@ -1,17 +1,26 @@
 """Consumers of queues by wildcard: queues that come and go while they read, and the prefetch that they share."""
 
+import pytest
+
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
+from delosmq.sessions.openwire.subscription import Source, Subscription
 from delosmq.wire.openwire.commands import (
+    BEGIN,
+    COMMIT_ONE_PHASE,
     DELIVERED_ACK,
+    END,
+    INDIVIDUAL_ACK,
     POISON_ACK,
+    ROLLBACK,
     STANDARD_ACK,
     TEMP_QUEUE,
     Destination,
     DestinationInfo,
     MessagePull,
+    XATransactionId,
 )
-from tests.sessions.openwire.support import OpenWireBench, queue
+from tests.sessions.openwire.support import OpenWireBench, code_of, queue
 from tests.sessions.support import EVERYTHING
 
 ORDERS = queue("orders.>")
@@ -255,3 +264,96 @@ def test_many_new_queues_are_taken_up_a_slice_at_a_time() -> None:
         bench.broker.create_queue(QueueSettings(f"orders.{number}", f"orders.{number}", ANYCAST))
     bench.tick()
     assert all(len(queue.consumers) == 1 for queue in bench.broker.queues.values())
+
+
+# -- what a consumer of several queues keeps ---------------------------------------------------------------------------
+
+
+def sources_of(bench: OpenWireBench, name: str) -> Subscription:
+    (consumer,) = bench.queue(name).consumers
+    port = consumer.port
+    assert isinstance(port, Source)
+    return port.subscription
+
+
+@pytest.mark.parametrize("kind", [STANDARD_ACK, INDIVIDUAL_ACK])
+@pytest.mark.parametrize("transacted", [False, True])
+def test_nothing_is_kept_of_what_was_acknowledged(kind: int, transacted: bool) -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    reader = client.consume(queue("q.a,q.b"))
+    order = sources_of(bench, "q.a").order
+    assert order is not None
+    for index in range(30):
+        client.publish(queue("q.a,q.b"), "x")
+        reader.take()
+        transaction = client.begin() if transacted else None
+        for one in (index * 2 + 1, index * 2):
+            client.ok(reader.ack(kind, one, first=one, transaction=transaction))
+        if transaction is not None:
+            client.ok(client.transaction_info(transaction, COMMIT_ONE_PHASE))
+    assert bench.queue("q.a").message_count == 0
+    assert len(order) == 0
+
+
+def test_what_other_connections_commit_is_forgotten_with_later_messages() -> None:
+    bench = OpenWireBench()
+    client, other = bench.connect(), bench.connect()
+    reader = client.consume(queue("q.a,q.b"))
+    order = sources_of(bench, "q.a").order
+    assert order is not None
+    for index in range(20):
+        client.publish(queue("q.a"), "x")
+        reader.take()
+        branch = XATransactionId(1, b"%d" % index, b"b")
+        client.ok(client.transaction_info(branch, BEGIN))
+        client.ok(reader.ack(INDIVIDUAL_ACK, index, transaction=branch))
+        client.ok(client.transaction_info(branch, END))
+        other.ok(other.transaction_info(branch, COMMIT_ONE_PHASE))
+        assert len(order) <= 2
+
+
+def test_what_was_rolled_back_is_in_the_order_of_its_second_dispatch() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    reader = client.consume(queue("q.a,q.b"))
+    client.publish(queue("q.a"), "a")
+    client.publish(queue("q.b"), "b")
+    reader.take()
+    transaction = client.begin()
+    reader.done(0, 1, transaction)
+    client.ok(client.transaction_info(transaction, ROLLBACK))
+    # Still in delivery: acknowledged as a range, as its client does once it delivered it again.
+    reader.done(0, 1)
+    assert (bench.queue("q.a").message_count, bench.queue("q.b").message_count) == (0, 0)
+
+
+def test_queues_that_were_not_turned_away_are_not_asked_again() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    reader = client.consume(queue("q.a,q.b"), prefetch=1)
+    client.publish(queue("q.a"), "a1 a2")
+    subscription = sources_of(bench, "q.a")
+    assert [source.queue_name for source in subscription.turned_away] == ["q.a"]
+    client.publish(queue("q.b"), "b1")
+    assert sorted(source.queue_name for source in subscription.turned_away) == ["q.a", "q.b"]
+    assert reader.bodies() == "a1"
+    reader.done(0)
+    assert reader.bodies() == "b1"
+    reader.done(1)
+    assert reader.bodies() == "a2"
+
+
+def test_a_wildcard_leaves_out_queues_that_the_user_may_not_read_and_the_log_says_so() -> None:
+    rights = dict(EVERYTHING.permissions)
+    del rights["consume"]
+    bench = OpenWireBench(security=(EVERYTHING, SecurityMatch("orders.secret", rights)))
+    client = bench.connect()
+    client.publish(queue("orders.secret"), "m1")
+    # Nothing but what is forbidden: refused.
+    assert code_of(client.refused(client.consumer_info(ORDERS))).startswith("SecurityException")
+    client.publish(queue("orders.open"), "m2")
+    assert client.consume(ORDERS).bodies() == "m2"
+    (report,) = client.host.reports
+    assert report.code == "DMQ5282"
+    assert "orders.secret" in report.message

@@ -5,6 +5,7 @@
 import pytest
 
 from delosmq.engine.transactions import ACTIVE, ENDED
+from delosmq.sessions.openwire.transactions import Transactions
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,
@@ -307,3 +308,15 @@ def test_a_doomed_branch_says_so_to_whoever_prepares_it() -> None:
     other = case.bench.connect()
     assert refused(other, case.xid, PREPARE) == 100
     assert case.counts == (2, 0)
+
+
+def test_branches_that_others_ended_are_forgotten() -> None:
+    bench = OpenWireBench()
+    client, other = bench.connect(), bench.connect()
+    transactions = Transactions(bench.broker, "one")
+    for number in range(250):
+        branch = XATransactionId(1, b"%d" % number, b"b")
+        transactions.begin(branch)
+        other.ok(other.transaction_info(branch, COMMIT_ONE_PHASE))
+    assert len(transactions.open()) <= 100
+    client.drop()

@@ -142,19 +142,12 @@ def acknowledge(life: Life, rng: Random) -> str:
     listener, index = chosen
     slot = listener.seen[index]
     if rng.random() < 0.4:
-        if life.catalogue.slice:
-            return _acknowledge_far(life, listener, index)
-        slots = [] if listener.borrows else listener.subscribed.held_through(slot.sequence)
-        listener.seen = listener.seen[index + 1 :]
-        assert life.broker.acknowledge_through(listener.subscribed, slot.sequence), NOT_HELD
-        how = f"all through {slot.sequence}"
-    else:
-        slots = [] if listener.borrows else [slot]
-        del listener.seen[index]
-        assert life.broker.acknowledge(listener.subscribed, slot.sequence), NOT_HELD
-        how = f"message at {slot.sequence}"
+        return _acknowledge_far(life, listener, index)
+    slots = [] if listener.borrows else [slot]
+    del listener.seen[index]
+    assert life.broker.acknowledge(listener.subscribed, slot.sequence), NOT_HELD
     life.answered(listener.queue, slots)
-    return f"acknowledge {how} of {listener.queue}"
+    return f"acknowledge message at {slot.sequence} of {listener.queue}"
 
 
 def acknowledge_far(life: Life, rng: Random) -> str:
@@ -174,7 +167,7 @@ def _acknowledge_far(life: Life, listener: Listener, index: int) -> str:
     if consumer.under_way is not None:
         return ""  # its client waits
     last = listener.seen[index]
-    slots = [] if listener.borrows else consumer.held_through(last.sequence)
+    slots = listener.through(last.sequence)
     listener.seen = listener.seen[index + 1 :]
     assert life.broker.acknowledge_through(consumer, last.sequence), NOT_HELD
     taking = listener.subscribed.under_way
@@ -207,6 +200,7 @@ def reject(life: Life, rng: Random) -> str:
     if listener.borrows:
         return ""
     slot = listener.seen.pop(index)
+    listener.rejected.add(slot.sequence)
     poison = rng.random() < 0.1
     assert life.broker.reject(listener.subscribed, slot.sequence, poison=poison), NOT_HELD
     return f"return {slot.sequence} to {listener.queue}{' as poison' if poison else ''}"
@@ -279,7 +273,7 @@ def acknowledge_far_in_transaction(life: Life, rng: Random) -> str:
     if listener.borrows or listener.browses or consumer.under_way is not None:
         return ""
     last = listener.seen[index]
-    slots = consumer.held_through(last.sequence)
+    slots = listener.through(last.sequence)
     listener.seen = listener.seen[index + 1 :]
     assert life.broker.acknowledge_through(consumer, last.sequence, transaction=work.transaction), NOT_HELD
     work.acks += [(listener, slot) for slot in slots]

@@ -35,6 +35,7 @@ class Listener(Reader):
 
     Attributes:
         browses: looks only; borrows: does so, or reads a queue that keeps what it hands out.
+        rejected: what its client returned, by sequence, till it gets that again.
         gone: it left, or its queue was deleted.
     """
 
@@ -46,6 +47,7 @@ class Listener(Reader):
         self.browses = False
         self.by_bytes = False
         self.borrows = False
+        self.rejected: set[int] = set()
 
     @property
     def subscribed(self) -> Consumer:
@@ -59,11 +61,19 @@ class Listener(Reader):
         if not self.borrows:
             life.check_turn(self.queue, slot)
             life.check_owner(self, self.queue, slot)
+        self.rejected.discard(slot.sequence)
         position = slot.message.position if slot.recorded else 0
         self.client.tell(position, lambda: self._sees(slot), self.stream, slot.sequence)
 
     def closed_by_broker(self, reason: BrokerError) -> None:
         self.life.forget(self)
+
+    def through(self, sequence: int) -> list[Slot]:
+        """What its client answers for with a cumulative acknowledgement; not again for what it returned, though it may
+        not be back yet."""
+        if self.borrows:
+            return []
+        return [slot for slot in self.subscribed.held_through(sequence) if slot.sequence not in self.rejected]
 
     def _sees(self, slot: Slot) -> None:
         life = self.life

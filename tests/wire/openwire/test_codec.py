@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from delosmq.model.errors import MisuseError, PeerError, Scope
 from delosmq.wire.openwire.acks import AckReader
-from delosmq.wire.openwire.codec import encode_command, encode_response
+from delosmq.wire.openwire.codec import encode_command, encode_response, encode_structure
 from delosmq.wire.openwire.commands import (
     BrokerInfo,
     ConnectionId,
@@ -18,13 +18,13 @@ from delosmq.wire.openwire.commands import (
     MessageId,
     NetworkBridgeFilter,
     ProducerId,
-    ProducerInfo,
     RemoveInfo,
     Response,
     Structure,
     Throwable,
     XATransactionId,
 )
+from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.form import PLAIN_FORMS, WireForm
 from delosmq.wire.openwire.layout import CLASSES, LAYOUTS, TABLE, new_structure
 from tests.wire.openwire.support import FRAMES, decode, decode_one, row, structures
@@ -158,17 +158,46 @@ def test_an_id_without_its_text_is_refused() -> None:
     assert decode([len(frame).to_bytes(4) + frame], WireForm(12)) == ([], "DMQ5209")
 
 
-def test_a_text_that_does_not_fit_is_our_own_mistake() -> None:
-    command = ProducerInfo()
-    command.producer_id = ProducerId("x" * 70_000)
+@pytest.mark.parametrize("character", ["x", "\u00e4", "\u20ac", "\U0001f600", "\ud800", "\0"])
+@pytest.mark.parametrize("tight", [False, True])
+def test_a_text_that_does_not_fit_is_cut(character: str, tight: bool) -> None:
+    # BROKER-4: what one peer may send, another could not get in its form; that must not hinder anybody.
+    form = WireForm(12, tight=tight)
+    command = ConsumerInfo()
+    command.selector = character * 140_000
+    (cut,) = decoded(encode_command(command, form), form)
+    assert isinstance(cut, ConsumerInfo)
+    assert cut.selector
+    assert command.selector.startswith(cut.selector)
+    assert len(cut.selector) > 5_000
+
+
+def test_a_text_that_just_fits_is_not_cut() -> None:
+    command = ConsumerInfo()
+    for tight, length in ((False, 65_535), (True, 32_766)):
+        form = WireForm(12, tight=tight)
+        command.selector = "x" * length
+        (whole,) = decoded(encode_command(command, form), form)
+        assert isinstance(whole, ConsumerInfo)
+        assert whole.selector == command.selector
+
+
+def test_a_text_that_does_not_fit_into_what_is_stored_is_refused() -> None:
     with pytest.raises(MisuseError, match="DMQ5219"):
-        encode_command(command, WireForm(12))
-    command.producer_id = ProducerId("x" * 40_000)
-    assert encode_command(command, WireForm(12))
-    with pytest.raises(MisuseError, match="DMQ5219"):
-        encode_command(command, WireForm(12, tight=True))
+        encode_structure(ProducerId("x" * 70_000), WireForm(12))
+
+
+def test_a_type_that_the_version_has_not() -> None:
     with pytest.raises(MisuseError, match="DMQ5223"):
         encode_command(structure_of_version_three(), WireForm(1))
+
+
+def decoded(encoded: bytes, form: WireForm) -> list[Structure]:
+    decoder = OpenWireDecoder(OpenWireLimits())
+    decoder.agreed(form)
+    decoder.feed(encoded)
+    frame = decoder.next_frame()
+    return [] if frame is None else [frame]
 
 
 def structure_of_version_three() -> Structure:

@@ -25,6 +25,8 @@ from delosmq.wire.openwire.commands import (
 )
 
 _NONE: Final = 0
+_LONGEST_CAUSE: Final = 1_000
+"""Characters: people read it; it is stored with the message."""
 
 
 class Acknowledging:
@@ -61,8 +63,8 @@ class Acknowledging:
             return None
         if kind == REDELIVERED_ACK:
             return None
-        if len(subscription.sources) > 1:
-            self._offer_others(subscription, source)
+        if subscription.turned_away:
+            self.offer_turned_away(subscription, source)
         if kind == DELIVERED_ACK:
             self._broker.extend(consumer, last, ack.message_count)
             return None
@@ -89,6 +91,7 @@ class Acknowledging:
             self._broker.acknowledge(consumer, sequence, transaction)
         finally:
             credit.singly = False
+            subscription.answered(sequence)
             if kept:
                 credit.end_range(shrinks=False)
 
@@ -126,7 +129,7 @@ class Acknowledging:
     def _across(
         self,
         subscription: Subscription,
-        order: dict[int, None],
+        order: dict[int, Source],
         ack: MessageAck,
         last: int,
         transaction: Transaction | None,
@@ -134,9 +137,9 @@ class Acknowledging:
         """A range that several queues may have a part in."""
         first_id = ack.first_message_id
         first = _NONE if first_id is None else _sequence(subscription, first_id)
-        named: list[int] = []
-        begun = first == _NONE
-        for sequence in order:
+        named: list[int] = [last] if first == last else []
+        begun = first in (_NONE, last)
+        for sequence in order if not named else ():
             begun = begun or sequence == first
             if begun:
                 named.append(sequence)
@@ -158,8 +161,7 @@ class Acknowledging:
         else:
             self._leave(subscription, ack, held)
         for sequence in named:
-            if subscription.source_of(sequence) is None:
-                order.pop(sequence, None)
+            subscription.answered(sequence)
 
     def _end(self, subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> None:
         """EXPIRED and POISON: the messages leave, and the extension shrinks once."""
@@ -209,13 +211,15 @@ class Acknowledging:
         if subscription.checked and not subscription.info.browser:
             raise failures.never_dispatched("end of ack", message_id.key())
 
-    def _offer_others(self, subscription: Subscription, source: Source) -> None:
+    def offer_turned_away(self, subscription: Subscription, source: Source | None = None) -> None:
         """Sources of one subscription share their credit: what one is about to earn the others may use, in turn, or a
         full queue would keep it all."""
-        sources = subscription.sources
-        at = sources.index(source)
-        for other in sources[at + 1 :] + sources[:at]:
-            if other.consumer is not None:
+        away = subscription.turned_away
+        subscription.turned_away = {}
+        for other in sorted(away, key=_served_at):
+            if other is source:
+                subscription.turned_away[other] = None  # offered by what it earns, and again by the others
+            elif other.consumer is not None:
                 self._broker.credit_changed(other.consumer)
 
 
@@ -232,7 +236,13 @@ def _text_of(cause: Throwable | None) -> str:
     if cause is None:
         return ""
     class_name = cause.class_name or ""
-    return class_name if cause.message is None else f"{class_name}: {cause.message}"
+    text = class_name if cause.message is None else f"{class_name}: {cause.message}"
+    # Half a character, as Java may send it, can't be stored.
+    return text[:_LONGEST_CAUSE].encode("utf-8", "replace").decode()
+
+
+def _served_at(source: Source) -> int:
+    return source.served_at
 
 
 def _begins_with(consumer: Consumer, sequences: list[int]) -> bool:

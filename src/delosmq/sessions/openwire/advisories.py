@@ -192,7 +192,7 @@ class Advisories:
             return
         for part in parts_of(info.destination):
             name = part.qualified_name()
-            count = self._producer_counts.pop(name) - 1
+            count = self._producer_counts.pop(name, 0) - 1
             if count > 0:
                 self._producer_counts[name] = count
             if self._may_be_told_of(part):
@@ -222,7 +222,7 @@ class Advisories:
             known = [(_PRODUCER, key) for key in self._producers]
         present = _Present(self, listener, known)
         if known and present.tell(_AT_ONCE) == 0:
-            self._notices.add(present)
+            self._notices.add(present, needed=True)
         self.destinations.listen(listener)
 
     def leave(self, consumer_id: ConsumerId) -> None:

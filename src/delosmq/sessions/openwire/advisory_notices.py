@@ -32,12 +32,12 @@ class Notices:
         self._waiting: deque[Notice] = deque()
         self._overrun: bool = False
 
-    def add(self, notice: Notice) -> None:
-        """To be told soon; may be called while the engine tells."""
+    def add(self, notice: Notice, *, needed: bool = False) -> None:
+        """To be told soon, a ``needed`` one however many wait; may be called while the engine tells."""
         listener = self._posting.any_listener()
         if listener is None:
             return
-        if len(self._waiting) >= NOTICES_AT_MOST:
+        if len(self._waiting) >= NOTICES_AT_MOST and not needed:
             if not self._overrun:
                 self._overrun = True
                 listener.host.report(failures.advisories_lost(NOTICES_AT_MOST))

@@ -8,7 +8,7 @@ from typing import Final
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.consumer import Consumer
-from delosmq.model.errors import BrokerError, InvariantError
+from delosmq.model.errors import BrokerError, InvariantError, MisuseError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import MULTICAST, Message
 from delosmq.model.ports import Clock
@@ -117,7 +117,8 @@ class Posting:
     def tell(
         self, topic: str, told: Structure | None, properties: Properties = NO_PROPERTIES, only: Listener | None = None
     ) -> None:
-        """Sends an advisory about ``told`` to all who hear its topic, or to one of them."""
+        """Sends an advisory about ``told`` to all who hear its topic, or to one of them; none that can't be encoded, as
+        texts in it are the peer's."""
         listeners = self.listeners_of(topic) if only is None else [only]
         if not listeners:
             return
@@ -131,6 +132,10 @@ class Posting:
         if only is not None:
             command.target_consumer_id = only.consumer_id
         command.marshalled_properties = encode_map({**self._origin, **properties})
+        try:
+            measure(command, NEWEST_VERSION)
+        except MisuseError:
+            return
         self._send(command, listeners)
 
     def pass_on(self, topic: str, command: MessageCommand) -> None:
@@ -139,7 +144,10 @@ class Posting:
         if not listeners:
             return
         command.destination = Destination(topic, TOPIC)
-        measure(command, NEWEST_VERSION)
+        try:
+            measure(command, NEWEST_VERSION)
+        except MisuseError:
+            return
         self._send(command, listeners)
 
     def _send(self, command: MessageCommand, listeners: list[Listener]) -> None:

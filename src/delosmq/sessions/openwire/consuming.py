@@ -7,23 +7,26 @@ from typing import Final
 
 from delosmq.engine.consumer import ConsumerOptions
 from delosmq.engine.credit import PrefetchCredit
+from delosmq.engine.queue import Queue
 from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.engine.taking import Taking
 from delosmq.engine.transactions import Transaction
-from delosmq.model.errors import BrokerError, InvariantError, NotFoundError, StorageError
+from delosmq.model.errors import BrokerError, InvariantError, NotFoundError, PermissionDeniedError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import Selector, parse_selector
+from delosmq.sessions.durable_names import durable_queue_name
 from delosmq.sessions.no_local import without_own
 from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.acknowledging import Acknowledging, unseen_of
 from delosmq.sessions.openwire.advisory_topics import TEMPORARY
 from delosmq.sessions.openwire.destinations import Destinations, Target, is_somebodys
+from delosmq.sessions.openwire.ids import check_id
 from delosmq.sessions.openwire.slow_consumers import WatchedCredit, slow_destinations, still_full
 from delosmq.sessions.openwire.spreading import QueueWatchers, Spread, Spreading, reads
-from delosmq.sessions.openwire.subscription import MAX_PREFETCH, Source, Subscription, SubscriptionEvents
+from delosmq.sessions.openwire.subscription import MAX_PREFETCH, SharedCredit, Source, Subscription, SubscriptionEvents
 from delosmq.sessions.outbox import NO_SEQUENCE, Outbox
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import NO_TIMER, Peer, SessionHost, SessionServices
@@ -45,6 +48,8 @@ NOTHING_SEEN: Final = -1
 ALL_SEEN: Final = -2
 """Of a connection that was lost: what was in flight may have been seen."""
 _WAIT_FOR_EVER: Final = 0
+_LOOKED_AT: Final = 100
+"""Messages of one subscription, once a transaction has ended."""
 
 
 class Consuming(SubscriptionEvents):
@@ -84,7 +89,9 @@ class Consuming(SubscriptionEvents):
         self._acknowledging: Acknowledging = Acknowledging(services.broker)
         self._subscriptions: dict[str, Subscription] = {}
         self._unanswered: list[Subscription] = []
-        self._lost: list[Subscription] = []
+        # With a pull that is given up one day, perhaps answered meanwhile.
+        self._timed: dict[Subscription, None] = {}
+        self._lost: dict[Subscription, None] = {}
         self._full: list[Subscription] = []
         self._shared: dict[str, Subscription] = {}
         self._spreading: Spreading = Spreading(services.broker, destinations, host, watchers)
@@ -113,10 +120,14 @@ class Consuming(SubscriptionEvents):
         selector = _parse(info.selector)
         targets = self._destinations.targets_of(destination)
         durable = info.subscription_name is not None and all(target.routing == MULTICAST for target in targets)
+        if durable and len(targets) > 1:
+            raise failures.durable_composite(info.subscription_name or "")
         if durable and any(target.temporary for target in targets):
             raise failures.durable_temporary(destination.name)
         if durable and not self._client_id:
             raise failures.client_id_missing(info.subscription_name or "")
+        if durable:
+            check_id("name of the subscription", info.subscription_name or "")
         checked = durable or any(target.routing == ANYCAST or target.queue_name for target in targets)
         credit = self._credit(targets, info)
         subscription = Subscription(info, credit, checked=checked)
@@ -124,8 +135,9 @@ class Consuming(SubscriptionEvents):
             credit.subscription = subscription
         subscription.connection = self._peer.name
         subscription.user = self._permissions.user
-        if len(targets) > 1 or targets[0].wildcard:
-            subscription.order = {}
+        shared = len(targets) > 1 or (targets[0].wildcard and targets[0].routing == ANYCAST)
+        if shared:
+            subscription.shares()
         try:
             for target in targets:
                 self._attach_all(subscription, target, selector, durable=durable)
@@ -133,7 +145,7 @@ class Consuming(SubscriptionEvents):
             self._close(subscription, NOTHING_SEEN)
             raise
         self._subscriptions[key] = subscription
-        if len(targets) > 1 or targets[0].wildcard:
+        if shared:
             self._shared[key] = subscription
         return subscription
 
@@ -148,11 +160,30 @@ class Consuming(SubscriptionEvents):
     ) -> None:
         """Each queue that a wildcard stands for is a target of its own; so are those to come."""
         if target.wildcard and target.routing == ANYCAST:
-            for found in self._spreading.add(Spread(subscription, target, selector)):
-                if not reads(subscription, self._broker.queues.get(found.queue_name)):
-                    self._attach(subscription, found, selector, durable=False)
+            self._attach_spread(Spread(subscription, target, selector))
         elif not target.advisory or self._hears_advisories:
             self._attach(subscription, target, selector, durable=durable)
+
+    def _attach_spread(self, spread: Spread) -> None:
+        """The queues that there are; those that the user may not read are left out, unless nothing else is there."""
+        subscription = spread.subscription
+        refused: PermissionDeniedError | None = None
+        left_out = 0
+        read = 0
+        for found in self._spreading.add(spread):
+            if reads(subscription, self._broker.queues.get(found.queue_name)):
+                continue
+            try:
+                self._attach(subscription, found, spread.selector, durable=False)
+                read += 1
+            except PermissionDeniedError as error:
+                refused = error
+                left_out += 1
+        if refused is None:
+            return
+        if not read:
+            raise refused
+        self._host.report(failures.queues_left_out(spread.wildcard.destination.name, left_out, refused))
 
     def _attach(self, subscription: Subscription, target: Target, selector: Selector | None, *, durable: bool) -> None:
         info = subscription.info
@@ -171,7 +202,7 @@ class Consuming(SubscriptionEvents):
         source.consumer = self._broker.subscribe(
             target.address,
             source,
-            subscription.credit,
+            subscription.credit if subscription.order is None else SharedCredit(source),
             queue_name=target.queue_name,
             routing=target.routing,
             options=options,
@@ -179,6 +210,10 @@ class Consuming(SubscriptionEvents):
         )
         subscription.stream.owner_id = source.consumer.id
         subscription.sources.append(source)
+        queue = source.consumer.queue
+        if queue is not None:
+            source.queue_name = queue.name
+            subscription.queue_names.add(queue.name)
         subscription.browsing += 1
 
     def _wishes(
@@ -199,7 +234,7 @@ class Consuming(SubscriptionEvents):
             browser=info.browser,
         )
         wanted = SubscriptionOptions(
-            name=f"{self._client_id}.{info.subscription_name}" if durable else "",
+            name=durable_queue_name(self._client_id, info.subscription_name or "") if durable else "",
             durable=durable,
             filter=_filter(selector, mark) if filters else "",
             retroactive=info.retroactive,
@@ -216,11 +251,15 @@ class Consuming(SubscriptionEvents):
             queue = broker.queues.get(name)
             if queue is not None and queue.consumers:
                 raise failures.subscription_in_use(self._client_id, info.subscription_name or "")
-        if target.temporary or target.address in TEMPORARY:
+            if queue is not None and not _is_subscription(queue):
+                raise failures.subscription_name_taken(info.subscription_name or "", name)
+        # A queue that stays, or that others may read, needs the right to make it like any other.
+        heard = target.advisory and not target.queue_name and not wanted.durable
+        if target.temporary or (heard and target.address in TEMPORARY):
             return  # every client listens to these, and may not be able to do without
         permissions = self._permissions
         permissions.require(broker.address_of(target.address, target.queue_name), _right(info))
-        if target.advisory:
+        if heard:
             return
         permissions.require_creation(
             target.address, target.queue_name, target.routing, for_subscription=True, subscription=wanted
@@ -269,6 +308,8 @@ class Consuming(SubscriptionEvents):
             return
         subscription.pulling = True
         subscription.pull_until = MonotonicNs(now + pull.timeout * NS_PER_MS) if pull.timeout > 0 else NO_TIMER
+        if subscription.pull_until != NO_TIMER:
+            self._timed[subscription] = None
         subscription.pull_now = pull.timeout < 0
         if not subscription.sources:
             # A wildcard without queues yet: the first one that comes may answer.
@@ -290,15 +331,20 @@ class Consuming(SubscriptionEvents):
 
     def source_lost(self, subscription: Subscription, source: Source, reason: BrokerError) -> None:
         source.consumer = None
-        self._lost.append(subscription)
+        subscription.queue_names.discard(source.queue_name)
+        subscription.turned_away.pop(source, None)
+        self._lost[subscription] = None
         self._host.wake_soon()
 
     def next_timer(self) -> MonotonicNs:
         """When the next pull is given up."""
         due = NO_TIMER
-        for subscription in self._subscriptions.values():
+        if not self._timed:
+            return due
+        self._timed = {subscription: None for subscription in self._timed if subscription.pulling}
+        for subscription in self._timed:
             until = subscription.pull_until
-            if subscription.pulling and until != NO_TIMER and (due == NO_TIMER or until < due):
+            if until != NO_TIMER and (due == NO_TIMER or until < due):
                 due = until
         return due
 
@@ -307,16 +353,16 @@ class Consuming(SubscriptionEvents):
         Classic, whose queues with consumers can't go."""
         unanswered = self._unanswered
         self._unanswered = []
-        for subscription in self._subscriptions.values():
+        for subscription in self._timed:
             if subscription.pulling and subscription.pull_until != NO_TIMER and now >= subscription.pull_until:
                 unanswered.append(subscription)
         for subscription in unanswered:
             if subscription.pulling and not subscription.stream.closed:
                 self._answer_pull(subscription)
         lost = self._lost
-        self._lost = []
+        self._lost = {}
         for subscription in lost:
-            subscription.sources = [source for source in subscription.sources if source.consumer is not None]
+            subscription.drop_lost()
             self._offer(subscription)
         for spread, target in self._spreading.take():
             self._attach_new(spread, target)
@@ -336,7 +382,9 @@ class Consuming(SubscriptionEvents):
     def share_room(self) -> None:
         """Credit may have come back to one queue of a consumer that others may use: a transaction has ended."""
         for subscription in self._shared.values():
-            self._offer(subscription)
+            subscription.look_again(_LOOKED_AT)
+            if subscription.turned_away:
+                self._acknowledging.offer_turned_away(subscription)
 
     def consumer_full(self, subscription: Subscription) -> None:
         if subscription not in self._full:
@@ -446,8 +494,8 @@ class Consuming(SubscriptionEvents):
         """
         broker = self._broker
         name = info.subscription_name or ""
-        queue = broker.queues.get(f"{info.client_id or self._client_id}.{name}")
-        if queue is None or queue.settings.routing_type != MULTICAST or not queue.settings.durable:
+        queue = broker.queues.get(durable_queue_name(info.client_id or self._client_id, name))
+        if queue is None or not _is_subscription(queue):
             raise failures.subscription_unknown(name)
         if queue.consumers:
             raise failures.subscription_active(name)
@@ -466,6 +514,11 @@ class Consuming(SubscriptionEvents):
         for subscription in self._subscriptions.values():
             self._offer(subscription)
         return True
+
+
+def _is_subscription(queue: Queue) -> bool:
+    settings = queue.settings
+    return settings.routing_type == MULTICAST and settings.durable and not settings.auto_created
 
 
 def _right(info: ConsumerInfo) -> str:

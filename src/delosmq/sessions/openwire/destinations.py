@@ -15,13 +15,16 @@ from delosmq.model.virtual_topics import CLASSIC, VirtualTopicRule, virtual_topi
 from delosmq.model.wildcard import WildcardPattern, is_wildcard
 from delosmq.sessions.openwire.failures import name_wrong
 from delosmq.wire.openwire.commands import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination, destination_of
+from delosmq.wire.openwire.text import is_well_formed
 
 ADVISORY_PREFIX: Final = "ActiveMQ.Advisory."
 
 _QUEUE_MARK: Final = "::"
 _LONGEST_CHARACTERS: Final = 1_024
 """A queue's name is stored in two-byte lengths."""
-_MOST_PARTS: Final = 1_000
+_LONGEST_COMPOSITE_CHARACTERS: Final = 8_192
+"""With all its parts and options: it is part of the names of advisory topics, which must fit into a field."""
+_MOST_PARTS: Final = 100
 _SEPARATOR: Final = "."
 _ANY_WORDS: Final = ">"
 _ONE_WORD: Final = "*"
@@ -98,6 +101,11 @@ class Destinations:
         Raises:
             Refusal: a name is empty, too long, or can't be one here.
         """
+        name = destination.name
+        if len(name) > _LONGEST_COMPOSITE_CHARACTERS:
+            raise name_wrong(name, f"it has {len(name)} characters, and {_LONGEST_COMPOSITE_CHARACTERS} may be")
+        if not is_well_formed(name):
+            raise name_wrong(name, "it holds a surrogate without its partner")
         return [self.target_of(part) for part in parts_of(destination)]
 
     def target_of(self, destination: Destination) -> Target:

@@ -7,7 +7,7 @@ the text. The codes of DelosMQ stay in the text.
 from typing import Final
 
 from delosmq.engine.transactions import TransactionError
-from delosmq.engine.xa import XA_RBROLLBACK, XaError
+from delosmq.engine.xa import XA_RBROLLBACK, XAER_INVAL, XaError
 from delosmq.model.errors import BrokerError, LimitError, NotFoundError, PeerError, PermissionDeniedError, Scope
 from delosmq.wire.openwire.commands import Throwable
 
@@ -22,6 +22,10 @@ ILLEGAL_STATE: Final = "javax.jms.IllegalStateException"
 JMS: Final = "javax.jms.JMSException"
 XA: Final = "javax.transaction.xa.XAException"
 IO: Final = "java.io.IOException"
+_LONGEST_TEXT: Final = 2_000
+_TEXT_START: Final = 1_500
+_TEXT_END: Final = 400
+
 INACTIVITY: Final = "org.apache.activemq.transport.InactivityIOException"
 
 
@@ -29,13 +33,23 @@ class Refusal(PeerError):
     """A command is refused with the exception ``class_name``; the connection goes on unless ``scope`` says more."""
 
     def __init__(self, code: str, class_name: str, message: str, scope: Scope = Scope.LINK) -> None:
-        super().__init__(code, message, scope)
+        super().__init__(code, shortened(message), scope)
         self.class_name = class_name
+
+
+def shortened(text: str) -> str:
+    """Without its middle when it is long, as names in it are the peer's; the code that clients look for may come last.
+
+    No text of an exception may be longer than a field, in which one character takes up to 6 bytes.
+    """
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    return f"{text[:_TEXT_START]} ... {text[-_TEXT_END:]}"
 
 
 def throwable_of(error: BrokerError) -> Throwable:
     """The exception that tells a peer of an error."""
-    text = str(error)
+    text = shortened(str(error))
     if isinstance(error, Refusal):
         return Throwable(error.class_name, text)
     if isinstance(error, XaError):
@@ -110,6 +124,29 @@ def silent(peer: str, timeout_ms: int) -> Refusal:
     )
 
 
+def id_wrong(what: str, value: str, why: str) -> Refusal:
+    return Refusal("DMQ5275", JMS, f"the {what} '{value[:100]}' can't be used: {why}; choose another.")
+
+
+def foreign(what: str, key: str, connection_id: str) -> Refusal:
+    return Refusal(
+        "DMQ5276",
+        JMS,
+        f"the {what} {key} is none of connection {connection_id}: its id begins with that of another connection; use"
+        " ids of this one.",
+    )
+
+
+def connection_id_taken(connection_id: str, peer: str) -> Refusal:
+    return Refusal(
+        "DMQ5278",
+        SECURITY,
+        f"connection {connection_id} is open already from {peer} for another user, who alone may open it again; choose"
+        " another connection id.",
+        Scope.CONNECTION,
+    )
+
+
 def replaced(connection_id: str) -> Refusal:
     return Refusal(
         "DMQ5238",
@@ -154,6 +191,15 @@ def destination_in_use(name: str) -> Refusal:
     )
 
 
+def durable_subscribers(name: str) -> Refusal:
+    return Refusal(
+        "DMQ5281",
+        JMS,
+        f"Destination still has an active subscription: {name} has durable subscriptions, or queues of a virtual topic;"
+        " unsubscribe those, or delete their queues, first.",
+    )
+
+
 def too_many(what: str, limit: int) -> Refusal:
     return Refusal(
         "DMQ5244", RESOURCES, f"the connection has {limit} {what} already, as many as it may have: close some."
@@ -189,6 +235,15 @@ def subscription_in_use(client_id: str, name: str) -> Refusal:
     )
 
 
+def subscription_name_taken(name: str, queue: str) -> Refusal:
+    return Refusal(
+        "DMQ5284",
+        JMS,
+        f"the durable subscription '{name}' would be the queue '{queue}', which is no subscription: choose another"
+        " name.",
+    )
+
+
 def subscription_unknown(name: str) -> Refusal:
     return Refusal(
         "DMQ5253",
@@ -199,6 +254,23 @@ def subscription_unknown(name: str) -> Refusal:
 
 def subscription_active(name: str) -> Refusal:
     return Refusal("DMQ5254", JMS, f"Durable consumer is in use: {name}; close its consumer before unsubscribing.")
+
+
+def durable_composite(name: str) -> Refusal:
+    return Refusal(
+        "DMQ5283",
+        JMS,
+        f"the durable subscription '{name}' names several topics, and each would need one of its own: make one for"
+        " each, or use a wildcard.",
+    )
+
+
+def queues_left_out(name: str, count: int, cause: BrokerError) -> Refusal:
+    return Refusal(
+        "DMQ5282",
+        SECURITY,
+        f"a consumer of '{name}' is not given {count} queues that its user may not read, the last because: {cause}",
+    )
 
 
 def prefetch_wrong(prefetch: int) -> Refusal:
@@ -289,6 +361,15 @@ def doomed_branch(key: str, cause: str) -> Refusal:
 
 def _rolled_back(key: str, cause: str) -> str:
     return f"Transaction {key} was rolled back, as something sent in it without waiting for an answer failed: {cause}"
+
+
+def branch_id_wrong(length: int, limit: int) -> Refusal:
+    return Refusal(
+        "DMQ5277",
+        XA,
+        f"a part of the branch's XID has {length} bytes, but XA allows {limit}: let the coordinator choose a shorter"
+        f" one. xaErrorCode:{XAER_INVAL}",
+    )
 
 
 # -- advisories ------------------------------------------------------------------------------------------------------

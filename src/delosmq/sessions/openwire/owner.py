@@ -20,7 +20,7 @@ class Owner(ParkingOwner):
 
     @abstractmethod
     def ended(self, command: Command, result: int = XA_OK) -> None:
-        """A commit, prepare or acknowledgement is through; ``result`` is a prepare's."""
+        """A commit, prepare, acknowledgement or end of the connection may be answered; ``result`` is a prepare's."""
 
     @abstractmethod
     def refused(self, command: Structure, error: BrokerError) -> None:

@@ -25,6 +25,7 @@ from delosmq.wire.openwire.commands import (
     PREPARE,
     MessageAck,
     ProducerInfo,
+    RemoveInfo,
     TransactionId,
     TransactionInfo,
     XATransactionId,
@@ -35,7 +36,9 @@ from delosmq.wire.openwire.form import WireForm
 class ParkedCommand(Parked):
     """A command that is answered once what it asked for is through."""
 
-    def __init__(self, command: MessageAck | TransactionInfo, owner: Owner, work: LocalWork | None = None) -> None:
+    def __init__(
+        self, command: MessageAck | TransactionInfo | RemoveInfo, owner: Owner, work: LocalWork | None = None
+    ) -> None:
         super().__init__(None, work)
         self._command = command
         self._owner = owner
@@ -152,6 +155,15 @@ class Parts:
     def answer_after(self, command: MessageAck, under_way: Taking) -> None:
         """Answers an acknowledgement once it is through."""
         self.parking.answer_after(ParkedCommand(command, self._owner), under_way)
+
+    def leaves_later(self, command: RemoveInfo) -> bool:
+        """Whether the end of the connection has to wait for messages that wait for space; its owner is told then. Those
+        of transactions that nobody will end don't count."""
+        self.parking.forget(self.transactions.open())
+        if not self.parking.parked_bytes:
+            return False
+        self.parking.park(ParkedCommand(command, self._owner))
+        return True
 
     def roll_back(self, transaction_id: TransactionId) -> None:
         """Rolls back. What was acknowledged in it stays with its consumers, whose client delivers it again."""

@@ -16,6 +16,7 @@ from delosmq.security.access import SEND
 from delosmq.sessions.no_local import CONNECTION_MARK
 from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.destinations import Destinations, Target, is_somebodys
+from delosmq.sessions.openwire.ids import check_bytes, check_id
 from delosmq.sessions.openwire.owner import Owner
 from delosmq.sessions.openwire.transactions import LocalWork
 from delosmq.sessions.parking import Parked, Parking
@@ -32,6 +33,8 @@ REPEATS: Final = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_R
 _SPECIAL: Final = (b"AMQ_SCHED", b"_AMQ_DUPL_ID")
 
 _TARGETS_LIMIT: Final = 1_000
+_LONGEST_KEPT: Final = 4_096
+"""Characters of a destination; longer ones are decoded for each message."""
 _LATEST_MS: Final = (1 << 63) - 1
 
 
@@ -116,6 +119,7 @@ class Producing:
         self._limit = limit
         self._producers: dict[str, ProducerInfo] = {}
         self._targets: dict[str, list[Target]] = {}
+        self._target_count: int = 0
         self.audited: bool = False
         self.mark: str = ""
 
@@ -138,7 +142,6 @@ class Producing:
             for target in self._targets_of(destination):
                 if target.temporary and target.address not in self._broker.addresses:
                     raise failures.temporary_gone(target.destination.name)
-                self._check(target)
         self._producers[key] = info
         return True
 
@@ -178,11 +181,9 @@ class Producing:
         if destination is None:
             raise failures.field_missing("destination", "a message")
         targets = self._targets_of(destination)
-        for target in targets:
-            if not target.create_checked:
-                self._check(target)
         many = len(targets) > 1
         copies = Copies() if many else None
+        seen: set[str] = set()
         parking = self._parking
         for index, target in enumerate(targets):
             if target.temporary and not is_somebodys(target, self._broker):
@@ -192,6 +193,11 @@ class Producing:
                 command.destination = target.destination
                 measure(command, self._version)
             message = self._message(command, target, now)
+            if many:
+                if message.duplicate_id and target.address in seen:
+                    # An address knows ids, and not which of its queues a copy was for.
+                    message.duplicate_id += f"#{target.routing}:{target.queue_name}".encode()
+                seen.add(target.address)
             last = index == len(targets) - 1
             if parking.parked_bytes or not parking.try_send(message, work, target.queue_name, target.routing):
                 answered = command if last else None
@@ -216,6 +222,7 @@ class Producing:
         message.connection_id = self._connection_id
         group = command.group_id
         if group:
+            check_id("JMSXGroupID", group)
             message.group_id = group
             message.group_sequence = command.group_sequence
         properties = command.marshalled_properties
@@ -224,6 +231,7 @@ class Producing:
         if self.audited and message.durable and not message.duplicate_id:
             message_id = command.message_id
             if message_id is not None:
+                check_id("message id", message_id.key())
                 message.duplicate_id = message_id.key().encode()
         if self.mark:
             message.annotations = {CONNECTION_MARK: self.mark}
@@ -231,11 +239,17 @@ class Producing:
 
     def _targets_of(self, destination: Destination) -> list[Target]:
         key = destination.qualified_name()
-        targets = self._targets.get(key)
-        if targets is None:
-            targets = self._destinations.targets_of(destination)
-            if len(self._targets) >= _TARGETS_LIMIT:
+        known = self._targets.get(key)
+        targets = self._destinations.targets_of(destination) if known is None else known
+        for target in targets:
+            if not target.create_checked:
+                self._check(target)
+        if known is None and len(key) <= _LONGEST_KEPT:
+            # Only what the user may send to is kept, or anybody could fill the memory with names.
+            self._target_count += len(targets)
+            if self._target_count > _TARGETS_LIMIT:
                 self._targets.clear()
+                self._target_count = len(targets)
             self._targets[key] = targets
         return targets
 
@@ -265,7 +279,13 @@ def _read_special(message: Message, properties: dict[str, TypedValue], now: Wall
     duplicate = properties.get(DUPLICATE_ID)
     if duplicate is not None:
         value = duplicate.value
-        message.duplicate_id = value if isinstance(value, bytes) else str(value).encode()
+        if isinstance(value, bytes):
+            check_bytes(DUPLICATE_ID, value)
+            message.duplicate_id = value
+        else:
+            text = str(value)
+            check_id(DUPLICATE_ID, text)
+            message.duplicate_id = text.encode()
 
 
 def _whole(typed: TypedValue | None) -> int:

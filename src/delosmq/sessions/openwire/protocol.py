@@ -3,13 +3,17 @@
 from typing import Final
 
 from delosmq.model.ids import MonotonicNs
-from delosmq.model.settings import UNLIMITED, AcceptorSettings, AddressMatch
+from delosmq.model.settings import AcceptorSettings, AddressMatch
+from delosmq.sessions.openwire.advisory_topics import TEMPORARY
 from delosmq.sessions.openwire.destinations import ADVISORY_PREFIX
 from delosmq.sessions.openwire.listening import Listening
 from delosmq.sessions.openwire.registry import Registry
 from delosmq.sessions.openwire.session import OpenWireSession
 from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, SessionServices
 from delosmq.wire.openwire.negotiation import detect
+
+_KEPT_ADVISORIES: Final = 1_000
+"""As many as clients take in one go."""
 
 ADVISORY_SETTINGS: Final = AddressMatch(
     f"{ADVISORY_PREFIX}#",
@@ -22,11 +26,19 @@ ADVISORY_SETTINGS: Final = AddressMatch(
         "expiry_address": "",
         "no_expiry": True,
         "retroactive_message_count": 0,
-        "default_ring_size": UNLIMITED,
+        "default_ring_size": _KEPT_ADVISORIES,
         "enable_metrics": False,
     },
 )
-"""Of advisory topics nothing is kept: they come with their first subscriber and go with the last."""
+"""Of advisory topics nothing is kept: they come with their first subscriber and go with the last. One that does not
+keep up misses the oldest."""
+
+
+_KEPT_OF_TEMPORARY: Final = 20_000
+TEMPORARY_SETTINGS: Final = tuple(
+    AddressMatch(address, {"default_ring_size": _KEPT_OF_TEMPORARY}) for address in sorted(TEMPORARY)
+)
+"""Clients send to no temporary destination that they have not heard of, so more is kept for them."""
 
 
 class OpenWireProtocol(Protocol):
@@ -37,7 +49,7 @@ class OpenWireProtocol(Protocol):
         self.websocket_subprotocols = ()
         self._listening: Listening = Listening()
         self.events = self._listening
-        self.address_settings = (ADVISORY_SETTINGS,)
+        self.address_settings = (ADVISORY_SETTINGS, *TEMPORARY_SETTINGS)
         self._registry: Registry | None = None
 
     def detect(self, start: bytes) -> int:

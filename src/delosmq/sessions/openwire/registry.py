@@ -28,14 +28,17 @@ class Registry:
         self.watchers: QueueWatchers = QueueWatchers()
         self._by_client_id: dict[str, Owner] = {}
         self._by_connection_id: dict[str, Owner] = {}
+        self._users: dict[str, str] = {}
 
-    def enter(self, connection_id: str, client_id: str, connection: Owner) -> None:
+    def enter(self, connection_id: str, client_id: str, connection: Owner, *, user: str) -> None:
         """Makes a connection known.
 
         Raises:
-            Refusal: its client id is another's.
+            Refusal: its client id is another's, or its own id another user's.
         """
         stale = self._by_connection_id.get(connection_id)
+        if stale is not None and stale is not connection and self._users[connection_id] != user:
+            raise failures.connection_id_taken(connection_id, stale.peer_name())
         other = self._by_client_id.get(client_id) if client_id else None
         if other is not None and other is not connection and other is not stale:
             raise failures.client_id_taken(client_id, other.peer_name())
@@ -45,10 +48,12 @@ class Registry:
         if client_id:
             self._by_client_id[client_id] = connection
         self._by_connection_id[connection_id] = connection
+        self._users[connection_id] = user
 
     def leave(self, connection_id: str, client_id: str, connection: Owner) -> None:
         """A connection is gone."""
         if self._by_connection_id.get(connection_id) is connection:
             del self._by_connection_id[connection_id]
+            del self._users[connection_id]
         if self._by_client_id.get(client_id) is connection:
             del self._by_client_id[client_id]

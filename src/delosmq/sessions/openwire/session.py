@@ -12,7 +12,8 @@ from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import Login, LoginAttempt
 from delosmq.sessions.openwire import failures
-from delosmq.sessions.openwire.consuming import ALL_SEEN
+from delosmq.sessions.openwire.consuming import ALL_SEEN, NOTHING_SEEN
+from delosmq.sessions.openwire.ids import check_id, following
 from delosmq.sessions.openwire.inactivity import Inactivity
 from delosmq.sessions.openwire.owner import Owner
 from delosmq.sessions.openwire.parts import Parts
@@ -75,8 +76,14 @@ CLOSED: Final = 4
 
 _LAST_DELIVERED_SINCE: Final = 5
 """The version from which on a RemoveInfo says what its consumer saw last."""
+_LEAVING_NS: Final = 10_000_000_000
+"""How long a peer may stay after its connection has ended: it has a ShutdownInfo to send, and may log in again."""
 _FRAME_BEFORE_LOGIN_BYTES: Final = 64 * 1024
 """Of those who are not logged in: anybody may open connections."""
+
+
+_UNREAD: Final = frozenset((2, 14, 16, 19, 21, 31, 32, 33, 34, 90, 92))
+"""Types of commands that only brokers send: refused or ignored."""
 
 
 class OpenWireSession(Session):
@@ -106,7 +113,9 @@ class OpenWireSession(Session):
         self._services = services
         self._broker = services.broker
         self._registry = registry
-        self._decoder: OpenWireDecoder = OpenWireDecoder(OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES))
+        self._decoder: OpenWireDecoder = OpenWireDecoder(
+            OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES), unread=_UNREAD
+        )
         self._form: WireForm = WireForm(NEWEST_VERSION)
         self._inactivity: Inactivity = Inactivity(0, 0, now)
         self._heard: bool = False
@@ -114,6 +123,8 @@ class OpenWireSession(Session):
         self._attempt: LoginAttempt | None = None
         self._info: ConnectionInfo = ConnectionInfo()
         self._fault_tolerant: bool = False
+        self._leaving: RemoveInfo | None = None
+        self._leaves_until: MonotonicNs = NO_TIMER
         self._next_id: int = 0
         self._parts: Parts | None = None
         self._owner: _Owner = _Owner(self)
@@ -178,16 +189,18 @@ class OpenWireSession(Session):
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
+    def _take_id(self) -> int:
+        self._next_id = following(self._next_id)
+        return self._next_id
+
     def _write(self, command: Command) -> None:
         """Sends a command that depends on all that was recorded till now."""
-        self._next_id += 1
-        command.command_id = self._next_id
+        command.command_id = self._take_id()
         self.outbox.reply(self._broker.log.position, encode_command(command, self._form))
 
     def _answer(self, command: Command) -> None:
         if command.response_required:
-            self._next_id += 1
-            response = encode_response(command.command_id, self._form, self._next_id)
+            response = encode_response(command.command_id, self._form, self._take_id())
             self.outbox.reply(self._broker.log.position, response)
 
     def _refuse(self, frame: Structure, error: BrokerError) -> None:
@@ -237,6 +250,8 @@ class OpenWireSession(Session):
         assert isinstance(frame, ConnectionInfo)
         if frame.connection_id is None or not frame.connection_id.value:
             raise failures.field_missing("connectionId", "a ConnectionInfo")
+        check_id("connection id", frame.connection_id.value)
+        check_id("client id", frame.client_id or "")
         self._info = frame
         password = frame.password or ""
         access = self._services.access
@@ -274,9 +289,10 @@ class OpenWireSession(Session):
         info = self._info
         assert info.connection_id is not None  # `_connect` looked
         client_id = info.client_id or ""
-        self._registry.enter(info.connection_id.value, client_id, self._owner)
+        self._registry.enter(info.connection_id.value, client_id, self._owner, user=login.user)
         self.state = CONNECTED
         self.established = True
+        self._leaves_until = NO_TIMER
         self._decoder.set_limits(OpenWireLimits(max_frame_bytes=self._acceptor.open_wire_max_frame_bytes))
         self._parts = Parts(
             self._host,
@@ -329,13 +345,11 @@ class OpenWireSession(Session):
         """Answers a message that is where it belongs."""
         parts = self._connected()
         if command.response_required:
-            self._next_id += 1
-            response = encode_response(command.command_id, self._form, self._next_id)
+            response = encode_response(command.command_id, self._form, self._take_id())
             self.outbox.reply(parts.parking.position, response)
         elif parts.producing.window_of(command.producer_id) > 0:
-            self._next_id += 1
             acknowledgement = ProducerAck(command.producer_id, command.size_bytes())
-            acknowledgement.command_id = self._next_id
+            acknowledgement.command_id = self._take_id()
             self.outbox.reply(parts.parking.position, encode_command(acknowledgement, self._form))
 
     # -- receiving ---------------------------------------------------------------------------------------------------
@@ -349,7 +363,12 @@ class OpenWireSession(Session):
         subscription = parts.consuming.add(frame)
         if subscription is not None:
             parts.producing.mark = parts.consuming.mark
-            self._announce(subscription)
+            try:
+                self._announce(subscription)
+            except BrokerError:
+                assert consumer_id is not None  # `add` looked
+                self._dismiss(parts.consuming.remove(consumer_id, NOTHING_SEEN))
+                raise
         self._answer(frame)
 
     def _announce(self, subscription: Subscription) -> None:
@@ -436,6 +455,10 @@ class OpenWireSession(Session):
 
     def ended(self, frame: Command, result: int) -> None:
         """Answers a commit, prepare or acknowledgement that is through; ``result`` is a prepare's."""
+        if isinstance(frame, RemoveInfo):
+            self._leaving = frame  # not from here: it calls the engine
+            self._host.wake_soon()
+            return
         if isinstance(frame, TransactionInfo) and self._parts is not None:
             self._parts.consuming.share_room()
         if isinstance(frame, TransactionInfo) and frame.type == PREPARE:
@@ -471,9 +494,19 @@ class OpenWireSession(Session):
             for producer in parts.producing.remove_session(removed.connection_id, removed.value):
                 advisories.producer_closed(producer)
         elif isinstance(removed, ConnectionId):
-            self._give_up(last)
+            parts.sessions.own("connection", removed.value, removed.value)
+            if not parts.leaves_later(frame):
+                self._leave(frame, now)
+            return
         else:
             raise failures.field_missing("objectId of a consumer, producer, session or connection", "a RemoveInfo")
+        self._answer(frame)
+
+    def _leave(self, frame: RemoveInfo, now: MonotonicNs) -> None:
+        """The end of the connection, once all that it sent is where it belongs."""
+        self._give_up(frame.last_delivered_sequence_id if self._form.version >= _LAST_DELIVERED_SINCE else ALL_SEEN)
+        self._decoder.set_limits(OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES))
+        self._leaves_until = MonotonicNs(now + _LEAVING_NS)
         self._answer(frame)
 
     def _shut_down(self, frame: Structure, now: MonotonicNs) -> None:
@@ -545,6 +578,8 @@ class OpenWireSession(Session):
 
     def next_timer(self) -> MonotonicNs:
         due = self._inactivity.next_timer()
+        if self._leaves_until != NO_TIMER and (due == NO_TIMER or self._leaves_until < due):
+            due = self._leaves_until
         if self._parts is not None:
             pull = self._parts.consuming.next_timer()
             if pull != NO_TIMER and (due == NO_TIMER or pull < due):
@@ -558,6 +593,11 @@ class OpenWireSession(Session):
         if parts is not None:
             try:
                 parts.parking.go_on()
+                leaving = self._leaving
+                if leaving is not None:
+                    self._leaving = None
+                    self._leave(leaving, now)
+                    return
                 parts.consuming.go_on(now)
                 self._tell_later()
             except StorageError as error:
@@ -570,6 +610,9 @@ class OpenWireSession(Session):
             self.outbox.beat(encode_command(KeepAliveInfo(), self._form))
         if self._inactivity.silent(now):
             self.fail(failures.silent(self._peer.name, self._inactivity.timeout_ms))
+            return
+        if self._leaves_until != NO_TIMER and now >= self._leaves_until:
+            self._close(None)
             return
         self._go_on_reading(now)
 
@@ -589,15 +632,15 @@ class OpenWireSession(Session):
 
     def _go_on_reading(self, now: MonotonicNs) -> bool:
         """Back-pressure may be over: the frames that were left undecoded come first."""
-        if self.reading or self.state != CONNECTED or not self._update_reading():
+        if self.reading or self.state == VERIFYING or not self._update_reading():
             return False
         self._handle_frames(now)
         return True
 
     def _update_reading(self) -> bool:
-        parts = self._parts
-        if parts is not None and self.state == CONNECTED:
-            self.reading = may_read(self.reading, parts.parking.parked_bytes, self.outbox.reply_bytes, self._acceptor)
+        if self.state in (NEGOTIATED, CONNECTED):
+            parked_bytes = 0 if self._parts is None else self._parts.parking.parked_bytes
+            self.reading = may_read(self.reading, parked_bytes, self.outbox.reply_bytes, self._acceptor)
         return self.reading
 
     def parked_changed(self) -> None:

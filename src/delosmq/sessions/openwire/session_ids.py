@@ -15,6 +15,7 @@ class SessionIds:
     """Those that the peer has opened."""
 
     def __init__(self, connection_id: str, limit: int) -> None:
+        self._connection_id = connection_id
         self._default: str = SessionId(connection_id, DEFAULT_SESSION).key()
         self._limit = limit
         self._open: set[str] = set()
@@ -23,16 +24,26 @@ class SessionIds:
         """Handles a SessionInfo; again is nothing.
 
         Raises:
-            Refusal: it has no id, or there are too many.
+            Refusal: it has no id, or one of another connection; or there are too many.
         """
         if session_id is None:
             raise failures.field_missing("sessionId", "a SessionInfo")
         key = session_id.key()
+        self.own("session", session_id.connection_id, key)
         if key in self._open:
             return
         if len(self._open) >= self._limit:
             raise failures.too_many("sessions", self._limit)
         self._open.add(key)
+
+    def own(self, what: str, connection_id: str, key: str) -> None:
+        """Refuses ids of other connections: all hear of ours by their ids.
+
+        Raises:
+            Refusal: DMQ5276.
+        """
+        if connection_id != self._connection_id:
+            raise failures.foreign(what, key, self._connection_id)
 
     def require(self, what: str, connection_id: str, session_id: int) -> None:
         """For what is to belong to a session.

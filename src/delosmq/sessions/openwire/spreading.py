@@ -12,7 +12,7 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.queue import Queue
 from delosmq.selectors.selector import Selector
 from delosmq.sessions.openwire.destinations import Destinations, Target
-from delosmq.sessions.openwire.subscription import Source, Subscription
+from delosmq.sessions.openwire.subscription import Subscription
 from delosmq.sessions.protocol import SessionHost
 
 _LOOKED_AT: Final = 100
@@ -109,10 +109,4 @@ class Spreading(QueueWatcher):
 
 def reads(subscription: Subscription, queue: Queue | None) -> bool:
     """Whether a subscription has a queue already, by another of its names."""
-    if queue is None:
-        return False
-    for consumer in queue.consumers:
-        port = consumer.port
-        if isinstance(port, Source) and port.subscription is subscription:
-            return True
-    return False
+    return queue is not None and queue.name in subscription.queue_names

@@ -1,9 +1,10 @@
 """One consumer of a peer, and the queues it reads: most have one, composite destinations and wildcards several."""
 
+from collections import deque
 from typing import Final
 
 from delosmq.engine.consumer import Consumer, ConsumerPort
-from delosmq.engine.credit import PrefetchCredit
+from delosmq.engine.credit import Credit, PrefetchCredit
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
@@ -14,6 +15,7 @@ from delosmq.sessions.protocol import NO_TIMER
 from delosmq.wire.openwire.commands import TOPIC, ConsumerInfo, Destination
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
 
+_LOOKED_AT: Final = 2
 MAX_PREFETCH: Final = 32_767
 """More is never in delivery unanswered; the largest prefetch of the Java client."""
 
@@ -28,8 +30,10 @@ class Subscription:
         pull_until: when an outstanding pull is given up; `NO_TIMER` for never.
         pulling: a pull waits for a message; pull_now: only for one that is there.
         connection, user: who reads, for people who ask.
-        order: sequences in the order of their dispatch, answered ones perhaps included; None with a single source,
-            whose consumer keeps that order.
+        order: sequences in the order of their dispatch, and whose they are, answered ones perhaps included; None with a
+            single source, whose consumer keeps that order.
+        queue_names: what it reads.
+        turned_away: sources that found the credit spent, which they share with others.
         browsing: sources that have not shown all they have.
     """
 
@@ -46,16 +50,78 @@ class Subscription:
         self.pull_until: MonotonicNs = NO_TIMER
         self.connection: str = ""
         self.user: str = ""
-        self.order: dict[int, None] | None = None
+        self.order: dict[int, Source] | None = None
+        self.queue_names: set[str] = set()
+        self.turned_away: dict[Source, None] = {}
         self.browsing: int = 0
+        self._served: int = 0
+        # Acknowledged while in delivery: by transactions, which nobody here sees end.
+        self._promised: deque[int] = deque()
+
+    def shares(self) -> None:
+        """Several sources will share its credit."""
+        self.order = {}
 
     def source_of(self, sequence: int) -> "Source | None":
         """The one of whose queue that message was dispatched and is not answered."""
+        order = self.order
+        if order is not None:
+            known = order.get(sequence)
+            consumer = None if known is None else known.consumer
+            return known if consumer is not None and consumer.holds(sequence) else None
         for source in self.sources:
             consumer = source.consumer
             if consumer is not None and consumer.holds(sequence):
                 return source
         return None
+
+    def dispatching(self, source: "Source", sequence: int) -> None:
+        """A message is on its way, perhaps once more."""
+        order = self.order
+        if order is None:
+            return
+        self._served += 1
+        source.served_at = self._served
+        order.pop(sequence, None)
+        order[sequence] = source
+        if self._promised:
+            self.look_again(_LOOKED_AT)
+
+    def answered(self, sequence: int) -> None:
+        """A message was acknowledged, perhaps in a transaction."""
+        order = self.order
+        if order is None:
+            return
+        if self.source_of(sequence) is None:
+            order.pop(sequence, None)
+        else:
+            self._promised.append(sequence)
+            self.look_again(_LOOKED_AT)
+
+    def look_again(self, count: int) -> None:
+        """Forgets what transactions have taken meanwhile. With two looks for each message as many are kept needlessly
+        as are with open transactions, at most."""
+        order = self.order
+        promised = self._promised
+        if order is None:
+            return
+        for _ in range(min(count, len(promised))):
+            sequence = promised.popleft()
+            source = order.get(sequence)
+            consumer = None if source is None else source.consumer
+            slot = None if consumer is None else consumer.slot_of(sequence)
+            if slot is not None:
+                if slot.transaction != 0:
+                    promised.append(sequence)
+            elif consumer is None or not consumer.holds(sequence):
+                order.pop(sequence, None)
+
+    def drop_lost(self) -> None:
+        """Some of its queues are gone, and what was in delivery from there."""
+        self.sources = [source for source in self.sources if source.consumer is not None]
+        order = self.order
+        if order is not None:
+            self.order = {sequence: source for sequence, source in order.items() if source.consumer is not None}
 
     def sequence_of(self, key: str) -> int:
         """The sequence of a message in delivery by its id, for peers that don't give it back; 0 when there is none."""
@@ -86,7 +152,8 @@ class Source(ConsumerPort):
     """One queue of a subscription: encodes what the engine delivers.
 
     Attributes:
-        consumer: set right after subscribing, before anything is delivered.
+        consumer, queue_name: set right after subscribing, before anything is delivered.
+        served_at: grows with each delivery to one of those that share a credit.
     """
 
     def __init__(
@@ -101,6 +168,8 @@ class Source(ConsumerPort):
         self.subscription = subscription
         self.target = target
         self.consumer: Consumer | None = None
+        self.queue_name: str = ""
+        self.served_at: int = 0
         self._outbox = outbox
         self._encoder = encoder
         self._route: Route = _route_of(target)
@@ -119,7 +188,7 @@ class Source(ConsumerPort):
         subscription.dispatched = True
         subscription.pulling = False
         if subscription.order is not None:
-            subscription.order[slot.sequence] = None
+            subscription.dispatching(self, slot.sequence)
         self._outbox.put(
             subscription.stream, slot.message.position if slot.recorded else NOTHING_DURABLE, frame, slot.sequence
         )
@@ -154,6 +223,42 @@ class Source(ConsumerPort):
     def closed_by_broker(self, reason: BrokerError) -> None:
         self._events.source_lost(self.subscription, self, reason)
         self._events = SubscriptionEvents()
+
+
+class SharedCredit(Credit):
+    """What a source has of the credit of its subscription, when there are others: notes who finds it spent."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._subscription: Subscription = source.subscription
+        self._credit: PrefetchCredit = source.subscription.credit
+
+    def has_room(self) -> bool:
+        if self._credit.has_room():
+            return True
+        self._subscription.turned_away[self._source] = None
+        return False
+
+    def taken(self, size_bytes: int) -> None:
+        self._credit.taken(size_bytes)
+
+    def settled(self, size_bytes: int) -> None:
+        self._credit.settled(size_bytes)
+
+    def promised(self, size_bytes: int) -> None:
+        self._credit.promised(size_bytes)
+
+    def committed(self, size_bytes: int) -> None:
+        self._credit.committed(size_bytes)
+
+    def rolled_back(self, size_bytes: int) -> None:
+        self._credit.rolled_back(size_bytes)
+
+    def extended(self, count: int) -> None:
+        self._credit.extended(count)
+
+    def pulled(self, count: int) -> None:
+        self._credit.pulled(count)
 
 
 def _route_of(target: Target) -> Route:

@@ -4,8 +4,9 @@ Source: RegionBroker.addDestination and removeDestination of ActiveMQ Classic. N
 client's, and no two clients make the same.
 """
 
+from delosmq.engine.address import Address
 from delosmq.engine.broker import Broker
-from delosmq.model.message import ANYCAST
+from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import QueueSettings
 from delosmq.security.access import (
     CREATE_ADDRESS,
@@ -98,18 +99,38 @@ class Temporaries:
             if self._own.pop(name, None) is None:
                 raise failures.temporary_foreign(name)
             broker.delete_temporary_queues(self._connection_id, name)
+        elif target.queue_name:
+            self._remove_queue(target)
         else:
-            queues = [*address.anycast, *address.multicast]
-            if any(queue.consumers for queue in queues):
-                raise failures.destination_in_use(target.destination.qualified_name())
-            self._permissions.require(name, DELETE_ADDRESS)
-            for queue in queues:
-                if queue.settings.routing_type == target.routing:
-                    self._permissions.require(name, DELETE_DURABLE_QUEUE)
-                    broker.delete_queue(queue.name)
-            if not address.anycast and not address.multicast and name in broker.addresses:
-                broker.delete_address(name)
+            self._remove_address(target, address)
         self._advisories.destination_changed(info, added=False)
+
+    def _remove_queue(self, target: Target) -> None:
+        """One queue of an address, such as that of a virtual topic: the others stay."""
+        broker = self._broker
+        queue = broker.queues.get(target.queue_name)
+        if queue is None or queue.address.name != target.address:
+            return
+        if queue.consumers:
+            raise failures.destination_in_use(target.destination.qualified_name())
+        self._permissions.require(broker.address_of(target.address, target.queue_name), DELETE_DURABLE_QUEUE)
+        broker.delete_queue(queue.name)
+
+    def _remove_address(self, target: Target, address: Address) -> None:
+        broker = self._broker
+        name = target.address
+        queues = [*address.anycast, *address.multicast]
+        if any(queue.consumers for queue in queues):
+            raise failures.destination_in_use(target.destination.qualified_name())
+        if target.routing == MULTICAST and any(queue.settings.durable for queue in address.multicast):
+            raise failures.durable_subscribers(target.destination.qualified_name())
+        self._permissions.require(name, DELETE_ADDRESS)
+        for queue in queues:
+            if queue.settings.routing_type == target.routing:
+                self._permissions.require(name, DELETE_DURABLE_QUEUE)
+                broker.delete_queue(queue.name)
+        if not address.anycast and not address.multicast and name in broker.addresses:
+            broker.delete_address(name)
 
     def close(self) -> None:
         """Ends all temporary ones of this connection."""

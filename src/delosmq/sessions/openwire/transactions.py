@@ -18,6 +18,9 @@ from delosmq.wire.openwire.commands import TransactionId, XATransactionId
 OPEN_LIMIT: Final = 100
 """Open local transactions of a connection."""
 
+LONGEST_XID_PART_BYTES: Final = 64
+"""Of each of both parts. Source: MAXGTRIDSIZE and MAXBQUALSIZE of X/Open XA."""
+
 XA_OK: Final = 0
 XA_RDONLY: Final = 3
 
@@ -25,9 +28,16 @@ _FORMAT: Final = struct.Struct(">iHH")
 
 
 def xid_of(transaction_id: XATransactionId) -> bytes:
-    """As the engine keeps it: format, two lengths, both parts."""
+    """As the engine keeps it: format, two lengths, both parts.
+
+    Raises:
+        Refusal: a part is longer than XA allows.
+    """
     gtrid = transaction_id.global_transaction_id
     branch = transaction_id.branch_qualifier
+    longest = max(len(gtrid), len(branch))
+    if longest > LONGEST_XID_PART_BYTES:
+        raise failures.branch_id_wrong(longest, LONGEST_XID_PART_BYTES)
     return _FORMAT.pack(transaction_id.format_id, len(gtrid), len(branch)) + gtrid + branch
 
 
@@ -67,6 +77,7 @@ class Transactions:
         self._broker = broker
         self._owner = owner
         self._works: dict[str, LocalWork] = {}
+        self._look_at: int = OPEN_LIMIT
 
     def begin(self, transaction_id: TransactionId) -> None:
         """Begins a transaction, or joins a branch; again is nothing (a failover replays it)."""
@@ -88,9 +99,17 @@ class Transactions:
             branch = broker.xa_start(xid, TMJOIN, self._owner)
         work = self._works.get(key)
         if work is None or work.transaction is not branch:
+            if len(self._works) >= self._look_at:
+                self._drop_ended()
             work = LocalWork(key, branch, xid)
             self._works[key] = work
         return work
+
+    def _drop_ended(self) -> None:
+        """Branches that other connections have ended."""
+        known = self._broker.transactions
+        self._works = {key: work for key, work in self._works.items() if work.running or work.transaction.id in known}
+        self._look_at = max(OPEN_LIMIT, 2 * len(self._works))
 
     def find(self, transaction_id: TransactionId) -> LocalWork:
         """The transaction in which a message or acknowledgement came.
@@ -161,6 +180,10 @@ class Transactions:
             self._broker.xa_rollback(work.xid, keep_delivered=keep_delivered)
         else:
             self._broker.rollback(work.transaction, keep_delivered=keep_delivered)
+
+    def open(self) -> list[LocalWork]:
+        """Those whose end nobody has asked for."""
+        return list(self._works.values())
 
     def take_all(self) -> list[LocalWork]:
         """All that this connection leaves behind."""

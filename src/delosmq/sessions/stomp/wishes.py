@@ -11,6 +11,7 @@ from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import WHITESPACE, Selector, parse_selector
+from delosmq.sessions.durable_names import durable_queue_name
 from delosmq.sessions.no_local import without_own
 from delosmq.sessions.stomp.destinations import QUEUE_MARK, Target
 from delosmq.sessions.stomp.headers import SMALL, read_flag, read_number
@@ -92,7 +93,7 @@ def queue_of(header: str, name: str, client_id: str, command: str) -> str:
     Raises:
         PeerError: the connection has no client-id, or the name can't be one of a queue.
     """
-    queue = f"{client_id}.{name}"
+    queue = durable_queue_name(client_id, name)
     if not name or QUEUE_MARK in queue or len(queue) > _LONGEST_NAME:
         wanted = f"a name without '{QUEUE_MARK}', and with client-id at most {_LONGEST_NAME} characters long"
         raise header_wrong(header, command, name, wanted)

@@ -40,7 +40,7 @@ from delosmq.wire.openwire.layout import (
     Field,
     new_structure,
 )
-from delosmq.wire.openwire.text import LONGEST_BYTES, decode_text, encode_text
+from delosmq.wire.openwire.text import LONGEST_BYTES, cut_text, decode_text, encode_text
 
 MOST_DEPTH: Final = 32
 """Of nested values and causes."""
@@ -96,6 +96,25 @@ class Reader:
             raise refusals.truncated(code) from None
         if self.at != self.end:
             raise refusals.left_over(code, self.end - self.at)
+        return value
+
+    def read_start(self) -> Structure:
+        """The type, and what all commands begin with; nothing else is looked at.
+
+        Raises:
+            PeerError: DMQ5204, scope connection.
+        """
+        code = self.encoded[self.at]
+        self.at += 1
+        value = new_structure(code)
+        try:
+            if self._tight:
+                self._read_bits()
+            if isinstance(value, Command):
+                value.command_id = self._number(_I32)
+                value.response_required = self.flag()
+        except (IndexError, error):
+            raise refusals.truncated(code) from None
         return value
 
     def read_fields(self, target: Structure, fields: tuple[Field, ...]) -> None:
@@ -273,8 +292,13 @@ class Writer:
         size: bytes collected so far, without the bits of tight encoding.
     """
 
-    def __init__(self, form: WireForm) -> None:
+    def __init__(self, form: WireForm, *, cuts: bool = False) -> None:
+        """
+        Args:
+            cuts: texts too long for a field are cut instead of refused.
+        """
         self._form = form
+        self._cuts = cuts
         self._tight: bool = form.tight
         self._pieces: list[bytes] = []
         self._bits: bytearray = bytearray()
@@ -363,8 +387,11 @@ class Writer:
         if text is None:
             return
         encoded = encode_text(text)
-        if len(encoded) > (_LONGEST_TIGHT_BYTES if self._tight else LONGEST_BYTES):
-            raise refusals.text_too_long(len(encoded))
+        limit = _LONGEST_TIGHT_BYTES if self._tight else LONGEST_BYTES
+        if len(encoded) > limit:
+            if not self._cuts:
+                raise refusals.text_too_long(len(encoded))
+            text, encoded = cut_text(text, limit)
         if self._tight:
             self.flag(len(encoded) == len(text))
         self._add(_U16.pack(len(encoded)))
@@ -438,12 +465,13 @@ def encode_response(correlation_id: int, form: WireForm, command_id: int = 0) ->
 
 
 def encode_command(command: Structure, form: WireForm) -> bytes:
-    """The frame of a command, as the peer wants it.
+    """The frame of a command, as the peer wants it. Texts that are too long for their fields are cut: fewer fit when
+    they are tightly encoded, so that what one peer may send another could not get.
 
     Raises:
-        MisuseError: DMQ5219, a text is too long for its field; DMQ5223, the peer's version has no such command.
+        MisuseError: DMQ5223, the peer's version has no such command.
     """
-    return Writer(form).frame(command)
+    return Writer(form, cuts=True).frame(command)
 
 
 def encode_structure(value: Structure | None, form: WireForm) -> bytes:

@@ -13,7 +13,7 @@ from delosmq.model.errors import PeerError
 from delosmq.wire.openwire import refusals
 from delosmq.wire.openwire.acks import MESSAGE_ACK, QUICK_SINCE, AckReader
 from delosmq.wire.openwire.codec import Reader
-from delosmq.wire.openwire.commands import Structure
+from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch, Structure
 from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.layout import MESSAGES, NOT_FRAMES
 from delosmq.wire.openwire.messages import MessageReader
@@ -24,8 +24,11 @@ _SIZE_BYTES: Final = 4
 _unpack_size: Final = _SIZE.unpack_from
 _FIRST_NESTED_TYPE: Final = 100
 _SMALL_BYTES: Final = 16_384
+_MESSAGE_DISPATCH: Final = 21
 _LARGE_BYTES: Final = 1 << 20
 """From here on a copy less is worth the trouble."""
+MOST_BESIDE_CONTENT_BYTES: Final = 1 << 20
+"""Of a frame: the content of a message is kept as it is, but all else is decoded, and takes many times its bytes."""
 _LOOK_BYTES: Final = 1 << 16
 """Where the content of a message begins, unless its headers are unusually long."""
 
@@ -55,9 +58,15 @@ class OpenWireDecoder:
 
     # The stream not decoded yet is _buffer[_offset:], then _later, then _small, which collects small chunks. These are
     # joined when the frame is complete. _later_size counts both.
-    def __init__(self, limits: OpenWireLimits) -> None:
+    def __init__(self, limits: OpenWireLimits, unread: frozenset[int] = frozenset()) -> None:
+        """
+        Args:
+            unread: types of commands of which nobody wants more than their start: their fields are not decoded.
+        """
         self.closed: bool = False
+        self._unread = unread
         self._limits: OpenWireLimits = limits
+        self._quick_bytes: int = min(limits.max_frame_bytes, MOST_BESIDE_CONTENT_BYTES)
         self._form: WireForm | None = None
         self._messages: MessageReader | None = None
         self._acks: AckReader | None = None
@@ -75,6 +84,7 @@ class OpenWireDecoder:
     def set_limits(self, limits: OpenWireLimits) -> None:
         """In force from the next frame on."""
         self._limits = limits
+        self._quick_bytes = min(limits.max_frame_bytes, MOST_BESIDE_CONTENT_BYTES)
 
     def agreed(self, form: WireForm) -> None:
         """How the frames from the next one on are encoded."""
@@ -113,7 +123,7 @@ class OpenWireDecoder:
             if self._form is not None and at <= len(self._buffer):
                 (size,) = _unpack_size(self._buffer, self._offset)
                 end = at + size
-                if 0 < size <= self._limits.max_frame_bytes and end <= len(self._buffer):
+                if 0 < size <= self._quick_bytes and end <= len(self._buffer):
                     self._offset = end
                     return self._decode(at, end)
             return self._next_slowly()
@@ -135,7 +145,14 @@ class OpenWireDecoder:
             return None
         at = self._offset + _SIZE_BYTES
         self._offset = at + size
-        return self._decode(at, at + size)
+        command = self._decode(at, at + size)
+        if size > MOST_BESIDE_CONTENT_BYTES:
+            message = command.message if isinstance(command, MessageDispatch) else command
+            content = message.content if isinstance(message, MessageCommand) else None
+            beside = size - (0 if content is None else len(content))
+            if beside > MOST_BESIDE_CONTENT_BYTES:
+                raise refusals.too_much_beside_content(beside, MOST_BESIDE_CONTENT_BYTES)
+        return command
 
     def _holds(self, count: int) -> bool:
         """Whether ``count`` bytes are there; they lie in one piece then."""
@@ -176,6 +193,8 @@ class OpenWireDecoder:
         tail_size = count - content_at - length
         if length < 0 or tail_size < 1:
             return None
+        if count - length > MOST_BESIDE_CONTENT_BYTES:
+            raise refusals.too_much_beside_content(count - length, MOST_BESIDE_CONTENT_BYTES)
         content, rest = _split([start[content_at:], *pieces[index:]], length)
         frame = b"".join((start[_SIZE.size : content_at - _SIZE.size - 1], b"\0", rest[:tail_size]))
         self._buffer = rest
@@ -199,6 +218,15 @@ class OpenWireDecoder:
                 raise refusals.first_too_large(size, self._limits.max_first_frame_bytes)
         elif size > self._limits.max_frame_bytes:
             raise refusals.frame_too_large(size, self._limits.max_frame_bytes)
+        elif (
+            size > MOST_BESIDE_CONTENT_BYTES
+            and self._holds(_SIZE.size + 1)
+            and not self._has_content(self._buffer[self._offset + _SIZE.size])
+        ):
+            raise refusals.too_much_beside_content(size, MOST_BESIDE_CONTENT_BYTES)
+
+    def _has_content(self, code: int) -> bool:
+        return code in MESSAGES or (code == _MESSAGE_DISPATCH and code not in self._unread)
 
     def _decode(self, at: int, end: int) -> Structure:
         code = self._buffer[at]
@@ -215,6 +243,8 @@ class OpenWireDecoder:
             return acks.read(self._buffer, at, end)
         if code >= _FIRST_NESTED_TYPE or code in NOT_FRAMES or code not in form.layout:
             raise refusals.unknown_type(code, form.version)
+        if code in self._unread:
+            return Reader(self._buffer, at, end, form).read_start()
         return Reader(self._buffer, at, end, form).read_command()
 
     def _close(self) -> None:

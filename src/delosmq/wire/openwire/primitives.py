@@ -34,7 +34,8 @@ from delosmq.wire.openwire.text import LONGEST_BYTES, decode_text, encode_text
 BIG_STRING: Final = 13
 MOST_DEPTH: Final = 32
 MOST_ENTRIES: Final = 65_536
-"""Of one map or list: what a hostile peer could otherwise have us build is a hundred times as large as its bytes."""
+"""Of all maps and lists of one decode together: what a hostile peer could otherwise have us build is a hundred times as
+large as its bytes."""
 
 # Shorter strings are sent with a length of 16 bits. Source: MarshallingSupport.marshalString.
 _BIG_FROM_CHARACTERS: Final = 8191
@@ -64,6 +65,7 @@ class PrimitiveReader:
         self._encoded = encoded
         self.at: int = 0
         self._depth: int = 0
+        self._entries: int = 0
 
     def at_end(self) -> bool:
         return self.at >= len(self._encoded)
@@ -111,10 +113,11 @@ class PrimitiveReader:
             raise refusals.too_deep(MOST_DEPTH)
 
     def _count(self, smallest_bytes: int) -> int:
-        count = self._number(_I32)
-        if count > MOST_ENTRIES or count * smallest_bytes > len(self._encoded) - self.at:
-            raise refusals.too_many_entries(count, MOST_ENTRIES)
-        return max(0, count)
+        count = max(0, self._number(_I32))
+        self._entries += count
+        if self._entries > MOST_ENTRIES or count * smallest_bytes > len(self._encoded) - self.at:
+            raise refusals.too_many_entries(self._entries, MOST_ENTRIES)
+        return count
 
     def _number(self, form: Struct) -> int:
         (number,) = form.unpack_from(self._encoded, self.at)

@@ -135,5 +135,13 @@ def not_a_text() -> PeerError:
     )
 
 
+def too_much_beside_content(size: int, limit: int) -> PeerError:
+    return PeerError(
+        "DMQ5224",
+        f"a frame has {size} bytes beside the content of a message, and {limit} may be: send what is large as the body"
+        " of a message, not in its properties.",
+    )
+
+
 def not_in_version(code: int, version: int) -> MisuseError:
     return MisuseError("DMQ5223", f"OpenWire version {version} has no data type {code}: send something else instead.")

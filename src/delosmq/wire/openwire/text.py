@@ -14,7 +14,9 @@ LONGEST_BYTES: Final = 0xFFFF
 _ENCODED_NUL: Final = b"\xc0\x80"
 _FOUR_BYTES: Final = re.compile(rb"[\xf0-\xff]")
 _ASTRAL: Final = re.compile("([\U00010000-\U0010ffff])")
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _BEYOND: Final = 0x10000
+_MOST_BYTES_PER_CHARACTER: Final = 6
 
 
 def decode_text(encoded: bytes) -> str:
@@ -51,12 +53,23 @@ def encode_text(text: str) -> bytes:
     return encoded.replace(b"\0", _ENCODED_NUL) if b"\0" in encoded else encoded
 
 
+def cut_text(text: str, limit: int) -> tuple[str, bytes]:
+    """As much of the text's start as surely fits into ``limit`` bytes, and its modified UTF-8."""
+    text = text[: limit // _MOST_BYTES_PER_CHARACTER]
+    return text, encode_text(text)
+
+
 def _split_astral(text: str) -> str:
     pieces = _ASTRAL.split(text)
     for i in range(1, len(pieces), 2):
         beyond = ord(pieces[i]) - _BEYOND
         pieces[i] = chr(0xD800 + (beyond >> 10)) + chr(0xDC00 + (beyond & 0x3FF))
     return "".join(pieces)
+
+
+def is_well_formed(text: str) -> bool:
+    """Whether there are no lone surrogates in it."""
+    return text.isascii() or _SURROGATES.search(text) is None
 
 
 def well_formed(text: str) -> str:
