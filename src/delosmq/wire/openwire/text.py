@@ -14,7 +14,7 @@ LONGEST_BYTES: Final = 0xFFFF
 _ENCODED_NUL: Final = b"\xc0\x80"
 _FOUR_BYTES: Final = re.compile(rb"[\xf0-\xff]")
 _ASTRAL: Final = re.compile("([\U00010000-\U0010ffff])")
-_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_SURROGATES: Final = re.compile(r"[\ud800-\udfff]")
 _BEYOND: Final = 0x10000
 _MOST_BYTES_PER_CHARACTER: Final = 6
 
