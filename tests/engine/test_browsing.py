@@ -3,7 +3,7 @@
 import pytest
 
 from delosmq.engine.consumer import ConsumerOptions
-from delosmq.engine.credit import OpenCredit
+from delosmq.engine.credit import Credit
 from delosmq.engine.dispatch import WORK_PER_QUEUE_AND_TICK
 from tests.engine.dispatching import CLASSIC, Field
 from tests.engine.support import Bench, Collector, anycast
@@ -233,9 +233,15 @@ def test_all_can_be_acknowledged_that_a_ring_has_replaced_since():
     assert not reader.consumer.reading.holds(reader.port.slots[1].sequence)
 
 
-class CountedCredit(OpenCredit):
+class CountedCredit(Credit):
     def __init__(self) -> None:
         self.settled_count = 0
+
+    def has_room(self) -> bool:
+        return True
+
+    def taken(self, size_bytes: int) -> None:
+        pass
 
     def settled(self, size_bytes: int) -> None:
         self.settled_count += 1

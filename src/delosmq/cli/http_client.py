@@ -89,6 +89,8 @@ class HttpClient:
             raise BrokerError("DMQ7108", f"{self._url} does not speak HTTP: perhaps it is {_MESSAGING}") from error
         except (OSError, ValueError, HTTPException) as error:
             reason = getattr(error, "reason", error)
+            if isinstance(reason, ConnectionResetError | BrokenPipeError):
+                raise BrokerError("DMQ7108", f"{self._url} does not speak HTTP: perhaps it is {_MESSAGING}") from error
             if isinstance(reason, ssl.SSLError) and not isinstance(reason, ssl.SSLCertVerificationError):
                 raise BrokerError("DMQ7112", f"there is no TLS at {self._url}, write http:// in --url") from error
             raise BrokerError(
