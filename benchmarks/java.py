@@ -52,6 +52,7 @@ def compiled(sources: Path, libraries: Sequence[Path], cache: Path) -> Path:
     command += ["-cp", ":".join(str(path) for path in libraries), *(str(source) for source in found)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BrokerUnavailable(f"The programs in {sources} don't compile:\n{done.stderr}")
+        # Our own mistake, not something that can't be had here.
+        raise SystemExit(f"The programs in {sources} don't compile:\n{done.stderr}")
     (classes / "complete").touch()
     return classes
