@@ -488,9 +488,13 @@ class JournalStore(ServedStore):
         elif not self._spares.ready and self._open.room < self._due + self._largest:
             # Right after the start no file may be ready yet: the largest batch must still find room.
             low = True
-        self._watch = self._due if self._spares.ready else self._due + self._largest
+        self._watch_room()
         if self._failure is None:
             self._tell_space(low)
+
+    def _watch_room(self) -> None:
+        """From where on `_keep_room` looks: without another file ready the largest batch must find room, or wait."""
+        self._watch = self._due if self._spares.ready else self._due + self._largest
 
     def _tell_space(self, low: bool) -> None:
         events = self._events
@@ -524,6 +528,7 @@ class JournalStore(ServedStore):
             self._fail(error)
             return
         self._spares.order()
+        self._watch_room()
 
     def _engine_state(self) -> bytes:
         if self._state is None:
