@@ -35,7 +35,7 @@ class Listener(Reader):
 
     Attributes:
         browses: looks only; borrows: does so, or reads a queue that keeps what it hands out.
-        rejected: what its client returned, by sequence, till it gets that again.
+        rejected: what its client returned or rolled back, by sequence, till it gets that again.
         gone: it left, or its queue was deleted.
     """
 
@@ -471,6 +471,8 @@ class Life(World):
     def take_back(self, work: Work) -> None:
         """A rollback: nothing of it may ever be seen."""
         self.knowledge.refused.update(number for number, _, _ in work.sends)
+        for listener, slot in work.acks:
+            listener.rejected.add(slot.sequence)  # it may be on its way back for some turns
         turn = work.waiting
         if turn is not None:
             work.waiting = None
