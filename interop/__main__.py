@@ -6,13 +6,15 @@ import argparse
 import fcntl
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from interop.brokers import Broker, BrokerFailed, Classic, DelosMQ
 from interop.compare import Comparison, Verdict, compare, read_differences
 from interop.java import CACHE, Client, Missing, client
+from interop.maven import DEBIAN, NEWEST, fetched
+from interop.page import EXPECTED, PAGE, Converted, run_program
 from interop.programs import PROGRAMS, Outcome, run
 
 _DIFFERENCES = Path(__file__).resolve().parent / "openwire" / "differences.txt"
@@ -28,7 +30,12 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--only", choices=["classic", "delosmq"], help="run against one broker and compare nothing")
     parser.add_argument("--print", action="store_true", dest="printed", help="print the first broker's lines")
-    parser.add_argument("--jars", type=Path, help="folder with another version of the client")
+    parser.add_argument(
+        "--client",
+        metavar="VERSION",
+        help=f"{DEBIAN}, or from Maven Central {NEWEST} or one such as 5.18.3; a whole run uses the first two",
+    )
+    parser.add_argument("--jars", type=Path, help="folder with another version of the client, with what it needs")
     parser.add_argument("--allow-missing", action="store_true", help="succeed where Java or its libraries are missing")
     return parser.parse_args()
 
@@ -100,8 +107,41 @@ def _main() -> int:
 
 
 def _run_and_compare(wanted: argparse.Namespace) -> int:
-    used = client(wanted.jars)
-    sys.stderr.write(f"ActiveMQ client {used.version}\n")
+    code = 0
+    for used in _clients(wanted):
+        sys.stdout.write(f"\nActiveMQ client {used.version}\n")
+        sys.stdout.flush()
+        code = _run_with(used, wanted) or code
+    return code
+
+
+def _clients(wanted: argparse.Namespace) -> Iterator[Client]:
+    """One, but two in a whole run: the newest one as well, when it can be had."""
+    if wanted.client in (None, DEBIAN):
+        yield client(wanted.jars)
+    else:
+        yield client(fetched(wanted.client, CACHE))
+    chosen = wanted.client or wanted.jars or wanted.only or wanted.twice or wanted.programs or wanted.case
+    if not chosen:
+        try:
+            newest = fetched(NEWEST, CACHE)
+        except Missing as error:
+            sys.stdout.write(f"\nWithout the newest client. {error}\n")
+            return
+        yield client(newest)
+
+
+def _page(used: Client) -> list[str]:
+    """What is wrong with the steps of the page about coming from ActiveMQ; nothing, if all is well."""
+    directory = CACHE / "run" / "page"
+    with Converted(directory) as broker:
+        printed = run_program(used, broker.port, directory)
+        said = broker.said if isinstance(broker, Converted) else ""
+    wrong = [] if printed == EXPECTED else [f"{PAGE.name}: the program prints {printed!r}"]
+    return wrong + ([f"{PAGE.name}: `delosmq convert` says {said!r}"] if said else [])
+
+
+def _run_with(used: Client, wanted: argparse.Namespace) -> int:
     if wanted.only:
         make = DelosMQ if wanted.only == "delosmq" else Classic
         outcomes = _run_all(make, wanted.only, used, wanted)
@@ -114,7 +154,10 @@ def _run_and_compare(wanted: argparse.Namespace) -> int:
         second = pool.submit(_run_all, other, place, used, wanted)
     _print(first.result(), wanted)
     whole = not wanted.programs and not wanted.case
-    return _report(first.result(), second.result(), (Classic.name, other.name), whole)
+    code = _report(first.result(), second.result(), (Classic.name, other.name), whole)
+    wrong = _page(used) if whole and other is DelosMQ else []
+    sys.stdout.write("".join(f"{line}\n" for line in wrong))
+    return _FAILED if wrong else code
 
 
 def _print(outcomes: dict[str, Outcome], wanted: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ from benchmarks.brokers.activemq import ActiveMQ
 from benchmarks.brokers.base import BrokerUnavailable
 from benchmarks.machine import free_port
 from interop.java import Missing
+from interop.secure import Secure
 
 _CONFIGURATIONS: Final = Path(__file__).resolve().parent / "openwire"
 _START_TIMEOUT_S: Final = 60.0
@@ -41,6 +42,7 @@ class Broker(ABC):
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.port = free_port()
+        self.secure = Secure(free_port(), directory / "broker.p12")
         self._process: subprocess.Popen[bytes] | None = None
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
@@ -49,6 +51,11 @@ class Broker(ABC):
     def url(self) -> str:
         """For the programs."""
         return f"tcp://127.0.0.1:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For the programs as well."""
+        return self.secure.environment()
 
     @property
     def log(self) -> Path:
@@ -144,7 +151,8 @@ class Classic(Broker):
             self.version = self._driver.version()
         except BrokerUnavailable as error:
             raise Missing(f"ActiveMQ Classic can't be had: {error}") from error
-        text = (_CONFIGURATIONS / "activemq.xml").read_text()
+        self.secure.make()
+        text = self.secure.fill((_CONFIGURATIONS / "activemq.xml").read_text())
         text = text.replace("{port}", str(self.port)).replace("{directory}", str(self.directory))
         (self.directory / "activemq.xml").write_text(text)
         (self.directory / "tmp").mkdir()
@@ -170,7 +178,9 @@ class DelosMQ(Broker):
         if done.returncode:
             raise BrokerFailed(f"`delosmq create` fails; it said:\n{done.stderr.strip()}")
         etc = instance / "etc"
-        (etc / "broker.xml").write_text((_CONFIGURATIONS / "broker.xml").read_text().replace("{port}", str(self.port)))
+        self.secure.make()
+        text = self.secure.fill((_CONFIGURATIONS / "broker.xml").read_text())
+        (etc / "broker.xml").write_text(text.replace("{port}", str(self.port)))
         bootstrap = etc / "bootstrap.xml"
         bootstrap.write_text(_WEB_BIND.sub(f"http://127.0.0.1:{free_port()}", bootstrap.read_text(), count=1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -27,10 +28,13 @@ PROGRAMS: Final = (
     "virtual-topics",
     "durable-subscribers",
     "advisories",
+    "prefetch-policy",
+    "topic-policy",
     "messages",
     "bad-input",
     "spring-listener",
     "connections",
+    "tls",
     "large-messages",
     "failover",
 )
@@ -81,6 +85,7 @@ def run(client: Client, broker: Broker, program: str, *, only: str = "", errors:
     with errors.open("ab") as stderr:
         process = subprocess.Popen(
             client.command(broker.url, program, only),
+            env=os.environ | broker.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,

@@ -1,5 +1,6 @@
 """The comparison behind `make interop`: what counts as equal, and what fails a run."""
 
+import re
 import socket
 import threading
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from interop.compare import Difference, Verdict, compare, read_differences
+from interop.java import SOURCES, sources, version_in
+from interop.maven import NEWEST, fetched
+from interop.missing import Missing
 from interop.openwire.record import Tap
 from interop.programs import Outcome, normalised
 
@@ -70,17 +74,84 @@ def test_the_tap_passes_frames_on_and_notes_them():
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                assert connection.recv(len(request), socket.MSG_WAITALL) == request
-                connection.sendall(answer)
+            for _ in range(2):
+                connection, _ = listener.accept()
+                with connection:
+                    assert connection.recv(len(request), socket.MSG_WAITALL) == request
+                    connection.sendall(answer)
 
         server = threading.Thread(target=serve)
         server.start()
         tap = Tap(listener.getsockname()[1])
-        with socket.create_connection(("127.0.0.1", tap.port)) as client:
-            client.sendall(request)
-            assert client.makefile("rb").read() == answer
+        for _ in range(2):
+            with socket.create_connection(("127.0.0.1", tap.port)) as client:
+                client.sendall(request)
+                assert client.makefile("rb").read() == answer
+                client.shutdown(socket.SHUT_WR)
         server.join()
         tap.close()
-    assert tap.take() == [["> 00000002" + "0a07", "< 00000001" + "1e"]]
+    # Whether the first is noted as gone before the second begins depends on threads; at the end it is left out.
+    lines = [line for line in tap.take() if line != "# connection 1 is gone"]
+    frames = ["> 00000002" + "0a07", "< 00000001" + "1e"]
+    assert lines == ["# connection 1", *frames, "# connection 2", *frames]
+    assert tap.take() == []
+
+
+def test_a_client_that_implements_jakarta_gets_the_programs_in_its_names(tmp_path: Path):
+    old, new = tmp_path / "geronimo-jms_1.1_spec.jar", tmp_path / "jakarta.jms-api-3.1.0.jar"
+    assert sources([old]) == SOURCES
+    translated = sources([old, new], tmp_path / "translated")
+    text = (translated / "Stage.java").read_text("utf-8")
+    assert "import jakarta.jms.Connection;" in text
+    assert "javax.jms" not in text
+    # That of transactions is part of Java itself.
+    assert "javax.transaction.xa.XAException" in text
+    assert sorted(path.name for path in translated.iterdir()) == sorted(path.name for path in SOURCES.glob("*.java"))
+
+
+@pytest.mark.parametrize("jar", ["", "activemq-client.jar", "activemq-broker-6.3.1.jar"])
+def test_a_folder_without_the_client_is_named(tmp_path: Path, jar: str):
+    if jar:
+        (tmp_path / jar).touch()
+    with pytest.raises(Missing, match=re.escape(str(tmp_path))):
+        version_in(tmp_path)
+    (tmp_path / "activemq-client-6.3.1.jar").touch()
+    assert version_in(tmp_path) == "6.3.1"
+
+
+class TestMaven:
+    """A script stands in for Maven, so that nothing is fetched."""
+
+    def maven(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+        tools = tmp_path / "bin"
+        tools.mkdir()
+        (tools / "mvn").write_text(f"#!/bin/sh\n{script}\n")
+        (tools / "mvn").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+
+    def test_the_newest_is_looked_for_each_time(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        self.maven(tmp_path, monkeypatch, f"echo run >> {tmp_path}/runs; touch activemq-client-6.3.1.jar")
+        for _ in range(2):
+            assert version_in(fetched(NEWEST, tmp_path)) == "6.3.1"
+        assert (tmp_path / "runs").read_text() == "run\nrun\n"
+        assert "<version>[6.0.0,7)</version>" in (tmp_path / "client-newest" / "pom.xml").read_text()
+
+    def test_a_version_is_fetched_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        self.maven(tmp_path, monkeypatch, f"echo run >> {tmp_path}/runs; touch activemq-client-5.18.3.jar")
+        for _ in range(2):
+            assert version_in(fetched("5.18.3", tmp_path)) == "5.18.3"
+        assert (tmp_path / "runs").read_text() == "run\n"
+
+    def test_without_a_network_it_says_what_maven_said(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        self.maven(tmp_path, monkeypatch, "echo Unknown host; exit 1")
+        with pytest.raises(Missing, match="Maven said: Unknown host"):
+            fetched(NEWEST, tmp_path)
+
+    def test_without_maven_it_says_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("PATH", str(tmp_path))
+        with pytest.raises(Missing, match="no mvn"):
+            fetched(NEWEST, tmp_path)
+
+    def test_a_version_is_a_version(self, tmp_path: Path):
+        with pytest.raises(Missing, match="no version of the client"):
+            fetched("../6.0", tmp_path)

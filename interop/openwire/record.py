@@ -3,6 +3,8 @@
 `python -m interop.openwire.record` writes one file per conversation of the program `recording`. A file has a header of
 comments, then one line per frame: ``> `` from the client, ``< `` from the broker, and the frame in hexadecimal digits
 with its length in front. Within one direction the order is that of the wire; between the two it is that of arrival.
+``# connection N`` says whose frames follow, ``# connection N is gone`` that the client has let go of it while others go
+on.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from interop.brokers import Broker, Classic
+from interop.brokers import Broker, BrokerFailed, Classic
 from interop.java import CACHE, Client, Missing, client
+from interop.page import EXPECTED, Converted, run_program
 from interop.programs import run
 
 GOLDEN: Final = Path(__file__).resolve().parents[2] / "tests" / "wire" / "openwire" / "golden"
@@ -25,7 +28,20 @@ _PROGRAM: Final = "recording"
 _CONVERSATIONS: Final = (
     "connect", "auto", "transacted", "connect-tight", "auto-tight", "transacted-tight", "client", "dups-ok",
     "individual", "optimised", "rollback", "poison", "pull", "browse", "durable", "temporary", "topic", "xa", "errors",
+    *(f"{kind}-{mode}" for kind in ("topic", "durable") for mode in (
+        "auto", "client", "dups-ok", "individual", "transacted",
+    )),
+    "auto-listener", "optimised-range", "optimised-time-out", "optimised-timer", "client-forms", "client-prefetch-1",
+    "client-pull", "transacted-individual", "non-blocking-redelivery", "redelivered", "rollback-room", "recovered",
+    "poison-range", "poison-listener", "poison-on-arrival", "expired", "expired-transacted", "xa-acknowledged",
+    "closed-consumer", "closed-session", "pull-wait", "browse-pages",
+    "exclusive", "exclusive-takeover", "exclusive-127", "exclusive-in-delivery", "exclusive-selector",
+    "exclusive-closed", "exclusive-lost", "all-exclusive", "groups", "two-consumers-first", "strict-order",
+    "priorities-off", "priorities", "turns",
 )  # fmt: skip
+PAGE: Final = "coming-from-activemq"
+_GONE: Final = " is gone"
+_BROKEN: Final = ("fails with", "hangs")
 _LENGTH: Final = struct.Struct(">I")
 # Ids and greetings say where they were made; what is recorded should not.
 _ANONYMOUS: Final = ("-Dactivemq.idgenerator.hostname=recorder", "-Dos.version=0", "-Djava.vm.version=0")
@@ -39,13 +55,20 @@ class Tap:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._lock = threading.Lock()
-        self._connections: list[list[str]] = []
+        self._lines: list[str] = []
+        self._connections = 0
+        self._before = 0
+        self._last = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def take(self) -> list[list[str]]:
-        """The lines of each connection since the last call."""
+    def take(self) -> list[str]:
+        """The lines since the last call; connections are counted from 1 again."""
         with self._lock:
-            taken, self._connections = self._connections, []
+            taken, self._lines = self._lines, []
+            self._before = self._last = self._connections
+        while taken and taken[-1].endswith(_GONE):
+            # It follows the end of each conversation, sooner or later.
+            taken.pop()
         return taken
 
     def close(self) -> None:
@@ -59,23 +82,41 @@ class Tap:
             except OSError:
                 return
             far = socket.create_connection(("127.0.0.1", self._target))
-            lines: list[str] = []
             with self._lock:
-                self._connections.append(lines)
-            for mark, source, sink in ((">", near, far), ("<", far, near)):
-                source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self._copy, args=(mark, source, sink, lines), daemon=True).start()
+                self._connections += 1
+                number = self._connections
+            threading.Thread(target=self._serve, args=(number, near, far), daemon=True).start()
 
-    def _copy(self, mark: str, source: socket.socket, sink: socket.socket, lines: list[str]) -> None:
+    def _serve(self, number: int, near: socket.socket, far: socket.socket) -> None:
+        with near, far:
+            for one in (near, far):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            back = threading.Thread(target=self._copy, args=("<", number, far, near), daemon=True)
+            back.start()
+            self._copy(">", number, near, far)
+            back.join()
+
+    def _note(self, number: int, line: str) -> None:
+        with self._lock:
+            if number <= self._before:
+                return  # late words of a conversation that was taken
+            name = f"# connection {number - self._before}"
+            if number != self._last and line:
+                self._lines.append(name)
+                self._last = number
+            self._lines.append(line or name + _GONE)
+
+    def _copy(self, mark: str, number: int, source: socket.socket, sink: socket.socket) -> None:
         stream = source.makefile("rb")
         try:
             while length := stream.read(_LENGTH.size):
                 frame = length + stream.read(_LENGTH.unpack(length)[0])
-                with self._lock:
-                    lines.append(f"{mark} {frame.hex()}")
+                self._note(number, f"{mark} {frame.hex()}")
                 sink.sendall(frame)
         except OSError:
             pass  # one end is gone, and the other is told below
+        if mark == ">":
+            self._note(number, "")
         with contextlib.suppress(OSError):  # it may be gone as well
             sink.shutdown(socket.SHUT_WR)
 
@@ -87,6 +128,10 @@ class _Tapped(Broker):
 
     def __init__(self, tap: Tap) -> None:
         self.port = tap.port
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {}
 
     def prepare(self) -> None:
         """Nothing: the broker behind the tap is prepared."""
@@ -104,20 +149,46 @@ def _header(conversation: str, used: Client, classic: Classic) -> list[str]:
     ]
 
 
+def _record_page(used: Client, place: Path, directory: Path) -> None:
+    """What the page's Java program says to the broker that the page's commands make."""
+    with Converted(place) as broker:
+        tap = Tap(broker.port)
+        printed = run_program(used, tap.port, place)
+        if printed != EXPECTED:
+            raise BrokerFailed(f"the program of the page prints {printed!r}")
+        frames = tap.take()
+        tap.close()
+    lines = [
+        f"# OpenWire: the Java program of docs/coming-from-activemq.md, client: ActiveMQ {used.version}",
+        f"# To repeat: python -m interop.openwire.record {PAGE}",
+    ]
+    (directory / "page").mkdir(exist_ok=True)
+    (directory / "page" / f"{PAGE}.txt").write_text("\n".join([*lines, *frames]) + "\n")
+
+
 def record(conversations: list[str], directory: Path) -> None:
     """Write a file for each conversation."""
     used = client(options=_ANONYMOUS)
     place = CACHE / "run" / "recorder"
     directory.mkdir(parents=True, exist_ok=True)
+    if PAGE in conversations:
+        conversations = [one for one in conversations if one != PAGE]
+        _record_page(used, place, directory)
+    if not conversations:
+        return
     with Classic(place, options=_ANONYMOUS) as classic:
         assert isinstance(classic, Classic)
         tap = Tap(classic.port)
         for conversation in conversations:
-            run(used, _Tapped(tap), _PROGRAM, only=f"{conversation}.", errors=place / "program.err")
-            lines = _header(conversation, used, classic)
-            for number, frames in enumerate(tap.take(), 1):
-                lines += [f"# connection {number}", *frames]
-            (directory / f"{conversation}.txt").write_text("\n".join(lines) + "\n")
+            outcome = run(used, _Tapped(tap), _PROGRAM, only=f"{conversation}.", errors=place / "program.err")
+            broken = [line for told in outcome.cases.values() for line in told if line.startswith(_BROKEN)]
+            if outcome.ended or broken:
+                raise BrokerFailed(f"{conversation}: {outcome.ended} {' '.join(broken)}")
+            frames = tap.take()
+            lines = [*_header(conversation, used, classic), *frames]
+            place_of_one = directory / "several" if "# connection 2" in frames else directory
+            place_of_one.mkdir(exist_ok=True)
+            (place_of_one / f"{conversation}.txt").write_text("\n".join(lines) + "\n")
             sys.stderr.write(f"{conversation}: {len(lines)} lines\n")
         tap.close()
 
@@ -125,12 +196,12 @@ def record(conversations: list[str], directory: Path) -> None:
 def main() -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m interop.openwire.record", description=__doc__)
-    parser.add_argument("conversations", nargs="*", choices=[*_CONVERSATIONS, []], help="all without one")
+    parser.add_argument("conversations", nargs="*", choices=[*_CONVERSATIONS, PAGE, []], help="all without one")
     parser.add_argument("--directory", type=Path, default=GOLDEN)
     wanted = parser.parse_args()
     try:
-        record(wanted.conversations or list(_CONVERSATIONS), wanted.directory)
-    except Missing as error:
+        record(wanted.conversations or [*_CONVERSATIONS, PAGE], wanted.directory)
+    except (Missing, BrokerFailed) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0

@@ -342,3 +342,33 @@ def test_the_remarks_on_memory_say_what_the_setting_does(tmp_path: Path, fails: 
 def test_a_network_connector_without_a_name_is_named_by_its_kind(tmp_path: Path) -> None:
     made = convert_text(broker("<networkConnectors><networkConnector uri='static:(x)'/></networkConnectors>"), tmp_path)
     assert made.left_out[0].startswith("<networkConnector> is left out")
+
+
+@pytest.mark.parametrize(
+    ("usage", "entry", "wait"),
+    [
+        ("", "", -1),
+        ("700", "", 700),
+        ("0", "", -1),
+        ("700", 'sendFailIfNoSpaceAfterTimeout="300"', 300),
+        ("", 'sendFailIfNoSpaceAfterTimeout="300"', 300),
+    ],
+)
+def test_how_long_a_send_waits_for_room(tmp_path: Path, usage: str, entry: str, wait: int) -> None:
+    made = convert_text(
+        broker(
+            f'<systemUsage><systemUsage sendFailIfNoSpaceAfterTimeout="{usage}"/></systemUsage><destinationPolicy>'
+            f'<policyMap><policyEntries><policyEntry queue="a" {entry}/><policyEntry queue=">"/></policyEntries>'
+            "</policyMap></destinationPolicy>"
+        ),
+        tmp_path,
+    )
+    assert made.left_out == []
+    assert made.resolve("a").block_timeout == wait
+    assert made.resolve("b").block_timeout == int(usage or "-1") or (usage == "0" and wait == -1)
+
+
+def test_a_wrong_wait_for_room_is_listed(tmp_path: Path) -> None:
+    usage = '<systemUsage><systemUsage sendFailIfNoSpaceAfterTimeout="long"/></systemUsage>'
+    ((_, sentence),) = convert_text(broker(usage), tmp_path).said(Kind.WRONG)
+    assert "'sendFailIfNoSpaceAfterTimeout' of <systemUsage> is 'long'" in sentence

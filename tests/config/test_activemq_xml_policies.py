@@ -13,7 +13,7 @@ from delosmq.config.activemq_xml.rows import Row, RowReader, is_in_effect
 from delosmq.config.broker_xml.catalog import in_effect, table
 from delosmq.config.broker_xml.setting_catalog import ADDRESS_SETTING
 from delosmq.model.message import ANYCAST
-from delosmq.model.settings import AddressFullPolicy
+from delosmq.model.settings import AddressFullPolicy, DispatchPolicy, MessageEviction
 from tests.config.activemq_xml import Converted, broker, convert_text, policies
 
 
@@ -32,6 +32,15 @@ def convert(tmp_path: Path, entries: str, attributes: str = "") -> Converted:
         ('messageGroupMapFactoryType="bucket"', "default_group_buckets", 1024),
         ('messageGroupMapFactoryType="bucket?bucketCount=16"', "default_group_buckets", 16),
         ('messageGroupMapFactoryType="cached"', "default_group_buckets", -1),
+        ('messageGroupMapFactoryType="bucket?cacheSize=7&amp;bucketCount=16"', "default_group_buckets", 16),
+        ('messageGroupMapFactoryType="bucket?cacheSize=7"', "default_group_buckets", 1024),
+        ('messageGroupMapFactoryType="cached"', "group_cache_size", 1024),
+        ('messageGroupMapFactoryType="cached?cacheSize=7"', "group_cache_size", 7),
+        ('messageGroupMapFactoryType="simple"', "group_cache_size", -1),
+        ('sendFailIfNoSpaceAfterTimeout="500"', "block_timeout", 500),
+        ('sendFailIfNoSpaceAfterTimeout="0"', "block_timeout", -1),
+        ('maxDestinations="3"', "max_addresses", 3),
+        ('maxDestinations="-7"', "max_addresses", -1),
         ('sendFailIfNoSpace="true"', "address_full_policy", AddressFullPolicy.FAIL),
         ('producerFlowControl="false"', "address_full_policy", AddressFullPolicy.PAGE),
         ('producerFlowControl="true"', "address_full_policy", AddressFullPolicy.BLOCK),
@@ -68,6 +77,32 @@ def test_an_attribute_becomes_a_setting(tmp_path: Path, attribute: str, field: s
             "expiry_address",
             "",
         ),
+        (
+            "<deadLetterStrategy><sharedDeadLetterStrategy expiration='5'/></deadLetterStrategy>",
+            "dead_letter_expiry_delay",
+            5,
+        ),
+        (
+            "<deadLetterStrategy><sharedDeadLetterStrategy expiration='0'/></deadLetterStrategy>",
+            "dead_letter_expiry_delay",
+            -1,
+        ),
+        ("<deadLetterStrategy><sharedDeadLetterStrategy/></deadLetterStrategy>", "dead_letter_duplicates", False),
+        (
+            "<deadLetterStrategy><sharedDeadLetterStrategy enableAudit='false'/></deadLetterStrategy>",
+            "dead_letter_duplicates",
+            True,
+        ),
+        (
+            "<messageGroupMapFactory><simpleMessageGroupMapFactory/></messageGroupMapFactory>",
+            "group_cache_size",
+            -1,
+        ),
+        (
+            "<messageGroupMapFactory><cachedMessageGroupMapFactory cacheSize='9'/></messageGroupMapFactory>",
+            "group_cache_size",
+            9,
+        ),
         ("<dispatchPolicy><strictOrderDispatchPolicy/></dispatchPolicy>", "strict_order_dispatch", False),
         ("<pendingQueuePolicy><vmQueueCursor/></pendingQueuePolicy>", "max_size_bytes", -1),
     ],
@@ -76,6 +111,22 @@ def test_a_child_becomes_a_setting(tmp_path: Path, inner: str, field: str, value
     made = convert(tmp_path, f'<policyEntry queue="orders">{inner}</policyEntry>')
     assert made.left_out == []
     assert getattr(made.resolve("orders"), field or "default_group_buckets") == value
+
+
+def test_converted_files_keep_one_dead_letter_of_a_message_as_classic_does(tmp_path: Path) -> None:
+    without = "<deadLetterStrategy><sharedDeadLetterStrategy enableAudit='false'/></deadLetterStrategy>"
+    made = convert(tmp_path, f'<policyEntry topic="news.>">{without}</policyEntry><policyEntry topic="news.a"/>')
+    found = [made.resolve(name).dead_letter_duplicates for name in ("other", "news.b", "news.a")]
+    assert found == [False, True, False]
+
+
+@pytest.mark.parametrize("kind", ["tempQueue", "tempTopic"])
+def test_temporary_destinations_may_be_open_to_others(tmp_path: Path, kind: str) -> None:
+    made = convert(tmp_path, f'<policyEntry {kind}="true" allowTempDestinationStealing="true"/>')
+    assert made.resolve("ID:a-1").allow_temp_destination_stealing
+    plain = convert(tmp_path, '<policyEntry queue=">" allowTempDestinationStealing="true"/>')
+    assert not plain.resolve("ID:a-1").allow_temp_destination_stealing
+    assert "counts in a policyEntry for tempQueue or tempTopic" in plain.said(Kind.NEEDLESS)[0][1]
 
 
 def test_the_queue_of_dead_letters_is_declared(tmp_path: Path) -> None:
@@ -113,52 +164,16 @@ def test_individual_dead_letters_have_a_queue_for_each_origin(tmp_path: Path) ->
             "</deadLetterStrategy>",
             "not for each durable subscriber",
         ),
-        (
-            "<deadLetterStrategy><sharedDeadLetterStrategy expiration='5'/></deadLetterStrategy>",
-            "life of a dead letter",
-        ),
         ("<deadLetterStrategy><shared/></deadLetterStrategy>", "unknown element <shared>"),
-        (
-            "<pendingMessageLimitStrategy><constantPendingMessageLimitStrategy limit='9'/>"
-            "</pendingMessageLimitStrategy>",
-            "the most that waits for a topic consumer",
-        ),
-        (
-            "<pendingMessageLimitStrategy><prefetchRatePendingMessageLimitStrategy/></pendingMessageLimitStrategy>",
-            "'multiplier' of <prefetchRatePendingMessageLimitStrategy>",
-        ),
-        (
-            "<messageEvictionStrategy><oldestMessageWithLowestPriorityEvictionStrategy/></messageEvictionStrategy>",
-            "chooses what a slow topic consumer loses",
-        ),
-        (
-            "<slowConsumerStrategy><abortSlowConsumerStrategy/></slowConsumerStrategy>",
-            "closes consumers that have no room",
-        ),
-        (
-            "<slowConsumerStrategy><abortSlowAckConsumerStrategy maxTimeSinceLastAck='5'/></slowConsumerStrategy>",
-            "(5) is left out: it closes consumers that acknowledge nothing",
-        ),
-        (
-            "<subscriptionRecoveryPolicy><timedSubscriptionRecoveryPolicy recoverDuration='5'/>"
-            "</subscriptionRecoveryPolicy>",
-            "so many ms",
-        ),
-        (
-            "<subscriptionRecoveryPolicy><lastImageSubscriptionRecoveryPolicy/></subscriptionRecoveryPolicy>",
-            "with alwaysRetroactive it is converted",
-        ),
         (
             "<subscriptionRecoveryPolicy><queryBasedSubscriptionRecoveryPolicy query='#q'/>"
             "</subscriptionRecoveryPolicy>",
             "its query is a Java class",
         ),
-        ("<dispatchPolicy><priorityDispatchPolicy/></dispatchPolicy>", "in the order of their priority"),
         ("<dispatchPolicy><clientIdFilterDispatchPolicy/></dispatchPolicy>", "to one client id"),
         ("<dispatchPolicy><myPolicy/></dispatchPolicy>", "no bean of Classic"),
         ("<networkBridgeFilterFactory><any/></networkBridgeFilterFactory>", "no networks"),
         ("<pendingQueuePolicy><diskCursor/></pendingQueuePolicy>", "no part of Classic"),
-        ("<messageGroupMapFactory><simpleMessageGroupMapFactory/></messageGroupMapFactory>", "message groups"),
     ],
 )
 def test_a_child_without_an_equal_is_left_out(tmp_path: Path, inner: str, part: str) -> None:
@@ -257,8 +272,128 @@ def test_a_recovery_policy_for_all_subscribers_is_history(tmp_path: Path) -> Non
     policy = "<fixedCountSubscriptionRecoveryPolicy maximumSize='5'/>"
     policy = f"<subscriptionRecoveryPolicy>{policy}</subscriptionRecoveryPolicy>"
     made = convert(tmp_path, f'<policyEntry topic="news" alwaysRetroactive="true">{policy}</policyEntry>')
-    assert made.resolve("news").retroactive_message_count == 5
+    found = made.resolve("news")
+    assert (found.subscription_recovery_count, found.always_retroactive) == (5, True)
+    assert "always-retroactive" in made.said(Kind.DIFFERENT)[0][1]
     assert made.left_out == []
+
+
+@pytest.mark.parametrize(
+    "bean, field, value",
+    [
+        ("fixedCountSubscriptionRecoveryPolicy", "subscription_recovery_count", 100),
+        ("fixedCountSubscriptionRecoveryPolicy maximumSize='7'", "subscription_recovery_count", 7),
+        ("lastImageSubscriptionRecoveryPolicy", "subscription_recovery_count", 1),
+        ("timedSubscriptionRecoveryPolicy", "subscription_recovery_duration", 60_000),
+        ("timedSubscriptionRecoveryPolicy recoverDuration='5'", "subscription_recovery_duration", 5),
+        ("fixedSizedSubscriptionRecoveryPolicy useSharedBuffer='false'", "subscription_recovery_size", 65_536),
+        ("fixedSizedSubscriptionRecoveryPolicy maximumSize='1000'", "subscription_recovery_size", 1_000),
+        ("retainedMessageSubscriptionRecoveryPolicy", "subscription_recovery_retained", True),
+        ("noSubscriptionRecoveryPolicy", "subscription_recovery_count", 0),
+    ],
+)
+def test_a_recovery_policy_is_for_those_that_ask(tmp_path: Path, bean: str, field: str, value: object) -> None:
+    policy = f"<subscriptionRecoveryPolicy><{bean}/></subscriptionRecoveryPolicy>"
+    # The broader one says something else, which must not shine through.
+    wide = "<subscriptionRecoveryPolicy><fixedCountSubscriptionRecoveryPolicy/></subscriptionRecoveryPolicy>"
+    made = convert(
+        tmp_path,
+        f'<policyEntry topic=">" alwaysRetroactive="true">{wide}</policyEntry><policyEntry topic="news">{policy}'
+        "</policyEntry>",
+    )
+    found = made.resolve("news")
+    kept = {
+        "subscription_recovery_count": found.subscription_recovery_count,
+        "subscription_recovery_duration": found.subscription_recovery_duration,
+        "subscription_recovery_size": found.subscription_recovery_size,
+        "subscription_recovery_retained": found.subscription_recovery_retained,
+    }
+    assert {name: kept[name] for name in kept if kept[name]} == ({field: value} if value else {})
+    assert found.always_retroactive is False
+    assert made.left_out == []
+
+
+def test_a_retained_message_and_the_policy_that_it_wraps(tmp_path: Path) -> None:
+    inner = "<timedSubscriptionRecoveryPolicy recoverDuration='9'/>"
+    bean = f"<retainedMessageSubscriptionRecoveryPolicy><wrapped>{inner}</wrapped>"
+    bean += "</retainedMessageSubscriptionRecoveryPolicy>"
+    policy = f"<subscriptionRecoveryPolicy>{bean}</subscriptionRecoveryPolicy>"
+    made = convert(tmp_path, f'<policyEntry topic="news">{policy}</policyEntry>')
+    found = made.resolve("news")
+    assert (found.subscription_recovery_retained, found.subscription_recovery_duration) == (True, 9)
+    assert (made.left_out, found.always_retroactive) == ([], None)
+
+
+def test_policies_of_topics_alone_do_not_meet_those_of_queues(tmp_path: Path) -> None:
+    policy = "<subscriptionRecoveryPolicy><lastImageSubscriptionRecoveryPolicy/></subscriptionRecoveryPolicy>"
+    made = convert(
+        tmp_path,
+        f'<policyEntry queue=">"/><policyEntry topic=">" alwaysRetroactive="true">{policy}</policyEntry>',
+    )
+    found = made.resolve("news")
+    assert (found.subscription_recovery_count, found.always_retroactive) == (1, True)
+    assert made.left_out == []
+
+
+def test_dispatch_by_priority(tmp_path: Path) -> None:
+    made = convert(
+        tmp_path,
+        '<policyEntry topic="news"><dispatchPolicy><priorityDispatchPolicy/></dispatchPolicy></policyEntry>',
+    )
+    assert made.resolve("news").dispatch_policy is DispatchPolicy.PRIORITY
+    assert made.left_out == []
+
+
+@pytest.mark.parametrize(
+    "bean, expected",
+    [
+        # Duration, count, time since the last acknowledgement, connection, idle ones, looks in s.
+        ("abortSlowConsumerStrategy", (30_000, -1, -1, False, True, 30)),
+        (
+            "abortSlowConsumerStrategy maxSlowDuration='5000' maxSlowCount='3' abortConnection='true' checkPeriod='5'",
+            (5_000, 3, -1, True, True, 1),
+        ),
+        ("abortSlowConsumerStrategy maxSlowDuration='-1' ignoreNetworkConsumers='true'", (-1, -1, -1, False, True, 30)),
+        ("abortSlowAckConsumerStrategy", (-1, -1, 30_000, False, True, 30)),
+        (
+            "abortSlowAckConsumerStrategy maxTimeSinceLastAck='5000' ignoreIdleConsumers='false' checkPeriod='2000'",
+            (-1, -1, 33_000, False, False, 2),
+        ),
+        (
+            "abortSlowAckConsumerStrategy maxTimeSinceLastAck='5000' maxSlowCount='3' checkPeriod='2000'",
+            (-1, -1, 9_000, False, True, 2),
+        ),
+        ("abortSlowAckConsumerStrategy maxSlowDuration='-1'", (-1, -1, -1, False, True, 5)),
+        ("abortSlowAckConsumerStrategy maxTimeSinceLastAck='-1'", (-1, -1, -1, False, True, 5)),
+    ],
+)
+def test_slow_consumers_are_closed(tmp_path: Path, bean: str, expected: tuple[object, ...]) -> None:
+    strategy = f"<slowConsumerStrategy><{bean}/></slowConsumerStrategy>"
+    made = convert(tmp_path, f'<policyEntry queue="q">{strategy}</policyEntry>')
+    found = made.resolve("q")
+    assert expected == (
+        found.slow_consumer_max_duration,
+        found.slow_consumer_max_count,
+        found.slow_consumer_max_time_since_last_ack,
+        found.slow_consumer_abort_connection,
+        found.slow_consumer_ignore_idle,
+        found.slow_consumer_check_period,
+    )
+    assert made.left_out == []
+
+
+@pytest.mark.parametrize(
+    "bean",
+    [
+        "slowConsumerStrategy><abortSlowAckConsumerStrategy checkPeriod='often'",
+        "slowConsumerStrategy><abortSlowConsumerStrategy maxSlowDuration='long'",
+        "subscriptionRecoveryPolicy><timedSubscriptionRecoveryPolicy recoverDuration='-1'",
+    ],
+)
+def test_a_strategy_with_a_wrong_value_is_left_out(tmp_path: Path, bean: str) -> None:
+    wrapper = bean.partition(">")[0]
+    made = convert(tmp_path, f'<policyEntry topic="t"><{bean}/></{wrapper}></policyEntry>')
+    assert len(made.said(Kind.WRONG)) == 1
 
 
 def test_the_closest_policy_decides_alone(tmp_path: Path) -> None:
@@ -366,3 +501,84 @@ def test_names_without_wildcards_are_not_compared_with_each_other(monkeypatch: p
     names = {f"q{number}": {"default-exclusive-queue": "true"} for number in range(200)}
     assert restate({"#": {"max-delivery-attempts": "3"}, **names})["q7"]["max-delivery-attempts"] == "7"
     assert compared <= 2 * len(names)
+
+
+_LIMIT = "<pendingMessageLimitStrategy>{}</pendingMessageLimitStrategy>"
+_EVICTION = "<messageEvictionStrategy>{}</messageEvictionStrategy>"
+
+
+@pytest.mark.parametrize(
+    ("inner", "field", "value"),
+    [
+        (_LIMIT.format("<constantPendingMessageLimitStrategy limit='9'/>"), "pending_message_limit", 9),
+        (_LIMIT.format("<constantPendingMessageLimitStrategy/>"), "pending_message_limit", -1),
+        (_LIMIT.format("<constantPendingMessageLimitStrategy limit='-7'/>"), "pending_message_limit", -1),
+        (_LIMIT.format("<prefetchRatePendingMessageLimitStrategy/>"), "pending_message_limit_multiplier", 0.5),
+        (
+            _LIMIT.format("<prefetchRatePendingMessageLimitStrategy multiplier='2.5'/>"),
+            "pending_message_limit_multiplier",
+            2.5,
+        ),
+        (_EVICTION.format("<oldestMessageEvictionStrategy/>"), "message_eviction", MessageEviction.OLDEST),
+        (
+            _EVICTION.format("<oldestMessageWithLowestPriorityEvictionStrategy/>"),
+            "message_eviction",
+            MessageEviction.LOWEST_PRIORITY,
+        ),
+        (
+            _EVICTION.format("<uniquePropertyMessageEvictionStrategy propertyName='symbol'/>"),
+            "message_eviction",
+            MessageEviction.UNIQUE_PROPERTY,
+        ),
+        (
+            _EVICTION.format("<uniquePropertyMessageEvictionStrategy propertyName='symbol'/>"),
+            "message_eviction_key",
+            "symbol",
+        ),
+    ],
+)
+def test_what_waits_for_slow_topic_consumers(tmp_path: Path, inner: str, field: str, value: object) -> None:
+    made = convert(tmp_path, f'<policyEntry topic="news.>">{inner}</policyEntry>')
+    assert made.left_out == []
+    assert getattr(made.resolve("news.today"), field) == value
+
+
+def test_the_limit_of_a_narrower_policy_replaces_that_of_a_wider_one(tmp_path: Path) -> None:
+    rate = _LIMIT.format("<prefetchRatePendingMessageLimitStrategy multiplier='2'/>")
+    constant = _LIMIT.format("<constantPendingMessageLimitStrategy limit='9'/>")
+    eviction = _EVICTION.format("<oldestMessageWithLowestPriorityEvictionStrategy/>")
+    made = convert(
+        tmp_path,
+        f'<policyEntry topic=">" topicPrefetch="7" usePrefetchExtension="false">{rate}{eviction}</policyEntry>'
+        f'<policyEntry topic="news">{constant}</policyEntry>',
+    )
+    wide, narrow = made.resolve("other"), made.resolve("news")
+    assert (wide.pending_message_limit, wide.pending_message_limit_multiplier) == (-1, 2.0)
+    assert (narrow.pending_message_limit, narrow.pending_message_limit_multiplier) == (9, -1.0)
+    assert (wide.message_eviction, narrow.message_eviction) == (MessageEviction.LOWEST_PRIORITY, MessageEviction.OLDEST)
+    assert (wide.topic_prefetch, narrow.topic_prefetch) == (7, 32_767)
+    assert (wide.use_prefetch_extension, narrow.use_prefetch_extension) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "field", "value"),
+    [
+        ('queue="a" queuePrefetch="0"', "queue_prefetch", 0),
+        ('queue="a" queueBrowserPrefetch="7"', "queue_browser_prefetch", 7),
+        ('topic="a" topicPrefetch="7"', "topic_prefetch", 7),
+        ('topic="a" durableTopicPrefetch="7"', "durable_topic_prefetch", 7),
+        ('queue="a" usePrefetchExtension="false"', "use_prefetch_extension", False),
+        ('queue="a" maxBrowsePageSize="7"', "max_browse_page_size", 7),
+        ('queue="a" maxBrowsePageSize="0"', "max_browse_page_size", -1),
+    ],
+)
+def test_prefetches_and_what_browsers_see(tmp_path: Path, attribute: str, field: str, value: object) -> None:
+    made = convert(tmp_path, f"<policyEntry {attribute}/>")
+    assert made.left_out == []
+    assert getattr(made.resolve("a"), field) == value
+
+
+def test_a_prefetch_below_0_is_wrong(tmp_path: Path) -> None:
+    made = convert(tmp_path, '<policyEntry queue="a" queuePrefetch="-1"/>')
+    assert "'queuePrefetch'" in made.said(Kind.WRONG)[0][1]
+    assert made.resolve("a").queue_prefetch == -1

@@ -48,6 +48,9 @@ def test_every_address_setting_has_the_documented_default() -> None:
             value = str(value).lower()
         item = ADDRESS_SETTING[field.name.replace("_", "-")]
         assert item.policy is Policy.IN_EFFECT
+        if value is None:
+            assert item.default.endswith((" with dispatch-profile classic", " for subscription-recovery-*")), field.name
+            continue
         if field.name == "id_cache_size":
             assert item.default == "id-cache-size of core"
             item = CORE["id-cache-size"]

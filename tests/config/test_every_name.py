@@ -18,7 +18,9 @@ from delosmq.model.settings import (
     AddressFullPolicy,
     AddressSettings,
     BrokerSettings,
+    DispatchPolicy,
     DispatchProfile,
+    MessageEviction,
     QueueSettings,
     RingEviction,
 )
@@ -30,6 +32,7 @@ BOOLEAN = (("maybe", "", "1"), "must be true or false")
 COUNT = (("-1", "1.5", "x", "", "9223372036854775808"), "must be a whole number of at least 0")
 LIMIT = (("-2", "x", ""), "must be -1 (no limit) or a whole number of at least 0")
 DELAY = (("-2", "1s"), "must be -1 (none) or a whole number of at least 0")
+PREFETCH = (("-2", "x", ""), "must be -1 (what the consumer asks for) or a whole number of at least 0")
 ROUTING = (("QUEUE", ""), "must be ANYCAST or MULTICAST")
 ANYTHING: tuple[tuple[str, ...], str] = ((), "")
 
@@ -43,6 +46,8 @@ SETTINGS: list[tuple[str, str, object, Wrong]] = [
     ("dead-letter-queue-suffix", ".dead", ".dead", ANYTHING),
     ("send-to-dla-on-no-route", "true", True, BOOLEAN),
     ("dead-letter-non-durable", "false", False, BOOLEAN),
+    ("dead-letter-duplicates", "false", False, BOOLEAN),
+    ("dead-letter-expiry-delay", "6000", 6000, (("0", "-2"), "must be -1 (for ever) or a whole number of at least 1")),
     ("max-delivery-attempts", "3", 3, (("-2", "x", "5.5"), "-1 or 0 for endless, or a whole number of at least 1")),
     ("max-delivery-attempts", "0", -1, ANYTHING),
     ("redelivery-delay", "500", 500, COUNT),
@@ -59,6 +64,8 @@ SETTINGS: list[tuple[str, str, object, Wrong]] = [
     ("no-expiry", "true", True, BOOLEAN),
     ("max-size-bytes", "10M", 10 * 1024**2, (("0", "-2", "1T"), "size")),
     ("max-size-messages", "9", 9, (("0", "-2"), "at least 1")),
+    ("block-timeout", "500", 500, (("0", "-2"), "must be -1 (for ever) or a whole number of at least 1")),
+    ("max-addresses", "0", 0, LIMIT),
     ("address-full-policy", "block", AddressFullPolicy.BLOCK, (("WAIT", ""), "PAGE, BLOCK, FAIL or DROP")),
     ("id-cache-size", "0", 0, COUNT),
     ("retroactive-message-count", "3", 3, COUNT),
@@ -95,6 +102,31 @@ SETTINGS: list[tuple[str, str, object, Wrong]] = [
     ("use-consumer-priority", "false", False, BOOLEAN),
     ("all-consumers-exclusive-by-default", "true", True, BOOLEAN),
     ("time-before-dispatch-starts", "100", 100, COUNT),
+    ("queue-prefetch", "10", 10, PREFETCH),
+    ("queue-browser-prefetch", "0", 0, PREFETCH),
+    ("topic-prefetch", "-1", -1, PREFETCH),
+    ("durable-topic-prefetch", "10", 10, PREFETCH),
+    ("use-prefetch-extension", "false", False, BOOLEAN),
+    ("max-browse-page-size", "10", 10, (("0", "-2", "x"), "-1 (all) or a whole number of at least 1")),
+    ("pending-message-limit", "0", 0, LIMIT),
+    ("pending-message-limit-multiplier", "1.5", 1.5, (("-2", "nan", "x"), "-1 (none) or a factor from 0 to 1000")),
+    ("pending-message-limit-multiplier", "-1", -1.0, ANYTHING),
+    ("message-eviction", "Unique-Property", MessageEviction.UNIQUE_PROPERTY, (("newest", ""), "or unique-property")),
+    ("message-eviction-key", "symbol", "symbol", ANYTHING),
+    ("group-cache-size", "9", 9, (("0", "-2"), "must be -1 (all groups) or a whole number of at least 1")),
+    ("allow-temp-destination-stealing", "true", True, BOOLEAN),
+    ("persist-delivery-count-before-delivery", "true", True, BOOLEAN),
+    ("dispatch-policy", "Priority", DispatchPolicy.PRIORITY, (("round-robin", ""), "simple or priority")),
+    ("slow-consumer-max-duration", "30000", 30_000, (("0", "-2"), "-1 (for ever) or a whole number of at least 1")),
+    ("slow-consumer-max-count", "5", 5, (("0", "-2"), "-1 (no limit) or a whole number of at least 1")),
+    ("slow-consumer-max-time-since-last-ack", "9", 9, (("0", "1s"), "-1 (for ever) or a whole number of at least 1")),
+    ("slow-consumer-ignore-idle", "false", False, BOOLEAN),
+    ("slow-consumer-abort-connection", "true", True, BOOLEAN),
+    ("slow-consumer-check-period", "1", 1, (("0", "-1"), "at least 1")),
+    ("subscription-recovery-count", "3", 3, COUNT),
+    ("subscription-recovery-duration", "60000", 60_000, COUNT),
+    ("subscription-recovery-size", "64K", 65_536, (("-1", "x"), "a size in bytes")),
+    ("subscription-recovery-retained", "true", True, BOOLEAN),
     ("always-retroactive", "false", False, BOOLEAN),
     ("prioritized-messages", "false", False, BOOLEAN),
     ("advisory-for-consumed", "true", True, BOOLEAN),

@@ -51,9 +51,9 @@ class SegmentStore(RecordingStore):
 class Moving:
     """A bench whose messages so far lie in the old segment, and the compaction of it."""
 
-    def __init__(self, *queues: QueueSettings) -> None:
+    def __init__(self, *queues: QueueSettings, settings: dict[str, dict[str, object]] | None = None) -> None:
         self.store = SegmentStore()
-        self.bench = Bench(queues=queues, store=self.store)
+        self.bench = Bench(queues=queues, store=self.store, settings=settings)
         self.broker = self.bench.broker
         self.restoring = Restoring(self.broker.log, self.store, self.broker.transactions, file_size_bytes=FILE_BYTES)
         self.before = 0
@@ -127,6 +127,19 @@ def test_the_delivery_under_way_is_not_recorded() -> None:
     assert moving.homes("jobs") == [NEW, NEW]
     assert [slot.delivery_count for slot in moving.slots("jobs")] == [1, 2]
     assert [(body, count) for _, body, count in moving.after_crash()["jobs"]] == [(b"a", 1), (b"b", 0)]
+
+
+def test_the_delivery_under_way_is_recorded_where_it_was() -> None:
+    moving = Moving(anycast("jobs"), settings={"jobs": {"persist_delivery_count_before_delivery": True}})
+    moving.bench.send("jobs", "a b")
+    consumer, port = moving.bench.consume("jobs")
+    moving.bench.run()
+    moving.broker.reject(consumer, port.slots[0].sequence)
+    moving.bench.run()
+    moving.remember()
+    moving.move()
+    assert moving.homes("jobs") == [NEW, NEW]
+    assert [(body, count) for _, body, count in moving.after_crash()["jobs"]] == [(b"a", 2), (b"b", 1)]
 
 
 def test_what_an_open_transaction_acknowledges_moves_and_ends_with_its_commit() -> None:

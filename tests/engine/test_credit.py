@@ -136,3 +136,18 @@ def test_what_an_open_transaction_acknowledged_can_still_be_reported_as_delivere
     field.broker.extend(peer.consumer, slot.sequence, 1)
     field.run()
     assert peer.got == "A B"
+
+
+def test_room_is_what_still_goes_out():
+    credit = PrefetchCredit(3)
+    taken(credit)
+    assert credit.room() == 0
+    credit.extended(2)
+    assert credit.room() == 2
+    credit.resize(1)
+    assert credit.room() == 0
+    pulling = PrefetchCredit(0)
+    assert pulling.room() == 0
+    pulling.pulled(2)
+    pulling.taken(1)
+    assert pulling.room() == 1

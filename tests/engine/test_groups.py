@@ -302,6 +302,28 @@ def test_classic_remembers_the_groups_used_last():
 
 
 # EXCL-4
+def test_as_many_groups_are_remembered_as_group_cache_size_says():
+    for size, remembered in ((2, 2), (3, 3), (4, 3)):
+        field = Field(dispatch_profile=CLASSIC, group_cache_size=size)
+        peer = field.peer()
+        for name in "abc":
+            field.put("x", group=name)
+        assert peer.consumer.owned_groups == remembered
+
+
+# EXCL-4
+def test_a_group_cache_size_of_minus_one_remembers_all_groups():
+    field = Field(dispatch_profile=CLASSIC, group_cache_size=-1)
+    first = field.peer()
+    for k in range(REMEMBERED + 10):
+        field.put("x", group=f"g{k}")
+    field.peer()
+    for k in range(10):
+        field.put("y", group=f"g{k}")
+    assert len(first.port.slots) == REMEMBERED + 20
+
+
+# EXCL-4
 def test_artemis_remembers_all_groups():
     field = Field()
     first = field.peer()

@@ -6,6 +6,7 @@ from delosmq.engine.committing import SMALL_OPERATIONS
 from delosmq.engine.consumer import Consumer, ConsumerOptions
 from delosmq.engine.credit import MessageCredit, OpenCredit
 from delosmq.engine.groups import REMEMBERED_OTHERWISE, Groups
+from delosmq.engine.log import largest_batch_bytes
 from delosmq.engine.slots import PendingSlots, Slot
 from delosmq.engine.transactions import Transaction
 from delosmq.model.errors import MisuseError
@@ -551,8 +552,9 @@ def test_the_largest_message_after_smaller_ones_in_one_transaction() -> None:  #
     assert not bench.broker.commit(transaction, waiter)
     bench.run()
     assert waiter.ended == [None]
-    # A journal refuses batches of more than half a segment.
-    assert max(sum(map(len, metas + bodies)) for _, metas, bodies in bench.store.batches) <= FILE_BYTES // 2
+    # A journal refuses larger batches.
+    most = max(sum(map(len, metas + bodies)) for _, metas, bodies in bench.store.batches)
+    assert most <= largest_batch_bytes(FILE_BYTES)
     check(bench)
 
 
@@ -560,7 +562,7 @@ def test_a_dead_letter_goes_where_its_batch_has_room_for_the_copies() -> None:  
     bench = journaled(
         "q", "DLQ", "c1", "c2", diverts=(DivertSettings("d", "DLQ", ("c1", "c2")),), dead_letter_address="DLQ"
     )
-    largest = bench.broker._core.largest_message_bytes
+    largest = bench.broker._core.ordinary_message_bytes
     bench.broker.send(bench.message("q", "x" * (largest // 2 - 100)))
     consumer, port = bench.consume("q")
     bench.run()

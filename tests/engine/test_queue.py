@@ -406,8 +406,8 @@ def test_a_message_that_no_segment_can_hold_is_refused():
     )
     bench.broker.start()
     with pytest.raises(LimitError, match="journal-file-size"):
-        bench.send("q", "x" * 30_000, durable=False)
-    assert bench.send("q", "x" * 20_000) == [ROUTED]
+        bench.send("q", "x" * 37_000, durable=False)
+    assert bench.send("q", "x" * 36_000) == [ROUTED]
 
 
 def test_there_are_no_more_addresses_and_queues_than_a_state_block_can_describe():

@@ -220,6 +220,19 @@ def test_only_its_owner_consumes_from_a_temporary_destination(routing: int):
     assert port.bodies == "A"
 
 
+@pytest.mark.parametrize("routing", [ANYCAST, MULTICAST])
+def test_others_consume_from_a_temporary_destination_where_the_settings_let_them(routing: int):
+    bench = RoutingBench(addresses={"tmp": {"allow_temp_destination_stealing": True}})
+    bench.broker.create_temporary_queue("tmp", routing, "me")
+    _, port = bench.listen("tmp", routing=routing, connection_id="you")
+    assert bench.put("tmp", "A", routing=routing) == ROUTED
+    bench.run()
+    assert port.bodies == "A"
+    # It still ends with its owner.
+    bench.broker.delete_temporary_queues("me")
+    assert port.closed is not None
+
+
 def test_temporary_destinations_end_with_their_connection():
     bench = RoutingBench()
     for name, owner in (("one", "me"), ("two", "me"), ("three", "you")):

@@ -9,8 +9,10 @@ from delosmq.engine.log import Batch
 from delosmq.engine.outcome import ROUTED
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import BrokerError, StorageError
-from delosmq.model.ids import MonotonicNs, Position
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.message import ANYCAST, Message
+from delosmq.server.turns import TurnLoop, turn_of
+from delosmq.sessions.outbox import GateWaiter
 from delosmq.storage.memory import MemoryStore
 from tests.server.support import RunningServer, running
 
@@ -150,3 +152,117 @@ async def test_an_appointment_of_the_engine_brings_a_tick_though_nobody_does_any
         server.ticker.schedule()
         await asyncio.wait_for(listener.delivered.wait(), 10)
         server.broker.close_consumer(consumer)
+
+
+class LazyStore(PipeStore):
+    """Has put off something, and catches up when told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.caught_up: list[int] = []
+
+    def put_off(self) -> Position:
+        return self.appended if self.appended not in (0, *self.caught_up) else NOTHING_DURABLE
+
+    def catch_up(self, position: Position) -> None:
+        self.caught_up.append(position)
+
+
+async def test_what_nobody_waits_for_is_synced_all_the_same_and_then_there_is_no_timer() -> None:
+    store = LazyStore()
+    async with running(store=store) as server:
+        peer = await server.connect()
+        peer.send_frame("SEND", "destination:/queue/a", "persistent:true", body="x")
+        await server.until(lambda: bool(store.caught_up))
+        assert store.caught_up == [store.appended]
+        assert store.appended > 0
+        assert server.ticker._sync_timer is None
+        await peer.close()
+
+
+async def test_what_came_since_the_timer_was_set_has_one_of_its_own() -> None:
+    store = LazyStore()
+    async with running(store=store) as server:
+        peer = await server.connect()
+        peer.send_frame("SEND", "destination:/queue/a", "persistent:true", body="x")
+        await server.until(lambda: server.ticker._sync_timer is not None)
+        peer.send_frame("SEND", "destination:/queue/a", "persistent:true", body="x")
+        await server.until(lambda: "a" in server.broker.queues and server.broker.queues["a"].message_count == 2)
+        await server.until(lambda: store.caught_up[-1:] == [store.appended])
+        assert len(store.caught_up) > 1
+        assert store.caught_up == sorted(store.caught_up)
+        await peer.close()
+
+
+class Counted(MemoryStore):
+    """Counts flushes, of which every tick has one."""
+
+    flushes = 0
+
+    def flush(self) -> None:
+        super().flush()
+        self.flushes += 1
+
+
+def test_what_comes_alone_has_its_tick_in_the_same_turn() -> None:
+    async def send_one_by_one() -> None:
+        store = Counted()
+        async with running(store=store) as server:
+            peer = await server.connect()
+            claims: list[bool] = []
+            claim = server.ticker.claim
+
+            def noted() -> bool:
+                claims.append(claim())
+                return claims[-1]
+
+            server.ticker.claim = noted  # type: ignore[method-assign]
+            await _settle()
+            before = store.flushes
+            peer.send_frame("SEND", "destination:/queue/a", "receipt:1", body="x")
+            assert (await peer.frame()).headers["receipt-id"] == "1"
+            assert claims == [True]
+            assert store.flushes == before + 1, "and no second one"
+            await peer.close()
+
+    with asyncio.Runner(loop_factory=TurnLoop) as runner:
+        runner.run(send_one_by_one())
+
+
+def test_a_tick_is_shared_by_all_that_comes_in_a_turn() -> None:
+    async def claim() -> None:
+        async with running() as server:
+            await _settle()
+            turn = turn_of(asyncio.get_running_loop())
+            assert turn is not None
+            turn.ready = 2
+            assert not server.ticker.claim()
+            turn.ready = 1
+            assert server.ticker.claim()
+            assert not server.ticker.claim(), "one for all that is handled now"
+            server.ticker.run_claimed()
+            assert server.ticker.claim()
+            server.ticker.run_claimed()
+
+    with asyncio.Runner(loop_factory=TurnLoop) as runner:
+        runner.run(claim())
+
+
+async def test_other_loops_wait_for_the_next_turn() -> None:
+    async with running() as server:
+        await _settle()
+        assert turn_of(asyncio.get_running_loop()) is None
+        assert not server.ticker.claim()
+
+
+async def test_who_waits_at_the_gate_for_what_was_put_off_brings_a_tick() -> None:
+    store = LazyStore()
+    async with running(store=store) as server:
+        await _settle()
+        before = store.flushes
+        assert not server.gate.wait(Position(99), Opened())
+        await server.until(lambda: store.flushes > before)
+
+
+class Opened(GateWaiter):
+    def on_open(self) -> None: ...

@@ -1,4 +1,6 @@
-"""STOMP sessions on a real engine without sockets: time, syncs and the peer's reading are in the test's hand."""
+"""Sessions on a real engine without sockets: time, syncs and the peer's reading are in the test's hand."""
+
+from typing import Generic, Protocol, TypedDict, TypeVar, Unpack
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.events import EngineEvents
@@ -16,7 +18,7 @@ from delosmq.model.settings import (
 )
 from delosmq.security.access import PERMISSIONS, AccessControl, LoginAttempt
 from delosmq.sessions.outbox import Gate
-from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
+from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
 from delosmq.sessions.stomp.session import StompSession
 from delosmq.storage.memory import MemoryStore
 from delosmq.wire.stomp.conversion import StompConversion
@@ -24,6 +26,8 @@ from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
 from delosmq.wire.stomp.frames import V12, Frame
 from tests.engine.support import CountingRandom, ManualClock
 
+Peering = TypeVar("Peering", bound="Connected")
+NS_PER_MS = 1_000_000
 USER = "anna"
 PASSWORD = "correct horse"
 
@@ -68,7 +72,30 @@ class Host(SessionHost):
         return reason
 
 
-class StompBench:
+class Connected(Protocol):
+    """The peer of one session of any protocol."""
+
+    host: Host
+
+    @property
+    def session(self) -> Session: ...
+
+    def write(self) -> bool:
+        """What the server does at the end of a tick, when the peer reads. True when there may be more to do."""
+
+
+class Options(TypedDict, total=False):
+    """What a test may want of a bench."""
+
+    queues: tuple[QueueSettings, ...]
+    address_settings: dict[str, dict[str, object]] | None
+    security: tuple[SecurityMatch, ...]
+    hold: bool
+    ttl_override_ms: int
+    store: Store | None
+
+
+class Bench(Generic[Peering]):
     """One engine, its gate, and any number of clients.
 
     With ``hold`` nothing is synced until `sync` is called.
@@ -76,11 +103,13 @@ class StompBench:
 
     def __init__(
         self,
+        acceptor: AcceptorSettings,
+        conversions: Conversions,
+        events: EngineEvents,
         *,
         queues: tuple[QueueSettings, ...] = (),
         address_settings: dict[str, dict[str, object]] | None = None,
         security: tuple[SecurityMatch, ...] = (EVERYTHING,),
-        acceptor: AcceptorSettings = ACCEPTOR,
         hold: bool = False,
         ttl_override_ms: int = -1,
         store: Store | None = None,
@@ -91,13 +120,12 @@ class StompBench:
         self.acceptor = acceptor
         self.hold = hold
         matches = tuple(AddressMatch(match, fields) for match, fields in (address_settings or {}).items())
-        conversions = Conversions({"stomp": StompConversion()})
         self.broker = Broker(
             BrokerSettings(queues=queues, address_settings=matches, connection_ttl_override_ms=ttl_override_ms),
             self.store,
             clock=self.clock,
             random=CountingRandom(),
-            events=EngineEvents(),
+            events=events,
             conversions=conversions,
         )
         self.gate.on_synced(self.broker.start())
@@ -105,14 +133,9 @@ class StompBench:
         # Verified once, so that later logins need no hash.
         access.finish(access.attempt(USER, PASSWORD), True)
         self.services = SessionServices(
-            self.broker,
-            self.gate,
-            clock=self.clock,
-            access=access,
-            conversions=conversions,
-            server_name="DelosMQ/test",
+            self.broker, self.gate, clock=self.clock, access=access, conversions=conversions, server_name="DelosMQ/test"
         )
-        self.clients: list[Client] = []
+        self.clients: list[Peering] = []
 
     @property
     def now(self) -> MonotonicNs:
@@ -137,6 +160,31 @@ class StompBench:
                 return
         raise AssertionError("the broker never comes to rest")
 
+    def pass_time(self, ms: int) -> None:
+        """Lets time go by, with every timer at its moment."""
+        until = self.clock.now_ms + ms
+        while True:
+            timers: list[int] = [client.session.next_timer() for client in self.clients if not client.host.finished]
+            timers.append(self.broker.next_timer_at)
+            due = min((at for at in timers if at != NO_TIMER), default=0)
+            due_ms = -(-due // NS_PER_MS)
+            if due == 0 or due_ms > until:
+                break
+            self.clock.now_ms = max(self.clock.now_ms, due_ms)
+            for client in self.clients:
+                if not client.host.finished:
+                    client.session.handle_timer(self.now)
+            self.tick()
+        self.clock.now_ms = until
+        self.tick()
+
+
+class StompBench(Bench["Client"]):
+    """A bench with clients of STOMP."""
+
+    def __init__(self, *, acceptor: AcceptorSettings = ACCEPTOR, **options: Unpack[Options]) -> None:
+        super().__init__(acceptor, Conversions({"stomp": StompConversion()}), EngineEvents(), **options)
+
     def connect(self, version: str = "1.2", headers: str = "") -> "Client":
         """A client that is connected and has read its CONNECTED."""
         client = Client(self)
@@ -147,20 +195,6 @@ class StompBench:
         (connected,) = client.take()
         assert connected.command == "CONNECTED"
         return client
-
-    def pass_time(self, ms: int) -> None:
-        """Lets time go by, with every timer at its moment."""
-        until = self.clock.now_ms + ms
-        while True:
-            due = min((c.session.next_timer() for c in self.clients if not c.host.finished), default=0)
-            due_ms = -(-due // 1_000_000)
-            if not due or due_ms > until:
-                break
-            self.clock.now_ms = max(self.clock.now_ms, due_ms)
-            for client in self.clients:
-                client.session.handle_timer(self.now)
-            self.tick()
-        self.clock.now_ms = until
 
 
 class Client:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delosmq.model.ids import Position
-from delosmq.sessions.outbox import WRITE_BYTES, Gate, GateWaiter, Outbox, OutboxOwner, Stream
+from delosmq.sessions.outbox import WRITE_BYTES, Gate, GateWaiter, Outbox, OutboxOwner, Stream, SyncAsker
 
 
 class Owner(OutboxOwner):
@@ -215,3 +215,40 @@ def test_nothing_leaves_early_and_each_stream_keeps_its_order(entries: list[tupl
         indexes = [index for owner, index in left if owner == stream]
         assert indexes == sorted(indexes)
     assert box.total_bytes == 0
+
+
+def test_the_gate_knows_the_newest_position_that_anybody_waits_for() -> None:
+    gate = Gate(Position(3))
+    assert gate.awaited == 3
+    box = outbox(gate)
+    stream = Stream()
+    box.put(stream, Position(3), b"a", 1)
+    assert gate.awaited == 3, "that is synced"
+    box.put(stream, Position(5), b"b", 2)
+    assert gate.awaited == 5
+    box.put(stream, Position(7), b"c", 3)
+    assert gate.awaited == 7, "behind what waits already"
+    box.reply(Position(6), b"d")
+    assert gate.awaited == 7
+    assert not gate.wait(Position(9), Waiter())
+    assert gate.awaited == 9
+    assert gate.wait(Position(2), Waiter())
+    assert gate.awaited == 9
+
+
+class Asker(SyncAsker):
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def schedule(self) -> None:
+        self.asked += 1
+
+
+def test_who_begins_to_wait_for_what_nobody_waited_for_has_a_sync_asked_for() -> None:
+    gate = Gate(Position(3))
+    asker = gate.asker = Asker()
+    gate.wait(Position(3), Waiter())
+    assert asker.asked == 0
+    gate.wait(Position(4), Waiter())
+    gate.wait(Position(4), Waiter())
+    assert asker.asked == 1

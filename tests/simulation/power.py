@@ -3,6 +3,7 @@
 import json
 from random import Random
 
+from delosmq.engine.log import FITS, largest_batch_bytes, ordinary_batch_bytes
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import Home
@@ -15,6 +16,9 @@ from tests.simulation.syncer import StepSyncer
 NODE = bytes(range(16))
 SETTINGS = JournalSettings(file_size_bytes=64 * 1024, spare_files=2, compact_min_files=3, compact_percentage=70)
 MOVED_PER_BATCH = 4
+ORDINARY = ordinary_batch_bytes(SETTINGS.file_size_bytes)
+LARGEST = largest_batch_bytes(SETTINGS.file_size_bytes)
+RECORD_ROOM = 200
 
 
 def open_store(disk: SimDisk, kind: type[JournalStore] = JournalStore) -> tuple[JournalStore, StepSyncer]:
@@ -64,6 +68,8 @@ def _live(
                     if error.code not in ({"DMQ3004"} if disk.free_bytes is None else {"DMQ3004", "DMQ3023"}):
                         raise
                     return
+        if random.random() < 0.03:
+            send_large(random, model, store)
         if random.random() < 0.2:
             compact(model, store)
         if random.random() < 0.8:
@@ -77,6 +83,17 @@ def _live(
         if random.random() < 0.05:
             store.tick(MonotonicNs(0))
         assert not model.failures
+
+
+def send_large(random: Random, model: ModelBroker, store: JournalStore) -> bool:
+    """Most of a segment at once, if there is a place for it: then it may not be refused. Whether it was sent."""
+    size = random.randrange(ORDINARY, LARGEST - RECORD_ROOM)
+    if model.low or store.ask_large(size + RECORD_ROOM) != FITS:
+        return False
+    batch = model.batch()
+    model.add_message(batch, random.randbytes(size), {1, 2})
+    model.send(store, batch)
+    return True
 
 
 def compact(model: ModelBroker, store: JournalStore) -> int:

@@ -12,7 +12,7 @@ from delosmq.engine.events import EngineEvents
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import ANYCAST, Home, Message
-from delosmq.model.settings import BrokerSettings, JournalSettings, QueueSettings
+from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings, QueueSettings
 from delosmq.server.ticker import GateEvents
 from delosmq.sessions.outbox import Gate
 from delosmq.storage.journal.segments import Ledger, Segment
@@ -152,14 +152,16 @@ class Reader(ConsumerPort):
 class Life:
     """A broker on a simulated disk, with two queues."""
 
-    def __init__(self, disk: SimDisk, *, compact_min_files: int = 10) -> None:
+    def __init__(self, disk: SimDisk, *, compact_min_files: int = 10, **address: object) -> None:
         self.disk = disk
         journal = JournalSettings("journal", file_size_bytes=FILE_BYTES, compact_min_files=compact_min_files)
         self.syncer = StepSyncer(disk)
         self.clock = ManualClock()
         self.store = JournalStore(disk, journal, node_id=NODE, syncer=self.syncer, entropy=disk.random.randbytes)
         settings = BrokerSettings(
-            journal=journal, queues=(QueueSettings("jobs", "jobs", ANYCAST), QueueSettings("dead", "dead", ANYCAST))
+            journal=journal,
+            queues=(QueueSettings("jobs", "jobs", ANYCAST), QueueSettings("dead", "dead", ANYCAST)),
+            address_settings=(AddressMatch("#", address),),
         )
         self.broker = Broker(settings, self.store, clock=self.clock, random=CountingRandom(), events=EngineEvents())
         self.store.attach(GateEvents(self.broker, Gate()), self.broker.state)
@@ -173,6 +175,7 @@ class Life:
         self.clock.now_ms += passed_ms
         self.broker.tick()
         self.store.flush()
+        self.store.catch_up(self.store.put_off())
         self.syncer.run_all()
         self.store.on_readable()
 

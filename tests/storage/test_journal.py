@@ -393,8 +393,8 @@ def test_no_file_can_be_made_at_start() -> None:
 
 
 def test_a_batch_too_large_changes_nothing(bench: Bench) -> None:
-    batch, home = store_message(1, bytes(FULL // 2))
-    with pytest.raises(StorageError, match=r"DMQ3003.*half of journal-file-size"):
+    batch, home = store_message(1, bytes(FULL * 3 // 4))
+    with pytest.raises(StorageError, match=r"DMQ3003.*a journal-file-size larger than 65536"):
         bench.store.append(batch)
     assert home.segment == 0
     bench.note()

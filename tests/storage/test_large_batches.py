@@ -1,26 +1,364 @@
-"""Batches that are large for a journal file, and what they do to the space of the next ones."""
+"""Batches that take most of a journal file: they wait for their place, and never take what removals need."""
 
+import logging
 from random import Random
 
 import pytest
 
+from delosmq.engine.address import SpaceWaiter
+from delosmq.engine.credit import OpenCredit
+from delosmq.engine.log import FITS, NO_ROOM, WAITS, largest_batch_bytes, ordinary_batch_bytes
+from delosmq.engine.outcome import BLOCKED, ROUTED
+from delosmq.engine.transactions import TransactionWaiter
+from delosmq.model.errors import BrokerError, LimitError, StorageError
+from delosmq.model.ids import MonotonicNs, WallMs
+from delosmq.model.message import Home, Message
+from delosmq.model.settings import JournalSettings
+from delosmq.storage.journal.records import DATA_START, TRAILER_SIZE
+from delosmq.storage.journal.rolling import LARGEST_FILE_BYTES, STATE_SHARE
+from delosmq.storage.journal.store import JournalStore
+from delosmq.storage.memory import MemoryStore
+from tests.simulation.disk import SimDisk
+from tests.simulation.syncer import StepSyncer
 from tests.storage.bench import Bench
+from tests.storage.support import NODE, Kept, Listener, store_message
+from tests.storage.test_compaction import FILE_BYTES, Life, Reader
 
-SIZES = (500, 3_000, 10_000, 20_000)
+ORDINARY = ordinary_batch_bytes(FILE_BYTES)
+LARGEST = largest_batch_bytes(FILE_BYTES)
+ROOM = 200
+"""What a batch takes beside a body, at most."""
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_space_is_short_before_a_message_is_refused(seed: int) -> None:
-    """Whoever looks at what `on_space` told before each message has none refused: also right after a roll that a large
-    message asked for, with no other file ready."""
-    random = Random(seed)
-    bench = Bench(Random(seed))
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR)
+
+
+def keeps_reserve(store: JournalStore) -> bool:
+    return len(store._spares.ready) > 0 or store._open.room >= store._due
+
+
+def fill_half(bench: Bench) -> None:
+    while bench.store._open.room > ORDINARY:
+        bench.put(bytes(2000))
+
+
+# -- the journal -------------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_the_default_size_takes_50_mib() -> None:
+    assert largest_batch_bytes(JournalSettings().file_size_bytes) > 51 << 20
+
+
+@pytest.mark.parametrize("size", [64 << 10, 1 << 20, 64 << 20, LARGEST_FILE_BYTES])
+def test_the_largest_batch_leaves_room_for_the_largest_state_and_lists(size: int) -> None:
+    assert size - DATA_START - TRAILER_SIZE - size // STATE_SHARE - largest_batch_bytes(size) >= size // 16
+
+
+def test_the_largest_batch_is_kept_and_read_again(bench: Bench) -> None:
     bench.sync()
-    for _ in range(60):
-        homes = []
-        while not (bench.listener.space and bench.listener.space[-1]) and random.random() < 0.97:
-            homes.append(bench.put(bytes(random.choice(SIZES))))
-            bench.store.flush()
-        if homes and random.random() < 0.9:
-            bench.release(*homes)
+    body = bench.disk.random.randbytes(LARGEST - ROOM)
+    bench.listener.source.now = b"state of the batch in hand"
+    assert bench.store.ask_large(len(body) + ROOM) == FITS
+    home = bench.put(body)
+    assert bench.store.read(home) == body
+    bench.sync()
+    bench.start()
+    assert bench.kept.states == [(1, b"state of the batch in hand")]
+    assert [bench.store.read(home) for home in bench.kept.homes] == [body]
+
+
+def test_the_largest_one_fits_beside_the_largest_state(bench: Bench) -> None:
+    bench.sync()
+    bench.listener.source.now = bytes(FILE_BYTES // 8 - 4 * ROOM)
+    fill_half(bench)
+    bench.sync()
+    for _ in range(5):
+        home = bench.put(bytes(LARGEST - ROOM))
+        assert home.segment
         bench.sync()
+    assert bench.listener.failures == []
+
+
+def test_without_a_file_it_leaves_the_reserve_in_its_segment(bench: Bench) -> None:
+    bench.sync()
+    bench.store._spares.ready.clear()
+    most = bench.store._open.room - bench.store._due
+    assert most > ORDINARY
+    assert (bench.store.ask_large(most), bench.store.takes(most)) == (FITS, True)
+    assert (bench.store.ask_large(most + 1), bench.store.takes(most + 1)) == (WAITS, False)
+
+
+@pytest.mark.parametrize("spares", [0, 1])
+def test_it_waits_for_a_file_and_for_another_one_behind_it(bench: Bench, spares: int) -> None:
+    bench.sync()
+    fill_half(bench)
+    del bench.store._spares.ready[spares:]
+    assert bench.store.ask_large(LARGEST) == WAITS
+    assert (bench.listener.space, bench.listener.full) == ([True], [])
+    bench.store._spares.order()
+    bench.sync()
+    assert bench.listener.space == [True, False]
+    assert bench.store.ask_large(LARGEST) == FITS
+    bench.put(bytes(LARGEST - ROOM))
+    assert keeps_reserve(bench.store)
+    bench.sync()
+    assert bench.listener.failures == []
+
+
+def test_what_was_said_to_fit_is_taken_and_leaves_the_reserve_alone(bench: Bench) -> None:
+    bench.sync()
+    waited = 0
+    for number in range(200):
+        size = bench.disk.random.randrange(ORDINARY, LARGEST - ROOM)
+        before = len(bench.store._spares.ready)
+        while bench.store.ask_large(size + ROOM) == WAITS:
+            waited += 1
+            bench.syncer.step_order()
+            bench.store.on_readable()
+        assert before == 0 or bench.put(bytes(size)).segment
+        assert keeps_reserve(bench.store)
+        if number % 3 == 0:
+            bench.sync()
+    assert waited > 20
+
+
+def test_one_that_nobody_asked_for_is_refused_and_has_its_place_the_next_time(bench: Bench) -> None:
+    bench.sync()
+    fill_half(bench)
+    bench.store._spares.ready.pop()
+    batch, home = store_message(bench.position + 1, bytes(LARGEST - ROOM))
+    with pytest.raises(StorageError, match="DMQ3004"):
+        bench.store.append(batch)
+    assert (home.segment, bench.listener.space) == (0, [True])
+    bench.store._spares.order()
+    bench.sync()
+    assert bench.put(bytes(LARGEST - ROOM)).segment
+
+
+def test_on_a_disk_without_room_for_it_everybody_else_goes_on(bench: Bench) -> None:
+    bench.sync()
+    fill_half(bench)
+    bench.store._spares.ready.pop()
+    bench.disk.free_bytes = 0
+    assert bench.store.ask_large(LARGEST) == WAITS, "nobody knows yet"
+    bench.store._spares.order()
+    bench.sync()
+    assert (bench.listener.space, bench.listener.full) == ([True, False], [])
+    assert bench.store.ask_large(LARGEST) == NO_ROOM
+    assert bench.put(bytes(ORDINARY - ROOM)).segment
+    bench.disk.free_bytes = 10 * FILE_BYTES
+    bench.store.tick(MonotonicNs(0))
+    bench.sync()
+    assert bench.store.ask_large(LARGEST) == FITS
+
+
+def test_a_journal_of_one_spare_makes_another_one_for_it() -> None:
+    disk = SimDisk(Random(1))
+    journal = JournalSettings(file_size_bytes=FILE_BYTES, spare_files=1)
+    syncer = StepSyncer(disk)
+    store = JournalStore(disk, journal, node_id=NODE, syncer=syncer)
+    listener = Listener()
+    store.attach(listener, listener.source)
+    position = store.recover(Kept())
+    for size in (20_000, 20_000):
+        position = position + 1
+        store.append(store_message(position, bytes(size))[0])
+    syncer.run_all()
+    store.on_readable()
+    assert store.ask_large(LARGEST) == WAITS
+    syncer.run_all()
+    store.on_readable()
+    assert store.ask_large(LARGEST) == FITS
+    assert listener.space[-2:] == [True, False]
+
+
+def test_other_messages_may_use_the_file_that_is_there_while_one_waits(bench: Bench) -> None:
+    bench.sync()
+    fill_half(bench)
+    bench.store._spares.ready.pop()
+    assert bench.store.ask_large(LARGEST) == WAITS
+    assert bench.store.takes(ORDINARY - ROOM)
+    assert bench.put(bytes(ORDINARY - ROOM)).segment, "as what a transaction writes does"
+    assert bench.put(bytes(100)).segment
+    bench.store._spares.order()
+    bench.sync()
+    assert bench.listener.space[-1] is False
+
+
+def test_a_store_without_segments_has_room_for_all() -> None:
+    assert MemoryStore().ask_large(1 << 40) == FITS
+
+
+# -- with the engine ---------------------------------------------------------------------------------------------
+
+
+class Waiter(SpaceWaiter):
+    def __init__(self) -> None:
+        self.woken = 0
+
+    def on_space(self) -> None:
+        self.woken += 1
+
+
+class Told(TransactionWaiter):
+    def __init__(self) -> None:
+        self.ended: list[BrokerError | None] = []
+
+    def on_ended(self, error: BrokerError | None) -> None:
+        self.ended.append(error)
+
+
+def large(life: Life, number: int = 0, *, address: str = "jobs", expires_at_ms: int = 0) -> Message:
+    body = Random(number).randbytes(life.broker._core.largest_message_bytes)
+    return Message(
+        address,
+        "stomp/12",
+        b"",
+        body,
+        durable=True,
+        timestamp_ms=life.clock.wall_ms(),
+        expires_at_ms=WallMs(expires_at_ms),
+    )
+
+
+def one_spare_left(life: Life) -> None:
+    """The open segment is half full, and one file is ready: what is made next comes with the next turn."""
+    life.turn(0)
+    while life.store._open.room > ORDINARY or len(life.store._spares.ready) != 1:
+        life.send("dead", bytes(1500))
+        life.store.flush()
+        if life.broker.storage_low:
+            life.turn(0)
+
+
+def test_its_sender_waits_and_is_told() -> None:
+    life = Life(SimDisk(Random(1)))
+    one_spare_left(life)
+    waiter = Waiter()
+    assert life.broker.send(large(life)) == BLOCKED
+    life.broker.wait_for_space("jobs", waiter)
+    assert life.broker.storage_low
+    assert life.broker.queues["jobs"].message_count == 0
+    life.turn(0)
+    life.turn(0)
+    assert (waiter.woken, life.broker.storage_low) == (1, False)
+    assert life.broker.send(large(life)) == ROUTED
+    life.turn(0)
+    life.disk.process_crash()
+    (slot,) = Life(life.disk).broker.queues["jobs"].pending.in_order()
+    assert slot.message.body == large(life).body
+
+
+def test_its_sender_is_told_when_the_disk_has_no_room_for_it() -> None:
+    life = Life(SimDisk(Random(1)))
+    one_spare_left(life)
+    life.disk.free_bytes = 0
+    assert life.broker.send(large(life)) == BLOCKED
+    life.turn(0)
+    with pytest.raises(LimitError, match=r"DMQ3027.*free some space or consume"):
+        life.broker.send(large(life))
+    assert life.broker.queues["jobs"].message_count == 0
+    life.send("jobs", b"small")
+    life.turn(0)
+    life.disk.process_crash()
+    (slot,) = Life(life.disk).broker.queues["jobs"].pending.in_order()
+    assert slot.message.body == b"small"
+
+
+def commit(life: Life, *numbers: int, turns: int = 20) -> Told:
+    transaction = life.broker.begin("me")
+    told = Told()
+    for number in numbers:
+        assert life.broker.send(large(life, number), transaction=transaction) == ROUTED
+    assert not life.broker.commit(transaction, told)
+    for _ in range(turns):
+        life.turn(20)
+    return told
+
+
+def test_a_transaction_waits_for_the_place_of_each() -> None:  # ACK-5
+    life = Life(SimDisk(Random(1)))
+    one_spare_left(life)
+    told = commit(life, 1, 2, 3)
+    assert told.ended == [None]
+    life.disk.process_crash()
+    slots = Life(life.disk).broker.queues["jobs"].pending.in_order()
+    assert [slot.message.body for slot in slots] == [large(life, number).body for number in (1, 2, 3)]
+
+
+def test_a_transaction_fails_as_a_whole_when_the_disk_has_no_room() -> None:  # ACK-5
+    life = Life(SimDisk(Random(1)))
+    one_spare_left(life)
+    life.disk.free_bytes = 0
+    (error,) = commit(life, 1, 2).ended
+    assert isinstance(error, BrokerError)
+    assert "DMQ2661" in str(error)
+    assert "most of a journal file" in str(error), "the sender is told why"
+    assert life.broker.queues["jobs"].message_count == 0
+    life.disk.process_crash()
+    assert Life(life.disk).broker.queues["jobs"].message_count == 0
+
+
+def sent_large(life: Life, expires_at_ms: int = 0) -> None:
+    life.turn(0)
+    while life.broker.send(large(life, 1, expires_at_ms=expires_at_ms)) == BLOCKED:
+        life.turn(0)
+    life.turn(0)
+
+
+def assert_is_dead_letter(life: Life) -> None:
+    for _ in range(40):
+        life.turn(1_000)
+    assert life.broker.queues["jobs"].message_count == 0
+    life.disk.process_crash()
+    again = Life(life.disk)
+    assert again.broker.queues["jobs"].message_count == 0
+    assert again.broker.queues["dead"].pending.in_order()[-1].message.body == large(life, 1).body
+
+
+def test_a_dead_letter_waits_for_the_place_of_its_copy() -> None:  # ACK-4
+    life = Life(SimDisk(Random(1)), dead_letter_address="dead", max_delivery_attempts=1)
+    sent_large(life)
+    one_spare_left(life)
+    before = life.broker.queues["dead"].message_count
+    reader = Reader()
+    consumer = life.broker.subscribe("jobs", reader, OpenCredit())
+    life.broker.tick()
+    life.broker.reject(consumer, reader.slots[0].sequence)
+    assert (life.broker.queues["dead"].message_count, life.broker.storage_low) == (before, True)
+    assert_is_dead_letter(life)
+
+
+def test_one_that_expires_waits_for_the_place_of_its_copy() -> None:
+    life = Life(SimDisk(Random(1)), expiry_address="dead")
+    sent_large(life, expires_at_ms=life.clock.wall_ms() + 50)
+    one_spare_left(life)
+    before = life.broker.queues["dead"].message_count
+    life.clock.now_ms += 40_000
+    life.broker.tick()
+    assert (life.broker.queues["dead"].message_count, life.broker.storage_low) == (before, True)
+    assert_is_dead_letter(life)
+
+
+def test_compaction_moves_one() -> None:
+    life = Life(SimDisk(Random(1)), compact_min_files=2)
+    life.turn(0)
+    life.send("jobs", bytes(2000))
+    assert life.broker.send(large(life, address="dead")) == ROUTED
+    life.turn()
+    (slot,) = life.broker.queues["dead"].pending.in_order()
+    home: Home | None = slot.message.home
+    assert home is not None
+    life.store._compact_percentage = 95
+    life.flow(12)
+    for _ in range(20):
+        life.turn(10_000)
+    moved = slot.message.home
+    assert moved is not None
+    assert moved.segment > home.segment
+    assert life.store._ledger.find(home.segment) is None
+    life.disk.process_crash()
+    (again,) = Life(life.disk).broker.queues["dead"].pending.in_order()
+    assert again.message.body == slot.message.body

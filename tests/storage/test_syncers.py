@@ -164,3 +164,61 @@ def test_what_the_syncer_says_after_death_is_death(tmp_path: Path) -> None:
     (report,) = reports(syncer, 1)
     assert isinstance(report, SyncerDied)
     syncer.close()
+
+
+class ListedFiles(OsFiles):
+    """Writes down what was synced, from whichever process."""
+
+    def fdatasync(self, handle: int) -> None:
+        with (self.path_of_list).open("a") as listed:
+            listed.write(f"{os.fstat(handle).st_ino}\n")
+
+    @property
+    def path_of_list(self) -> Path:
+        return Path(self.path("listed"))
+
+
+def test_the_sync_process_syncs_the_file_that_is_meant_though_its_number_was_another_ones(tmp_path: Path) -> None:
+    files = ListedFiles(tmp_path)
+    syncer = SyncProcess(files)
+    inodes: list[int] = []
+    ticket = 0
+
+    def sync(*handles: int) -> None:
+        nonlocal ticket
+        ticket += 1
+        inodes.extend(os.fstat(handle).st_ino for handle in handles)
+        syncer.sync(ticket, handles)
+        assert reports(syncer, 1) == [Synced(ticket, None)]
+
+    first = files.open("first", create=True)
+    sync(first)
+    sync(first)
+    files.close(first)
+    other = files.open("other", create=True)
+    assert other == first, "the number is free again"
+    sync(other)
+    sync(other)
+    third = files.open("third", create=True)
+    sync(other, third)
+    sync(third)
+    sync()
+    sync(third)
+    syncer.close()
+    files.close(other)
+    files.close(third)
+    assert [int(line) for line in files.path_of_list.read_text().split()] == inodes
+
+
+def test_the_sync_process_keeps_the_last_files_only(tmp_path: Path) -> None:
+    files = OsFiles(tmp_path)
+    syncer = SyncProcess(files)
+    counts: list[int] = []
+    for ticket in range(1, 6):
+        handle = files.open(f"file{ticket}", create=True)
+        syncer.sync(ticket, [handle])
+        assert reports(syncer, 1) == [Synced(ticket, None)]
+        counts.append(len(os.listdir(f"/proc/{syncer._pid}/fd")))
+        files.close(handle)
+    assert counts == [counts[0]] * 5
+    syncer.close()

@@ -9,6 +9,7 @@ import org.apache.activemq.command.ActiveMQMessage;
 import org.apache.activemq.command.ActiveMQQueue;
 import org.apache.activemq.command.ActiveMQTextMessage;
 import org.apache.activemq.command.Command;
+import org.apache.activemq.command.CommandTypes;
 import org.apache.activemq.command.ConnectionId;
 import org.apache.activemq.command.ConnectionInfo;
 import org.apache.activemq.command.ConsumerId;
@@ -19,6 +20,7 @@ import org.apache.activemq.command.MessageId;
 import org.apache.activemq.command.MessagePull;
 import org.apache.activemq.command.ProducerId;
 import org.apache.activemq.command.ProducerInfo;
+import org.apache.activemq.command.RemoveInfo;
 import org.apache.activemq.command.SessionId;
 import org.apache.activemq.command.SessionInfo;
 import org.apache.activemq.command.TransactionInfo;
@@ -121,11 +123,36 @@ final class BadInput implements Program {
             peer.send(connectionInfo("c"));
             peer.send(connectionInfo("d"));
         }));
+        cases.accept("bytes: removal of what can't be removed", stage -> raw(stage, true, peer -> {
+            peer.send(connectionInfo("e"));
+            RemoveInfo remove = new RemoveInfo(new LocalTransactionId(new ConnectionId("ID:raw-e-1-1:1"), 1));
+            remove.setCommandId(2);
+            remove.setResponseRequired(true);
+            peer.send(remove);
+        }));
+        cases.accept("bytes: a field of the wrong type", stage -> raw(stage, true, peer -> {
+            peer.send(connectionInfo("f"));
+            ConsumerInfo info = consumer(stage, new SessionId(new ConnectionId("ID:raw-f-1-1:1"), 1));
+            info.setCommandId(2);
+            info.setResponseRequired(true);
+            peer.send(withAnotherType(peer.encoded(info)));
+        }));
         cases.accept("bytes: a response nobody waits for", stage -> raw(stage, true, peer -> {
             org.apache.activemq.command.Response response = new org.apache.activemq.command.Response();
             response.setCorrelationId(99);
             peer.send(response);
         }));
+    }
+
+    /** The same bytes, but for the type of the destination: a connection id, which is a text as well. */
+    private static byte[] withAnotherType(byte[] frame) {
+        for (int at = 0; at + 2 < frame.length; at++) {
+            if (frame[at] == 1 && frame[at + 1] == CommandTypes.ACTIVEMQ_QUEUE && frame[at + 2] == 1) {
+                frame[at + 1] = CommandTypes.CONNECTION_ID;
+                return frame;
+            }
+        }
+        throw new IllegalStateException("there is no destination in it");
     }
 
     private interface Sending {

@@ -30,6 +30,13 @@ final class Exclusive implements Program {
             }
             cases.accept("transacted owner dies by " + death, stage -> transactedDies(stage, death));
         }
+        for (String when : new String[] {
+            "before anything was sent", "with nothing seen", "with all seen", "with some acknowledged", "after a rollback",
+        }) {
+            for (String death : new String[] {"close consumer", "close connection", "cut"}) {
+                cases.accept("owner dies " + when + " by " + death, stage -> diesAt(stage, when, death));
+            }
+        }
         cases.accept("highest exclusive inherits", Exclusive::inherits);
         cases.accept("shared of high priority does not inherit", Exclusive::sharedHigh);
         cases.accept("browser beside an owner", Exclusive::browsing);
@@ -141,6 +148,45 @@ final class Exclusive implements Program {
         die(stage, death, connection, session, owner, cut);
         stage.receive("next", next, 8);
         stage.nothing("and no more", next);
+        cut.close();
+    }
+
+    /** The highest exclusive one of those that wait inherits, whatever the owner had done. */
+    private static void diesAt(Stage stage, String when, String death) throws Exception {
+        Cut cut = new Cut(stage.host(), stage.port());
+        ActiveMQConnection connection = stage.started(stage.own(""), Stage.url("127.0.0.1", cut.port(),
+                "jms.prefetchPolicy.all=10", "jms.redeliveryPolicy.initialRedeliveryDelay=0"));
+        boolean rollsBack = when.equals("after a rollback");
+        Session session = connection.createSession(rollsBack, Session.CLIENT_ACKNOWLEDGE);
+        MessageConsumer owner = session.createConsumer(with(stage, "consumer.exclusive=true&consumer.priority=5"));
+        MessageConsumer low = exclusive(stage, 1);
+        MessageConsumer high = exclusive(stage, 3);
+        MessageConsumer shared = open(stage).createConsumer(with(stage, "consumer.priority=100"));
+        int left = 6;
+        if (!when.equals("before anything was sent")) {
+            stage.send(stage.queue(), 6);
+            Stage.ready(owner, 6);
+        }
+        if (when.equals("with all seen")) {
+            stage.receive("owner", owner, 6);
+        } else if (when.equals("with some acknowledged")) {
+            owner.receive(Stage.LONG_MS);
+            owner.receive(Stage.LONG_MS).acknowledge();
+            stage.receive("owner", owner, 1);
+            left = 4;
+        } else if (rollsBack) {
+            stage.receive("owner", owner, 2);
+            session.rollback();
+            Stage.ready(owner, 6);
+        }
+        Stage.barrier(connection);
+        die(stage, death, connection, session, owner, cut);
+        if (when.equals("before anything was sent")) {
+            stage.send(stage.queue(), 6);
+        }
+        stage.receive("high", high, left);
+        stage.nothing("low", low);
+        stage.nothing("shared", shared);
         cut.close();
     }
 

@@ -28,6 +28,7 @@ final class Failover implements Program {
         cases.accept("request and reply", Failover::requests);
         cases.accept("while the broker is away", Failover::away);
         cases.accept("exclusive owner", Failover::exclusive);
+        cases.accept("moved in transactions", Failover::moved);
     }
 
     private static Connection connect(Stage stage, String clientId, String... options) throws JMSException {
@@ -280,5 +281,54 @@ final class Failover implements Program {
             second += two.receive(50) == null ? 0 : 1;
         }
         stage.say("one got all: %s", first == 4 && second == 0 || first == 0 && second == 4);
+    }
+
+    /** Whatever becomes of a commit in doubt, what was received and what was sent in it share its fate. */
+    private static void moved(Stage stage) throws Exception {
+        stage.allow(240_000);
+        stage.send(stage.queue(".in"), 200);
+        AtomicInteger committed = new AtomicInteger();
+        Thread thread = new Thread(() -> {
+            try {
+                Session session = connect(stage, null, "jms.redeliveryPolicy.initialRedeliveryDelay=0",
+                        "jms.redeliveryPolicy.redeliveryDelay=0", "jms.redeliveryPolicy.maximumRedeliveries=-1")
+                        .createSession(true, Session.SESSION_TRANSACTED);
+                MessageConsumer consumer = session.createConsumer(stage.queue(".in"));
+                MessageProducer producer = session.createProducer(stage.queue(".out"));
+                while (move(session, consumer, producer)) {
+                    committed.addAndGet(5);
+                }
+            } catch (JMSException error) {
+                stage.say("moving: %s", Stage.classes(error));
+            }
+        });
+        thread.start();
+        for (int at : new int[] {50, 120}) {
+            Stage.until(() -> committed.get() >= at);
+            Stage.harness("restart");
+        }
+        thread.join();
+        check(stage, take(stage, stage.queue(".out")), 200);
+        stage.drain("not moved", stage.queue(".in"));
+    }
+
+    /** Five messages in one transaction; false when there is nothing more. */
+    private static boolean move(Session session, MessageConsumer consumer, MessageProducer producer)
+            throws JMSException {
+        boolean more = true;
+        try {
+            for (int index = 0; index < 5 && more; index++) {
+                Message message = consumer.receive(5_000);
+                more = message != null;
+                if (more) {
+                    producer.send(session.createTextMessage(Stage.body(message)));
+                }
+            }
+            session.commit();
+        } catch (JMSException rolledBack) {
+            session.rollback();
+            return true;
+        }
+        return more;
     }
 }

@@ -19,7 +19,10 @@ final class LargeMessages implements Program {
             cases.accept(size + " MB of bytes", stage -> bytes(stage, size, false, DeliveryMode.PERSISTENT));
         }
         cases.accept("50 MB of bytes, not persistent", stage -> bytes(stage, 50, false, DeliveryMode.NON_PERSISTENT));
-        cases.accept("20 MB of bytes compressed", stage -> bytes(stage, 20, true, DeliveryMode.PERSISTENT));
+        cases.accept("50 MB of bytes compressed", stage -> bytes(stage, 50, true, DeliveryMode.PERSISTENT));
+        cases.accept("50 MB of bytes with properties", LargeMessages::properties);
+        cases.accept("50 MB of bytes in a transaction with others", LargeMessages::transaction);
+        cases.accept("50 MB of bytes, five in a row", LargeMessages::row);
         cases.accept("10 million characters", LargeMessages::text);
         cases.accept("50 MB that comes back", LargeMessages::again);
     }
@@ -50,6 +53,59 @@ final class LargeMessages implements Program {
         session.createProducer(stage.queue()).send(message, mode, 4, 0);
         message.clearBody();
         stage.say("%s", sum((BytesMessage) session.createConsumer(stage.queue()).receive(60_000)));
+    }
+
+    private static void properties(Stage stage) throws Exception {
+        stage.allow(120_000);
+        Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
+        BytesMessage message = session.createBytesMessage();
+        message.writeBytes(content(50));
+        for (int number = 0; number < 100; number++) {
+            message.setStringProperty("property" + number, "0123456789".repeat(100));
+        }
+        session.createProducer(stage.queue()).send(message);
+        message.clearBody();
+        BytesMessage received = (BytesMessage) session.createConsumer(stage.queue()).receive(60_000);
+        int length = 0;
+        for (int number = 0; number < 100; number++) {
+            length += received.getStringProperty("property" + number).length();
+        }
+        stage.say("%s, properties of %d characters", sum(received), length);
+    }
+
+    private static void transaction(Stage stage) throws Exception {
+        stage.allow(120_000);
+        Session session = stage.connect().createSession(true, Session.SESSION_TRANSACTED);
+        var producer = session.createProducer(stage.queue());
+        for (int megabytes : new int[] {1, 50, 2}) {
+            BytesMessage message = session.createBytesMessage();
+            message.writeBytes(content(megabytes));
+            producer.send(message);
+        }
+        session.commit();
+        var consumer = session.createConsumer(stage.queue());
+        for (int count = 0; count < 3; count++) {
+            stage.say("%s", sum((BytesMessage) consumer.receive(60_000)));
+        }
+        session.commit();
+    }
+
+    private static void row(Stage stage) throws Exception {
+        stage.allow(240_000);
+        Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
+        var producer = session.createProducer(stage.queue());
+        byte[] content = content(50);
+        for (int number = 0; number < 5; number++) {
+            BytesMessage message = session.createBytesMessage();
+            message.writeBytes(content);
+            message.setIntProperty("number", number);
+            producer.send(message);
+        }
+        var consumer = session.createConsumer(stage.queue());
+        for (int number = 0; number < 5; number++) {
+            BytesMessage message = (BytesMessage) consumer.receive(60_000);
+            stage.say("%d: %s", message.getIntProperty("number"), sum(message));
+        }
     }
 
     private static void text(Stage stage) throws Exception {

@@ -24,11 +24,14 @@ public final class Main {
         PROGRAMS.put("large-messages", LargeMessages::new);
         PROGRAMS.put("local-transactions", LocalTransactions::new);
         PROGRAMS.put("messages", Messages::new);
+        PROGRAMS.put("prefetch-policy", PrefetchPolicy::new);
         PROGRAMS.put("recording", Recording::new);
         PROGRAMS.put("redelivery", Redelivery::new);
         PROGRAMS.put("selectors", Selectors::new);
         PROGRAMS.put("spring-listener", SpringListener::new);
         PROGRAMS.put("temporary", Temporary::new);
+        PROGRAMS.put("tls", Tls::new);
+        PROGRAMS.put("topic-policy", TopicPolicy::new);
         PROGRAMS.put("virtual-topics", VirtualTopics::new);
         PROGRAMS.put("xa-transactions", XaTransactions::new);
     }

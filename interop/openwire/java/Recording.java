@@ -15,10 +15,10 @@ import org.apache.activemq.ActiveMQXAConnectionFactory;
 
 /** Short conversations, one connection each, for the recorder; what they see is not compared. */
 final class Recording implements Program {
-    private static final String[] LOOSE = {"wireFormat.tightEncodingEnabled=false", "wireFormat.cacheEnabled=false"};
+    static final String[] LOOSE = {"wireFormat.tightEncodingEnabled=false", "wireFormat.cacheEnabled=false"};
     private static final String[] TIGHT = {};
     /** So that the start of a name names one case. */
-    private static final String END = ".";
+    static final String END = ".";
 
     @Override
     public void list(BiConsumer<String, Body> cases) {
@@ -43,6 +43,8 @@ final class Recording implements Program {
         cases.accept("topic" + END, Recording::topic);
         cases.accept("xa" + END, Recording::xa);
         cases.accept("errors" + END, Recording::errors);
+        new AcknowledgementRecordings().list(cases);
+        new DispatchRecordings().list(cases);
     }
 
     private static ActiveMQConnection open(Stage stage, String... options) throws JMSException {

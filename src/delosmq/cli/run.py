@@ -17,6 +17,7 @@ from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sent
 from delosmq.config.instance import Instance, load_instance
 from delosmq.config.lock import DirectoryLock
 from delosmq.model.errors import BrokerError
+from delosmq.server.turns import TurnLoop
 from delosmq.storage.port import ServedStore
 
 # A full collection at a million messages paused 800 ms; the message path makes no cycles (docs/decisions/0017).
@@ -51,8 +52,8 @@ def run_main(arguments: Sequence[str]) -> int:
             logger.warning(notice)
         # Forks the sync process: before any thread is started, and before the lock is taken, which it would inherit.
         store = open_store(instance.settings, sync_process=True, logger=logger)
-        with instance.lock(), _journal_lock(instance):
-            return asyncio.run(_serve(instance, store, logger, parsed.drain))
+        with instance.lock(), _journal_lock(instance), asyncio.Runner(loop_factory=TurnLoop) as runner:
+            return runner.run(_serve(instance, store, logger, parsed.drain))
     except BrokerError as error:
         sys.stderr.write(f"{error}\n")
         return exit_code(error)

@@ -140,6 +140,12 @@ def parse_multiplier(text: str) -> float:
     return _between(text, 0.0, 1000.0, "a factor from 0 to 1000, such as 2.0")
 
 
+def parse_multiplier_or_none(text: str) -> float:
+    """A factor of at least 0; -1 for none."""
+    rule = "-1 (none) or a factor from 0 to 1000, such as 0.5"
+    return float(UNLIMITED) if text == str(UNLIMITED) else _between(text, 0.0, 1000.0, rule)
+
+
 def parse_share(text: str) -> float:
     """A share of a whole."""
     return _between(text, 0.0, 1.0, "a share from 0 to 1, such as 0.15")

@@ -4,12 +4,12 @@ from array import array
 from typing import Final
 
 from delosmq.engine.consumer import Consumer
-from delosmq.engine.copies import NO_ROOM, WAITS
 from delosmq.engine.core import Core
 from delosmq.engine.dead_letters import DeadLetters
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.expiry import Expiry
 from delosmq.engine.jobs import LOOK_AGAIN_NS, GoOn, Job
+from delosmq.engine.log import NO_ROOM, WAITS
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import ACKNOWLEDGED, PURGED, encode_counted, encode_scheduled
 from delosmq.engine.redelivery import redelivery_delay_ms
@@ -110,7 +110,7 @@ class Acknowledgements:
         slot = consumer.held(sequence)
         if slot is None:
             return True  # it has returned meanwhile
-        if self._log.storage_low and not self._expiry.has_room(queue, slot):
+        if not self._expiry.has_room(queue, slot):
             return False
         queue.take_back(slot, consumer)
         self._expiry.expire(queue, slot)
@@ -419,7 +419,7 @@ class _Return(Job):
                 slot.delivery_count -= 1
             room -= acks.put_back(queue, slot, self._how, written, self._near) // STEPS_PER_RETURN
             self._near = slot
-            if slot.recorded and not unseen and queue.pending.holds(slot):
+            if slot.recorded and (not unseen or queue.counts_first) and queue.pending.holds(slot):
                 written.counted.append(slot)
             room -= 1
         if purged:

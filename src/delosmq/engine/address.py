@@ -15,11 +15,18 @@ if TYPE_CHECKING:
     from delosmq.engine.filters import Conditions
 
 NO_QUEUES: Final[list[Queue]] = []
+RETAINED_PREFIX: Final = "$delosmq.retained."
+RETAIN: Final = "ActiveMQ.Retain"
+"""A property that marks a message which late subscribers get. Source: ActiveMQMessage."""
 
 
 def is_announced(settings: AddressSettings) -> bool:
     """Whether somebody may want to hear of each message that is sent to an address."""
     return settings.advisory_for_delivery or settings.advisory_if_no_consumers
+
+
+def _priority(queue: Queue) -> int:
+    return queue.consumers[0].options.priority if queue.consumers else 0
 
 
 def any_conditional(queues: list[Queue]) -> bool:
@@ -47,6 +54,7 @@ class Address:
         receivers: the multicast queues a send reaches, those of links included.
         diverts: its own.
         history: keeps the last messages for queues to come; None when there is no such queue.
+        retained: likewise the last one that its sender marked.
         changes_expiry: its settings say when messages expire, or bound it.
         announced: what is sent to it is told (``advisory-for-delivery``, ``advisory-if-no-consumers``).
         plain: every send reaches all receivers and one anycast queue, and nothing has to be asked.
@@ -72,6 +80,7 @@ class Address:
         self.receivers: list[Queue] = self.multicast
         self.diverts: list[Divert] = []
         self.history: Queue | None = None
+        self.retained: Queue | None = None
         self.plain: bool = True
         self.account: Account = Account()
         self.owner: str = ""
@@ -85,7 +94,9 @@ class Address:
 
     def bind(self, queue: Queue) -> None:
         """Lets a queue take part in routing."""
-        if queue.internal:
+        if queue.name.startswith(RETAINED_PREFIX):
+            self.retained = queue
+        elif queue.internal:
             self.history = queue
         else:
             (self.anycast if queue.settings.routing_type == ANYCAST else self.multicast).append(queue)
@@ -93,7 +104,9 @@ class Address:
 
     def unbind(self, queue: Queue) -> None:
         """Ends the part a queue has in routing."""
-        if queue.internal:
+        if queue is self.retained:
+            self.retained = None
+        elif queue.internal:
             self.history = None
         else:
             (self.anycast if queue.settings.routing_type == ANYCAST else self.multicast).remove(queue)
@@ -124,7 +137,7 @@ class Address:
 
     def is_unconditional(self) -> bool:
         """Whether its own queues take all there is, and nothing else happens to a message."""
-        if self.diverts or self.history is not None:
+        if self.diverts or self.history is not None or self.retained is not None:
             return False
         return not (any_conditional(self.anycast) or any_conditional(self.multicast))
 
@@ -159,9 +172,16 @@ class Address:
             for wild in self.links:
                 if wild.history is not None:
                     found.append(wild.history)
-        if self.history is not None:
-            found.append(self.history)
+            if self.history is not None:
+                found.append(self.history)
+            if self.retained is not None and conditions.is_true(RETAIN):
+                found.append(self.retained)
         return found
+
+    def serve_by_priority(self) -> None:
+        """From now on its own multicast queues get a message in the order of the priorities of their consumers."""
+        self.multicast.sort(key=_priority, reverse=True)
+        self.refresh()
 
     def _next_anycast(self, conditions: "Conditions", found: list[Queue]) -> None:
         queues = self.anycast

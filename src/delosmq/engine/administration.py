@@ -63,17 +63,19 @@ class Administration:
         for settings in self._settings.queues:
             self._configure_queue(settings)
         for known in list(self._bindings.addresses.values()):
-            if known.settings.retroactive_message_count > 0:
-                self._bindings.keep_history(known)
-            else:
-                self._dropping.drop_history(known)
+            self._bindings.keep_history(known)
+            self._dropping.drop_unwanted_history(known)
         self._log.close()
         for queue in self._bindings.queues.values():
             if queue.last_values is not None:
                 self._core.last_value_rule.reload(queue)
                 self._log.close()
             self._trim(queue)
-        self._bindings.listener = Retroactive(self._core)
+        listener = Retroactive(self._core)
+        self._bindings.listener = listener
+        for known in self._bindings.addresses.values():
+            if known.history is not None:
+                listener.history_added(known.history)
         self._auto_delete.begin()
 
     def _add_divert(self, settings: DivertSettings) -> None:
@@ -204,9 +206,7 @@ class Administration:
         """
         if name in self._bindings.addresses or name in self._bindings.queues:
             raise MisuseError("DMQ2640", f"'{name}' exists already; a temporary destination needs a name of its own")
-        address = self._bindings.create_address(name, {routing}, auto_created=True)
-        address.owner = owner
-        self._dropping.drop_history(address)
+        address = self._bindings.create_address(name, {routing}, auto_created=True, owner=owner)
         if routing == ANYCAST:
             self._bindings.create_queue(
                 QueueSettings(name, name, ANYCAST, durable=False, auto_created=True, auto_delete=False)

@@ -5,10 +5,12 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.address import Address
+from delosmq.engine.address import RETAINED_PREFIX, Address
+from delosmq.engine.address_limits import AddressLimits
 from delosmq.engine.binding_json import address_as_json, address_state_bytes, queue_as_json, queue_state_bytes
 from delosmq.engine.diverts import Divert
 from delosmq.engine.events import EngineEvents
+from delosmq.engine.history import HISTORY_PREFIX, HistoryRing, ring_of
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.log import Log
 from delosmq.engine.queue import Queue
@@ -19,10 +21,9 @@ from delosmq.model.errors import LimitError, MisuseError, NotFoundError
 from delosmq.model.ids import QueueId
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.ports import Clock
-from delosmq.model.settings import AddressSettings, QueueSettings, WildcardSyntax
+from delosmq.model.settings import AddressSettings, DispatchPolicy, QueueSettings, WildcardSyntax
 from delosmq.model.wildcard import AddressSettingsTable
 
-HISTORY_PREFIX: Final = INTERNAL_PREFIX + "history."
 RECORD_BYTES: Final = 1_024
 """What the records of a new address or queue take beside its description, at most."""
 REFERENCE_BYTES: Final = 64
@@ -34,8 +35,13 @@ class QueueListener(ABC):
     """Somebody who has something to do for each new queue."""
 
     @abstractmethod
-    def queue_added(self, queue: Queue) -> None:
-        """A queue was created, by a command and not by replay; within its decision."""
+    def queue_added(self, queue: Queue, *, asked: bool) -> None:
+        """A queue was created, by a command and not by replay; within its decision. ``asked``: its subscriber wants
+        what its address keeps for those."""
+
+    @abstractmethod
+    def history_added(self, history: Queue) -> None:
+        """An address keeps its last messages from now on."""
 
 
 class Bindings:
@@ -46,6 +52,7 @@ class Bindings:
 
     Attributes:
         listener: told of new queues.
+        limits: how many addresses there may be.
         wild_changes: counts changes of wildcard addresses; an address whose ``linked_at`` is another number must look
             for its links again (`relink`).
     """
@@ -69,6 +76,7 @@ class Bindings:
         self._state_limit_bytes = state_limit_bytes
         self._state_bytes: int = 0
         self._diverts: dict[str, list[Divert]] = {}
+        self.limits: AddressLimits = AddressLimits(table.entries, syntax)
         self.listener: QueueListener | None = None
         self.wildcards: WildcardTree = WildcardTree(syntax)
         self.wild_changes: int = 0
@@ -93,6 +101,8 @@ class Bindings:
                 address.wild = True
                 self.wildcards.add(name)
                 self.wild_changes += 1
+            else:
+                self.limits.count(name, 1)
             self.relink(address)
         else:
             address.routing_types |= routing_types
@@ -106,6 +116,9 @@ class Bindings:
         queue.internal = settings.name.startswith(INTERNAL_PREFIX)
         queue.created_at = self._clock.monotonic_ns()
         queue.owner = address.owner
+        if queue.internal:
+            queue.ring = HistoryRing(queue)
+            queue.prioritized = False
         address.bind(queue)
         self._changed(address)
         self.queues[settings.name] = queue
@@ -143,10 +156,20 @@ class Bindings:
         if address.wild:
             self.wildcards.remove(name)
             self.wild_changes += 1
+        elif not address.owner:
+            self.limits.count(name, -1)
 
     def _changed(self, address: Address) -> None:
         if address.wild:
             self.wild_changes += 1
+
+    def consumer_ranked(self, queue: Queue) -> None:
+        """A topic subscription has a consumer with a priority: with ``dispatch-policy`` priority it is served before
+        those of lower ones."""
+        address = queue.address
+        if address.settings.dispatch_policy is DispatchPolicy.PRIORITY and queue.settings.routing_type == MULTICAST:
+            address.serve_by_priority()
+            self._changed(address)
 
     def relink(self, address: Address) -> None:
         """Finds the wildcard addresses that stand for one."""
@@ -168,48 +191,55 @@ class Bindings:
 
     # -- decisions; the caller closes the log --------------------------------------------------------------------
 
-    def create_address(self, name: str, routing_types: set[int], *, auto_created: bool = False) -> Address:
+    def create_address(
+        self, name: str, routing_types: set[int], *, auto_created: bool = False, owner: str = ""
+    ) -> Address:
         """Creates an address, or widens an existing one.
 
         One that is auto-created is not recorded: it comes again with its next use, or with its durable queues.
 
+        Args:
+            owner: the connection whose temporary destination it is.
+
         Raises:
-            LimitError: there are as many addresses and queues as the store can describe.
+            LimitError: there are as many addresses and queues as the store can describe, or as ``max-addresses`` says.
         """
         check_name("address", name)
         known = self.addresses.get(name)
         if known is not None and routing_types <= known.routing_types and (auto_created or not known.auto_created):
             return known
         self._check_state()
-        if not auto_created or self._table.resolve(name).retroactive_message_count > 0:
+        if known is None and not owner and not self.wildcards.is_wild(name):
+            self.limits.check(name)
+        if not auto_created or keeps_messages(self._table.resolve(name)):
             self._log.ask_room(RECORD_BYTES + 2 * len(name), f"address '{name}'")
         address = self.add_address(name, routing_types, auto_created=auto_created)
+        if owner:
+            address.owner = owner
+            self.limits.count(name, -1)
         if not auto_created:
             self._log.record(encode_json(BINDING, {"address": address_as_json(address)}))
+        self.keep_history(address)
         if known is None:
-            self.keep_history(address)
             self._events.address_created(name)
         return address
 
     def keep_history(self, address: Address) -> None:
-        """Gives an address the queue that keeps its last messages for queues to come, or takes it away (settings)."""
-        wanted = address.settings.retroactive_message_count
-        history = address.history
-        if wanted <= 0 or address.owner:
+        """Gives an address the queues that keep messages for queues to come, as its settings say."""
+        if address.owner or MULTICAST not in address.routing_types:
             return
-        settings = QueueSettings(
-            HISTORY_PREFIX + address.name,
-            address.name,
-            MULTICAST if MULTICAST in address.routing_types else ANYCAST,
-            durable=True,
-            ring_size=wanted,
-            auto_created=address.auto_created,
-            auto_delete=False,
-        )
-        if history is None:
-            self._add(settings)
-        elif history.settings.ring_size != wanted:
-            self.update_queue(history, settings)
+        wanted = ring_of(address.settings)
+        history = address.history
+        if wanted > 0:
+            settings = _internal(HISTORY_PREFIX, address, wanted)
+            if history is None:
+                history = self._add(settings)
+                if self.listener is not None:
+                    self.listener.history_added(history)
+            elif history.settings.ring_size != wanted:
+                self.update_queue(history, settings)
+        if address.settings.subscription_recovery_retained and address.retained is None:
+            self._add(_internal(RETAINED_PREFIX, address, 1))
 
     def ask_room(self, settings: QueueSettings) -> None:
         """Whether a queue can be recorded, its address with it.
@@ -223,6 +253,9 @@ class Bindings:
         address = self.addresses.get(settings.address)
         if address is not None and address.history is not None:
             size += REFERENCE_BYTES * address.history.pending.count
+        retained = None if address is None or address.retained is None else address.retained.pending.head()
+        if retained is not None:
+            size += RECORD_BYTES + retained.message.encoded_size_bytes
         self._log.ask_room(size, f"queue '{settings.name}'")
 
     def _check_state(self) -> None:
@@ -252,16 +285,17 @@ class Bindings:
             address.anycast
             or address.multicast
             or address.history is not None
+            or address.retained is not None
             or address.diverts
             or address.waiters
             or address.owner
         )
 
-    def create_queue(self, settings: QueueSettings, *, temporary: bool = False, retroactive: bool = True) -> Queue:
+    def create_queue(self, settings: QueueSettings, *, temporary: bool = False, retroactive: bool = False) -> Queue:
         """Creates a queue and, if need be, its address.
 
         Args:
-            retroactive: it starts with what the address keeps for queues to come.
+            retroactive: its subscriber asks for what the address keeps for those.
 
         Raises:
             MisuseError: the name is taken or a setting makes no sense.
@@ -276,8 +310,8 @@ class Bindings:
         queue = self._add(settings)
         queue.temporary = temporary
         self._events.queue_created(queue.name, settings.address)
-        if self.listener is not None and retroactive:
-            self.listener.queue_added(queue)
+        if self.listener is not None:
+            self.listener.queue_added(queue, asked=retroactive)
         return queue
 
     def _add(self, settings: QueueSettings) -> Queue:
@@ -382,3 +416,20 @@ class Bindings:
                 f"address '{address.name}' takes {allowed}, not {ROUTING_NAMES[routing]}; send and subscribe with that"
                 " routing type, or create the address with both",
             )
+
+
+def keeps_messages(settings: AddressSettings) -> bool:
+    """Whether an address keeps messages for queues to come."""
+    return ring_of(settings) > 0 or settings.subscription_recovery_retained
+
+
+def _internal(prefix: str, address: Address, ring_size: int) -> QueueSettings:
+    return QueueSettings(
+        prefix + address.name,
+        address.name,
+        MULTICAST,
+        durable=True,
+        ring_size=ring_size,
+        auto_created=address.auto_created,
+        auto_delete=False,
+    )

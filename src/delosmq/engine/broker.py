@@ -12,6 +12,7 @@ from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPo
 from delosmq.engine.consuming import Consuming
 from delosmq.engine.copies import Copies
 from delosmq.engine.core import Core
+from delosmq.engine.counting import CountBefore
 from delosmq.engine.credit import Credit
 from delosmq.engine.dead_letters import DeadLetters
 from delosmq.engine.dropping import Dropping
@@ -31,11 +32,13 @@ from delosmq.engine.replay_transactions import TransactionReplay
 from delosmq.engine.scheduled_living import ScheduledLiving
 from delosmq.engine.sending import Sending
 from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
+from delosmq.engine.timers import Timer
 from delosmq.engine.transacting import OPEN_PER_OWNER, Transacting
 from delosmq.engine.transaction_living import TransactionLiving
 from delosmq.engine.transactions import Transaction, TransactionWaiter
 from delosmq.engine.xa import TMNOFLAGS, TMSUCCESS, Branches, XaError
 from delosmq.model.conversion import Conversions
+from delosmq.model.errors import LimitError
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
 from delosmq.model.ports import Clock, Random
@@ -75,9 +78,11 @@ class Broker:
         copies = Copies(core)
         expiry = Expiry(core, copies)
         core.dispatcher.expiry = expiry
+        core.dispatcher.evictions = core.evictions
         self._expiry_scan = ExpiryScan(core, expiry, settings.message_expiry_scan_period_ms)
         dead_letters = DeadLetters(core, copies)
         acks = Acknowledgements(core, dead_letters, expiry)
+        core.dispatcher.counting = CountBefore(acks, core.log)
         self.leases = Leases(
             core.log,
             acks,
@@ -148,6 +153,7 @@ class Broker:
         self.log.close()
         replay.purge_dropped(self.log)
         self._administration.configure()
+        core.bindings.limits.in_force = True
         core.schedule.run()
         self._expiry_scan.start()
         return self.log.position
@@ -215,6 +221,14 @@ class Broker:
     def cancel_wait(self, address: str, waiter: SpaceWaiter) -> None:
         """See `Sending.cancel_wait`."""
         self._sending.cancel_wait(address, waiter)
+
+    def waited_too_long(self, address: str) -> LimitError:
+        """See `Sending.waited_too_long`."""
+        return self._sending.waited_too_long(address)
+
+    def call_at(self, due: int, timer: Timer) -> None:
+        """See `Timers.at`; in a tick."""
+        self._timers.at(due, timer)
 
     # -- creating ------------------------------------------------------------------------------------------------
 

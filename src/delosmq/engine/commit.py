@@ -67,7 +67,7 @@ class Commit(Job):
         self.failure: BrokerError | None = None
 
     def step(self) -> bool:
-        if PLANNING < self._phase < DECIDING and self._committing.waits():
+        if PLANNING < self._phase < DECIDING and self._waits_for_room():
             self._committing.go_on_later(self)
             return True
         if self._phase < DECIDING:
@@ -123,7 +123,13 @@ class Commit(Job):
         """Whether it can't go on before other commits are through, or the store has another file ready."""
         if self._phase == LINKING:
             return not self._committing.is_turn(self._transaction)
-        return self._phase < DECIDING and self._committing.waits()
+        return self._phase < DECIDING and self._waits_for_room()
+
+    def _waits_for_room(self) -> bool:
+        committing = self._committing
+        return committing.waits() or (
+            self._phase == WRITING and committing.waits_for_place(self._transaction, self._at)
+        )
 
     def _next(self, at: int, count: int) -> None:
         self._at = at

@@ -10,10 +10,11 @@ from typing import Final
 
 from delosmq.engine.acks import DELAYED, NONE_UNSEEN, Acknowledgements
 from delosmq.engine.consumer import Consumer
-from delosmq.engine.core import RECORD_ROOM_BYTES, Core
+from delosmq.engine.core import RECORD_ROOM_BYTES, Core, record_room_bytes
 from delosmq.engine.duplicates import KnownId
 from delosmq.engine.jobs import LOOK_AGAIN_NS, GoOn, Job
 from delosmq.engine.letting_go import FREED_PER_SLICE, LetGo
+from delosmq.engine.log import NO_ROOM, WAITS
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import (
     ACKNOWLEDGED,
@@ -24,6 +25,7 @@ from delosmq.engine.records import (
     encode_promised,
     encode_sent,
 )
+from delosmq.engine.routing import Planned
 from delosmq.engine.sending import Sending
 from delosmq.engine.slots import Slot
 from delosmq.engine.transactions import (
@@ -74,7 +76,8 @@ class Committing:
         self._jobs = core.jobs
         self._timers = core.timers
         self._clock = core.clock
-        self._largest_bytes: int = core.largest_message_bytes + RECORD_ROOM_BYTES
+        self._ordinary_message_bytes: int = core.ordinary_message_bytes
+        self._record_room_bytes: int = record_room_bytes(core.settings.journal)
         self._sending = sending
         self._acks = acks
         journal = core.settings.journal
@@ -148,7 +151,19 @@ class Committing:
 
     def waits(self) -> bool:
         """Whether what a large one writes before its moment should wait until the store has another file ready."""
-        return self._log.waits(self._largest_bytes)
+        return self._log.waits(self._ordinary_message_bytes + RECORD_ROOM_BYTES)
+
+    def waits_for_place(self, transaction: Transaction, at: int) -> bool:
+        """Whether the message to be written next takes most of a journal file, for which the store makes ready."""
+        if at >= len(transaction.planned) or not self._is_large(transaction.planned[at]):
+            return False
+        return self._log.ask_large(self._place_of(transaction.planned[at])) == WAITS
+
+    def _is_large(self, item: Planned) -> bool:
+        return item.message.encoded_size_bytes > self._ordinary_message_bytes and item.message.durable
+
+    def _place_of(self, item: Planned) -> int:
+        return cost_of(item) + self._record_room_bytes
 
     def go_on_later(self, job: Job) -> None:
         """Takes the job up again in a moment."""
@@ -193,16 +208,21 @@ class Committing:
 
         Raises:
             StorageError: the store takes no more.
+            LimitError: the disk has no room for a large message.
         """
         at = start
         stop = min(len(transaction.planned), start + WRITTEN_PER_SLICE)
+        if start < stop and self._is_large(transaction.planned[start]):
+            if self._log.ask_large(self._place_of(transaction.planned[start])) == NO_ROOM:
+                raise self._log.refusal_of_large(transaction.planned[start].message.encoded_size_bytes)
+            stop = start + 1  # a batch of its own
         size = 0
         homes: list[Home] = []
         while at < stop:
             item = transaction.planned[at]
             message = item.message
             cost = cost_of(item)
-            if size and size + cost > self.batch_bytes:
+            if (size and size + cost > self.batch_bytes) or (at > start and self._is_large(item)):
                 break
             if message.account is None:  # a copy that routing made
                 self._memory.charge(item.address.account, message)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
@@ -150,6 +151,10 @@ class Consumer:
     def slot_of(self, sequence: int) -> Slot | None:
         """As `held`, with what open transactions acknowledge."""
         return self._by_sequence.get(sequence)
+
+    def in_order(self) -> Iterable[int]:
+        """The sequences of what it holds, in order of delivery; with what open transactions acknowledge."""
+        return self._by_sequence
 
     def holds(self, sequence: int) -> bool:
         """Whether a message is in delivery to it, acknowledged in an open transaction or not."""

@@ -66,7 +66,11 @@ class Consuming:
         consumer = Consumer(ConsumerId(self._next_consumer_id), port, credit, options)
         consumer.queue = queue
         self._next_consumer_id += 1
+        if queue.bounded and subscription is not None and subscription.pending_limit is not None:
+            subscription.pending_limit.consumer = consumer
         self._dispatcher.join(queue, consumer)
+        if options.priority and queue.temporary:
+            self._bindings.consumer_ranked(queue)
         self._log.close()
         self._events.consumer_created(queue.name, consumer.id)
         return consumer

@@ -1,5 +1,7 @@
 """What all parts of one broker's engine share."""
 
+from collections.abc import Callable
+
 from delosmq.engine.bindings import Bindings
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.duplicates import Duplicates
@@ -8,7 +10,7 @@ from delosmq.engine.evictions import Evictions
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.jobs import Jobs
 from delosmq.engine.last_value_rule import LastValueRule
-from delosmq.engine.log import Log, Store
+from delosmq.engine.log import Log, Store, largest_batch_bytes, ordinary_batch_bytes
 from delosmq.engine.losses import Losses
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.removals import Removals
@@ -24,7 +26,7 @@ from delosmq.model.wildcard import AddressSettingsTable
 STATE_SHARE = 12
 """Part of a segment that addresses and queues may take; the store's limit for the whole state is an eighth."""
 RECORD_ROOM_BYTES = 8 * 1024
-"""Kept free in the largest batch (half a segment) for what a record holds beside the encoded message."""
+"""Kept free in a batch for what a record holds beside the encoded message."""
 IDS_SHARE = 16
 """And for the ids of the queues that keep it, if those are all that the state has room for: each takes over 128 bytes
 there, and 8 in the record."""
@@ -37,6 +39,8 @@ class Core:
     Attributes:
         settings, clock, random, events, conversions: as given to the broker.
         log: records of the decision under way. Whoever begins a decision closes it.
+        largest_message_bytes: no message is larger.
+        ordinary_message_bytes: whoever stores a larger one asks for its place first (`Log.ask_large`).
     """
 
     def __init__(
@@ -96,7 +100,8 @@ class Core:
             last_value_rule=self.last_value_rule,
         )
         # Non-durable ones too: a lease stores what it holds.
-        self.largest_message_bytes: int = _largest_message_bytes(settings.journal)
+        self.largest_message_bytes: int = _message_bytes(settings.journal, largest_batch_bytes)
+        self.ordinary_message_bytes: int = _message_bytes(settings.journal, ordinary_batch_bytes)
         self.routes: Routes = Routes(
             self.bindings,
             self.router,
@@ -104,12 +109,15 @@ class Core:
             self.ids,
             events=events,
             conversions=conversions,
-            largest_batch_bytes=self.largest_message_bytes,
+            largest_batch_bytes=self.ordinary_message_bytes,
         )
 
 
-def _largest_message_bytes(journal: JournalSettings) -> int:
-    if not journal.directory:
-        return MAX_MESSAGE_BYTES
-    size = journal.file_size_bytes
-    return size // 2 - RECORD_ROOM_BYTES - size // STATE_SHARE // IDS_SHARE
+def _message_bytes(journal: JournalSettings, most: Callable[[int], int]) -> int:
+    """The largest message that a batch of ``most`` bytes holds."""
+    return most(journal.file_size_bytes) - record_room_bytes(journal) if journal.directory else MAX_MESSAGE_BYTES
+
+
+def record_room_bytes(journal: JournalSettings) -> int:
+    """What the largest record holds beside its message, and rather more."""
+    return RECORD_ROOM_BYTES + journal.file_size_bytes // STATE_SHARE // IDS_SHARE

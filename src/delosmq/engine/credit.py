@@ -33,6 +33,10 @@ class Credit(ABC):
         """What was promised won't happen: the message is in delivery as before."""
         self.taken(size_bytes)
 
+    def room(self) -> int:
+        """How many messages may go out, where that is counted in messages; 0 where it isn't."""
+        return 0
+
     def extended(self, count: int) -> None:  # noqa: B027 - few protocols say so
         """The peer has taken that many messages and will acknowledge them later."""
 
@@ -96,13 +100,14 @@ class PrefetchCredit(Credit):
         extension: messages allowed above the limit; with a limit of 0, messages still to be sent for the last pull.
         singly: acknowledgements within a transaction name one message each (INDIVIDUAL) and so extend at once; those of
             ranges (STANDARD) were extended by DELIVERED before.
-
+        extends: False: neither gives an extension; only a pull does.
     Source: activemq-broker, PrefetchSubscription.
     """
 
     def __init__(self, limit: int, *, singly: bool = False) -> None:
         self._limit = limit
         self._range: bool = False
+        self.extends: bool = True
         self.dispatched: int = 0
         self.extension: int = 0
         self.singly = singly
@@ -111,6 +116,11 @@ class PrefetchCredit(Credit):
         if self._limit == 0:
             return self.extension > 0
         return self.dispatched - self.extension < self._limit
+
+    def room(self) -> int:
+        if self._limit == 0:
+            return self.extension
+        return max(0, self._limit - self.dispatched + self.extension)
 
     def taken(self, size_bytes: int) -> None:
         self.dispatched += 1
@@ -123,7 +133,7 @@ class PrefetchCredit(Credit):
             self._shrink()
 
     def promised(self, size_bytes: int) -> None:
-        if self.singly and self._limit > 0:
+        if self.singly and self._limit > 0 and self.extends:
             self.extension += 1
 
     def committed(self, size_bytes: int) -> None:
@@ -134,7 +144,7 @@ class PrefetchCredit(Credit):
         self._shrink()
 
     def extended(self, count: int) -> None:
-        if self._limit > 0:
+        if self._limit > 0 and self.extends:
             self.extension += count
 
     def pulled(self, count: int) -> None:

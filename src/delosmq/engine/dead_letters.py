@@ -3,8 +3,6 @@
 Source: Artemis QueueImpl.sendToDeadLetterAddress, PostOfficeImpl.maybeSendToDLA; Classic AbstractDeadLetterStrategy.
 """
 
-from typing import Final
-
 from delosmq.engine.copies import Copies, as_classic
 from delosmq.engine.core import Core
 from delosmq.engine.losses import DEAD_LETTER_ADDRESS
@@ -14,9 +12,6 @@ from delosmq.engine.slots import Slot
 from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
-
-IDS_REMEMBERED: Final = 2_048
-"""How far back Classic's audit of dead letters looks for the same message."""
 
 
 class DeadLetters:
@@ -29,8 +24,6 @@ class DeadLetters:
         self._events = core.events
         self._losses = core.losses
         self._copies = copies
-        # Of messages, the oldest first: a dict because it keeps an order.
-        self._buried_ids: dict[int, None] = {}
 
     @staticmethod
     def exhausted(queue: Queue, slot: Slot) -> bool:
@@ -79,8 +72,9 @@ class DeadLetters:
                 )
             copy = self._copies.of(queue, slot.message, name)
             wanted = settings.dead_letter_non_durable or slot.message.durable
+            wanted = self._copies.is_first(settings, slot.message) and wanted
             if settings.dispatch_profile is DispatchProfile.CLASSIC:
-                wanted = self._is_first(slot.message) and wanted and name != queue.address.name
+                wanted = wanted and name != queue.address.name
                 copy = as_classic(copy, slot.message, cause)
             moved = wanted and self._copies.deliver(copy)
             if wanted and not moved:
@@ -88,16 +82,6 @@ class DeadLetters:
         queue.messages_killed += 1
         self._removals.remove_one(queue, slot, KILLED)
         self._events.message_dead_lettered(queue.name, slot, name if moved else "")
-
-    def _is_first(self, message: Message) -> bool:
-        """Classic keeps one dead letter of a message, however many subscriptions it failed in."""
-        ids = self._buried_ids
-        if message.message_id in ids:
-            return False
-        ids[message.message_id] = None
-        if len(ids) > IDS_REMEMBERED:
-            del ids[next(iter(ids))]
-        return True
 
     def send_unrouted(self, settings: AddressSettings, message: Message) -> bool:
         """Keeps a message that no queue of its address takes, when ``send-to-dla-on-no-route`` says so; part of the

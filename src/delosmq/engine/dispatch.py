@@ -10,8 +10,10 @@ from collections import deque
 from typing import Final
 
 from delosmq.engine.consumer import Consumer
+from delosmq.engine.delivery_record import DeliveryRecord
 from delosmq.engine.distribution import Distribution
 from delosmq.engine.events import EngineEvents
+from delosmq.engine.evictions import Evictions
 from delosmq.engine.expiry_gate import ExpiryGate
 from delosmq.engine.handing import Handing
 from delosmq.engine.lanes import Work
@@ -34,6 +36,8 @@ class Dispatcher(Starter):
 
     Attributes:
         expiry: asked before a message goes out that may have expired.
+        evictions: ends what is too much for a consumer that was found full.
+        counting: told before a message leaves a queue that counts deliveries first.
         events: told who owns what.
     """
 
@@ -44,6 +48,8 @@ class Dispatcher(Starter):
         self._work: Work = Work(Subject(conversions))
         self._pulling: list[Consumer] = []
         self.expiry: ExpiryGate | None = None
+        self.evictions: Evictions | None = None
+        self.counting: DeliveryRecord | None = None
         self.events: EngineEvents = events
 
     def mark(self, queue: Queue) -> None:
@@ -107,6 +113,8 @@ class Dispatcher(Starter):
                 more = self._hand_out(queue, now_ms, gate)
             else:
                 more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, gate)
+            if queue.bounded and self.evictions is not None:
+                self.evictions.cut(queue)
             if more:
                 self.mark(queue)
         if self._pulling:
@@ -132,7 +140,8 @@ class Dispatcher(Starter):
     def _hand_out(self, queue: Queue, now_ms: int, gate: ExpiryGate | None) -> bool:
         work = self._work
         work.begin(WORK_PER_QUEUE_AND_TICK)
-        return Handing(self._rules_of(queue), work, now_ms, gate).run(MESSAGES_PER_QUEUE_AND_TICK)
+        counting = self.counting if queue.counts_first else None
+        return Handing(self._rules_of(queue), work, now_ms, gate, counting=counting).run(MESSAGES_PER_QUEUE_AND_TICK)
 
     def work_for_asking(self) -> Work:
         """Means to evaluate selectors outside dispatch (`standing.why_waiting`)."""

@@ -73,7 +73,9 @@ class Distribution:
         acceptance.members += 1
         consumer.acceptance = acceptance
         if consumer.options.browser:
-            page = CLASSIC_PAGE if self._classic else UNBOUNDED
+            page = queue.address.settings.max_browse_page_size
+            if page is None:
+                page = CLASSIC_PAGE if self._classic else UNBOUNDED
             reading: Reading = Browsing(consumer, queue, acceptance, page=page)
         elif queue.non_destructive:
             reading = Reading(consumer, queue, acceptance, page=UNBOUNDED)
@@ -221,7 +223,8 @@ class Distribution:
             return None
         groups = self.groups
         if groups is None:
-            groups = Groups(self.queue.pending, self.queue.group_buckets, classic=self._classic)
+            remembered = self.queue.address.settings.group_cache_size
+            groups = Groups(self.queue.pending, self.queue.group_buckets, classic=self._classic, remembered=remembered)
             self.groups = groups
         return groups
 

@@ -2,6 +2,7 @@
 
 from delosmq.engine.address import Address
 from delosmq.engine.core import Core
+from delosmq.engine.history import ring_of
 from delosmq.engine.purge import Purge
 from delosmq.engine.queue import Queue
 
@@ -24,8 +25,7 @@ class Dropping:
     def drop_address(self, address: Address) -> None:
         """Forgets an address without queues, and what it kept for queues to come, as a decision of its own."""
         core = self._core
-        if address.history is not None:
-            self._forget(address.history)
+        self.drop_history(address)
         core.bindings.drop_address(address.name)
         core.bindings.record_drop_address(address)
         core.log.close()
@@ -36,6 +36,15 @@ class Dropping:
         """An address keeps nothing for queues to come any more."""
         if address.history is not None:
             self._forget(address.history)
+        if address.retained is not None:
+            self._forget(address.retained)
+
+    def drop_unwanted_history(self, address: Address) -> None:
+        """Its settings say otherwise than when it was kept."""
+        if address.history is not None and ring_of(address.settings) == 0:
+            self._forget(address.history)
+        if address.retained is not None and not address.settings.subscription_recovery_retained:
+            self._forget(address.retained)
 
     def _forget(self, queue: Queue) -> None:
         core = self._core

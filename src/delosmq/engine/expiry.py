@@ -9,16 +9,19 @@ Only pending messages expire. Source: Artemis QueueImpl.expire, ExpiryScanner.
 from typing import Final
 
 from delosmq.engine.bindings import Bindings
-from delosmq.engine.copies import FITS, Copies, as_classic
+from delosmq.engine.copies import Copies, as_classic
 from delosmq.engine.core import Core
 from delosmq.engine.expiry_gate import ExpiryGate
 from delosmq.engine.jobs import Job
+from delosmq.engine.log import FITS
 from delosmq.engine.losses import EXPIRY_ADDRESS
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import EXPIRED
 from delosmq.engine.slots import Cursor, Slot
+from delosmq.engine.stamps import ORIGINAL_QUEUE
 from delosmq.engine.timers import NS_PER_MS, Timer
 from delosmq.model.ids import MonotonicNs
+from delosmq.model.message import Message
 from delosmq.model.settings import DispatchProfile
 
 ACTUAL_EXPIRY: Final = "_AMQ_ACTUAL_EXPIRY"
@@ -51,7 +54,7 @@ class Expiry(ExpiryGate):
         expires_at_ms = slot.message.expires_at_ms
         if expires_at_ms == 0 or expires_at_ms > now_ms:
             return False
-        if self._log.storage_low and not self.has_room(queue, slot):
+        if not self.has_room(queue, slot):
             return False  # it is delivered late rather than lost
         queue.pending.remove(slot)
         self.expire(queue, slot)
@@ -70,7 +73,8 @@ class Expiry(ExpiryGate):
         """Ends a slot that is in no list, as part of the decision under way."""
         message = slot.message
         settings = queue.address.settings
-        name = settings.expiry_address
+        # What is kept for queues to come is no loss: the message itself was in other queues.
+        name = "" if queue.internal else settings.expiry_address
         moved = False
         if name:
             if settings.auto_create_expiry_resources:
@@ -82,6 +86,7 @@ class Expiry(ExpiryGate):
             assert annotations is not None  # a copy is stamped
             annotations[ACTUAL_EXPIRY] = str(self._clock.wall_ms())
             wanted = settings.dead_letter_non_durable or message.durable
+            wanted = self._copies.is_first(settings, message) and wanted and not _was_moved_here(queue, message, name)
             if settings.dispatch_profile is DispatchProfile.CLASSIC:
                 copy = as_classic(copy, message, f"{_EXPIRED_CAUSE}{message.expires_at_ms}")
             moved = wanted and self._copies.deliver(copy)
@@ -90,6 +95,12 @@ class Expiry(ExpiryGate):
         queue.messages_expired += 1
         self._removals.remove_one(queue, slot, EXPIRED)
         self._events.message_expired(queue.name, slot, name if moved else "")
+
+
+def _was_moved_here(queue: Queue, message: Message, expiry_address: str) -> bool:
+    """Whether the life of a dead letter (``dead-letter-expiry-delay``) ends where it would be moved to."""
+    annotations = message.annotations
+    return expiry_address == queue.address.name and annotations is not None and ORIGINAL_QUEUE in annotations
 
 
 class ExpiryScan(Timer):

@@ -49,6 +49,11 @@ class Conditions:
             return False
         return self.match(settings.filter)
 
+    def is_true(self, name: str) -> bool:
+        """Whether a property of the message is true, or the text that Java reads as true."""
+        value = self._subject.value(name)
+        return value is True or (isinstance(value, str) and value.lower() == "true")
+
     def match(self, text: str) -> bool:
         """Whether the message passes a selector; equal ones are evaluated once. "" lets all pass."""
         if not text:

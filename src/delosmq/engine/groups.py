@@ -14,6 +14,7 @@ from delosmq.engine.consumer import Consumer
 from delosmq.engine.lanes import precedes
 from delosmq.engine.slots import PendingSlots, Slot
 from delosmq.model.message import Message
+from delosmq.model.settings import UNLIMITED
 
 REMEMBERED: Final = 1_024
 """Groups that a queue with Classic's habits remembers: those used last. Source: CachedMessageGroupMapFactory."""
@@ -55,10 +56,16 @@ class Groups:
             owner holds up its own groups only.
     """
 
-    def __init__(self, pending: PendingSlots, buckets: int, *, classic: bool) -> None:
+    def __init__(self, pending: PendingSlots, buckets: int, *, classic: bool, remembered: int | None = None) -> None:
+        """
+        Args:
+            remembered: how many groups; `UNLIMITED` for all, None for what the habits say.
+        """
         self._pending = pending
         self._buckets = buckets
         self.classic = classic
+        habit = REMEMBERED if classic else REMEMBERED_OTHERWISE
+        self._remembered: int = habit if remembered is None else remembered
         self._by_key: OrderedDict[str, Group] = OrderedDict()
         self._made: int = 0
         # Per owner: what waits for its room, in the order of the queue.
@@ -98,10 +105,9 @@ class Groups:
         key = self.key_of(message)
         self._by_key[key] = Group(key, owner)
         owner.owned_groups += 1
-        if self._buckets > 0:
+        if self._buckets > 0 or self._remembered == UNLIMITED:
             return None
-        remembered = REMEMBERED if self.classic else REMEMBERED_OTHERWISE
-        return self._least_used() if len(self._by_key) > remembered else None
+        return self._least_used() if len(self._by_key) > self._remembered else None
 
     def _least_used(self) -> Group | None:
         for _ in range(SPARED):

@@ -1,6 +1,7 @@
 """One dispatch of a queue that has rules (`Distribution`): message by message, until nobody takes the next one."""
 
 from delosmq.engine.consumer import Consumer
+from delosmq.engine.delivery_record import DeliveryRecord
 from delosmq.engine.distribution import Distribution
 from delosmq.engine.expiry_gate import ExpiryGate
 from delosmq.engine.groups import Group, Groups, first_of
@@ -11,12 +12,21 @@ from delosmq.engine.slots import Slot
 class Handing:
     """What is under way; made for one tick."""
 
-    def __init__(self, rules: Distribution, work: Work, now_ms: int, expiry: ExpiryGate | None) -> None:
+    def __init__(
+        self,
+        rules: Distribution,
+        work: Work,
+        now_ms: int,
+        expiry: ExpiryGate | None,
+        *,
+        counting: DeliveryRecord | None = None,
+    ) -> None:
         self._rules = rules
         self._queue = rules.queue
         self._work = work
         self._now_ms = now_ms
         self._expiry = expiry
+        self._counting = counting
         self._handed: int = 0
         # The next message waits for one consumer, and all behind it with it.
         self._stopped: bool = False
@@ -172,5 +182,7 @@ class Handing:
         self._queue.hand_out(slot, consumer)
         slot.delivered_at_ms = self._now_ms
         consumer.first_of_group = first
+        if self._counting is not None and slot.recorded:
+            self._counting.delivering(self._queue, slot)
         consumer.port.deliver(slot)
         self._handed += 1

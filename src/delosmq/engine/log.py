@@ -14,6 +14,25 @@ from delosmq.model.ids import Position
 from delosmq.model.message import Home
 
 NO_BODY: Final = b""
+EVERYTHING: Final = Position(1 << 61)
+"""Higher than any position."""
+FITS: Final = 0
+WAITS: Final = 1
+NO_ROOM: Final = 2
+"""Whether there is room for what shall be stored: there is, there is when the store has more files ready, the disk is
+full."""
+FILE_MARGIN_BYTES: Final = 8 * 1024
+"""What a journal file holds beside its blocks, and rather more."""
+
+
+def ordinary_batch_bytes(file_size_bytes: int) -> int:
+    """A batch of at most so much leaves its reserve to a file that is new; a larger one needs `Store.ask_large`."""
+    return file_size_bytes // 2
+
+
+def largest_batch_bytes(file_size_bytes: int) -> int:
+    """What a batch may take at most: a new file without the state, an eighth, and without what is for lists."""
+    return file_size_bytes - file_size_bytes // 8 - file_size_bytes // 16 - FILE_MARGIN_BYTES
 
 
 class _Lists:
@@ -246,6 +265,10 @@ class StoreEvents(ABC):
     def on_failure(self, error: Exception) -> None:
         """A write or sync failed: nothing more will be synced. The broker must stop."""
 
+    def awaited(self) -> Position:
+        """The newest position whose sync somebody waits for, or ever did. A store may put off what lies behind it."""
+        return EVERYTHING
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Store(ABC):
@@ -274,7 +297,8 @@ class Store(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Writes what was appended and asks for a sync; called once per tick of the loop, cheap when nothing waits."""
+        """Writes what was appended, and asks for a sync when somebody waits for it; called once per tick of the loop,
+        cheap when nothing waits."""
 
     @abstractmethod
     def read(self, home: Home) -> bytes:
@@ -284,6 +308,11 @@ class Store(ABC):
         """Whether a batch of this size leaves alone what is kept for removals, even while space is low. False while one
         that came before waits for room."""
         return True
+
+    def ask_large(self, size_bytes: int) -> int:
+        """Whether a batch of this size, larger than `ordinary_batch_bytes`, may be appended as the next thing of any
+        size. FITS; or WAITS: space is low from now on, till the store has room for it; or NO_ROOM: for want of disk."""
+        return FITS
 
     def compaction_victim(self) -> int:
         """The segment whose living messages should be stored again elsewhere, so that it can be freed; 0 for none.
@@ -338,6 +367,10 @@ class Log:
         """Whether a batch of this size should wait a moment, until the store has another file ready."""
         return self.storage_low and not self.storage_full and not self._store.takes(size_bytes)
 
+    def ask_large(self, size_bytes: int) -> int:
+        """FITS, WAITS or NO_ROOM, for a batch that is larger than ordinary; see `Store.ask_large`."""
+        return self._store.ask_large(size_bytes)
+
     def ask_room(self, size_bytes: int, what: str) -> None:
         """To be asked by who is about to begin something that stores no message, before anything has changed.
 
@@ -353,6 +386,14 @@ class Log:
                 f"the disk is full, what is left of the journal is for acknowledgements, and {what} has to wait:"
                 " free some space or consume messages, then try again",
             )
+
+    def refusal_of_large(self, size_bytes: int) -> LimitError:
+        """What the sender of a large message is told when `ask_large` says NO_ROOM."""
+        return LimitError(
+            "DMQ3027",
+            f"the disk has no room for a message of {size_bytes} bytes, which needs most of a journal file and another"
+            " file behind it; nothing is lost: free some space or consume messages, then send it again",
+        )
 
     def record(self, meta: bytes) -> None:
         """Adds a record without a body."""

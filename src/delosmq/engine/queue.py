@@ -63,6 +63,8 @@ class Queue:
             sequence waits, or it would be out of order. 0 for none.
         attached: its consumers but leases, which take by themselves.
         rotation: consumers that may have room, the next one to be asked first; empty when there are rules.
+        counts_first: each delivery is recorded before the message leaves.
+        bounded: its ring counts what its consumer has no room for (`PendingLimit`).
         ruled: messages are not simply handed out in turn: ``distribution`` decides, made when it is first needed.
     """
 
@@ -86,6 +88,7 @@ class Queue:
         self.stalled: list[Purge] = []
         self.barrier_sequence: int = 0
         self.ring: Ring = Ring(UNLIMITED)
+        self.bounded: bool = False
         self.max_consumers: int = UNLIMITED
         self.exclusive: bool = False
         self.purge_on_no_consumers: bool = False
@@ -103,6 +106,7 @@ class Queue:
         self.last_values: LastValues | None = None
         self.announced: bool = False
         self.prioritized: bool = True
+        self.counts_first: bool = False
         self.conditional: bool = False
         self.paused: bool = False
         self.owner: str = ""
@@ -169,7 +173,7 @@ class Queue:
         """Puts new settings into force; what is unset comes from the address (RING-3)."""
         self.settings = settings
         resolved = resolve(settings, self.address.settings)
-        self.ring.size = resolved.ring_size
+        self.ring.resize(resolved.ring_size)
         self.ring.lowest_first = self.address.settings.ring_eviction is RingEviction.LOWEST_PRIORITY
         self.max_consumers = resolved.max_consumers
         self.exclusive = resolved.exclusive
@@ -179,7 +183,8 @@ class Queue:
             self.last_values = LastValues()
         self.non_destructive = resolved.non_destructive
         self.announced = self.address.settings.advisory_for_consumed
-        self.prioritized = self.address.settings.prioritized_messages
+        self.prioritized = self.address.settings.prioritized_messages and not self.internal
+        self.counts_first = self.address.settings.persist_delivery_count_before_delivery
         self.group_rebalance = resolved.group_rebalance
         self.group_rebalance_pause_dispatch = resolved.group_rebalance_pause_dispatch
         self.group_buckets = resolved.group_buckets
@@ -289,6 +294,9 @@ class Queue:
     def leave(self, consumer: Consumer) -> None:
         """Removes a consumer; what it held comes back next."""
         consumer.closed = True
+        if self.bounded:  # its ring holds on to the consumer
+            self.bounded = False
+            self.ring = Ring(UNLIMITED)
         self.attached -= 1
         self.consumers.remove(consumer)
         rules = self.distribution
@@ -315,6 +323,7 @@ class Queue:
             self.exclusive
             or self.non_destructive
             or self.consumers_before_dispatch > 0
+            or self.counts_first
             or settings.all_consumers_exclusive_by_default
             or settings.strict_order_dispatch
             or settings.time_before_dispatch_starts > 0

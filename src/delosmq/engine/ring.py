@@ -19,6 +19,10 @@ class Ring:
         self.size = size
         self.lowest_first: bool = False
 
+    def resize(self, size: int) -> None:
+        """From now on that many; removes nothing (RING-4)."""
+        self.size = size
+
     def pushed_out(self, pending: PendingSlots) -> Slot | None:
         """After an add at the tail: the one message that has to go, at the head or where ``lowest_first`` says.
 
@@ -27,6 +31,10 @@ class Ring:
         if self.size == UNLIMITED or pending.count <= self.size:
             return None
         return pending.lowest() if self.lowest_first else pending.head()
+
+    def next_out(self, pending: PendingSlots) -> Slot | None:
+        """What has to go with a message that was pushed out and is gone."""
+        return None
 
     def admits_return(self, pending: PendingSlots) -> bool:
         """Whether a returning message still fits; if not it is dropped itself, never one already queued (RING-6)."""

@@ -149,8 +149,7 @@ class Router:
 
     def replace(self, queue: Queue, slot: Slot) -> None:
         """A ring pushes a pending message out: an acknowledgement with a reason of its own, never a dead letter."""
-        queue.pending.remove(slot)
-        self.replaced(queue, slot)
+        self._evictions.replace(queue, slot)
 
     def replaced(self, queue: Queue, slot: Slot) -> None:
         """The same for a slot that is in no list (a returning message that no longer fits)."""

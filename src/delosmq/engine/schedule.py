@@ -166,6 +166,8 @@ class Schedule(Timer):
                     self._last_value_rule.due(queue, slot)
             else:
                 self._evictions.replaced(queue, slot)
+        if queue.bounded:
+            self._evictions.cut(queue)
         return count
 
     def close(self) -> None:

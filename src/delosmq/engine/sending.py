@@ -1,9 +1,10 @@
 """Taking messages in: address, full policy, queues. A send is one decision."""
 
 from delosmq.engine.address import Address, SpaceWaiter
-from delosmq.engine.core import Core
+from delosmq.engine.core import Core, record_room_bytes
 from delosmq.engine.dead_letters import DeadLetters
 from delosmq.engine.expiry_rules import apply_expiry
+from delosmq.engine.log import NO_ROOM
 from delosmq.engine.outcome import BLOCKED, DROPPED, DUPLICATE, NO_ROUTE, ROUTED
 from delosmq.model.errors import LimitError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, ANYCAST, Message
@@ -24,6 +25,8 @@ class Sending:
         self._duplicates = core.duplicates
         self._dead_letters = dead_letters
         self._largest_message_bytes: int = core.largest_message_bytes
+        self._ordinary_bytes: int = core.ordinary_message_bytes
+        self._record_room_bytes: int = record_room_bytes(core.settings.journal)
         self._blocked: list[Address] = []
 
     def send(self, message: Message, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
@@ -34,12 +37,13 @@ class Sending:
             ``log.position``.
 
         Raises:
-            LimitError: the address is full and its policy is FAIL, or the message is larger than the journal takes.
+            LimitError: the address is full and its policy is FAIL, or the message is larger than the journal takes, or
+                than what is left of the disk.
             NotFoundError: there is no such address or queue, and it may not be created.
             MisuseError: the address does not take this routing type.
         """
-        if message.encoded_size_bytes > self._largest_message_bytes:
-            raise self._too_large(message)
+        if message.encoded_size_bytes > self._ordinary_bytes:
+            self._ask_place(message, queue_name, routing)
         if message.duplicate_id and self._duplicates.seen(message):
             return DUPLICATE
         address = self._address_for(message.address, queue_name, routing)
@@ -64,6 +68,23 @@ class Sending:
             return outcome
         finally:
             self._log.close()
+
+    def _ask_place(self, message: Message, queue_name: str, routing: int) -> None:
+        """For a message that takes most of a journal file. If the store must make ready for it, space is low now.
+
+        Raises:
+            LimitError: it is larger than the journal takes, or the disk has no room for it.
+        """
+        size = message.encoded_size_bytes
+        if size > self._largest_message_bytes:
+            raise self._too_large(message)
+        if not message.durable or (message.duplicate_id and self._duplicates.seen(message)):
+            return
+        address = self._address_for(message.address, queue_name, routing)
+        if self._log.storage_low or self._memory.is_full(address):
+            return  # the full policy comes first
+        if self._log.ask_large(size + self._record_room_bytes) == NO_ROOM:
+            raise self._log.refusal_of_large(size)
 
     def _remember(self, message: Message) -> None:
         self._duplicates.remember(message.address, message.duplicate_id, durable=message.durable)
@@ -170,6 +191,15 @@ class Sending:
         target = self._bindings.addresses.get(address)
         if target is not None and waiter in target.waiters:
             target.waiters.remove(waiter)
+
+    def waited_too_long(self, address: str) -> LimitError:
+        """Why a send that waited for ``block-timeout`` fails."""
+        timeout_ms = self._bindings.settings_of(address).block_timeout
+        return LimitError(
+            "DMQ2652",
+            f"'{address}' had no room for the message for {timeout_ms} ms (block-timeout); try again later, or let"
+            " it wait longer",
+        )
 
     def wake_those_at(self, name: str) -> None:
         """Tells those who wait for room of an address to ask again, whether it has any or not. Called from a tick."""

@@ -8,11 +8,12 @@ from typing import Final
 from delosmq.engine.address import Address
 from delosmq.engine.core import Core
 from delosmq.engine.dropping import Dropping
+from delosmq.engine.pending_limit import PendingLimit
 from delosmq.engine.queue import Queue
 from delosmq.engine.routes import QUEUE_MARK
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, MULTICAST
-from delosmq.model.settings import QueueSettings
+from delosmq.model.settings import AddressSettings, QueueSettings
 
 
 class SubscriptionOptions:
@@ -24,8 +25,9 @@ class SubscriptionOptions:
         shared: several consumers divide the messages among them. Needs a name; without ``durable`` the queue goes with
             the last of them.
         filter: a selector; what it does not match never enters the queue. "" lets all in.
-        retroactive: it starts with the last messages of the address, where these are not for everybody
-            (``always-retroactive`` false).
+        retroactive: it starts with what the address keeps for those that ask (``subscription-recovery-*``), or for
+            all but not for everybody (``always-retroactive`` false).
+        pending_limit: how many messages wait at most in a queue that goes with its only consumer; None for any number.
         connection_id: whose subscription it is; only the owner of a temporary destination may consume from it.
     """
 
@@ -38,6 +40,7 @@ class SubscriptionOptions:
         filter: str = "",
         connection_id: str = "",
         retroactive: bool = False,
+        pending_limit: PendingLimit | None = None,
     ) -> None:
         self.name = name
         self.durable = durable
@@ -45,6 +48,7 @@ class SubscriptionOptions:
         self.filter = filter
         self.connection_id = connection_id
         self.retroactive = retroactive
+        self.pending_limit = pending_limit
 
 
 NO_OPTIONS: Final = SubscriptionOptions()
@@ -76,7 +80,7 @@ class Subscribing:
             known = self._bindings.queues.get(queue_name or address)
         if known is not None and not known.internal:
             if known.address.name == address:
-                _check_owner(known.name, known.owner, options)
+                _check_owner(known.name, known.owner, known.address.settings, options)
                 return known
             if queue_name:
                 raise NotFoundError("DMQ2110", f"queue '{queue_name}' is not on address '{address}'; check the name")
@@ -91,7 +95,7 @@ class Subscribing:
         target = self._bindings.addresses.get(address)
         self._check_address(address, target, MULTICAST if options.name else routing)
         if target is not None:
-            _check_owner(address, target.owner, options)
+            _check_owner(address, target.owner, target.settings, options)
         if options.name:
             return self._subscription(address, options)
         kind = self._kind(address, queue_name, routing)
@@ -100,9 +104,11 @@ class Subscribing:
             settings = QueueSettings(
                 own, address, MULTICAST, durable=False, auto_created=True, filter=options.filter, auto_delete=False
             )
-            return self._bindings.create_queue(
-                settings, temporary=True, retroactive=self._is_retroactive(address, options)
-            )
+            made = self._bindings.create_queue(settings, temporary=True, retroactive=options.retroactive)
+            if options.pending_limit is not None:
+                made.ring = options.pending_limit
+                made.bounded = True
+            return made
         name = queue_name or address
         if not self._bindings.settings_of(address).auto_create_queues:
             raise NotFoundError(
@@ -110,9 +116,6 @@ class Subscribing:
                 f"there is no queue '{name}' and its address-settings don't auto-create it; create it in broker.xml",
             )
         return self._bindings.create_queue(QueueSettings(name, address, kind, durable=True, auto_created=True))
-
-    def _is_retroactive(self, address: str, options: SubscriptionOptions) -> bool:
-        return options.retroactive or self._bindings.settings_of(address).always_retroactive
 
     def _check_address(self, name: str, address: Address | None, routing: int) -> None:
         if address is not None:
@@ -160,9 +163,7 @@ class Subscribing:
             # The name stands for another subscription now: as in JMS, the old one ends.
             self._bindings.ask_room(settings)
             self._dropping.drop(queue)
-        made = self._bindings.create_queue(
-            settings, temporary=not options.durable, retroactive=self._is_retroactive(address, options)
-        )
+        made = self._bindings.create_queue(settings, temporary=not options.durable, retroactive=options.retroactive)
         made.unshared = not options.shared
         return made
 
@@ -195,8 +196,8 @@ class Subscribing:
         return same
 
 
-def _check_owner(name: str, owner: str, options: SubscriptionOptions) -> None:
-    if owner and owner != options.connection_id:
+def _check_owner(name: str, owner: str, settings: AddressSettings, options: SubscriptionOptions) -> None:
+    if owner and owner != options.connection_id and not settings.allow_temp_destination_stealing:
         raise MisuseError(
             "DMQ2635",
             f"'{name}' is temporary and belongs to another connection, which alone may consume from it; make a"

@@ -1,11 +1,14 @@
 """Between the encodings of protocols and the hub form: each protocol brings one conversion, only the hub is shared."""
 
 from abc import ABC, abstractmethod
+from typing import TypeVar
 
 from mypy_extensions import mypyc_attr
 
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import HubMessage, Message
+
+Value = TypeVar("Value")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -38,6 +41,19 @@ class Conversion(ABC):
     ) -> bytes:
         """The head of a message with properties taken out (drop), then others renamed (a new name replaces what had
         it), then those taken out that annotations replace."""
+
+
+def rewritten(
+    properties: dict[str, Value], drop: tuple[str, ...], rename: dict[str, str], replaced: tuple[str, ...]
+) -> dict[str, Value]:
+    """Properties by name after what `Conversion.rewritten_head` does to them."""
+    kept = {name: value for name, value in properties.items() if name not in rename and name not in drop}
+    for name, new_name in rename.items():
+        if name in properties and name not in drop:
+            kept[new_name] = properties[name]
+    for name in replaced:
+        kept.pop(name, None)
+    return kept
 
 
 class Encoded:

@@ -100,6 +100,7 @@ class AddressSettingsTable:
     """Resolves the settings of an address: less specific matches fill what more specific ones leave unset."""
 
     def __init__(self, entries: tuple[AddressMatch, ...], syntax: WildcardSyntax = DEFAULT_SYNTAX) -> None:
+        self.entries = entries
         self._literal: dict[str, dict[str, object]] = {}
         self._patterns: list[WildcardPattern] = []
         self._fields: list[dict[str, object]] = []

@@ -143,7 +143,11 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
             if self._state == _DETECTING:
                 self._detect(bytes(self._parts.buffer[:nbytes]))
             return
-        self._feed(session, bytes(self._parts.buffer[:nbytes]))
+        parts = self._parts
+        claimed = parts.ticker.claim()
+        self._feed(session, bytes(parts.buffer[:nbytes]))
+        if claimed:
+            parts.ticker.run_claimed()
 
     def receive(self, chunk: bytes) -> None:
         session = self._session

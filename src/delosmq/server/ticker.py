@@ -11,10 +11,15 @@ from typing import Final
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.log import StoreEvents
-from delosmq.model.ids import MonotonicNs, Position
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.ports import Clock
-from delosmq.sessions.outbox import Gate
+from delosmq.server.turns import turn_of
+from delosmq.sessions.outbox import Gate, SyncAsker
 from delosmq.storage.port import NO_DESCRIPTOR, ServedStore
+
+SYNC_WITHIN_S: Final = 0.020
+"""What nobody waits for is synced after this time, or in the same again when it came meanwhile: a crash of the machine
+forgets at most twice as much of it."""
 
 # How often a store may retry what failed for want of space. Source: `ServedStore.tick`.
 _STORE_TICK_S: Final = 1.0
@@ -28,7 +33,7 @@ class TickParticipant(ABC):
         """Writes what is ready. True when the engine has new work from it."""
 
 
-class Ticker:
+class Ticker(SyncAsker):
     """Runs the ticks of one broker.
 
     Args:
@@ -55,6 +60,9 @@ class Ticker:
         self._store_timer: asyncio.TimerHandle | None = None
         self._engine_timer: asyncio.TimerHandle | None = None
         self._engine_due: int = 0
+        self._sync_timer: asyncio.TimerHandle | None = None
+        self._put_off: Position = NOTHING_DURABLE
+        self._turn = turn_of(loop)
 
     def start(self) -> None:
         """Begins to listen to the store."""
@@ -67,7 +75,7 @@ class Ticker:
     def stop(self) -> None:
         """Ends everything this ticker scheduled; the store stays open."""
         self._stopped = True
-        for timer in (self._store_timer, self._engine_timer):
+        for timer in (self._store_timer, self._engine_timer, self._sync_timer):
             if timer is not None:
                 timer.cancel()
         descriptor = self._store.fileno()
@@ -84,6 +92,18 @@ class Ticker:
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._run)
+
+    def claim(self) -> bool:
+        """True: nothing else has come in this turn of the loop, and no tick is asked for. Who claims it handles what
+        came and calls `run_claimed`, which saves a turn."""
+        if self._scheduled or self._turn is None or self._turn.ready != 1:
+            return False
+        self._scheduled = True
+        return True
+
+    def run_claimed(self) -> None:
+        """The tick that `claim` stands for."""
+        self._run()
 
     def write_soon(self, writer: TickParticipant) -> None:
         """Has ``writer`` write at the end of the next tick."""
@@ -112,6 +132,8 @@ class Ticker:
             self.fatal(error)
             return
         self._scheduled = False
+        if self._sync_timer is None:
+            self._sync_later()
         if again:
             self.schedule()
         elif self._broker.next_timer_at != self._engine_due:
@@ -132,11 +154,30 @@ class Ticker:
         self._engine_timer = None
         self.schedule()
 
+    def _sync_later(self) -> None:
+        """Bounds how long a store may put off the sync of what nobody waits for."""
+        position = self._store.put_off()
+        if position:
+            self._put_off = position
+            self._sync_timer = self._loop.call_later(SYNC_WITHIN_S, self._on_sync_timer)
+
+    def _on_sync_timer(self) -> None:
+        self._sync_timer = None
+        try:
+            self._store.catch_up(self._put_off)
+        except Exception as error:
+            self.fatal(error)
+            return
+        self._sync_later()
+
     def _on_store_readable(self) -> None:
+        claimed = self.claim()
         try:
             self._store.on_readable()
         except Exception as error:
             self.fatal(error)
+        if claimed:
+            self.run_claimed()
 
     def _on_store_timer(self) -> None:
         try:
@@ -160,6 +201,7 @@ class GateEvents(StoreEvents):
     def attach(self, ticker: Ticker) -> None:
         """From now on a failure reaches the server, and space wakes it."""
         self._ticker = ticker
+        self._gate.asker = ticker
 
     def on_synced(self, position: Position) -> None:
         self._broker.log.synced = position
@@ -179,3 +221,6 @@ class GateEvents(StoreEvents):
         if self._ticker is None:
             raise error
         self._ticker.fatal(error)
+
+    def awaited(self) -> Position:
+        return self._gate.awaited

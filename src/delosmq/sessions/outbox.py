@@ -46,6 +46,15 @@ class GateWaiter(ABC):
         """The position waited for is synced."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SyncAsker(ABC):
+    """Who has the store asked for a sync."""
+
+    @abstractmethod
+    def schedule(self) -> None:
+        """Soon: somebody waits."""
+
+
 class Stream:
     """A sequence of writes whose order is kept.
 
@@ -126,6 +135,8 @@ class Outbox:
         if stream.held:
             stream.held.append((position, frame, sequence))
             self.held_bytes += len(frame)
+            if position > self._gate.awaited:
+                self._gate.awaited = position
         elif position <= self._gate.synced:
             self._ready.append((frame, sequence, stream))
             self.ready_bytes += len(frame)
@@ -138,6 +149,8 @@ class Outbox:
             if not self._holding:
                 self._gate.hold(self)
             self._holding.append(stream)
+            if position > self._gate.awaited:
+                self._gate.awaited = position
 
     def beat(self, frame: bytes = HEART_BEAT) -> None:
         """Sends a heart-beat, unless bytes are on their way that say as much."""
@@ -270,10 +283,14 @@ class Gate:
 
     Attributes:
         synced: everything up to here survives a crash. Recovery sets it, then only `on_synced` does.
+        awaited: the newest position that anybody has waited for. What lies behind it may be synced later.
+        asker: hears of those who begin to `wait`; None for nobody. What is put into an outbox has a tick coming anyway.
     """
 
     def __init__(self, synced: Position = NOTHING_DURABLE) -> None:
         self.synced: Position = synced
+        self.awaited: Position = synced
+        self.asker: SyncAsker | None = None
         self._holding: dict[Outbox, None] = {}
         self._waiters: list[tuple[int, GateWaiter]] = []
 
@@ -303,6 +320,10 @@ class Gate:
         """Calls ``waiter.on_open()`` once ``position`` is synced. True: it is already, and nothing will be called."""
         if position <= self.synced:
             return True
+        if position > self.awaited:
+            self.awaited = position
+            if self.asker is not None:
+                self.asker.schedule()
         self._waiters.append((position, waiter))
         return False
 

@@ -3,7 +3,8 @@
 When an address is full and blocks its producers, the send and all later ones of the connection are parked, in order.
 Other frames are handled meanwhile: an acknowledgement may be what makes the space. The end of a transaction waits for
 the parked sends of its own, and for no others: they may need the room that it makes. Past a limit in bytes the
-connection is not read any more, nor while an end goes on in slices.
+connection is not read any more, nor while an end goes on in slices. Where the address says so (``block-timeout``) a
+send that has waited too long fails.
 """
 
 from abc import ABC, abstractmethod
@@ -17,11 +18,12 @@ from delosmq.engine.address import SpaceWaiter
 from delosmq.engine.broker import Broker
 from delosmq.engine.outcome import BLOCKED, DUPLICATE
 from delosmq.engine.taking import Taking
+from delosmq.engine.timers import NS_PER_MS, Timer
 from delosmq.engine.transactions import Transaction, TransactionWaiter
 from delosmq.model.errors import BrokerError, InvariantError
-from delosmq.model.ids import NOTHING_DURABLE, Position
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
-from delosmq.model.settings import AcceptorSettings
+from delosmq.model.settings import UNLIMITED, AcceptorSettings
 
 ENTRY_BYTES: Final = 256
 """What an entry takes beside its message."""
@@ -53,6 +55,7 @@ class Parked(ABC):
         waiter: of an end that goes on.
         failure: why that end failed.
         size_bytes: what it counts against the limit.
+        parked_at: monotonic ns.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Parked(ABC):
         self.waiter: EndWaiter | None = None
         self.failure: BrokerError | None = None
         self.size_bytes: int = ENTRY_BYTES + (0 if message is None else message.charge_bytes)
+        self.parked_at: int = 0
 
     def carry_out(self, waiter: TransactionWaiter) -> bool:
         """Ends the transaction. False when that goes on and ``waiter`` will be told.
@@ -108,6 +112,24 @@ class EndWaiter(TransactionWaiter):
             self.parking.ended(self._entry, error)
 
 
+class Patience(Timer):
+    """Looks whether the first send of a connection has waited too long.
+
+    Attributes:
+        due: of its next appointment, 0 for none.
+    """
+
+    def __init__(self, parking: "Parking") -> None:
+        self.parking: Parking | None = parking
+        self.due: int = 0
+
+    def on_timer(self, now: MonotonicNs) -> None:
+        if self.due and self.due <= now:
+            self.due = 0
+        if self.parking is not None:
+            self.parking.look_at_time(now)
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ParkingOwner(ABC):
     """The session, as its parking sees it."""
@@ -145,10 +167,12 @@ class Parking(SpaceWaiter):
         self._owner: ParkingOwner | None = owner
         self._ordered = ordered
         self._refused: bool = False
+        self._mute: bool = False
         self._entries: deque[Parked] = deque()
         self._waits_for: str = ""
         self._ended: list[Parked] = []
         self._end_due: bool = False
+        self._patience: Patience | None = None
         self.parked_bytes: int = 0
         self.position: Position = NOTHING_DURABLE
 
@@ -234,8 +258,32 @@ class Parking(SpaceWaiter):
                 left.append(entry.work)
         self._entries.clear()
         self._ended.clear()
+        if self._patience is not None:
+            self._patience.parking = None
         self.parked_bytes = 0
         self._owner = None
+        return left
+
+    def outlive(self) -> list[Work]:
+        """As `close`, for a peer that has left in order: sends that belong to no transaction go on to where they
+        belong, and nobody is answered. `ParkingOwner.parked_changed` tells when they are through."""
+        if self._waits_for:
+            self._broker.cancel_wait(self._waits_for, self)
+            self._waits_for = ""
+        left: list[Work] = []
+        kept: deque[Parked] = deque()
+        for entry in self._entries:
+            if entry.waiter is not None:
+                entry.waiter.parking = None
+            if entry.message is None and entry.work is not None:
+                left.append(entry.work)
+            elif entry.message is not None and entry.work is None:
+                kept.append(entry)
+        self._entries = kept
+        self._ended.clear()
+        self._mute = True
+        self.parked_bytes = sum([entry.size_bytes for entry in kept])
+        self._drain(may_end=False)
         return left
 
     def go_on(self) -> None:
@@ -269,6 +317,31 @@ class Parking(SpaceWaiter):
         # In the midst of a tick that would not go on with the work of an end.
         self._drain(may_end=False)
 
+    def look_at_time(self, now: MonotonicNs) -> None:
+        """Refuses the first send if it has waited for as long as its address lets it."""
+        if not self._waits_for or self._refused:
+            return
+        entry = self._entries[0]
+        due = self._due(entry)
+        if due == 0:
+            return
+        if due > now:
+            self._appoint(due)
+            return
+        self._broker.cancel_wait(self._waits_for, self)
+        error = self._broker.waited_too_long(self._waits_for)
+        self._waits_for = ""
+        if entry.work is not None:
+            entry.work.parked_count -= 1
+        if self._ordered:
+            self._refuse_last(entry, error)
+            return
+        self._entries.popleft()
+        self.parked_bytes -= entry.size_bytes
+        if not self._mute:
+            entry.refuse(error)
+        self._drain(may_end=False)
+
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _drain(self, *, may_end: bool) -> None:
@@ -292,6 +365,8 @@ class Parking(SpaceWaiter):
                 return
             entries.popleft()
             self.parked_bytes -= entry.size_bytes
+            if self._mute:
+                continue
             if failure is None:
                 entry.answer()
             else:
@@ -346,8 +421,28 @@ class Parking(SpaceWaiter):
         if message is not None:
             self._waits_for = message.address
             self._broker.wait_for_space(message.address, self)
+            due = self._due(entry)
+            if due:
+                self._appoint(due)
+
+    def _due(self, entry: Parked) -> int:
+        """When a send has waited too long; 0 for never."""
+        message = entry.message
+        address = None if message is None else self._broker.addresses.get(message.address)
+        timeout_ms = UNLIMITED if address is None else address.settings.block_timeout
+        return 0 if timeout_ms == UNLIMITED else entry.parked_at + timeout_ms * NS_PER_MS
+
+    def _appoint(self, due: int) -> None:
+        patience = self._patience
+        if patience is None:
+            patience = Patience(self)
+            self._patience = patience
+        if patience.due == 0 or due < patience.due:
+            patience.due = due
+            self._broker.call_at(due, patience)
 
     def _add(self, entry: Parked) -> None:
+        entry.parked_at = self._broker.clock.monotonic_ns()
         self._entries.append(entry)
         self.parked_bytes += entry.size_bytes
         if entry.message is not None and entry.work is not None:

@@ -6,7 +6,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.log import StateSource, Store, StoreEvents
-from delosmq.model.ids import MonotonicNs, Position
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 
 NO_DESCRIPTOR: Final = -1
 
@@ -26,6 +26,14 @@ class ServedStore(Store):
     @abstractmethod
     def on_readable(self) -> None:
         """Takes in what the background has done; reports it through `StoreEvents`. Never blocks."""
+
+    def put_off(self) -> Position:
+        """Up to where something is written for which no sync was asked, as nobody waits; `NOTHING_DURABLE` for none.
+        Who runs the store has it synced within a bounded time: `catch_up`."""
+        return NOTHING_DURABLE
+
+    def catch_up(self, position: Position) -> None:
+        """Asks for a sync of everything written up to ``position``, unless that has been done."""
 
     @abstractmethod
     def tick(self, now: MonotonicNs) -> None:

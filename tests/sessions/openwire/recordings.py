@@ -8,6 +8,7 @@ from delosmq.wire.openwire.commands import (
     Command,
     ConnectionInfo,
     ConsumerId,
+    ConsumerInfo,
     DataArrayResponse,
     DestinationInfo,
     ExceptionResponse,
@@ -21,6 +22,7 @@ from delosmq.wire.openwire.commands import (
     RemoveInfo,
     Response,
     Structure,
+    TransactionInfo,
     XATransactionId,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
@@ -30,6 +32,8 @@ from tests.sessions.support import PASSWORD, USER
 
 GOLDEN = Path(__file__).resolve().parents[2] / "wire" / "openwire" / "golden"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.txt"))
+SEVERAL = sorted(path.stem for path in (GOLDEN / "several").glob("*.txt"))
+"""Conversations with more than one connection."""
 Row = tuple[object, ...]
 
 
@@ -38,25 +42,30 @@ class Step:
 
     Attributes:
         raw: with its length, as it was on the wire.
+        line: where it stands in the file.
     """
 
-    def __init__(self, by_client: bool, raw: bytes, frame: Structure) -> None:
+    def __init__(self, line: int, by_client: bool, raw: bytes, frame: Structure) -> None:
+        self.line = line
         self.by_client = by_client
         self.raw = raw
         self.frame = frame
 
 
 class Recording:
-    """One conversation; both WireFormatInfos are taken out of its steps."""
+    """One connection of a conversation; both WireFormatInfos are taken out of its steps.
 
-    def __init__(self, name: str) -> None:
+    Attributes:
+        gone_at: the line where the client let go of it; 0 when nothing came after that.
+    """
+
+    def __init__(self, name: str, connection: int = 1) -> None:
         self.greeting = b""
-        lines = (GOLDEN / f"{name}.txt").read_text().splitlines()
-        raws = [(line[0] == ">", bytes.fromhex(line[2:])) for line in lines if not line.startswith("#")]
+        self.gone_at = 0
         decoders = {True: OpenWireDecoder(OpenWireLimits()), False: OpenWireDecoder(OpenWireLimits())}
         hellos: dict[bool, WireFormatInfo] = {}
         self.steps: list[Step] = []
-        for by_client, raw in raws:
+        for number, by_client, raw in self._read(name, connection):
             decoder = decoders[by_client]
             decoder.feed(raw)
             frame = decoder.next_frame()
@@ -71,8 +80,24 @@ class Recording:
                         one.agreed(agree(hellos[True], hellos[False]).form)
             else:
                 assert frame is not None
-                self.steps.append(Step(by_client, raw, frame))
+                self.steps.append(Step(number, by_client, raw, frame))
         self.hello = hellos[True]
+
+    def _read(self, name: str, connection: int) -> list[tuple[int, bool, bytes]]:
+        found: list[tuple[int, bool, bytes]] = []
+        current = 0
+        for number, line in enumerate((GOLDEN / f"{name}.txt").read_text().splitlines(), 1):
+            if line == f"# connection {connection} is gone":
+                self.gone_at = number
+            elif line.startswith("# connection ") and not line.endswith(" is gone"):
+                current = int(line.rpartition(" ")[2])
+            elif line[0] != "#" and current == connection:
+                found.append((number, line[0] == ">", bytes.fromhex(line[2:])))
+        return found
+
+    def commands(self) -> list[Command]:
+        """All that the client said after the negotiation."""
+        return [step.frame for step in self.steps if step.by_client and isinstance(step.frame, Command)]
 
     def answers(self) -> list[Structure]:
         """All that Classic sent after the negotiation."""
@@ -104,10 +129,19 @@ class Replay:
     def run(self) -> None:
         """The whole conversation; what was open is closed by its own last commands."""
         for step in self.recording.steps:
-            if step.by_client:
-                self._play(step)
-            else:
-                self._note(step.frame)
+            self.take_step(step)
+
+    def take_step(self, step: Step) -> None:
+        """What the client did next, or what it was told."""
+        if step.by_client:
+            self._play(step)
+        else:
+            self.look(0)
+            self._note(step.frame)
+
+    def look(self, after: int) -> None:
+        """Reads what others caused."""
+        self._take(after)
 
     def _play(self, step: Step) -> None:
         command = step.frame
@@ -116,9 +150,11 @@ class Replay:
         verbatim = not changed and self.client.form.tight == self.recording.form.tight
         verbatim = verbatim and self.client.form.caching == self.recording.form.caching
         self.client.send(step.raw if verbatim else encode_command(command, self.client.form))
-        if isinstance(command, MessagePull) and command.timeout > 0:
-            self.bench.pass_time(command.timeout)
+        before = len(self.received)
         self._take(command.command_id)
+        if isinstance(command, MessagePull) and command.timeout > 0 and len(self.received) == before:
+            self.bench.pass_time(command.timeout)
+            self._take(command.command_id)
 
     def _take(self, after: int) -> None:
         self.received += [(after, frame) for frame in self.client.take()]
@@ -266,3 +302,52 @@ def recorded_moments(recording: Recording) -> dict[str, list[int]]:
         else:
             received.append((after, step.frame))
     return moments(received)
+
+
+_ACKS = ("DELIVERED", "POISON", "STANDARD", "REDELIVERED", "INDIVIDUAL", "UNMATCHED", "EXPIRED")
+_TRANSACTION_STEPS = ("begin", "prepare", "commit", "commit", "rollback", "", "", "")
+
+
+def said(recording: Recording) -> list[str]:
+    """How the client acknowledged, of a recording that was not played yet.
+
+    Messages are named by their place among those dispatched to their consumer. ``STANDARD 1-2`` is a range of two,
+    ``INDIVIDUAL 2`` has no first; ``T`` behind it stands for its transaction; ``b:`` in front is the second consumer of
+    several. Between them stand the steps of transactions, and pulls with their timeouts.
+    """
+    places: dict[tuple[str, int], int] = {}
+    counted: dict[str, int] = {}
+    ids = [one.consumer_id for one in recording.commands() if isinstance(one, ConsumerInfo)]
+    consumers = [one.key() for one in ids if one is not None and one.session_id > 0]
+    found: list[str] = []
+    for step in recording.steps:
+        frame = step.frame
+        if isinstance(frame, MessageDispatch) and frame.message is not None and frame.consumer_id is not None:
+            key = frame.consumer_id.key()
+            counted[key] = counted.get(key, 0) + 1
+            assert frame.message.message_id is not None
+            places[key, frame.message.message_id.broker_sequence_id] = counted[key]
+        elif isinstance(frame, MessageAck):
+            found.append(_acknowledged(frame, consumers, places))
+        elif isinstance(frame, TransactionInfo) and _TRANSACTION_STEPS[frame.type]:
+            found.append(_TRANSACTION_STEPS[frame.type])
+        elif isinstance(frame, MessagePull):
+            found.append(f"pull {frame.timeout}")
+    return found
+
+
+def _acknowledged(ack: MessageAck, consumers: list[str], places: dict[tuple[str, int], int]) -> str:
+    assert ack.consumer_id is not None
+    assert ack.last_message_id is not None
+    key = ack.consumer_id.key()
+    mark = "" if len(consumers) == 1 else "abcdefgh"[consumers.index(key)] + ":"
+    last = places[key, ack.last_message_id.broker_sequence_id]
+    if ack.first_message_id is None:
+        assert ack.message_count == 1
+        span = str(last)
+    else:
+        first = places[key, ack.first_message_id.broker_sequence_id]
+        assert ack.message_count == last - first + 1
+        span = f"{first}-{last}"
+    transaction = "" if ack.transaction_id is None else " T"
+    return f"{mark}{_ACKS[ack.ack_type]} {span}{transaction}"

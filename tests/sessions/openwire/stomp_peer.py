@@ -8,11 +8,8 @@ from delosmq.sessions.stomp.session import StompSession
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
 from delosmq.wire.stomp.frames import V12, Frame
 from tests.sessions.openwire.support import OpenWireBench
-from tests.sessions.support import PASSWORD, USER, Host
+from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Host
 
-ACCEPTOR = AcceptorSettings(
-    "stomp", "localhost", 0, ("STOMP",), anycast_prefixes=("/queue/",), multicast_prefixes=("/topic/",)
-)
 _NUMBERS = count(1)
 
 

@@ -1,16 +1,11 @@
 """OpenWire sessions on a real engine without sockets: a test plays the client and has time and syncs in its hand."""
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.log import Store
-from delosmq.engine.queue import Queue
+from typing import Unpack
+
 from delosmq.model.conversion import Conversions
-from delosmq.model.ids import MonotonicNs, Position
-from delosmq.model.settings import AcceptorSettings, AddressMatch, BrokerSettings, QueueSettings, SecurityMatch
-from delosmq.security.access import AccessControl
+from delosmq.model.settings import AcceptorSettings
 from delosmq.sessions.openwire.protocol import OpenWireProtocol
-from delosmq.sessions.outbox import Gate
-from delosmq.sessions.protocol import NO_TIMER, Peer, SessionServices
-from delosmq.storage.memory import MemoryStore
+from delosmq.sessions.protocol import Peer
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     QUEUE,
@@ -24,6 +19,7 @@ from delosmq.wire.openwire.commands import (
     ConsumerId,
     ConsumerInfo,
     Destination,
+    DestinationInfo,
     ExceptionResponse,
     LocalTransactionId,
     MessageAck,
@@ -46,11 +42,9 @@ from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
 from delosmq.wire.stomp.conversion import StompConversion
-from tests.engine.support import CountingRandom, ManualClock
-from tests.sessions.support import EVERYTHING, PASSWORD, USER, Host
+from tests.sessions.support import PASSWORD, USER, Bench, Host, Options
 
 ACCEPTOR = AcceptorSettings("openwire", "localhost", 0, ("OPENWIRE",))
-NS_PER_MS = 1_000_000
 
 SECURITY = "java.lang.SecurityException"
 INVALID_DESTINATION = "javax.jms.InvalidDestinationException"
@@ -67,87 +61,13 @@ def topic(name: str) -> Destination:
     return Destination(name, TOPIC)
 
 
-class OpenWireBench:
-    """One engine, its gate, and any number of clients.
+class OpenWireBench(Bench["Client"]):
+    """A bench with clients of OpenWire."""
 
-    With ``hold`` nothing is synced until `sync` is called.
-    """
-
-    def __init__(
-        self,
-        *,
-        queues: tuple[QueueSettings, ...] = (),
-        address_settings: dict[str, dict[str, object]] | None = None,
-        security: tuple[SecurityMatch, ...] = (EVERYTHING,),
-        acceptor: AcceptorSettings = ACCEPTOR,
-        hold: bool = False,
-        store: Store | None = None,
-    ) -> None:
-        self.clock = ManualClock()
-        self.store: Store = store if store is not None else MemoryStore()
-        self.gate = Gate()
+    def __init__(self, *, acceptor: AcceptorSettings = ACCEPTOR, **options: Unpack[Options]) -> None:
         self.protocol = OpenWireProtocol()
-        self.acceptor = acceptor
-        self.hold = hold
-        matches = tuple(AddressMatch(match, fields) for match, fields in (address_settings or {}).items())
         conversions = Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()})
-        self.broker = Broker(
-            BrokerSettings(queues=queues, address_settings=matches),
-            self.store,
-            clock=self.clock,
-            random=CountingRandom(),
-            events=self.protocol.events,
-            conversions=conversions,
-        )
-        self.gate.on_synced(self.broker.start())
-        access = AccessControl({USER: "stored"}, {USER: frozenset({"all"})}, security, cache_key=b"k" * 32)
-        # Verified once, so that later logins need no hash.
-        access.finish(access.attempt(USER, PASSWORD), True)
-        self.services = SessionServices(
-            self.broker, self.gate, clock=self.clock, access=access, conversions=conversions, server_name="DelosMQ/test"
-        )
-        self.clients: list[Client] = []
-
-    @property
-    def now(self) -> MonotonicNs:
-        return self.clock.monotonic_ns()
-
-    def queue(self, name: str) -> Queue:
-        return self.broker.queues[name]
-
-    def sync(self, position: int | None = None) -> None:
-        """The store reports that it is synced."""
-        self.gate.on_synced(self.broker.log.position if position is None else Position(position))
-
-    def tick(self) -> None:
-        """As the server's ticker does it, until nothing is left to do."""
-        for _ in range(1_000):
-            again = self.broker.tick()
-            if not self.hold:
-                self.sync()
-            for client in self.clients:
-                again = client.write() or again
-            if not again:
-                return
-        raise AssertionError("the broker never comes to rest")
-
-    def pass_time(self, ms: int) -> None:
-        """Lets time go by, with every timer at its moment."""
-        until = self.clock.now_ms + ms
-        while True:
-            timers: list[int] = [client.session.next_timer() for client in self.clients if not client.host.finished]
-            timers.append(self.broker.next_timer_at)
-            due = min((at for at in timers if at != NO_TIMER), default=0)
-            due_ms = -(-due // NS_PER_MS)
-            if due == 0 or due_ms > until:
-                break
-            self.clock.now_ms = max(self.clock.now_ms, due_ms)
-            for client in self.clients:
-                if not client.host.finished:
-                    client.session.handle_timer(self.now)
-            self.tick()
-        self.clock.now_ms = until
-        self.tick()
+        super().__init__(acceptor, conversions, self.protocol.events, **options)
 
     def negotiate(self, info: WireFormatInfo | None = None) -> "Client":
         """A client that has negotiated and read the BrokerInfo."""
@@ -474,6 +394,15 @@ class Reader:
 
     def close(self, last_delivered: int = -1) -> None:
         self.client.ok(self.client.remove_info(self.id, last_delivered))
+
+
+def change(client: Client, destination: Destination, operation: int) -> DestinationInfo:
+    """A destination that is to be added or removed."""
+    info = DestinationInfo()
+    info.connection_id = ConnectionId(client.name)
+    info.destination = destination
+    info.operation_type = operation
+    return info
 
 
 def text_of(dispatch: MessageDispatch) -> str:

@@ -418,3 +418,24 @@ def test_a_session_with_client_acknowledge_reads_on_by_delivered_and_ends_all_at
     assert reader.bodies() == ""
     reader.done(4, 7)
     assert reader.bodies() == "8 9"
+
+
+# -- when it is stored -------------------------------------------------------------------------------------------------
+
+
+def test_nobody_waits_for_an_acknowledgement_without_an_answer() -> None:
+    bench, client, reader = start(10)
+    reader.take()
+    bench.hold = True
+    before = bench.gate.awaited
+    client.tell(reader.ack(STANDARD_ACK, 0))
+    assert left(bench) == 9
+    assert bench.broker.log.position > before
+    assert bench.gate.awaited == before, "it asks for no sync of its own"
+    command_id = client.feed(reader.ack(STANDARD_ACK, 1), answer=True)
+    bench.tick()
+    assert bench.gate.awaited == bench.broker.log.position, "and the answer to a later one covers it"
+    assert client.answers(command_id) == []
+    bench.sync()
+    bench.tick()
+    assert len(client.answers(command_id)) == 1

@@ -141,6 +141,23 @@ def test_many_come_a_slice_at_a_time() -> None:
     assert len(destinations(listen(client, QUEUES))) == 250
 
 
+def test_a_temporary_one_that_an_operator_deletes_is_gone_when_its_owner_says_so() -> None:
+    bench = OpenWireBench()
+    client = bench.connect("ID:me")
+    info = DestinationInfo()
+    info.destination = Destination("ID:me:1", TEMP_QUEUE)
+    info.operation_type = ADD_DESTINATION
+    client.ok(info)
+    heard = listen(client, TEMPORARY)
+    assert destinations(heard) == ["+temp-queue://ID:me:1"]
+    bench.broker.delete_queue("ID:me:1")
+    bench.broker.delete_address("ID:me:1")
+    bench.tick()
+    info.operation_type = REMOVE_DESTINATION
+    client.ok(info)
+    assert destinations(heard) == ["-temp-queue://ID:me:1"]
+
+
 def test_many_temporary_ones_come_to_a_late_subscriber() -> None:
     bench = OpenWireBench()
     client = bench.connect("ID:me")

@@ -1,4 +1,10 @@
-"""Everything a peer can do wrong gets the error that tells it so, and closes no more than it must."""
+"""Everything a peer can do wrong gets the error that tells it so, and closes no more than it must.
+
+Nine are promised by name, and each has a test that says so: an unknown command, a truncated frame, an oversized frame,
+wrong types, an unknown destination option, an acknowledgement for a message never dispatched, a second connection with
+the same client id, unsubscribing an active subscription, POISON inside a transaction. What Classic does in each case is
+compared by the programs `bad-input`, `destinations` and `durable-subscribers` of `make interop`.
+"""
 
 # BROKER-4
 
@@ -55,6 +61,7 @@ def fatal(name: str) -> bytes:
 
 @pytest.mark.parametrize("name", FATAL_NAMES)
 def test_what_is_no_openwire_ends_that_connection_alone(name: str) -> None:
+    """Unknown command ("unknown type"); truncated frame ("truncated", and with bytes left over)."""
     bench = OpenWireBench()
     other = bench.connect()
     client = bench.connect()
@@ -67,6 +74,7 @@ def test_what_is_no_openwire_ends_that_connection_alone(name: str) -> None:
 
 
 def test_a_frame_over_the_limit_ends_the_connection_before_it_is_there() -> None:
+    """Oversized frame."""
     bench = OpenWireBench()
     client = bench.connect()
     client.send(pack(">i", bench.acceptor.open_wire_max_frame_bytes + 1))
@@ -75,11 +83,14 @@ def test_a_frame_over_the_limit_ends_the_connection_before_it_is_there() -> None
 
 
 def test_a_field_of_the_wrong_type_ends_the_connection() -> None:
+    """Wrong types: a field that holds what does not belong there."""
     bench = OpenWireBench()
+    other = bench.connect()
     client = bench.connect()
     client.tell(client.remove_info(LocalTransactionId()))
     assert code_of(client.error()) == "IOException DMQ5208"
     assert client.host.finished
+    other.publish(A, "fine")
 
 
 def test_what_only_a_broker_sends_is_refused() -> None:
@@ -138,6 +149,7 @@ def test_a_composite_name_of_very_many_parts() -> None:
 
 
 def test_an_acknowledgement_for_what_was_never_dispatched() -> None:
+    """An acknowledgement for a message never dispatched; what was is still acknowledged after it."""
     bench = OpenWireBench()
     client = bench.connect()
     client.publish(A, "0 1")
@@ -153,6 +165,7 @@ def test_an_acknowledgement_for_what_was_never_dispatched() -> None:
 
 
 def test_poison_inside_a_transaction() -> None:
+    """POISON inside a transaction; the message stays with its consumer."""
     bench = OpenWireBench()
     client = bench.connect()
     client.publish(A, "0")
@@ -165,11 +178,13 @@ def test_poison_inside_a_transaction() -> None:
 
 
 def test_a_second_connection_with_the_same_client_id() -> None:
+    """A second connection with the same client id; the first one goes on."""
     bench = OpenWireBench()
     first = bench.connect(client_id="me")
     second = bench.negotiate()
     assert code_of(throwable(second.log_in("ID:2", client_id="me"))) == "InvalidClientIDException DMQ5235"
     assert not first.host.finished
+    first.publish(A, "fine")
 
 
 def unsubscribe(client: Client, name: str, client_id: str) -> RemoveSubscriptionInfo:
@@ -180,6 +195,7 @@ def unsubscribe(client: Client, name: str, client_id: str) -> RemoveSubscription
 
 
 def test_unsubscribing_an_active_subscription_and_one_that_is_not() -> None:
+    """Unsubscribing an active subscription; it goes on."""
     bench = OpenWireBench()
     client = bench.connect(client_id="me")
     reader = client.durable("s", topic("t"))
@@ -201,7 +217,7 @@ def test_selectors_that_are_none(selector: str) -> None:
 
 
 def test_a_destination_option_never_reaches_the_broker_s_names() -> None:
-    """Real clients cut options off; of one that doesn't, they are cut off here."""
+    """Unknown destination option: real clients refuse it, and cut off those they know; here all are cut off."""
     bench = OpenWireBench()
     client = bench.connect()
     client.publish(queue("a?consumer.prefetchSize=5"), "x")

@@ -8,9 +8,9 @@ from delosmq.model.properties import BOOLEAN_KIND, INT_KIND, LONG_KIND, STRING_K
 from delosmq.model.virtual_topics import CLASSIC, parse_virtual_topics, virtual_topic_of
 from delosmq.wire.openwire.commands import POISON_ACK
 from delosmq.wire.openwire.primitives import encode_map
-from tests.sessions.openwire.stomp_peer import ACCEPTOR as STOMP_ACCEPTOR
 from tests.sessions.openwire.stomp_peer import StompPeer
 from tests.sessions.openwire.support import ACCEPTOR, OpenWireBench, code_of, queue, topic
+from tests.sessions.support import ACCEPTOR as STOMP_ACCEPTOR
 
 A = queue("a")
 WITH_VIRTUAL_TOPICS = replace(STOMP_ACCEPTOR, virtual_topics=CLASSIC)

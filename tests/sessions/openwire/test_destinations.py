@@ -5,13 +5,16 @@ import pytest
 from delosmq.model.settings import QueueSettings
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
+    EXPIRED_ACK,
+    POISON_ACK,
     REMOVE_DESTINATION,
     STANDARD_ACK,
     TOPIC,
     Destination,
-    DestinationInfo,
+    MessageId,
+    ProducerId,
 )
-from tests.sessions.openwire.support import Client, OpenWireBench, Reader, code_of, queue, topic
+from tests.sessions.openwire.support import Client, OpenWireBench, Reader, change, code_of, queue, topic
 
 A = queue("a")
 
@@ -24,14 +27,6 @@ def seen(reader: Reader) -> list[str]:
         assert dispatch.message.destination is not None
         names.append(dispatch.message.destination.qualified_name())
     return names
-
-
-def change(client: Client, destination: Destination, operation: int) -> DestinationInfo:
-    info = DestinationInfo()
-    info.connection_id = None
-    info.destination = destination
-    info.operation_type = operation
-    return info
 
 
 # -- queues and topics -------------------------------------------------------------------------------------------------
@@ -147,6 +142,35 @@ def test_a_composite_consumer_reads_all_parts_within_one_prefetch() -> None:
     for index in (1, 2, 3):
         client.ok(reader.ack(STANDARD_ACK, index, first=index))
     assert (bench.queue("a").message_count, bench.queue("b").message_count) == (0, 0)
+
+
+def reader_of_two() -> tuple[OpenWireBench, Client, Reader]:
+    """A consumer of two queues that has three messages."""
+    bench = OpenWireBench()
+    client = bench.connect()
+    reader = client.consume(queue("a,b"))
+    for name, body in (("a", "0"), ("b", "1"), ("a", "2")):
+        client.publish(queue(name), body)
+    assert reader.bodies() == "0 1 2"
+    return bench, client, reader
+
+
+@pytest.mark.parametrize(("kind", "count"), [(STANDARD_ACK, 2), (EXPIRED_ACK, 9), (POISON_ACK, 9)])
+def test_a_range_ends_messages_of_all_parts_and_is_counted_where_one_queue_s_is(kind: int, count: int) -> None:
+    bench, client, reader = reader_of_two()
+    client.ok(reader.ack(kind, 1, first=0, count=count))
+    assert (bench.queue("a").message_count, bench.queue("b").message_count) == (1, 0)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_range_of_a_composite_begins_in_what_was_dispatched(known: bool) -> None:
+    _, client, reader = reader_of_two()
+    ack = reader.ack(STANDARD_ACK, 1, count=2)
+    # After the last, or of a client that gives back no sequence.
+    ack.first_message_id = reader.message_id(2) if known else MessageId(ProducerId("ID:nobody", 1, 1), 7)
+    exception = client.refused(ack)
+    assert code_of(exception) == "JMSException DMQ5260"
+    assert "(start of ack)" in (exception.message or "")
 
 
 def test_a_composite_of_queue_and_topic() -> None:

@@ -8,12 +8,10 @@ from delosmq.wire.openwire.commands import (
     TEMP_QUEUE,
     Command,
     ConnectionError,
-    ConnectionId,
     Destination,
-    DestinationInfo,
     RemoveSubscriptionInfo,
 )
-from tests.sessions.openwire.support import SECURITY, Client, OpenWireBench, queue, topic
+from tests.sessions.openwire.support import SECURITY, Client, OpenWireBench, change, queue, topic
 
 A = queue("a")
 
@@ -28,14 +26,6 @@ def denied(client: Client, command: Command) -> str:
     exception = client.refused(command)
     assert exception.class_name == SECURITY, exception.message
     return exception.message or ""
-
-
-def change(client: Client, destination: Destination, operation: int) -> DestinationInfo:
-    info = DestinationInfo()
-    info.connection_id = ConnectionId(client.name)
-    info.destination = destination
-    info.operation_type = operation
-    return info
 
 
 def test_sending() -> None:

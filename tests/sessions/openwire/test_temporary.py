@@ -13,7 +13,7 @@ from delosmq.wire.openwire.commands import (
     Destination,
     DestinationInfo,
 )
-from tests.sessions.openwire.support import ACCEPTOR, Client, OpenWireBench, code_of, queue
+from tests.sessions.openwire.support import ACCEPTOR, Client, OpenWireBench, change, code_of, queue, throwable, topic
 
 KINDS = (TEMP_QUEUE, TEMP_TOPIC)
 
@@ -23,14 +23,6 @@ def make(client: Client, code: int = TEMP_QUEUE, number: int = 1) -> Destination
     destination = Destination(f"{client.name}:{number}", code)
     client.ok(change(client, destination, ADD_DESTINATION))
     return destination
-
-
-def change(client: Client, destination: Destination, operation: int) -> DestinationInfo:
-    info = DestinationInfo()
-    info.connection_id = ConnectionId(client.name)
-    info.destination = destination
-    info.operation_type = operation
-    return info
 
 
 @pytest.mark.parametrize("code", KINDS)
@@ -143,3 +135,24 @@ def test_a_connection_that_comes_again_elsewhere_makes_its_own_anew() -> None:
     reader = again.consume(destination)
     bench.connect().publish(destination, "x")
     assert reader.bodies() == "x"
+
+
+def test_nobody_makes_a_destination_in_the_name_of_another_connection() -> None:
+    bench = OpenWireBench()
+    watcher = bench.connect()
+    heard = watcher.consume(topic("ActiveMQ.Advisory.TempQueue"))
+    victim, liar = bench.connect("ID:victim"), bench.connect("ID:liar")
+    wrong = change(liar, Destination("ID:victim:1", TEMP_QUEUE), ADD_DESTINATION)
+    wrong.connection_id = ConnectionId(victim.name)
+    assert code_of(throwable(liar.call(wrong))) == "JMSException DMQ5293"
+    assert ("ID:victim:1" in bench.broker.addresses, heard.take()) == (False, [])
+    # Who says nothing is known all the same.
+    silent = change(liar, Destination("ID:liar:1", TEMP_QUEUE), ADD_DESTINATION)
+    silent.connection_id = None
+    liar.ok(silent)
+    (told,) = heard.take()
+    assert told.message is not None
+    info = told.message.data_structure
+    assert isinstance(info, DestinationInfo)
+    assert info.connection_id is not None
+    assert info.connection_id.value == "ID:liar"

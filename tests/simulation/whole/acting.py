@@ -10,7 +10,7 @@ from delosmq.engine.purge import Purge
 from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.engine.transactions import ACTIVE, TransactionError
 from delosmq.engine.xa import TMSUCCESS, XaError
-from delosmq.model.errors import MisuseError
+from delosmq.model.errors import LimitError, MisuseError
 from delosmq.selectors.selector import parse_selector
 from tests.simulation.broker_world import GROUP
 from tests.simulation.whole.catalogue import CROWDED, DEAD, EXPIRED, PLACES
@@ -24,6 +24,10 @@ TOLD = 5
 SUBSCRIPTIONS = ("sub-a", "sub-b")
 IDS = 6
 NOT_HELD = "what a client has and did not answer is no longer in delivery to it"
+LARGE_FROM = 0.9
+"""Of the largest bodies of a history, those above this share are made nearly as large as the journal takes."""
+LARGE_LESS = 128
+NO_PLACE = "DMQ3027"
 OUTCOMES = {ROUTED: "", BLOCKED: ", refused for want of space", DUPLICATE: ", refused as a duplicate"}
 
 
@@ -63,10 +67,25 @@ def _address(life: Life, rng: Random) -> str:
     return life.catalogue.favourite if rng.random() < 0.5 else rng.choice(life.catalogue.addresses)
 
 
+def _has_copies(life: Life, address: str) -> bool:
+    """Whether the journal would have to take a message of this address more than once at a time."""
+    return any(place.address == address and place.diverts for place in life.catalogue.places)
+
+
 def send(life: Life, rng: Random) -> str:
     address = _address(life, rng)
-    number, message, queues = life.make(address, rng, **_fields(life, rng, address, life.catalogue.large_bytes))
-    outcome = life.put(number, message, queues)
+    fields = _fields(life, rng, address, life.catalogue.large_bytes)
+    if fields["size_bytes"] > life.catalogue.large_bytes * LARGE_FROM and not _has_copies(life, address):
+        # Most of a segment, now and then.
+        fields["size_bytes"] = life.real._core.largest_message_bytes - LARGE_LESS - fields["size_bytes"] % LARGE_LESS
+    number, message, queues = life.make(address, rng, **fields)
+    try:
+        outcome = life.put(number, message, queues)
+    except LimitError as error:
+        if error.code != NO_PLACE:
+            raise
+        life.knowledge.refused.add(number)
+        return f"send {_words(number, message)}, refused for want of disk"
     return f"send {_words(number, message)}{OUTCOMES.get(outcome, ', reaching no queue')}"
 
 

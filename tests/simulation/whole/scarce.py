@@ -2,7 +2,7 @@
 
 from random import Random
 
-from delosmq.engine.log import Batch
+from delosmq.engine.log import NO_ROOM, Batch
 from delosmq.storage.journal.records import Frame
 from delosmq.storage.journal.store import JournalStore
 
@@ -34,6 +34,9 @@ class ScarceStore(JournalStore):
 
     def takes(self, size_bytes: int) -> bool:
         return not self.scarce and super().takes(size_bytes)
+
+    def ask_large(self, size_bytes: int) -> int:
+        return NO_ROOM if self.scarce else super().ask_large(size_bytes)
 
     def _admit(self, batch: Batch, frame: Frame) -> Frame | None:
         return None if self.scarce else super()._admit(batch, frame)

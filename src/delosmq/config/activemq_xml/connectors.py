@@ -155,15 +155,7 @@ class _Connector:
         for name, value in written:
             self._read_option(reader, name, value, served)
         reader = RowReader(CONNECTOR, ACCEPTOR_OPTIONS, "option of an acceptor", self._remarks)
-        for name, value in attributes.items():
-            row = CONNECTOR.get(name)
-            if row is None:
-                sentence = f"unknown attribute {name!r} of <transportConnector>; it is left out"
-                self._remarks.add(Kind.UNKNOWN, self._line, sentence)
-                continue
-            text = reader.read(row, value, self._line, f"{name!r} of {self._what}")
-            if text is not None:
-                self._options[row.to] = text
+        self._options |= reader.read_all(attributes, self._line, "transportConnector", self._what)
         self._section.close()
         return ""
 

@@ -162,15 +162,7 @@ class _Converter:
             )
             self._remarks.add(Kind.DIFFERENT, broker.line, sentence)
         reader = RowReader(BROKER, CORE, "element of <core>", self._remarks)
-        for name, text in broker.attributes().items():
-            row = BROKER.get(name)
-            if row is None:
-                sentence = f"unknown attribute {name!r} of <broker>; it is left out"
-                self._remarks.add(Kind.UNKNOWN, broker.line, sentence)
-                continue
-            value = reader.read(row, text, broker.line, f"{name!r} of <broker>")
-            if value is not None:
-                core[row.to] = value
+        core |= reader.read_all(broker.attributes(), broker.line, "broker", "<broker>")
         core.setdefault("name", "localhost")
         if not is_usable(core["name"]):
             broker.wrong("'brokerName' of <broker>", core["name"], "a name of letters and digits")

@@ -29,7 +29,9 @@ _CHILD_NAMES = [
     "messageInterceptorStrategy",
 ]
 
-_UNSHARED = frozenset(row.to for row in (*POLICY.values(), *CHILDREN.values()) if row.queues_only or row.topics_only)
+_UNSHARED = frozenset(
+    row.to for row in (*POLICY.values(), *CHILDREN.values()) if row.queues_only or row.topics_only
+) | {"always-retroactive"}
 _DEAD = ("dead-letter-address", "expiry-address")
 # Of no use to topics.
 _QUEUES_ALONE = _UNSHARED | {"default-group-buckets"}
@@ -71,10 +73,14 @@ class Policies:
         for kind in ("tempQueue", "tempTopic"):
             if entry.element.attributes.get(kind):
                 entry.attribute(kind)
+                if entry.flag("allowTempDestinationStealing", False):
+                    # Nothing but a temporary destination heeds it.
+                    self._target.overlays.setdefault(ALL, {})["allow-temp-destination-stealing"] = "true"
                 self._remarks.add(
                     Kind.NOT_YET,
                     entry.line,
-                    f"a policyEntry for {kind} is left out: temporary destinations have no settings of their own yet",
+                    f"a policyEntry for {kind} is left out but for allowTempDestinationStealing: temporary "
+                    "destinations have no settings of their own yet",
                 )
                 if not wanted:
                     entry.ignore()
@@ -216,6 +222,8 @@ class Policies:
         queues, topics = by_kind[KINDS[0]], by_kind[KINDS[1]]
         merged = self._target.settings
         merged[ALL] = dict(BASELINE)
+        if self._target.block_timeout:
+            merged[ALL]["block-timeout"] = self._target.block_timeout
         for match in dict.fromkeys([*queues, *topics]):
             fields = dict(topics.get(match, {}))
             mine = queues.get(match, {})
@@ -229,6 +237,8 @@ class Policies:
                 settings.update({name: "" for name in _DEAD if name in settings})
             if self._target.fails_when_full and "address-full-policy" in settings:
                 settings["address-full-policy"] = "FAIL"
+            if self._target.block_timeout and settings.get("block-timeout") == DEFAULTS["block-timeout"]:
+                settings["block-timeout"] = self._target.block_timeout
             for name in [name for name in settings if not is_in_effect(name, ADDRESS_SETTING)]:
                 del settings[name]
 

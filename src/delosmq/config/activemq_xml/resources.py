@@ -3,8 +3,9 @@
 from typing import Final
 
 from delosmq.config import values
+from delosmq.config.activemq_xml.policy_catalog import DEFAULTS
 from delosmq.config.activemq_xml.remarks import Kind
-from delosmq.config.activemq_xml.rows import is_in_effect, size
+from delosmq.config.activemq_xml.rows import is_in_effect, page, size
 from delosmq.config.activemq_xml.source import Section
 from delosmq.config.activemq_xml.target import Target
 from delosmq.config.broker_xml.core_catalog import CORE
@@ -25,15 +26,16 @@ def read_usage(section: Section, target: Target) -> None:
     usage = section.inner("systemUsage")
     if usage is None:
         return
-    remarks = usage.remarks
     if usage.flag("sendFailIfNoSpace", False):
         target.fails_when_full = True
     after = usage.attribute("sendFailIfNoSpaceAfterTimeout")
-    if after not in ("", "0", "-1"):
-        sentence = (
-            f"'sendFailIfNoSpaceAfterTimeout' {after} is left out: it fails a send that has waited so long for room"
-        )
-        remarks.add(Kind.NOT_YET, usage.line, f"{sentence}; sendFailIfNoSpace fails it at once")
+    if after:
+        try:
+            wait = page(after)
+        except ValueError as rule:
+            usage.wrong("'sendFailIfNoSpaceAfterTimeout' of <systemUsage>", after, str(rule))
+        else:
+            target.block_timeout = "" if wait == DEFAULTS["block-timeout"] else wait
     for name in ("name", "checkLimitsLogLevel"):
         usage.attribute(name)
     for kind in ("memoryUsage", "storeUsage", "tempUsage", "jobSchedulerUsage"):

@@ -1,6 +1,6 @@
 """What one name of activemq.xml becomes: a row of the tables in `policy_catalog` and `broker_catalog`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,27 @@ Read = Callable[[str], str]
 def number(text: str) -> str:
     """A whole number."""
     return str(values.parse_integer(text))
+
+
+def count(text: str) -> str:
+    """A whole number of at least 0."""
+    return str(values.at_least(0)(text))
+
+
+def limit(text: str) -> str:
+    """A whole number; all below 0 stand for none."""
+    return str(max(values.parse_integer(text), -1))
+
+
+def page(text: str) -> str:
+    """A whole number; all below 1 stand for no bound."""
+    number_of = values.parse_integer(text)
+    return str(number_of if number_of > 0 else -1)
+
+
+def seconds(text: str) -> str:
+    """A number of milliseconds, as one of whole seconds: at least 1."""
+    return str(max(1, -(-values.parse_integer(text) // 1000)))
 
 
 def boolean(text: str) -> str:
@@ -111,6 +132,24 @@ class RowReader:
         self._catalogue = catalogue
         self._target = target
         self._remarks = remarks
+
+    def read_all(self, attributes: Mapping[str, str], line: int, element: str, place: str) -> dict[str, str]:
+        """What the attributes of an element become, by the names of their targets.
+
+        Args:
+            place: the element, for people.
+        """
+        read: dict[str, str] = {}
+        for name, text in attributes.items():
+            row = self.table.get(name)
+            if row is None:
+                sentence = f"unknown attribute {name!r} of <{element}>; it is left out"
+                self._remarks.add(Kind.UNKNOWN, line, sentence)
+                continue
+            value = self.read(row, text, line, f"{name!r} of {place}")
+            if value is not None:
+                read[row.to] = value
+        return read
 
     def read(self, row: Row, text: str, line: int, what: str) -> str | None:
         """What the target of ``row`` is to say; None when there is nothing to say or after listing why not.

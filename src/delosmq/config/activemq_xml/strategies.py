@@ -1,6 +1,7 @@
 """The other children of a policyEntry: strategies and policies, each a wrapper around one bean."""
 
 from typing import Final
+from urllib.parse import parse_qsl
 
 from delosmq.config import values
 from delosmq.config.activemq_xml.policy_catalog import CHILDREN
@@ -17,6 +18,8 @@ _EVICTION: Final = {
 }
 _BUCKETS: Final = 1024
 _HISTORY: Final = {"fixedCountSubscriptionRecoveryPolicy": "100", "lastImageSubscriptionRecoveryPolicy": "1"}
+_KEEPS: Final = frozenset(f"subscription-recovery-{what}" for what in ("count", "duration", "size", "retained"))
+_SLOW_MS: Final = "30000"
 
 
 def read_strategies(entry: Section, what: str, fields: dict[str, str], *, retroactive: bool) -> None:
@@ -128,35 +131,61 @@ class _Strategies:
             self._unknown(bean)
             return
         is_ack = name == "abortSlowAckConsumerStrategy"
+        period = bean.attribute("checkPeriod", _SLOW_MS)
+        duration, count = bean.attribute("maxSlowDuration", _SLOW_MS), bean.attribute("maxSlowCount", "-1")
+        told = len(self._fields)
         if is_ack:
-            self._attribute(bean, "maxTimeSinceLastAck", "30000")
-            bean.attribute("ignoreIdleConsumers")
-        duration = bean.attribute("maxSlowDuration")
-        count, abort = bean.attribute("maxSlowCount", "-1"), bean.attribute("abortConnection", "false")
-        if not is_ack or duration:
-            self._put(
-                "abortSlowConsumerStrategy@maxSlowDuration",
-                duration or "30000",
-                bean.line,
-                f"'maxSlowDuration' of <{name}>",
-            )
-        self._put("abortSlowConsumerStrategy@maxSlowCount", count, bean.line, f"'maxSlowCount' of <{name}>")
-        self._put("abortSlowConsumerStrategy@abortConnection", abort, bean.line, f"'abortConnection' of <{name}>")
-        for tuning in ("checkPeriod", "ignoreNetworkConsumers", "name"):
-            bean.attribute(tuning)
+            self._silent(bean, period, duration, count)
+        else:
+            self._put(f"{name}@maxSlowDuration", duration, bean.line, f"'maxSlowDuration' of <{name}>")
+            self._put(f"{name}@maxSlowCount", count, bean.line, f"'maxSlowCount' of <{name}>")
+        if len(self._fields) > told:
+            abort = bean.attribute("abortConnection", "false")
+            self._put("abortSlowConsumerStrategy@abortConnection", abort, bean.line, f"'abortConnection' of <{name}>")
+            self._put("abortSlowConsumerStrategy@checkPeriod", period, bean.line, f"'checkPeriod' of <{name}>")
+        for needless in ("abortConnection", "ignoreIdleConsumers", "ignoreNetworkConsumers", "name"):
+            bean.attribute(needless)
         bean.close(["maxSlowDuration", "maxSlowCount", "abortConnection", "checkPeriod", "maxTimeSinceLastAck"])
+
+    def _silent(self, bean: Section, period: str, duration: str, count: str) -> None:
+        """There a consumer is slow after ``maxTimeSinceLastAck``, and ends some looks later: here it is one time."""
+        name = bean.element.name
+        text = bean.attribute("maxTimeSinceLastAck", _SLOW_MS)
+        try:
+            silent, looks = values.parse_integer(text), values.parse_integer(count)
+            slow, between = values.parse_integer(duration), values.parse_integer(period)
+        except ValueError as rule:
+            bean.wrong(f"a time or count of <{name}>", ", ".join((text, duration, count, period)), str(rule))
+            return
+        later = [slow - between] if slow > 0 else []
+        if looks > 0:
+            later.append((looks - 1) * between)
+        if silent < 0 or not later:
+            self._needless(bean, "without limits it closes no consumer")
+            return
+        total = str(max(1, silent + max(0, min(later))))
+        self._put(f"{name}@maxTimeSinceLastAck", total, bean.line, f"'maxTimeSinceLastAck' of <{name}>")
+        self._attribute(bean, "ignoreIdleConsumers", "true")
 
     def recovery(self, *, retroactive: bool) -> None:
         bean = self._bean("subscriptionRecoveryPolicy")
         if bean is None:
             return
+        self._recover(bean)
+        if retroactive and not _KEEPS.isdisjoint(self._fields):
+            self._fields["always-retroactive"] = "true"
+            self._remarks.add(
+                Kind.DIFFERENT,
+                bean.line,
+                f"what <{bean.element.name}> of {self._what} keeps goes to each new queue of the address, that of a "
+                "durable subscription too (always-retroactive)",
+            )
+
+    def _recover(self, bean: Section) -> None:
         name = bean.element.name
         if name in _HISTORY:
             count = bean.attribute("maximumSize", _HISTORY[name])
-            if retroactive:
-                self._history(bean, count)
-            else:
-                self._put("subscriptionRecoveryCount", count, bean.line, f"<{name}>")
+            self._put("subscriptionRecoveryCount", count, bean.line, f"<{name}>")
         elif name == "timedSubscriptionRecoveryPolicy":
             self._attribute(bean, "recoverDuration", "60000")
         elif name == "fixedSizedSubscriptionRecoveryPolicy":
@@ -164,14 +193,16 @@ class _Strategies:
             bean.attribute("useSharedBuffer")
         elif name == "retainedMessageSubscriptionRecoveryPolicy":
             self._put(name, "true", bean.line, f"<{name}>")
-            bean.ignore()
+            wrapped = bean.child("wrapped")
+            inner = None if wrapped is None else wrapped.inner()
+            if inner is not None:
+                self._recover(inner)
         elif name == "queryBasedSubscriptionRecoveryPolicy":
             self._remarks.add(
                 Kind.IMPOSSIBLE,
                 bean.line,
-                f"<{name}> of {self._what} is left out: its query is a Java class; retroactive-message-count "
-                f"gives late "
-                "subscribers a number of messages",
+                f"<{name}> of {self._what} is left out: its query is a Java class; subscription-recovery-count gives "
+                "late subscribers a number of messages",
             )
             bean.ignore()
         elif name == "noSubscriptionRecoveryPolicy":
@@ -180,41 +211,29 @@ class _Strategies:
             self._unknown(bean)
         bean.close(["maximumSize", "recoverDuration", "useSharedBuffer"])
 
-    def _history(self, bean: Section, count: str) -> None:
-        try:
-            self._fields["retroactive-message-count"] = str(values.at_least(0)(count))
-        except ValueError as rule:
-            bean.wrong(f"'maximumSize' of <{bean.element.name}>", count, str(rule))
-            return
-        self._remarks.add(
-            Kind.DIFFERENT,
-            bean.line,
-            f"the last {count} messages of {self._what} go to each new queue of the address, that of a durable "
-            "subscription too (retroactive-message-count)",
-        )
-
     def groups(self) -> None:
         text = self._entry.attribute("messageGroupMapFactoryType")
-        kind, _, option = text.partition("?")
-        name, _, amount = option.partition("=")
+        kind, _, query = text.partition("?")
+        options = dict(parse_qsl(query))
         line = self._entry.line
         bean = self._bean("messageGroupMapFactory")
         if bean is not None:
             kind, line = bean.element.name, bean.line
-            name = "bucketCount" if bean.element.attributes.get("bucketCount") else "cacheSize"
-            amount = bean.attribute(name)
-            bean.attribute("cacheSize")
+            options = {name: bean.attribute(name) for name in ("bucketCount", "cacheSize")}
             bean.close(["bucketCount", "cacheSize"])
         kind = kind.removesuffix("Factory").removesuffix("MessageGroupMap").lower()
         if kind in ("bucket", "messagegrouphashbucket"):
+            amount = options.get("bucketCount") or str(_BUCKETS)
             try:
-                self._fields["default-group-buckets"] = str(values.at_least(1)(amount or str(_BUCKETS)))
+                self._fields["default-group-buckets"] = str(values.at_least(1)(amount))
             except ValueError as rule:
                 self._entry.wrong(f"'bucketCount' of {self._what}", amount, str(rule))
         elif kind == "simple":
             self._put("cacheSize", "-1", line, "the unbounded messageGroupMapFactoryType")
         elif kind == "cached":
-            self._put("cacheSize", amount or "1024", line, "'cacheSize' of messageGroupMapFactoryType")
+            self._put(
+                "cacheSize", options.get("cacheSize") or "1024", line, "'cacheSize' of messageGroupMapFactoryType"
+            )
         elif kind:
             self._entry.wrong(f"'messageGroupMapFactoryType' of {self._what}", text or kind, "bucket, cached or simple")
 

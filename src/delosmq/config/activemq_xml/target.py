@@ -49,6 +49,8 @@ class Target:
         permissions: match -> permission -> roles.
         discards_dead_letters: nothing that fails or expires is kept.
         fails_when_full: sends fail where they would wait.
+        block_timeout: and where they do wait, those to addresses of which no policy says more fail after so many ms; ""
+            for never.
         users: user -> password in plain text; roles: role -> users.
     """
 
@@ -59,6 +61,7 @@ class Target:
     overlays: Settings = field(default_factory=dict)
     discards_dead_letters: bool = False
     fails_when_full: bool = False
+    block_timeout: str = ""
     settings: Settings = field(default_factory=dict)
     permissions: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     users: dict[str, str] = field(default_factory=dict)

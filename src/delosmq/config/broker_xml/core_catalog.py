@@ -62,7 +62,11 @@ _JOURNAL: Final = [
     *not_yet_all("purge-page-folders page-max-concurrent-io read-whole-page page-sync-timeout", "nothing pages yet"),
     *not_yet_all("log-journal-write-rate journal-lock-acquisition-timeout"),
     not_yet("max-redelivery-records", "counts are recorded when a message returns"),
-    refused("persist-delivery-count-before-delivery", "counts are recorded when a message returns", "false"),
+    refused(
+        "persist-delivery-count-before-delivery",
+        "counts are recorded when a message returns; set it in the address-settings that are to do so",
+        "false",
+    ),
     refused("journal-retention-directory", "no history of messages would be kept"),
     refused("store", "messages are stored in the embedded journal only; remove it and set journal-directory"),
 ]

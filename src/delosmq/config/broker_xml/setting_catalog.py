@@ -11,6 +11,17 @@ _DEAD_AND_LATE: Final = [
     in_effect("dead-letter-queue-suffix", "ends the name of such a queue"),
     in_effect("send-to-dla-on-no-route", "so do messages that no queue takes", "false"),
     in_effect("dead-letter-non-durable", "so do messages that are not durable; false drops them (Classic)", "true"),
+    in_effect(
+        "dead-letter-duplicates",
+        "DelosMQ only: false keeps one dead letter of a message, in however many queues it fails or expires",
+        "true; false with dispatch-profile classic",
+    ),
+    in_effect(
+        "dead-letter-expiry-delay",
+        "DelosMQ only: life of what goes to the dead-letter or the expiry address; -1 for ever",
+        "-1",
+        "ms",
+    ),
     in_effect("max-delivery-attempts", "-1 or 0 for endless", "10"),
     in_effect("redelivery-delay", "how long a returned message waits", "0", "ms"),
     in_effect("redelivery-delay-multiplier", "the delay grows by this factor with each attempt", "1.0"),
@@ -40,6 +51,14 @@ _LIMITS: Final = [
     in_effect("max-size-bytes", "memory of the address; -1 for no limit", "-1", "bytes"),
     in_effect("max-size-messages", "messages of the address in memory; -1 for no limit", "-1"),
     in_effect("address-full-policy", "PAGE (acts as BLOCK until paging exists), BLOCK, FAIL or DROP", "PAGE"),
+    in_effect(
+        "block-timeout", "DelosMQ only: a send that waited so long for room fails; -1 waits for ever", "-1", "ms"
+    ),
+    in_effect(
+        "max-addresses",
+        "DelosMQ only: no more addresses of this match are made; temporary ones and wildcards don't count",
+        "-1",
+    ),
     in_effect("id-cache-size", "duplicate ids remembered for the address; 0 for none", "id-cache-size of core"),
     in_effect("retroactive-message-count", "a new queue starts with that many of the last messages", "0"),
 ]
@@ -88,8 +107,100 @@ _OWN: Final = [
         "prioritized-messages", "DelosMQ only: false keeps the order of arrival, whatever the priorities", "true"
     ),
     in_effect(
-        "always-retroactive", "DelosMQ only: false gives retroactive messages only to consumer.retroactive", "true"
+        "group-cache-size",
+        "DelosMQ only: message groups of a queue whose consumer is remembered; -1 for all",
+        "100000; 1024 with dispatch-profile classic",
     ),
+    in_effect(
+        "persist-delivery-count-before-delivery",
+        "DelosMQ only here: a delivery is recorded before the message leaves, so that it counts even after a crash",
+        "false",
+    ),
+    in_effect(
+        "allow-temp-destination-stealing",
+        "DelosMQ only: every connection may consume from temporary destinations, and not their own alone",
+        "false",
+    ),
+    in_effect("dispatch-policy", "DelosMQ only: priority serves the topic consumers of one first", "simple"),
+]
+
+_RECOVERY: Final = [
+    in_effect(
+        "subscription-recovery-count",
+        "DelosMQ only: that many of the last messages are kept for consumer.retroactive; 0 for any number",
+        "0",
+    ),
+    in_effect(
+        "subscription-recovery-duration", "DelosMQ only: so are those that are younger; 0 for any age", "0", "ms"
+    ),
+    in_effect(
+        "subscription-recovery-size", "DelosMQ only: so are the last of that many bytes; 0 for any", "0", "bytes"
+    ),
+    in_effect("subscription-recovery-retained", "DelosMQ only: so is the last one sent with ActiveMQ.Retain", "false"),
+    in_effect(
+        "always-retroactive",
+        "DelosMQ only: true gives what is kept to everybody, false only to consumer.retroactive",
+        "true; false for subscription-recovery-*",
+    ),
+]
+
+_SLOW_CONSUMERS: Final = [
+    in_effect(
+        "slow-consumer-max-duration",
+        "DelosMQ only: an OpenWire consumer is closed that has no room for so long while messages wait; -1 for never",
+        "-1",
+        "ms",
+    ),
+    in_effect("slow-consumer-max-count", "DelosMQ only: or that often; -1 for any number", "-1"),
+    in_effect(
+        "slow-consumer-max-time-since-last-ack",
+        "DelosMQ only: or that acknowledges nothing for so long; -1 for never",
+        "-1",
+        "ms",
+    ),
+    in_effect("slow-consumer-ignore-idle", "DelosMQ only: unless it has nothing to acknowledge", "true"),
+    in_effect("slow-consumer-abort-connection", "DelosMQ only: its connection is closed with it", "false"),
+    in_effect("slow-consumer-check-period", "how often is looked which consumers are slow", "5", "s"),
+]
+
+_CONSUMERS: Final = [
+    in_effect(
+        "queue-prefetch",
+        "DelosMQ only: prefetch of OpenWire queue consumers that ask for 1000, their client's default; -1 leaves it",
+        "-1",
+    ),
+    in_effect("queue-browser-prefetch", "DelosMQ only: the same for browsers that ask for 500", "-1"),
+    in_effect("topic-prefetch", "DelosMQ only: the same for topic consumers, not durable, that ask for 32767", "-1"),
+    in_effect(
+        "durable-topic-prefetch", "DelosMQ only: the same for durable subscribers that ask for 100 or 1000", "-1"
+    ),
+    in_effect(
+        "use-prefetch-extension",
+        "DelosMQ only: false gives OpenWire consumers no more than their prefetch before they acknowledge",
+        "true",
+    ),
+    in_effect(
+        "max-browse-page-size",
+        "DelosMQ only: most messages that a browser sees; -1 for all",
+        "-1; 400 with dispatch-profile classic",
+    ),
+    in_effect(
+        "pending-message-limit",
+        "DelosMQ only: most messages that wait for an OpenWire topic consumer, not durable, beyond its prefetch; -1 "
+        "for no limit",
+        "-1",
+    ),
+    in_effect(
+        "pending-message-limit-multiplier",
+        "DelosMQ only: the same as a multiple of the prefetch; with both the lower one counts",
+        "-1.0",
+    ),
+    in_effect(
+        "message-eviction",
+        "DelosMQ only: which of them go when there are more, oldest, lowest-priority or unique-property",
+        "oldest",
+    ),
+    in_effect("message-eviction-key", "DelosMQ only: the property of which unique-property keeps the newest message"),
 ]
 
 _ADVISORIES: Final = [
@@ -131,7 +242,7 @@ _NOT_YET: Final[list[Item]] = [
     not_yet("disk-full-policy", "producers wait"),
     not_yet("default-consumer-window-size", "STOMP's window is the acceptor's stompConsumerWindowSize"),
     not_yet("redistribution-delay", "there are no clusters yet"),
-    *not_yet_all("slow-consumer-threshold slow-consumer-threshold-measurement-unit slow-consumer-check-period"),
+    *not_yet_all("slow-consumer-threshold slow-consumer-threshold-measurement-unit"),
     *not_yet_all(
         "auto-create-jms-queues auto-delete-jms-queues auto-create-jms-topics auto-delete-jms-topics",
         "as in Artemis, nothing asks for these any more: use auto-create-queues and its like",
@@ -156,6 +267,9 @@ ADDRESS_SETTING: Final[Table] = table(
     _MADE_AUTOMATICALLY,
     _QUEUE_DEFAULTS,
     _OWN,
+    _RECOVERY,
+    _SLOW_CONSUMERS,
+    _CONSUMERS,
     _ADVISORIES,
     _REFUSED,
     _NOT_YET,

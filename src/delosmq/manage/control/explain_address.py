@@ -186,5 +186,8 @@ def _notes(address: Address, links: list[Address]) -> list[str]:
     if settings.send_to_dla_on_no_route and settings.dead_letter_address:
         found.append(f"what reaches no queue goes to '{settings.dead_letter_address}' (send-to-dla-on-no-route)")
     if address.history is not None:
-        found.append(f"queues to come get its last {counted(settings.retroactive_message_count, 'message')}")
+        kept = counted(address.history.pending.count, "message")
+        found.append(f"its last {kept}, at most {address.history.ring_size}, wait for queues to come")
+    if address.retained is not None and address.retained.pending.count:
+        found.append("a retained message waits for queues to come")
     return found

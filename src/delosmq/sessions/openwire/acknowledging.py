@@ -70,8 +70,6 @@ class Acknowledging:
             return None
         if kind == INDIVIDUAL_ACK:
             self._one(subscription, consumer, last, transaction)
-        elif subscription.order is not None:
-            self._across(subscription, subscription.order, ack, last, transaction)
         elif kind == STANDARD_ACK or not subscription.checked:
             self._standard(subscription, consumer, ack, last, transaction)
         else:
@@ -111,101 +109,41 @@ class Acknowledging:
                 raise failures.count_wrong(ack.message_count, 1)
             if not broker.acknowledge(consumer, last, transaction) and ack.last_message_id is not None:
                 self._unknown(subscription, ack.last_message_id)
+            subscription.answered(last)
             return
-        sequences = self._range(subscription, consumer, ack, last)
-        if (
-            subscription.checked
-            and transaction is None
-            and consumer.reading is None
-            and ack.message_count != len(sequences)
-        ):
-            raise failures.count_wrong(ack.message_count, len(sequences))
-        if _begins_with(consumer, sequences):
+        named = _range(subscription, consumer, ack, last)
+        if subscription.checked and transaction is None and consumer.reading is None:
+            count = _count_held(subscription, consumer, named)
+            if ack.message_count != count:
+                raise failures.count_wrong(ack.message_count, count)
+        if subscription.order is None and _begins_with(consumer, named):
             broker.acknowledge_through(consumer, last, transaction)
             return
-        for sequence in sequences:
-            broker.acknowledge(consumer, sequence, transaction)
-
-    def _across(
-        self,
-        subscription: Subscription,
-        order: dict[int, Source],
-        ack: MessageAck,
-        last: int,
-        transaction: Transaction | None,
-    ) -> None:
-        """A range that several queues may have a part in."""
-        first_id = ack.first_message_id
-        first = _NONE if first_id is None else _sequence(subscription, first_id)
-        named: list[int] = [last] if first == last else []
-        begun = first in (_NONE, last)
-        for sequence in order if not named else ():
-            begun = begun or sequence == first
-            if begun:
-                named.append(sequence)
-            if sequence == last:
-                break
-        if not begun and first_id is not None:
-            raise failures.never_dispatched("start of ack", first_id.key())
-        held: list[tuple[Consumer, int]] = []
         for sequence in named:
-            source = subscription.source_of(sequence)
-            consumer = None if source is None else source.consumer
-            if consumer is not None and (consumer.reading is not None or consumer.held(sequence) is not None):
-                held.append((consumer, sequence))
-        if subscription.checked and transaction is None and ack.message_count != len(held):
-            raise failures.count_wrong(ack.message_count, len(held))
-        if ack.ack_type == STANDARD_ACK or not subscription.checked:
-            for consumer, sequence in held:
-                self._broker.acknowledge(consumer, sequence, transaction)
-        else:
-            self._leave(subscription, ack, held)
-        for sequence in named:
+            holder = subscription.holder_of(sequence)
+            if holder is not None:
+                broker.acknowledge(holder, sequence, transaction)
             subscription.answered(sequence)
 
     def _end(self, subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> None:
         """EXPIRED and POISON: the messages leave, and the extension shrinks once."""
-        sequences = self._range(subscription, consumer, ack, last)
-        self._leave(subscription, ack, [(consumer, sequence) for sequence in sequences])
-
-    def _leave(self, subscription: Subscription, ack: MessageAck, held: list[tuple[Consumer, int]]) -> None:
+        named = _range(subscription, consumer, ack, last)
         broker = self._broker
         text = _text_of(ack.poison_cause)
         credit = subscription.credit
         credit.begin_range()
         try:
-            for consumer, sequence in held:
-                if ack.ack_type == EXPIRED_ACK:
-                    broker.expire_delivered(consumer, sequence)
+            for sequence in named:
+                holder = subscription.holder_of(sequence)
+                if holder is None:
+                    pass  # a transaction acknowledges it
+                elif ack.ack_type == EXPIRED_ACK:
+                    broker.expire_delivered(holder, sequence)
                 else:
-                    broker.reject(consumer, sequence, poison=True, cause=text)
+                    broker.reject(holder, sequence, poison=True, cause=text)
+                subscription.answered(sequence)
         finally:
             credit.end_range()
-
-    def _range(self, subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> list[int]:
-        """The sequences from first to last, in order of dispatch; without what transactions acknowledge."""
-        if consumer.reading is not None:
-            return [last]
-        slot = consumer.in_delivery.head
-        first_id = ack.first_message_id
-        if first_id is not None:
-            first = _sequence(subscription, first_id)
-            found = consumer.slot_of(first)
-            if found is None:
-                if subscription.checked:
-                    raise failures.never_dispatched("start of ack", first_id.key())
-            else:
-                slot = found
-        sequences: list[int] = []
-        while slot is not None:
-            if slot.transaction == 0:
-                sequences.append(int(slot.sequence))
-            if slot.sequence == last:
-                return sequences
-            slot = slot.next
-        if first_id is not None:
-            raise failures.never_dispatched("end of ack", first_id.key())
-        return []
 
     def _unknown(self, subscription: Subscription, message_id: MessageId) -> None:
         if subscription.checked and not subscription.info.browser:
@@ -231,6 +169,38 @@ def _sequence(subscription: Subscription, message_id: MessageId) -> int:
     return message_id.broker_sequence_id or subscription.sequence_of(message_id.key())
 
 
+def _range(subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> list[int]:
+    """The sequences from the first that is named, or else the oldest, to ``last``, in order of dispatch.
+
+    Raises:
+        Refusal: the first was never dispatched, or after the last.
+    """
+    order = subscription.order
+    if order is None and consumer.reading is not None:
+        return [last]
+    first_id = ack.first_message_id
+    first = _NONE if first_id is None else _sequence(subscription, first_id)
+    found = first_id is None
+    named: list[int] = []
+    for sequence in consumer.in_order() if order is None else order:
+        if sequence == first:
+            found = True
+            named.clear()
+        named.append(sequence)
+        if sequence == last:
+            break
+    if not found and first_id is not None and subscription.checked:
+        raise failures.never_dispatched("start of ack", first_id.key())
+    return named
+
+
+def _count_held(subscription: Subscription, consumer: Consumer, named: list[int]) -> int:
+    """How many of them no transaction acknowledges."""
+    if subscription.order is None:
+        return sum([consumer.held(sequence) is not None for sequence in named])
+    return sum([subscription.holder_of(sequence) is not None for sequence in named])
+
+
 def _text_of(cause: Throwable | None) -> str:
     """As Java prints it."""
     if cause is None:
@@ -252,7 +222,7 @@ def _begins_with(consumer: Consumer, sequences: list[int]) -> bool:
     slot = consumer.in_delivery.head
     while slot is not None and slot.transaction != 0:
         slot = slot.next
-    return slot is not None and bool(sequences) and slot.sequence == sequences[0]
+    return slot is not None and slot.sequence in sequences
 
 
 def unseen_of(source: Source, last_delivered: int) -> set[int]:

@@ -13,9 +13,9 @@ from delosmq.model.message import ANYCAST
 from delosmq.model.ports import Clock
 from delosmq.model.properties import INT_KIND, TypedValue
 from delosmq.sessions.openwire import advisory_topics as topics
-from delosmq.sessions.openwire.advisory_destinations import DestinationAdvisories
+from delosmq.sessions.openwire.advisory_destinations import DestinationAdvisories, destination_info
 from delosmq.sessions.openwire.advisory_messages import MessageAdvisories
-from delosmq.sessions.openwire.advisory_notices import Notice, Notices
+from delosmq.sessions.openwire.advisory_notices import Known, Notices, Present
 from delosmq.sessions.openwire.advisory_posting import Listener, Posting, text
 from delosmq.sessions.openwire.destinations import Destinations, parts_of
 from delosmq.sessions.protocol import SessionHost
@@ -24,6 +24,7 @@ from delosmq.wire.openwire.commands import (
     REMOVE_DESTINATION,
     TOPIC,
     BrokerId,
+    ConnectionId,
     ConnectionInfo,
     ConsumerId,
     ConsumerInfo,
@@ -45,7 +46,7 @@ _CONSUMER: Final = 2
 _PRODUCER: Final = 3
 
 
-class Advisories:
+class Advisories(Present):
     """What is told to all connections of one broker.
 
     Attributes:
@@ -96,24 +97,19 @@ class Advisories:
 
     # -- temporary destinations --------------------------------------------------------------------------------------
 
-    def destination_changed(self, info: DestinationInfo, *, added: bool) -> None:
-        """A temporary destination was made or deleted: told at once, as its maker may use it the next moment. Of others
-        the engine tells."""
-        destination = info.destination
-        if destination is None or not destination.is_temporary:
-            return
+    def temporary_made(self, destination: Destination, owner: ConnectionId | None) -> None:
+        """A temporary destination exists."""
         key = destination.qualified_name()
-        if added == (key in self._temporary):
-            return
-        told = DestinationInfo()
-        told.connection_id = info.connection_id
-        told.destination = destination
-        told.operation_type = ADD_DESTINATION if added else REMOVE_DESTINATION
-        if added:
-            self._temporary[key] = told
-        else:
-            del self._temporary[key]
-        self._posting.tell(topics.of_destinations(destination), told)
+        if key not in self._temporary:
+            self._temporary[key] = destination_info(destination, owner, ADD_DESTINATION)
+            self._posting.tell(topics.of_destinations(destination), self._temporary[key])
+
+    def temporary_ended(self, destination: Destination) -> None:
+        """It is gone."""
+        made = self._temporary.pop(destination.qualified_name(), None)
+        if made is not None:
+            told = destination_info(destination, made.connection_id, REMOVE_DESTINATION)
+            self._posting.tell(topics.of_destinations(destination), told)
 
     # -- consumers ---------------------------------------------------------------------------------------------------
 
@@ -220,9 +216,9 @@ class Advisories:
             known = [(_CONSUMER, key) for key in self._consumers]
         elif address.startswith(topics.PRODUCERS):
             known = [(_PRODUCER, key) for key in self._producers]
-        present = _Present(self, listener, known)
-        if known and present.tell(_AT_ONCE) == 0:
-            self._notices.add(present, needed=True)
+        told = Known(self, listener, known)
+        if known and told.tell(_AT_ONCE) == 0:
+            self._notices.add(told, needed=True)
         self.destinations.listen(listener)
 
     def leave(self, consumer_id: ConsumerId) -> None:
@@ -257,24 +253,6 @@ class Advisories:
             for part in parts_of(producer.destination):
                 if posting.hears(listener, topics.of_producers(part)):
                     self._tell_producers(part, producer, listener)
-
-
-class _Present(Notice):
-    """What there is when somebody begins to listen."""
-
-    def __init__(self, advisories: Advisories, listener: Listener, known: list[tuple[int, str]]) -> None:
-        self._advisories = advisories
-        self._listener = listener
-        self._known = known
-        self._known.reverse()
-
-    def tell(self, room: int) -> int:
-        known = self._known
-        while known and room > 0:
-            kind, key = known.pop()
-            self._advisories.present(kind, key, self._listener)
-            room -= 1
-        return 0 if known else max(room, 1)
 
 
 def _removal(object_id: Structure) -> RemoveInfo:

@@ -8,7 +8,7 @@ from typing import Final
 from delosmq.engine.broker import Broker
 from delosmq.model.message import MULTICAST
 from delosmq.sessions.openwire import advisory_topics as topics
-from delosmq.sessions.openwire.advisory_notices import Notice, Notices
+from delosmq.sessions.openwire.advisory_notices import Known, Notice, Notices, Present
 from delosmq.sessions.openwire.advisory_posting import Listener, Posting
 from delosmq.sessions.openwire.destinations import queue_destination_of
 from delosmq.wire.openwire.commands import (
@@ -20,11 +20,12 @@ from delosmq.wire.openwire.commands import (
     DestinationInfo,
 )
 
-_QUEUE: Final = "queue"
-_ADDRESS: Final = "address"
+# What it is to the engine.
+_QUEUE: Final = 0
+_ADDRESS: Final = 1
 
 
-class DestinationAdvisories:
+class DestinationAdvisories(Present):
     """Tells of queues and topics.
 
     Attributes:
@@ -35,8 +36,8 @@ class DestinationAdvisories:
         self._broker = broker
         self._posting = posting
         self._notices = notices
-        # (what it is to the engine, its name there) -> what was told of it.
-        self._known: dict[tuple[str, str], DestinationInfo] = {}
+        # (kind, its name to the engine) -> what was told of it.
+        self._known: dict[tuple[int, str], DestinationInfo] = {}
         self.acting: ConnectionId | None = None
 
     # -- what the engine tells ---------------------------------------------------------------------------------------
@@ -71,39 +72,39 @@ class DestinationAdvisories:
     def listen(self, listener: Listener) -> None:
         """Somebody new listens: is told of what there is, when it asks for these by name."""
         posting = self._posting
-        names: list[tuple[str, str]] = []
+        names: list[tuple[int, str]] = []
         if posting.hears(listener, topics.QUEUES):
             names += [(_QUEUE, name) for name in self._broker.queues]
         if posting.hears(listener, topics.TOPICS):
             names += [(_ADDRESS, name) for name in self._broker.addresses]
         if names:
-            self._notices.add(_Present(self, listener, names))
+            self._notices.add(Known(self, listener, names))
 
-    def look(self, kind: str, name: str, connection_id: ConnectionId | None) -> None:
+    def look(self, kind: int, name: str, connection_id: ConnectionId | None) -> None:
         """Tells what became of a destination, if that was not told."""
         key = (kind, name)
         known = self._known.get(key)
         destination = self.destination_of(kind, name)
         if known is None and destination is not None:
-            info = _info_of(destination, connection_id, ADD_DESTINATION)
+            info = destination_info(destination, connection_id, ADD_DESTINATION)
             self._known[key] = info
             self._posting.tell(topics.of_destinations(destination), info)
         elif known is not None and known.destination is not None and destination is None:
             del self._known[key]
-            info = _info_of(known.destination, known.connection_id or connection_id, REMOVE_DESTINATION)
+            info = destination_info(known.destination, known.connection_id or connection_id, REMOVE_DESTINATION)
             self._posting.tell(topics.of_destinations(known.destination), info)
 
-    def present(self, kind: str, name: str, listener: Listener) -> None:
+    def present(self, kind: int, name: str, listener: Listener) -> None:
         """Tells one listener of what is there."""
         destination = self.destination_of(kind, name)
         if destination is None:
             return
-        info = self._known.setdefault((kind, name), _info_of(destination, None, ADD_DESTINATION))
+        info = self._known.setdefault((kind, name), destination_info(destination, None, ADD_DESTINATION))
         topic = topics.of_destinations(destination)
         if listener.address == topic:
             self._posting.tell(topic, info, only=listener)
 
-    def destination_of(self, kind: str, name: str) -> Destination | None:
+    def destination_of(self, kind: int, name: str) -> Destination | None:
         """What clients know it as; None for what they don't, or what is gone."""
         broker = self._broker
         if kind == _QUEUE:
@@ -120,7 +121,7 @@ class _Change(Notice):
     """Something was made or deleted."""
 
     def __init__(
-        self, advisories: DestinationAdvisories, kind: str, name: str, connection_id: ConnectionId | None
+        self, advisories: DestinationAdvisories, kind: int, name: str, connection_id: ConnectionId | None
     ) -> None:
         self._advisories = advisories
         self._kind = kind
@@ -132,25 +133,8 @@ class _Change(Notice):
         return max(room - 1, 1)
 
 
-class _Present(Notice):
-    """What is there when somebody begins to listen."""
-
-    def __init__(self, advisories: DestinationAdvisories, listener: Listener, names: list[tuple[str, str]]) -> None:
-        self._advisories = advisories
-        self._listener = listener
-        self._names = names
-        self._names.reverse()
-
-    def tell(self, room: int) -> int:
-        names = self._names
-        while names and room > 0:
-            kind, name = names.pop()
-            self._advisories.present(kind, name, self._listener)
-            room -= 1
-        return max(room, 1) if not names else 0
-
-
-def _info_of(destination: Destination, connection_id: ConnectionId | None, operation: int) -> DestinationInfo:
+def destination_info(destination: Destination, connection_id: ConnectionId | None, operation: int) -> DestinationInfo:
+    """What is told of a destination that ``connection_id`` made."""
     info = DestinationInfo()
     info.connection_id = connection_id
     info.destination = destination

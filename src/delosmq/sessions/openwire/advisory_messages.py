@@ -180,7 +180,9 @@ class MessageAdvisories:
             return
         topic = topics.of_both_kinds("NoConsumer", destination)
         if self._posting.listeners_of(topic):
-            self._notices.add(_Itself(self, self._posting, topic, message, destination))
+            about = _About(self, self._posting, topic, message, destination)
+            about.itself = True
+            self._notices.add(about)
 
     def _note(
         self,
@@ -249,7 +251,7 @@ class _Plain(Notice):
 
 
 class _About(Notice):
-    """An advisory about a message."""
+    """An advisory about a message, or the message itself on an advisory topic."""
 
     def __init__(
         self,
@@ -264,6 +266,7 @@ class _About(Notice):
         self._topic = topic
         self._message = message
         self._destination = destination
+        self.itself: bool = False
         self.with_body: bool = False
         self.with_id: bool = False
         self.named: bool = False
@@ -272,6 +275,9 @@ class _About(Notice):
     def tell(self, room: int) -> int:
         command = self._advisories.command_of(self._message, self._destination)
         if command is None:
+            return room
+        if self.itself:
+            self._posting.pass_on(self._topic, command)
             return room
         if not self.with_body:
             command.content = None
@@ -282,28 +288,4 @@ class _About(Notice):
         if self.named:
             properties[_ORIGINAL_DESTINATION] = text(self._destination.qualified_name())
         self._posting.tell(self._topic, command, properties)
-        return room
-
-
-class _Itself(Notice):
-    """The message itself, on an advisory topic."""
-
-    def __init__(
-        self,
-        advisories: MessageAdvisories,
-        posting: Posting,
-        topic: str,
-        message: Message,
-        destination: Destination,
-    ) -> None:
-        self._advisories = advisories
-        self._posting = posting
-        self._topic = topic
-        self._message = message
-        self._destination = destination
-
-    def tell(self, room: int) -> int:
-        command = self._advisories.command_of(self._message, self._destination)
-        if command is not None:
-            self._posting.pass_on(self._topic, command)
         return room

@@ -7,7 +7,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.sessions.openwire import failures
-from delosmq.sessions.openwire.advisory_posting import Posting
+from delosmq.sessions.openwire.advisory_posting import Listener, Posting
 
 NOTICES_AT_MOST: Final = 10_000
 """They keep what they are about; what happens meanwhile is lost, and the log says so."""
@@ -22,6 +22,33 @@ class Notice(ABC):
     @abstractmethod
     def tell(self, room: int) -> int:
         """Tells up to ``room`` advisories. Gives the room that is left, 0 only when there is more to tell."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Present(ABC):
+    """Knows what is there when somebody begins to listen."""
+
+    @abstractmethod
+    def present(self, kind: int, key: str, listener: Listener) -> None:
+        """Tells that listener of one thing, if it is still there."""
+
+
+class Known(Notice):
+    """What is there when somebody begins to listen: kind and key of each thing."""
+
+    def __init__(self, present: Present, listener: Listener, known: list[tuple[int, str]]) -> None:
+        self._present = present
+        self._listener = listener
+        self._known = known
+        self._known.reverse()
+
+    def tell(self, room: int) -> int:
+        known = self._known
+        while known and room > 0:
+            kind, key = known.pop()
+            self._present.present(kind, key, self._listener)
+            room -= 1
+        return 0 if known else max(room, 1)
 
 
 class Notices:

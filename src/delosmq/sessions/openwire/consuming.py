@@ -24,13 +24,22 @@ from delosmq.sessions.openwire.acknowledging import Acknowledging, unseen_of
 from delosmq.sessions.openwire.advisory_topics import TEMPORARY
 from delosmq.sessions.openwire.destinations import Destinations, Target, is_somebodys
 from delosmq.sessions.openwire.ids import check_id
-from delosmq.sessions.openwire.slow_consumers import WatchedCredit, slow_destinations, still_full
+from delosmq.sessions.openwire.prefetch import pending_limit_of, settle_prefetch
+from delosmq.sessions.openwire.slow_consumers import (
+    SlowConsumers,
+    SlowEnds,
+    WatchedCredit,
+    limits_of,
+    slow_destinations,
+    still_full,
+)
 from delosmq.sessions.openwire.spreading import QueueWatchers, Spread, Spreading, reads
 from delosmq.sessions.openwire.subscription import MAX_PREFETCH, SharedCredit, Source, Subscription, SubscriptionEvents
 from delosmq.sessions.outbox import NO_SEQUENCE, Outbox
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import NO_TIMER, Peer, SessionHost, SessionServices
 from delosmq.sessions.ttl import NS_PER_MS
+from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     ConsumerControl,
     ConsumerId,
@@ -57,6 +66,7 @@ class Consuming(SubscriptionEvents):
 
     Attributes:
         mark: what `CONNECTION_MARK` must say in messages of this connection from now on; "" for nothing.
+        manageable: the peer lets itself be told what to do.
     """
 
     def __init__(
@@ -93,10 +103,12 @@ class Consuming(SubscriptionEvents):
         self._timed: dict[Subscription, None] = {}
         self._lost: dict[Subscription, None] = {}
         self._full: list[Subscription] = []
+        self._slow: SlowConsumers = SlowConsumers(peer.name)
         self._shared: dict[str, Subscription] = {}
         self._spreading: Spreading = Spreading(services.broker, destinations, host, watchers)
         self._hears_advisories = hears_advisories
         self.mark: str = ""
+        self.manageable: bool = False
 
     # -- adding ------------------------------------------------------------------------------------------------------
 
@@ -129,6 +141,7 @@ class Consuming(SubscriptionEvents):
         if durable:
             check_id("name of the subscription", info.subscription_name or "")
         checked = durable or any(target.routing == ANYCAST or target.queue_name for target in targets)
+        pulls_now = settle_prefetch(info, targets, self._broker, durable=durable)
         credit = self._credit(targets, info)
         subscription = Subscription(info, credit, checked=checked)
         if isinstance(credit, WatchedCredit):
@@ -145,15 +158,24 @@ class Consuming(SubscriptionEvents):
             self._close(subscription, NOTHING_SEEN)
             raise
         self._subscriptions[key] = subscription
+        if isinstance(credit, WatchedCredit):
+            self._slow.add(subscription, credit, self._services.clock.monotonic_ns())
         if shared:
             self._shared[key] = subscription
+        if pulls_now and self.manageable:
+            self._outbox.reply(NOTHING_DURABLE, encode_command(_no_prefetch(consumer_id), self._form))
         return subscription
 
     def _credit(self, targets: list[Target], info: ConsumerInfo) -> PrefetchCredit:
         limit = min(info.prefetch_size, MAX_PREFETCH)
-        if any(self._broker.settings_of(target.address).advisory_for_slow_consumers for target in targets):
-            return WatchedCredit(limit, self)
-        return PrefetchCredit(limit)
+        credit = PrefetchCredit(limit)
+        settings = [self._broker.settings_of(target.address) for target in targets if not target.advisory]
+        limits = None if info.browser else limits_of(settings)
+        advised = any(one.advisory_for_slow_consumers for one in settings)
+        if advised or limits is not None:
+            credit = WatchedCredit(limit, self, limits, advised=advised)
+        credit.extends = self._broker.settings_of(targets[0].address).use_prefetch_extension
+        return credit
 
     def _attach_all(
         self, subscription: Subscription, target: Target, selector: Selector | None, *, durable: bool
@@ -239,6 +261,7 @@ class Consuming(SubscriptionEvents):
             filter=_filter(selector, mark) if filters else "",
             retroactive=info.retroactive,
             connection_id=connection_id,
+            pending_limit=pending_limit_of(info, self._broker.settings_of(target.address), self._services.conversions),
         )
         return options, wanted
 
@@ -337,8 +360,8 @@ class Consuming(SubscriptionEvents):
         self._host.wake_soon()
 
     def next_timer(self) -> MonotonicNs:
-        """When the next pull is given up."""
-        due = NO_TIMER
+        """When the next pull is given up, or it is looked for slow consumers."""
+        due = self._slow.next_at
         if not self._timed:
             return due
         self._timed = {subscription: None for subscription in self._timed if subscription.pulling}
@@ -387,6 +410,11 @@ class Consuming(SubscriptionEvents):
                 self._acknowledging.offer_turned_away(subscription)
 
     def consumer_full(self, subscription: Subscription) -> None:
+        credit = subscription.credit
+        if isinstance(credit, WatchedCredit):
+            credit.full_since = self._services.clock.monotonic_ns()
+            if not credit.advised:
+                return
         if subscription not in self._full:
             self._full.append(subscription)
             self._host.wake_soon()
@@ -406,6 +434,18 @@ class Consuming(SubscriptionEvents):
             if not found:
                 self._full.append(subscription)  # more may come to wait for it
         return slow
+
+    def take_slow_ends(self, now: MonotonicNs) -> SlowEnds | None:
+        """What has to end for being slow; consumers that their peer was told to close, and did not, are gone."""
+        ends = self._slow.look(now)
+        if ends is None:
+            return None
+        for report in ends.reports:
+            self._host.report(report)
+        for subscription in ends.overdue:
+            if subscription.info.consumer_id is not None:
+                self.remove(subscription.info.consumer_id, ALL_SEEN)
+        return ends
 
     def _answer_pull(self, subscription: Subscription) -> None:
         subscription.pulling = False
@@ -465,6 +505,7 @@ class Consuming(SubscriptionEvents):
 
     def _close(self, subscription: Subscription, last_delivered: int) -> None:
         self._spreading.remove(subscription)
+        self._slow.remove(subscription)
         credit = subscription.credit
         if isinstance(credit, WatchedCredit):
             credit.subscription = None
@@ -514,6 +555,12 @@ class Consuming(SubscriptionEvents):
         for subscription in self._subscriptions.values():
             self._offer(subscription)
         return True
+
+
+def _no_prefetch(consumer_id: ConsumerId) -> ConsumerControl:
+    control = ConsumerControl()
+    control.consumer_id = consumer_id
+    return control
 
 
 def _is_subscription(queue: Queue) -> bool:

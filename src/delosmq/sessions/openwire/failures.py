@@ -6,6 +6,7 @@ the text. The codes of DelosMQ stay in the text.
 
 from typing import Final
 
+from delosmq.engine.address_limits import AddressLimitError
 from delosmq.engine.transactions import TransactionError
 from delosmq.engine.xa import XA_RBROLLBACK, XAER_INVAL, XaError
 from delosmq.model.errors import BrokerError, LimitError, NotFoundError, PeerError, PermissionDeniedError, Scope
@@ -61,6 +62,8 @@ def throwable_of(error: BrokerError) -> Throwable:
         return Throwable(INVALID_DESTINATION, text)
     if isinstance(error, TransactionError):
         return Throwable(ROLLED_BACK, text)
+    if isinstance(error, AddressLimitError):
+        return Throwable(ILLEGAL_STATE, text)
     if isinstance(error, LimitError):
         return Throwable(RESOURCES, text)
     if isinstance(error, PeerError):
@@ -180,6 +183,14 @@ def temporary_foreign(name: str) -> Refusal:
         "DMQ5242",
         INVALID_DESTINATION,
         f"'{name}' is a temporary destination of another connection, which alone may use it so.",
+    )
+
+
+def destination_of_another(named: str, connection_id: str) -> Refusal:
+    return Refusal(
+        "DMQ5293",
+        JMS,
+        f"a DestinationInfo of connection {connection_id} has the connectionId '{named[:100]}': use its own.",
     )
 
 
@@ -382,3 +393,25 @@ def advisories_lost(limit: int) -> Refusal:
         f"{limit} advisories wait to be sent, so what happens meanwhile is not told; switch off advisory-for-* where"
         " nobody needs them.",
     )
+
+
+# -- slow consumers --------------------------------------------------------------------------------------------------
+
+
+def consumer_slow(key: str, destination: str, why: str) -> Refusal:
+    return Refusal(
+        "DMQ5289",
+        JMS,
+        f"Consumer {key} of '{destination}' is closed: it {why}. {_QUICKER}",
+    )
+
+
+def connection_slow(peer: str, key: str, destination: str, why: str) -> Refusal:
+    return Refusal(
+        "DMQ5290",
+        JMS,
+        f"The connection of {peer} is closed: its consumer {key} of '{destination}' {why}. {_QUICKER}",
+    )
+
+
+_QUICKER: Final = "Give it less to do for each message, a smaller prefetch or more consumers beside it; or more time."

@@ -3,7 +3,7 @@
 from delosmq.model.message import ANYCAST
 from delosmq.sessions.openwire.advisories import Advisories
 from delosmq.sessions.temporary_destinations import TemporaryListener
-from delosmq.wire.openwire.commands import TEMP_QUEUE, TEMP_TOPIC, ConnectionId, Destination, DestinationInfo
+from delosmq.wire.openwire.commands import TEMP_QUEUE, TEMP_TOPIC, ConnectionId, Destination
 
 
 class ForeignTemporaries(TemporaryListener):
@@ -13,14 +13,11 @@ class ForeignTemporaries(TemporaryListener):
         self._advisories = advisories
 
     def made(self, address: str, routing: int, owner: str) -> None:
-        self._advisories.destination_changed(_info(address, routing, owner), added=True)
+        self._advisories.temporary_made(_destination(address, routing), ConnectionId(owner))
 
     def ended(self, address: str, routing: int, owner: str) -> None:
-        self._advisories.destination_changed(_info(address, routing, owner), added=False)
+        self._advisories.temporary_ended(_destination(address, routing))
 
 
-def _info(address: str, routing: int, owner: str) -> DestinationInfo:
-    info = DestinationInfo()
-    info.connection_id = ConnectionId(owner)
-    info.destination = Destination(address, TEMP_QUEUE if routing == ANYCAST else TEMP_TOPIC)
-    return info
+def _destination(address: str, routing: int) -> Destination:
+    return Destination(address, TEMP_QUEUE if routing == ANYCAST else TEMP_TOPIC)

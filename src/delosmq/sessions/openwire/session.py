@@ -1,6 +1,7 @@
-"""The server's side of an OpenWire connection: commands to the engine, answers to the outbox.
+"""The server's side of an OpenWire connection: its states, its frames, its time.
 
-The table at the end of this file is the protocol: which command is taken in which state, and who handles it.
+The table at the end of this file is the protocol: which command is taken in which state, and who handles it. What a
+peer is there for lies in working.py and transacting.py, what it has in parts.py, what it is told in replies.py.
 Source: TransportConnection of ActiveMQ Classic.
 """
 
@@ -10,61 +11,35 @@ from typing import Final
 from delosmq.model.errors import BrokerError, InvariantError, PeerError, Scope, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
-from delosmq.security.access import Login, LoginAttempt
-from delosmq.sessions.openwire import failures
-from delosmq.sessions.openwire.consuming import ALL_SEEN, NOTHING_SEEN
-from delosmq.sessions.openwire.ids import check_id, following
+from delosmq.security.access import Login
+from delosmq.sessions.openwire import failures, transacting, working
+from delosmq.sessions.openwire.connecting import Handshake, introduction, offer
+from delosmq.sessions.openwire.consuming import ALL_SEEN
 from delosmq.sessions.openwire.inactivity import Inactivity
 from delosmq.sessions.openwire.owner import Owner
 from delosmq.sessions.openwire.parts import Parts
 from delosmq.sessions.openwire.registry import Registry
-from delosmq.sessions.openwire.subscription import Subscription
+from delosmq.sessions.openwire.replies import Replies
 from delosmq.sessions.openwire.transactions import XA_OK
 from delosmq.sessions.outbox import Outbox
-from delosmq.sessions.parking import may_read
+from delosmq.sessions.parking import Parking, may_read
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
-from delosmq.wire.openwire.codec import encode_command, encode_response
 from delosmq.wire.openwire.commands import (
-    BEGIN,
-    COMMIT_ONE_PHASE,
-    COMMIT_TWO_PHASE,
-    END,
-    FORGET,
     PREPARE,
-    RECOVER,
-    ROLLBACK,
-    BrokerInfo,
     Command,
     ConnectionControl,
-    ConnectionError,
     ConnectionId,
     ConnectionInfo,
-    ConsumerControl,
-    ConsumerId,
-    ConsumerInfo,
-    DataArrayResponse,
-    DestinationInfo,
-    ExceptionResponse,
     IntegerResponse,
     KeepAliveInfo,
     MessageAck,
     MessageCommand,
-    MessagePull,
-    ProducerAck,
-    ProducerId,
-    ProducerInfo,
     RemoveInfo,
-    RemoveSubscriptionInfo,
-    SessionId,
-    SessionInfo,
     Structure,
     TransactionInfo,
-    XATransactionId,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.form import WireForm
-from delosmq.wire.openwire.layout import NEWEST_VERSION
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
 
 # States of a session.
@@ -74,14 +49,10 @@ VERIFYING: Final = 2
 CONNECTED: Final = 3
 CLOSED: Final = 4
 
-_LAST_DELIVERED_SINCE: Final = 5
-"""The version from which on a RemoveInfo says what its consumer saw last."""
 _LEAVING_NS: Final = 10_000_000_000
 """How long a peer may stay after its connection has ended: it has a ShutdownInfo to send, and may log in again."""
 _FRAME_BEFORE_LOGIN_BYTES: Final = 64 * 1024
 """Of those who are not logged in: anybody may open connections."""
-
-
 _UNREAD: Final = frozenset((2, 14, 16, 19, 21, 31, 32, 33, 34, 90, 92))
 """Types of commands that only brokers send: refused or ignored."""
 
@@ -111,34 +82,24 @@ class OpenWireSession(Session):
         self._peer = peer
         self._acceptor = acceptor
         self._services = services
-        self._broker = services.broker
         self._registry = registry
         self._decoder: OpenWireDecoder = OpenWireDecoder(
             OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES), unread=_UNREAD
         )
-        self._form: WireForm = WireForm(NEWEST_VERSION)
+        self._replies: Replies = Replies(self.outbox, services.broker.log)
         self._inactivity: Inactivity = Inactivity(0, 0, now)
         self._heard: bool = False
         self._wall: WallMs = WallMs(0)
-        self._attempt: LoginAttempt | None = None
-        self._info: ConnectionInfo = ConnectionInfo()
+        self._handshake: Handshake = Handshake(services.access)
         self._fault_tolerant: bool = False
         self._leaving: RemoveInfo | None = None
+        self._departing: RemoveInfo | None = None
+        self._left_behind: Parking | None = None
         self._leaves_until: MonotonicNs = NO_TIMER
-        self._next_id: int = 0
         self._parts: Parts | None = None
         self._owner: _Owner = _Owner(self)
-        self._ours: WireFormatInfo = self._wire_format_info()
+        self._ours: WireFormatInfo = offer(acceptor, services.server_name)
         self.outbox.reply(NOTHING_DURABLE, encode_wire_format_info(self._ours))
-
-    def _wire_format_info(self) -> WireFormatInfo:
-        info = WireFormatInfo(NEWEST_VERSION)
-        info.max_frame_bytes = self._acceptor.open_wire_max_frame_bytes
-        info.provider_name = "DelosMQ"
-        info.provider_version = self._services.server_name.rpartition("/")[2]
-        info.max_inactivity_duration_ms = self._acceptor.max_inactivity_duration_ms
-        info.max_inactivity_initial_delay_ms = self._acceptor.max_inactivity_initial_delay_ms
-        return info
 
     # -- input -----------------------------------------------------------------------------------------------------
 
@@ -151,23 +112,22 @@ class OpenWireSession(Session):
 
     def _handle_frames(self, now: MonotonicNs) -> None:
         self._wall = self._services.clock.wall_ms()
+        if self._parts is not None:
+            self._parts.wall = self._wall
         # Whose doing it is, should a destination come into being.
         destinations = self._registry.advisories.destinations
-        destinations.acting = self._info.connection_id
+        destinations.acting = self._handshake.info.connection_id
         decoder = self._decoder
         while self.reading and self.state != CLOSED:
             try:
                 frame = decoder.next_frame()
             except PeerError as malformed:
                 self.fail(malformed)
-                return
+                break
             if frame is None:
                 break
             try:
-                handler = COMMANDS[self.state].get(frame.code)
-                if handler is None:
-                    raise self._refuse_command(frame.code)
-                handler(self, frame, now)
+                self._handle(frame, now)
             # What is wrong with one command concerns its sender alone. An InvariantError concerns all and goes on up.
             except InvariantError:
                 raise
@@ -176,32 +136,29 @@ class OpenWireSession(Session):
             self._update_reading()
         destinations.acting = None
 
+    def _handle(self, frame: Structure, now: MonotonicNs) -> None:
+        parts = self._parts
+        work = WORK.get(frame.code)
+        if parts is not None and work is not None:
+            work(parts, frame, now)
+            return
+        handler = COMMANDS[self.state].get(frame.code)
+        if handler is None:
+            raise self._refuse_command(frame.code)
+        handler(self, frame, now)
+
     def _refuse_command(self, code: int) -> failures.Refusal:
         if self.state == NEGOTIATING:
             return failures.not_negotiated(code)
         if code == _WIRE_FORMAT_INFO:
             return failures.negotiated_already()
-        if code in COMMANDS[CONNECTED]:
+        if code in WORK or code in COMMANDS[CONNECTED]:
             return failures.not_connected(code)
         if code in COMMANDS[NEGOTIATED]:
             return failures.connected_already()
         return failures.unexpected(code)
 
     # -- answers ---------------------------------------------------------------------------------------------------
-
-    def _take_id(self) -> int:
-        self._next_id = following(self._next_id)
-        return self._next_id
-
-    def _write(self, command: Command) -> None:
-        """Sends a command that depends on all that was recorded till now."""
-        command.command_id = self._take_id()
-        self.outbox.reply(self._broker.log.position, encode_command(command, self._form))
-
-    def _answer(self, command: Command) -> None:
-        if command.response_required:
-            response = encode_response(command.command_id, self._form, self._take_id())
-            self.outbox.reply(self._broker.log.position, response)
 
     def _refuse(self, frame: Structure, error: BrokerError) -> None:
         """Tells the peer; closes the connection when the error says so."""
@@ -216,12 +173,11 @@ class OpenWireSession(Session):
     def _tell(self, frame: Structure, error: BrokerError) -> None:
         if self.state == NEGOTIATING:
             return  # nobody knows yet how it would be written
-        exception = failures.throwable_of(error)
         if isinstance(frame, Command) and frame.response_required:
-            self._write(ExceptionResponse(frame.command_id, exception))
+            self._replies.refuse(frame, error)
             return
         self._doom(frame, error)
-        self._write(ConnectionError(exception, self._info.connection_id))
+        self._replies.fail(error)
 
     def _doom(self, frame: Structure, error: BrokerError) -> None:
         """Its sender goes on without waiting for an answer, so the end of the transaction has to tell."""
@@ -231,49 +187,61 @@ class OpenWireSession(Session):
         if isinstance(frame, MessageCommand | MessageAck) and frame.transaction_id is not None:
             parts.transactions.doom(frame.transaction_id, error)
 
+    def message_sent(self, command: MessageCommand) -> None:
+        """Answers a message that is where it belongs."""
+        parts = self._parts
+        assert parts is not None  # only they send
+        if command.response_required:
+            self._replies.confirm(command, parts.parking.position)
+        elif parts.producing.window_of(command.producer_id) > 0:
+            self._replies.acknowledge(command, parts.parking.position)
+
+    def ended(self, frame: Command, result: int) -> None:
+        """Answers a commit, prepare or acknowledgement that is through; ``result`` is a prepare's."""
+        if isinstance(frame, RemoveInfo):
+            self._leaving = frame  # not from here: it calls the engine
+            self._host.wake_soon()
+            return
+        if isinstance(frame, TransactionInfo) and self._parts is not None:
+            self._parts.consuming.share_room()
+        if isinstance(frame, TransactionInfo) and frame.type == PREPARE:
+            self._replies.write(IntegerResponse(frame.command_id, result))
+        else:
+            self._replies.answer(frame)
+
+    def refused(self, frame: Structure, error: BrokerError) -> None:
+        """Answers what could not be done later on."""
+        self._refuse(frame, error)
+
     # -- connecting ------------------------------------------------------------------------------------------------
 
     def _negotiate(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, WireFormatInfo)
         agreement = agree(self._ours, frame)
-        self._form = agreement.form
+        self._replies.form = agreement.form
         self._decoder.agreed(agreement.form)
         self._inactivity = Inactivity(agreement.read_timeout_ms, agreement.initial_delay_ms, now)
         self.state = NEGOTIATED
-        info = BrokerInfo()
-        info.broker_id = self._registry.broker_id
-        info.broker_name = self._registry.broker_name
-        info.broker_url = ""
-        self._write(info)
+        self._replies.write(introduction(self._registry))
 
     def _connect(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, ConnectionInfo)
-        if frame.connection_id is None or not frame.connection_id.value:
-            raise failures.field_missing("connectionId", "a ConnectionInfo")
-        check_id("connection id", frame.connection_id.value)
-        check_id("client id", frame.client_id or "")
-        self._info = frame
-        password = frame.password or ""
-        access = self._services.access
-        attempt = access.attempt(frame.user_name or "", password)
-        frame.password = None
+        attempt, password = self._handshake.begin(frame)
+        self._replies.connection_id = frame.connection_id
         if attempt.login is not None:
             self._logged_in(attempt.login)
             return
-        self._attempt = attempt
         self.state = VERIFYING
         self.reading = False
         self._host.verify(attempt, password)
 
     def resume(self, verified: bool, now: MonotonicNs) -> None:
-        attempt = self._attempt
-        if self.state != VERIFYING or attempt is None:
+        if self.state != VERIFYING:
             return
-        self._attempt = None
-        login = self._services.access.finish(attempt, verified)
+        login = self._handshake.finish(verified)
         self.state = NEGOTIATED
         if login is None:
-            self._refuse(self._info, failures.login_refused())
+            self._refuse(self._handshake.info, failures.login_refused())
             return
         self.reading = True
         try:
@@ -281,12 +249,12 @@ class OpenWireSession(Session):
         except InvariantError:
             raise
         except BrokerError as error:
-            self._refuse(self._info, error)
+            self._refuse(self._handshake.info, error)
             return
         self._handle_frames(now)
 
     def _logged_in(self, login: Login) -> None:
-        info = self._info
+        info = self._handshake.info
         assert info.connection_id is not None  # `_connect` looked
         client_id = info.client_id or ""
         self._registry.enter(info.connection_id.value, client_id, self._owner, user=login.user)
@@ -300,256 +268,109 @@ class OpenWireSession(Session):
             self._acceptor,
             self._services,
             registry=self._registry,
-            outbox=self.outbox,
-            form=self._form,
-            permissions=Permissions(login, self._services.access, self._broker),
+            replies=self._replies,
+            permissions=Permissions(login, self._services.access, self._services.broker),
             connection_id=info.connection_id.value,
             client_id=client_id,
             owner=self._owner,
+            wall=self._wall,
         )
         self._parts.producing.audited = info.failover_reconnect or info.fault_tolerant or self._fault_tolerant
         self._registry.advisories.connection_opened(info, f"tcp://{self._peer.name}")
+        self._parts.consuming.manageable = info.manageable
         if info.manageable:
-            self._write(ConnectionControl())
-        self._answer(info)
-
-    def _connected(self) -> Parts:
-        parts = self._parts
-        assert parts is not None  # the table lets nobody in before
-        return parts
-
-    def _add_session(self, frame: Structure, now: MonotonicNs) -> None:
-        assert isinstance(frame, SessionInfo)
-        self._connected().sessions.add(frame.session_id)
-        self._answer(frame)
-
-    # -- sending -----------------------------------------------------------------------------------------------------
-
-    def _add_producer(self, frame: Structure, now: MonotonicNs) -> None:
-        assert isinstance(frame, ProducerInfo)
-        parts = self._connected()
-        producer_id = frame.producer_id
-        if producer_id is not None:
-            parts.sessions.require("producer", producer_id.connection_id, producer_id.session_id)
-        if parts.producing.add(frame):
-            self._registry.advisories.producer_opened(frame)
-        self._answer(frame)
-
-    def _send(self, frame: Structure, now: MonotonicNs) -> None:
-        assert isinstance(frame, MessageCommand)
-        parts = self._connected()
-        work = None if frame.transaction_id is None else parts.transactions.find(frame.transaction_id)
-        parts.producing.send(frame, work, self._wall)
-
-    def message_sent(self, command: MessageCommand) -> None:
-        """Answers a message that is where it belongs."""
-        parts = self._connected()
-        if command.response_required:
-            response = encode_response(command.command_id, self._form, self._take_id())
-            self.outbox.reply(parts.parking.position, response)
-        elif parts.producing.window_of(command.producer_id) > 0:
-            acknowledgement = ProducerAck(command.producer_id, command.size_bytes())
-            acknowledgement.command_id = self._take_id()
-            self.outbox.reply(parts.parking.position, encode_command(acknowledgement, self._form))
-
-    # -- receiving ---------------------------------------------------------------------------------------------------
-
-    def _add_consumer(self, frame: Structure, now: MonotonicNs) -> None:
-        assert isinstance(frame, ConsumerInfo)
-        parts = self._connected()
-        consumer_id = frame.consumer_id
-        if consumer_id is not None:
-            parts.sessions.require("consumer", consumer_id.connection_id, consumer_id.session_id)
-        subscription = parts.consuming.add(frame)
-        if subscription is not None:
-            parts.producing.mark = parts.consuming.mark
-            try:
-                self._announce(subscription)
-            except BrokerError:
-                assert consumer_id is not None  # `add` looked
-                self._dismiss(parts.consuming.remove(consumer_id, NOTHING_SEEN))
-                raise
-        self._answer(frame)
-
-    def _announce(self, subscription: Subscription) -> None:
-        advisories = self._registry.advisories
-        consumer_id = subscription.info.consumer_id
-        for source in subscription.sources:
-            if source.target.advisory and source.consumer is not None and consumer_id is not None:
-                advisories.listen(consumer_id, source.target.address, source.consumer, self._host)
-        advisories.consumer_opened(subscription.info)
-
-    def _dismiss(self, subscriptions: list[Subscription]) -> None:
-        advisories = self._registry.advisories
-        for subscription in subscriptions:
-            consumer_id = subscription.info.consumer_id
-            if consumer_id is not None:
-                advisories.leave(consumer_id)
-            advisories.consumer_closed(subscription.info)
-
-    def _acknowledge(self, frame: Structure, now: MonotonicNs) -> None:
-        assert isinstance(frame, MessageAck)
-        parts = self._connected()
-        work = None if frame.transaction_id is None else parts.transactions.find(frame.transaction_id)
-        under_way = parts.consuming.acknowledge(frame, None if work is None else work.transaction)
-        if under_way is None:
-            self._answer(frame)
-        else:
-            parts.answer_after(frame, under_way)
-
-    def _control(self, frame: Structure, now: MonotonicNs) -> None:
-        assert isinstance(frame, ConsumerControl)
-        self._dismiss(self._connected().consuming.control(frame))
-        self._answer(frame)
-
-    def _pull(self, frame: Structure, now: MonotonicNs) -> None:
-        assert isinstance(frame, MessagePull)
-        self._connected().consuming.pull(frame, now)
-        self._answer(frame)
-
-    def _unsubscribe(self, frame: Structure, now: MonotonicNs) -> None:
-        assert isinstance(frame, RemoveSubscriptionInfo)
-        address = self._connected().consuming.unsubscribe(frame)
-        self._registry.advisories.subscription_removed(frame, address)
-        self._answer(frame)
-
-    def _change_destination(self, frame: Structure, now: MonotonicNs) -> None:
-        assert isinstance(frame, DestinationInfo)
-        self._connected().temporaries.handle(frame)
-        self._answer(frame)
-
-    # -- transactions ------------------------------------------------------------------------------------------------
-
-    def _transact(self, frame: Structure, now: MonotonicNs) -> None:
-        assert isinstance(frame, TransactionInfo)
-        parts = self._connected()
-        kind = frame.type
-        if kind == RECOVER:
-            found: list[Structure | None] = [*parts.transactions.recover()]
-            self._write(DataArrayResponse(frame.command_id, found))
-            return
-        transaction_id = frame.transaction_id
-        if transaction_id is None:
-            raise failures.field_missing("transactionId", "a TransactionInfo")
-        if kind == BEGIN:
-            parts.transactions.begin(transaction_id)
-        elif kind in (COMMIT_ONE_PHASE, COMMIT_TWO_PHASE):
-            parts.end_transaction(frame, transaction_id)
-            return
-        elif kind == ROLLBACK:
-            parts.roll_back(transaction_id)
-        elif not isinstance(transaction_id, XATransactionId):
-            if kind != END:  # of which local transactions know nothing
-                raise failures.not_a_branch(transaction_id.key())
-        elif kind == PREPARE:
-            parts.end_transaction(frame, transaction_id)
-            return
-        elif kind == END:
-            parts.end_association(frame, transaction_id)
-            return
-        elif kind == FORGET:
-            parts.transactions.forget(transaction_id)
-        else:
-            raise failures.unknown_transaction_command(kind)
-        self._answer(frame)
-
-    def ended(self, frame: Command, result: int) -> None:
-        """Answers a commit, prepare or acknowledgement that is through; ``result`` is a prepare's."""
-        if isinstance(frame, RemoveInfo):
-            self._leaving = frame  # not from here: it calls the engine
-            self._host.wake_soon()
-            return
-        if isinstance(frame, TransactionInfo) and self._parts is not None:
-            self._parts.consuming.share_room()
-        if isinstance(frame, TransactionInfo) and frame.type == PREPARE:
-            self._write(IntegerResponse(frame.command_id, result))
-        else:
-            self._answer(frame)
-
-    def refused(self, frame: Structure, error: BrokerError) -> None:
-        """Answers what could not be done later on."""
-        self._refuse(frame, error)
+            self._replies.write(ConnectionControl())
+        self._replies.answer(info)
 
     # -- leaving -----------------------------------------------------------------------------------------------------
 
     def _remove(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, RemoveInfo)
-        parts = self._connected()
-        advisories = self._registry.advisories
+        parts = self._parts
+        assert parts is not None  # the table lets nobody in before
         removed = frame.object_id
-        last = frame.last_delivered_sequence_id if self._form.version >= _LAST_DELIVERED_SINCE else ALL_SEEN
-        if isinstance(removed, ConsumerId):
-            ended = parts.consuming.remove(removed, last)
-            if not ended:
-                raise failures.nothing_to_remove("consumer", removed.key())
-            self._dismiss(ended)
-        elif isinstance(removed, ProducerId):
-            producer = parts.producing.remove(removed)
-            if producer is None:
-                raise failures.nothing_to_remove("producer", removed.key())
-            advisories.producer_closed(producer)
-        elif isinstance(removed, SessionId):
-            parts.sessions.remove(removed)
-            self._dismiss(parts.consuming.remove_session(removed.connection_id, removed.value, last))
-            for producer in parts.producing.remove_session(removed.connection_id, removed.value):
-                advisories.producer_closed(producer)
-        elif isinstance(removed, ConnectionId):
-            parts.sessions.own("connection", removed.value, removed.value)
-            if not parts.leaves_later(frame):
-                self._leave(frame, now)
+        if not isinstance(removed, ConnectionId):
+            working.remove(parts, frame)
             return
+        parts.sessions.own("connection", removed.value, removed.value)
+        if parts.leaves_later(frame):
+            self._departing = frame
         else:
-            raise failures.field_missing("objectId of a consumer, producer, session or connection", "a RemoveInfo")
-        self._answer(frame)
+            self._leave(frame, now)
 
     def _leave(self, frame: RemoveInfo, now: MonotonicNs) -> None:
         """The end of the connection, once all that it sent is where it belongs."""
-        self._give_up(frame.last_delivered_sequence_id if self._form.version >= _LAST_DELIVERED_SINCE else ALL_SEEN)
+        self._departing = None
+        self._give_up(working.last_seen(frame, self._replies.form.version))
         self._decoder.set_limits(OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES))
         self._leaves_until = MonotonicNs(now + _LEAVING_NS)
-        self._answer(frame)
+        self._replies.answer(frame)
 
     def _shut_down(self, frame: Structure, now: MonotonicNs) -> None:
-        self._close(None)
+        self._depart()
+
+    def _depart(self) -> None:
+        """The peer has left in order. What it sent and what still waits for space is not lost: the connection counts
+        among those of its acceptor until it is where it belongs, or refused."""
+        parts = self._parts
+        if parts is None or not parts.parking.parked_bytes:
+            self._close(None)
+            return
+        frame = self._departing
+        self.state = CLOSED
+        self._give_up(
+            ALL_SEEN if frame is None else working.last_seen(frame, self._replies.form.version), keep_sends=True
+        )
+        self._left_behind = parts.parking
+        self.parked_changed()
 
     def _close(self, reason: BrokerError | None) -> None:
         self.state = CLOSED
         self._give_up(ALL_SEEN)
         self._host.finish(reason)
 
-    def _give_up(self, last_delivered: int) -> None:
-        """Ends all that the connection has in the engine."""
+    def _give_up(self, last_delivered: int, *, keep_sends: bool = False) -> None:
+        """Ends all that the connection has in the engine; but for messages that wait for space, if they are kept."""
         parts = self._parts
         if parts is None:
             return
         self._parts = None
         if self.state == CONNECTED:
             self.state = NEGOTIATED
-        subscriptions, producers, troubles = parts.close(last_delivered)
-        self._dismiss(subscriptions)
-        advisories = self._registry.advisories
-        for producer in producers:
-            advisories.producer_closed(producer)
-        for trouble in troubles:
+        for trouble in parts.close(last_delivered, keep_sends=keep_sends):
             self._host.report(failures.not_given_back(self._peer.name, trouble))
-        info = self._info
-        advisories.connection_closed(info)
+        info = self._handshake.info
+        self._registry.advisories.connection_closed(info)
         if info.connection_id is not None:
             self._registry.leave(info.connection_id.value, info.client_id or "", self._owner)
 
     def fail(self, error: BrokerError) -> None:
         if self.state == CLOSED:
+            if self._left_behind is not None:
+                self._drop_left_behind()
+                self._host.finish(error)
             return
         if self.state != NEGOTIATING:
-            self._write(ConnectionError(failures.throwable_of(error), self._info.connection_id))
+            self._replies.fail(error)
         self._close(error)
 
+    def _drop_left_behind(self) -> None:
+        parking = self._left_behind
+        self._left_behind = None
+        if parking is not None:
+            parking.close()
+
     def handle_eof(self) -> None:
-        if self.state != CLOSED:
+        if self.state == CLOSED:
+            return
+        if self._departing is None:
             self._close(None)
+        else:
+            self._depart()
 
     def connection_lost(self) -> None:
         self.state = CLOSED
+        self._drop_left_behind()
         self._give_up(ALL_SEEN)
         self.outbox.close()
         # Ends the cycle session -> parts -> owner -> session: nothing waits for the garbage collector.
@@ -560,7 +381,7 @@ class OpenWireSession(Session):
     def _keep_alive(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, KeepAliveInfo)
         if frame.response_required:
-            self._write(KeepAliveInfo())
+            self._replies.write(KeepAliveInfo())
 
     def _connection_control(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, ConnectionControl)
@@ -568,15 +389,17 @@ class OpenWireSession(Session):
             self._fault_tolerant = True
             if self._parts is not None:
                 self._parts.producing.audited = True
-        self._answer(frame)
+        self._replies.answer(frame)
 
     def _ignore(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, Command)
-        self._answer(frame)
+        self._replies.answer(frame)
 
     # -- time and room -----------------------------------------------------------------------------------------------
 
     def next_timer(self) -> MonotonicNs:
+        if self.state == CLOSED:
+            return NO_TIMER
         due = self._inactivity.next_timer()
         if self._leaves_until != NO_TIMER and (due == NO_TIMER or self._leaves_until < due):
             due = self._leaves_until
@@ -600,6 +423,10 @@ class OpenWireSession(Session):
                     return
                 parts.consuming.go_on(now)
                 self._tell_later()
+                failure = parts.end_slow(now)
+                if failure is not None:
+                    self._close(failure)
+                    return
             except StorageError as error:
                 self.fail(error)
                 return
@@ -607,7 +434,7 @@ class OpenWireSession(Session):
         heard = self._heard or not self.reading or (parts is not None and parts.parking.parked_bytes > 0)
         self._heard = False
         if self._inactivity.look(now, heard=heard):
-            self.outbox.beat(encode_command(KeepAliveInfo(), self._form))
+            self._replies.beat()
         if self._inactivity.silent(now):
             self.fail(failures.silent(self._peer.name, self._inactivity.timeout_ms))
             return
@@ -645,7 +472,12 @@ class OpenWireSession(Session):
 
     def parked_changed(self) -> None:
         """Stop reading, or have `handle_timer` look whether that may go on."""
-        if self.reading:
+        left = self._left_behind
+        if left is not None:
+            if not left.parked_bytes:
+                self._left_behind = None
+                self._host.finish(None)
+        elif self.reading:
             self._update_reading()
         else:
             self._host.wake_soon()
@@ -695,6 +527,7 @@ class _Owner(Owner):
 
 
 Handler = Callable[[OpenWireSession, Structure, MonotonicNs], None]
+Work = Callable[[Parts, Structure, MonotonicNs], None]
 
 _WIRE_FORMAT_INFO: Final = 1
 
@@ -706,23 +539,21 @@ _ALWAYS: Final[dict[int, Handler]] = {
 }
 
 # (state, type of the command) -> handler; what is missing is refused. In VERIFYING nothing is decoded, and after that
-# nothing is read.
+# nothing is read. Of CONNECTED here is what concerns the connection itself, and in WORK what it is there for.
 COMMANDS: Final[dict[int, dict[int, Handler]]] = {
     NEGOTIATING: {_WIRE_FORMAT_INFO: OpenWireSession._negotiate},
     NEGOTIATED: {3: OpenWireSession._connect, **_ALWAYS},
-    CONNECTED: {
-        4: OpenWireSession._add_session,
-        5: OpenWireSession._add_consumer,
-        6: OpenWireSession._add_producer,
-        7: OpenWireSession._transact,
-        8: OpenWireSession._change_destination,
-        9: OpenWireSession._unsubscribe,
-        12: OpenWireSession._remove,
-        15: OpenWireSession._ignore,
-        17: OpenWireSession._control,
-        20: OpenWireSession._pull,
-        22: OpenWireSession._acknowledge,
-        **dict.fromkeys(range(23, 30), OpenWireSession._send),
-        **_ALWAYS,
-    },
+    CONNECTED: {12: OpenWireSession._remove, 15: OpenWireSession._ignore, **_ALWAYS},
+}
+WORK: Final[dict[int, Work]] = {
+    4: working.add_session,
+    5: working.add_consumer,
+    6: working.add_producer,
+    7: transacting.transact,
+    8: working.change_destination,
+    9: working.unsubscribe,
+    17: working.control,
+    20: working.pull,
+    22: working.acknowledge,
+    **dict.fromkeys(range(23, 30), working.send),
 }

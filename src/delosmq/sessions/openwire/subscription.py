@@ -75,6 +75,14 @@ class Subscription:
                 return source
         return None
 
+    def holder_of(self, sequence: int) -> Consumer | None:
+        """Who has that message, unless a transaction acknowledges it."""
+        source = self.source_of(sequence)
+        consumer = None if source is None else source.consumer
+        if consumer is None or (consumer.reading is None and consumer.held(sequence) is None):
+            return None
+        return consumer
+
     def dispatching(self, source: "Source", sequence: int) -> None:
         """A message is on its way, perhaps once more."""
         order = self.order
@@ -253,6 +261,9 @@ class SharedCredit(Credit):
 
     def rolled_back(self, size_bytes: int) -> None:
         self._credit.rolled_back(size_bytes)
+
+    def room(self) -> int:
+        return self._credit.room()
 
     def extended(self, count: int) -> None:
         self._credit.extended(count)

@@ -1,7 +1,8 @@
 """DestinationInfo: temporary destinations, which end with their connection, and lasting ones.
 
-Source: RegionBroker.addDestination and removeDestination of ActiveMQ Classic. Names of temporary destinations are the
-client's, and no two clients make the same.
+Of temporary ones others are told here, at once, as their maker may use them the next moment; of lasting ones the engine
+tells, whoever makes them. Names of temporary destinations are the client's, and no two clients make the same. Source:
+RegionBroker.addDestination and removeDestination of ActiveMQ Classic.
 """
 
 from delosmq.engine.address import Address
@@ -19,7 +20,7 @@ from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.advisories import Advisories
 from delosmq.sessions.openwire.destinations import Destinations, Target
 from delosmq.sessions.permissions import Permissions
-from delosmq.wire.openwire.commands import ADD_DESTINATION, DestinationInfo
+from delosmq.wire.openwire.commands import ADD_DESTINATION, ConnectionId, Destination, DestinationInfo
 
 
 class Temporaries:
@@ -33,15 +34,21 @@ class Temporaries:
         destinations: Destinations,
         permissions: Permissions,
         connection_id: str,
+        peers_id: str,
         limit: int,
     ) -> None:
+        """
+        Args:
+            connection_id: what the engine calls the connection; ``peers_id``: what its peer does.
+        """
         self._broker = broker
         self._advisories = advisories
         self._destinations = destinations
         self._permissions = permissions
         self._connection_id = connection_id
+        self._peers_id = peers_id
         self._limit = limit
-        self._own: dict[str, DestinationInfo] = {}
+        self._own: dict[str, Destination] = {}
 
     def handle(self, info: DestinationInfo) -> None:
         """Adds or removes what a DestinationInfo names; again is nothing.
@@ -52,33 +59,39 @@ class Temporaries:
         destination = info.destination
         if destination is None:
             raise failures.field_missing("destination", "a DestinationInfo")
+        named = info.connection_id
+        if named is not None and named.value != self._peers_id:
+            # All would hear that it made the destination.
+            raise failures.destination_of_another(named.value, self._peers_id)
         for target in self._destinations.targets_of(destination):
             if info.operation_type == ADD_DESTINATION:
-                self._add(target, info)
+                self._add(target)
             else:
-                self._remove(target, info)
+                self._remove(target)
 
-    def _add(self, target: Target, info: DestinationInfo) -> None:
+    def _add(self, target: Target) -> None:
         broker = self._broker
         if target.advisory or target.wildcard:
             return
         name = target.address
         if not target.temporary:
-            self._make(target)
-        elif name not in self._own:
-            if len(self._own) >= self._limit:
-                raise failures.too_many("temporary destinations", self._limit)
-            known = broker.addresses.get(name)
-            if known is not None:
-                raise failures.temporary_foreign(name)
-            self._permissions.require(name, CREATE_ADDRESS)
-            if target.routing == ANYCAST:
-                self._permissions.require(name, CREATE_NON_DURABLE_QUEUE)
-            broker.create_temporary_queue(name, target.routing, self._connection_id)
-            self._own[name] = info
-        self._advisories.destination_changed(info, added=True)
+            self._add_lasting(target)
+            return
+        if name in self._own:
+            return
+        if len(self._own) >= self._limit:
+            raise failures.too_many("temporary destinations", self._limit)
+        known = broker.addresses.get(name)
+        if known is not None:
+            raise failures.temporary_foreign(name)
+        self._permissions.require(name, CREATE_ADDRESS)
+        if target.routing == ANYCAST:
+            self._permissions.require(name, CREATE_NON_DURABLE_QUEUE)
+        broker.create_temporary_queue(name, target.routing, self._connection_id)
+        self._own[name] = target.destination
+        self._advisories.temporary_made(target.destination, ConnectionId(self._peers_id))
 
-    def _make(self, target: Target) -> None:
+    def _add_lasting(self, target: Target) -> None:
         broker = self._broker
         name = target.address
         if name not in broker.addresses:
@@ -88,22 +101,22 @@ class Temporaries:
             self._permissions.require(name, CREATE_DURABLE_QUEUE)
             broker.create_queue(QueueSettings(name, name, ANYCAST, durable=True, auto_created=True))
 
-    def _remove(self, target: Target, info: DestinationInfo) -> None:
+    def _remove(self, target: Target) -> None:
         broker = self._broker
         name = target.address
         address = broker.addresses.get(name)
-        if address is None:
-            self._own.pop(name, None)
-            return
         if target.temporary:
-            if self._own.pop(name, None) is None:
+            own = self._own.pop(name, None)
+            if own is None and address is not None:
                 raise failures.temporary_foreign(name)
-            broker.delete_temporary_queues(self._connection_id, name)
+            if address is not None:
+                broker.delete_temporary_queues(self._connection_id, name)
+            if own is not None:
+                self._advisories.temporary_ended(own)
         elif target.queue_name:
             self._remove_queue(target)
-        else:
+        elif address is not None:
             self._remove_address(target, address)
-        self._advisories.destination_changed(info, added=False)
 
     def _remove_queue(self, target: Target) -> None:
         """One queue of an address, such as that of a virtual topic: the others stay."""
@@ -139,5 +152,5 @@ class Temporaries:
         if not left:
             return
         self._broker.delete_temporary_queues(self._connection_id)
-        for info in left:
-            self._advisories.destination_changed(info, added=False)
+        for destination in left:
+            self._advisories.temporary_ended(destination)

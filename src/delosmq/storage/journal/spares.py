@@ -66,6 +66,12 @@ class Spares:
         self._unused += names
         self.order()
 
+    def want(self, wanted: int) -> None:
+        """At least so many are kept from now on."""
+        if wanted > self.wanted:
+            self.wanted = wanted
+            self.order()
+
     def order(self) -> None:
         """Orders what is missing; removes what is too much."""
         while len(self.ready) + len(self._ordered) < self.wanted:

@@ -137,10 +137,14 @@ class LocalTransactionId(TransactionId):
         self.code = 111
         self.value = value
         self.connection_id = connection_id
+        self._key: str = ""
 
     def key(self) -> str:
-        connection = self.connection_id
-        return f"TX:{'' if connection is None else connection.value}:{self.value}"
+        """Made once: every message of a transaction names it."""
+        if not self._key:
+            connection = self.connection_id
+            self._key = f"TX:{'' if connection is None else connection.value}:{self.value}"
+        return self._key
 
 
 class XATransactionId(TransactionId):
@@ -149,9 +153,13 @@ class XATransactionId(TransactionId):
         self.format_id = format_id
         self.global_transaction_id = global_transaction_id
         self.branch_qualifier = branch_qualifier
+        self._key: str = ""
 
     def key(self) -> str:
-        return f"XID:{self.format_id}:{self.global_transaction_id.hex()}:{self.branch_qualifier.hex()}"
+        """Made once, as above."""
+        if not self._key:
+            self._key = f"XID:{self.format_id}:{self.global_transaction_id.hex()}:{self.branch_qualifier.hex()}"
+        return self._key
 
 
 class MessageId(Structure):

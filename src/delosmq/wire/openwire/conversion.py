@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.model.conversion import Conversion, Encoded
+from delosmq.model.conversion import Conversion, Encoded, rewritten
 from delosmq.model.errors import PeerError
 from delosmq.model.message import BYTES_BODY, HubMessage, Message
 from delosmq.model.properties import LONG_KIND, STRING_KIND, TypedValue, kind_of
@@ -82,14 +82,7 @@ class OpenWireConversion(Conversion):
             entries = decode_map(command.marshalled_properties)
         except PeerError:
             return message.head
-        for name in drop:
-            entries.pop(name, None)
-        kept = {name: value for name, value in entries.items() if name not in rename}
-        for name, new_name in rename.items():
-            if name in entries:
-                kept[new_name] = entries[name]
-        for name in replaced:
-            kept.pop(name, None)
+        kept = rewritten(entries, drop, rename, replaced)
         command.marshalled_properties = encode_map(kept) if kept else None
         version = VERSION_OF_TAG[message.protocol]
         measure(command, version)

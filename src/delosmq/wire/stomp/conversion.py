@@ -9,7 +9,7 @@ STOMP has text and bytes. Maps and streams of others come as their JSON text (`d
 
 from typing import Final
 
-from delosmq.model.conversion import Conversion, Encoded
+from delosmq.model.conversion import Conversion, Encoded, rewritten
 from delosmq.model.message import (
     BODY_KIND_NAMES,
     BYTES_BODY,
@@ -160,15 +160,7 @@ class StompConversion(Conversion):
         self, message: Message, drop: tuple[str, ...], rename: dict[str, str], replaced: tuple[str, ...]
     ) -> bytes:
         version = VERSION_OF_TAG.get(message.protocol, V12)
-        headers = decode_head(message.head, version)
-        for name in drop:
-            headers.pop(name, None)
-        kept = {name: value for name, value in headers.items() if name not in rename}
-        for name, new_name in rename.items():
-            if name in headers:
-                kept[new_name] = headers[name]
-        for name in replaced:
-            kept.pop(name, None)
+        kept = rewritten(decode_head(message.head, version), drop, rename, replaced)
         return encode_lines(list(kept.items()), version)
 
     def _answers_at(self, reply_to: str) -> str:

@@ -1,0 +1,130 @@
+"""What an address keeps for queues to come: which of its last messages, and for how long.
+
+Source: Artemis manual, "Retroactive Addresses"; activemq-broker, the SubscriptionRecoveryPolicy classes.
+"""
+
+from collections import deque
+from typing import Final
+
+from delosmq.engine.log import Log
+from delosmq.engine.queue import Queue
+from delosmq.engine.ring import Ring
+from delosmq.engine.routing import Router
+from delosmq.engine.settings_checks import INTERNAL_PREFIX
+from delosmq.engine.slots import PendingSlots, Slot
+from delosmq.engine.timers import NS_PER_MS, Timer, Timers
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.ports import Clock
+from delosmq.model.settings import AddressSettings
+
+HISTORY_PREFIX: Final = INTERNAL_PREFIX + "history."
+MOST_KEPT: Final = 100_000
+"""Messages of an address whose settings bound their age or size alone."""
+_SHORTEST_PERIOD_MS: Final = 1_000
+"""Source: TimedSubscriptionRecoveryPolicy looks each second."""
+_LOOKS: Final = 256
+"""In the life of a message: more than that are no more exact, and each leaves a mark."""
+_REMOVED_AT_ONCE: Final = 500
+_SOON_NS: Final = 1_000_000
+
+
+def recovers(settings: AddressSettings) -> bool:
+    """Whether messages are kept for subscribers that ask, beyond ``retroactive-message-count``."""
+    return (
+        settings.subscription_recovery_count > 0
+        or settings.subscription_recovery_duration > 0
+        or settings.subscription_recovery_size > 0
+    )
+
+
+def ring_of(settings: AddressSettings) -> int:
+    """The most messages that an address keeps for queues to come; 0 for none."""
+    recovered = settings.subscription_recovery_count or MOST_KEPT if recovers(settings) else 0
+    return max(settings.retroactive_message_count, recovered)
+
+
+class HistoryRing(Ring):
+    """The ring of a history: it obeys all that the settings of its address say, at once.
+
+    Attributes:
+        aging: takes out what grows too old; None while nothing does.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        super().__init__(queue.ring.size)
+        self.aging: Aging | None = None
+        self._queue = queue
+
+    def pushed_out(self, pending: PendingSlots) -> Slot | None:
+        """After an add: the oldest message, while there are too many, or too large ones."""
+        if self.aging is not None:
+            self.aging.arm()
+        return None if self._fits(pending) else pending.head()
+
+    def next_out(self, pending: PendingSlots) -> Slot | None:
+        return None if self._fits(pending) else pending.head()
+
+    def _fits(self, pending: PendingSlots) -> bool:
+        settings = self._queue.address.settings
+        if pending.count > self.size:
+            return False
+        if pending.count <= settings.retroactive_message_count:
+            return True
+        size_bytes = settings.subscription_recovery_size
+        return not size_bytes or self._queue.total_bytes <= size_bytes
+
+
+class Aging(Timer):
+    """Takes out of a history what is older than ``subscription-recovery-duration``, looking now and then.
+
+    It knows when messages came by marks: up to which one all were there at some time. After a restart all count as new.
+    """
+
+    def __init__(self, history: Queue, router: Router, log: Log, *, timers: Timers, clock: Clock) -> None:
+        self._history = history
+        self._router = router
+        self._log = log
+        self._timers = timers
+        self._clock = clock
+        self._armed: bool = False
+        self._marks: deque[tuple[int, int]] = deque()
+        self._too_old: int = 0
+
+    def arm(self) -> None:
+        """There is something, or was: looks at it later."""
+        if not self._armed:
+            self._armed = True
+            duration_ms = self._history.address.settings.subscription_recovery_duration
+            period_ms = max(_SHORTEST_PERIOD_MS, duration_ms // _LOOKS)
+            self._timers.at(self._clock.monotonic_ns() + period_ms * NS_PER_MS, self)
+
+    def on_timer(self, now: MonotonicNs) -> None:
+        self._armed = False
+        history = self._history
+        if history.deleted:
+            return
+        marks = self._marks
+        if not marks or marks[-1][1] != history.newest_sequence:
+            marks.append((now, history.newest_sequence))
+        duration_ns = history.address.settings.subscription_recovery_duration * NS_PER_MS
+        while marks and marks[0][0] + duration_ns <= now:
+            self._too_old = marks.popleft()[1]
+        if not self._remove():
+            self._armed = True
+            self._timers.at(now + _SOON_NS, self)
+        elif history.pending.count:
+            self.arm()
+
+    def _remove(self) -> bool:
+        """A slice of what is too old. True when nothing is left of it."""
+        history = self._history
+        pending = history.pending
+        least = history.address.settings.retroactive_message_count
+        for _ in range(_REMOVED_AT_ONCE):
+            slot = pending.head()
+            if slot is None or slot.sequence > self._too_old or pending.count <= least:
+                self._log.close()
+                return True
+            self._router.replace(history, slot)
+        self._log.close()
+        return False

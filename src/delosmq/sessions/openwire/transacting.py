@@ -1,0 +1,116 @@
+"""What a peer asks of its transactions, and the ends of those that take their time.
+
+The table in session.py names `transact`. Source: TransportConnection.processBeginTransaction and its neighbours of
+ActiveMQ Classic.
+"""
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.transactions import TransactionWaiter
+from delosmq.model.ids import MonotonicNs
+from delosmq.sessions.openwire import failures
+from delosmq.sessions.openwire.owner import Owner
+from delosmq.sessions.openwire.parts import ParkedCommand, Parts
+from delosmq.sessions.openwire.transactions import XA_OK, XA_RDONLY, LocalWork, carry_out, end_branch
+from delosmq.wire.openwire.commands import (
+    BEGIN,
+    COMMIT_ONE_PHASE,
+    COMMIT_TWO_PHASE,
+    END,
+    FORGET,
+    PREPARE,
+    RECOVER,
+    ROLLBACK,
+    DataArrayResponse,
+    Structure,
+    TransactionId,
+    TransactionInfo,
+    XATransactionId,
+)
+
+
+class ParkedEnd(ParkedCommand):
+    """A commit or prepare, which may have to wait for messages of its transaction."""
+
+    def __init__(self, broker: Broker, work: LocalWork, command: TransactionInfo, owner: Owner) -> None:
+        super().__init__(command, owner, work)
+        self._broker = broker
+        self._ending = work
+        self._kind: int = command.type
+
+    def carry_out(self, waiter: TransactionWaiter) -> bool:
+        kind = self._kind
+        if kind == END:
+            end_branch(self._broker, self._ending)
+            return True
+        return carry_out(
+            self._broker, self._ending, waiter, prepare=kind == PREPARE, one_phase=kind != COMMIT_TWO_PHASE
+        )
+
+    def answer(self) -> None:
+        self._owner.ended(self._command, XA_RDONLY if self._ending.read_only else XA_OK)
+
+
+def transact(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+    assert isinstance(frame, TransactionInfo)
+    kind = frame.type
+    if kind == RECOVER:
+        found: list[Structure | None] = [*parts.transactions.recover()]
+        parts.replies.write(DataArrayResponse(frame.command_id, found))
+        return
+    transaction_id = frame.transaction_id
+    if transaction_id is None:
+        raise failures.field_missing("transactionId", "a TransactionInfo")
+    if kind == BEGIN:
+        parts.transactions.begin(transaction_id)
+    elif kind in (COMMIT_ONE_PHASE, COMMIT_TWO_PHASE):
+        _end(parts, frame, transaction_id)
+        return
+    elif kind == ROLLBACK:
+        _roll_back(parts, transaction_id)
+    elif not isinstance(transaction_id, XATransactionId):
+        if kind != END:  # of which local transactions know nothing
+            raise failures.not_a_branch(transaction_id.key())
+    elif kind == PREPARE:
+        _end(parts, frame, transaction_id)
+        return
+    elif kind == END:
+        _end_association(parts, frame, transaction_id)
+        return
+    elif kind == FORGET:
+        parts.transactions.forget(transaction_id)
+    else:
+        raise failures.unknown_transaction_command(kind)
+    parts.replies.answer(frame)
+
+
+def _end(parts: Parts, command: TransactionInfo, transaction_id: TransactionId) -> None:
+    """Commits or prepares, and answers once that is done.
+
+    Raises:
+        Refusal: there is no such transaction.
+    """
+    parts.parking.end(ParkedEnd(parts.broker, _take(parts, transaction_id), command, parts.owner))
+
+
+def _end_association(parts: Parts, command: TransactionInfo, transaction_id: XATransactionId) -> None:
+    """END: this connection has done its part of a branch. Answered once what it sent there is through."""
+    work = parts.transactions.association(transaction_id)
+    if work is None:
+        parts.owner.ended(command)
+    else:
+        parts.parking.end(ParkedEnd(parts.broker, work, command, parts.owner))
+
+
+def _roll_back(parts: Parts, transaction_id: TransactionId) -> None:
+    """Rolls back. What was acknowledged in it stays with its consumers, whose client delivers it again."""
+    work = _take(parts, transaction_id)
+    parts.parking.forget([work])
+    parts.transactions.rollback(work, keep_delivered=True)
+    parts.consuming.share_room()
+
+
+def _take(parts: Parts, transaction_id: TransactionId) -> LocalWork:
+    """What is to end."""
+    if isinstance(transaction_id, XATransactionId):
+        return parts.transactions.branch_to_end(transaction_id)
+    return parts.transactions.take(transaction_id)

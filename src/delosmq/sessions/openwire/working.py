@@ -1,0 +1,144 @@
+"""What a peer that is logged in asks for: sessions, producers, messages, consumers, acknowledgements, destinations.
+
+Each function handles one kind of command; the table in session.py names it. Transactions: transacting.py.
+"""
+
+from typing import Final
+
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import MonotonicNs
+from delosmq.sessions.openwire import failures
+from delosmq.sessions.openwire.consuming import ALL_SEEN, NOTHING_SEEN
+from delosmq.sessions.openwire.parts import Parts
+from delosmq.wire.openwire.commands import (
+    ConsumerControl,
+    ConsumerId,
+    ConsumerInfo,
+    DestinationInfo,
+    MessageAck,
+    MessageCommand,
+    MessagePull,
+    ProducerId,
+    ProducerInfo,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
+    SessionId,
+    SessionInfo,
+    Structure,
+)
+
+_LAST_DELIVERED_SINCE: Final = 5
+"""The version from which on a RemoveInfo says what its consumer saw last."""
+
+
+def add_session(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+    assert isinstance(frame, SessionInfo)
+    parts.sessions.add(frame.session_id)
+    parts.replies.answer(frame)
+
+
+def change_destination(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+    assert isinstance(frame, DestinationInfo)
+    parts.temporaries.handle(frame)
+    parts.replies.answer(frame)
+
+
+# -- sending ---------------------------------------------------------------------------------------------------------
+
+
+def add_producer(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+    assert isinstance(frame, ProducerInfo)
+    producer_id = frame.producer_id
+    if producer_id is not None:
+        parts.sessions.require("producer", producer_id.connection_id, producer_id.session_id)
+    if parts.producing.add(frame):
+        parts.advisories.producer_opened(frame)
+    parts.replies.answer(frame)
+
+
+def send(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+    """A message is answered through its owner: it may have to wait for space."""
+    assert isinstance(frame, MessageCommand)
+    work = None if frame.transaction_id is None else parts.transactions.find(frame.transaction_id)
+    parts.producing.send(frame, work, parts.wall)
+
+
+# -- receiving -------------------------------------------------------------------------------------------------------
+
+
+def add_consumer(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+    assert isinstance(frame, ConsumerInfo)
+    consumer_id = frame.consumer_id
+    if consumer_id is not None:
+        parts.sessions.require("consumer", consumer_id.connection_id, consumer_id.session_id)
+    subscription = parts.consuming.add(frame)
+    if subscription is not None:
+        parts.producing.mark = parts.consuming.mark
+        try:
+            parts.announce(subscription)
+        except BrokerError:
+            assert consumer_id is not None  # `add` looked
+            parts.dismiss(parts.consuming.remove(consumer_id, NOTHING_SEEN))
+            raise
+    parts.replies.answer(frame)
+
+
+def acknowledge(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+    assert isinstance(frame, MessageAck)
+    work = None if frame.transaction_id is None else parts.transactions.find(frame.transaction_id)
+    under_way = parts.consuming.acknowledge(frame, None if work is None else work.transaction)
+    if under_way is None:
+        parts.replies.answer(frame)
+    else:
+        parts.answer_after(frame, under_way)
+
+
+def control(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+    assert isinstance(frame, ConsumerControl)
+    parts.dismiss(parts.consuming.control(frame))
+    parts.replies.answer(frame)
+
+
+def pull(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+    assert isinstance(frame, MessagePull)
+    parts.consuming.pull(frame, now)
+    parts.replies.answer(frame)
+
+
+def unsubscribe(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+    assert isinstance(frame, RemoveSubscriptionInfo)
+    address = parts.consuming.unsubscribe(frame)
+    parts.advisories.subscription_removed(frame, address)
+    parts.replies.answer(frame)
+
+
+# -- ending ----------------------------------------------------------------------------------------------------------
+
+
+def remove(parts: Parts, frame: RemoveInfo) -> None:
+    """The end of a consumer, producer or session; that of the connection is the session's own."""
+    removed = frame.object_id
+    last = last_seen(frame, parts.replies.form.version)
+    if isinstance(removed, ConsumerId):
+        ended = parts.consuming.remove(removed, last)
+        if not ended:
+            raise failures.nothing_to_remove("consumer", removed.key())
+        parts.dismiss(ended)
+    elif isinstance(removed, ProducerId):
+        producer = parts.producing.remove(removed)
+        if producer is None:
+            raise failures.nothing_to_remove("producer", removed.key())
+        parts.advisories.producer_closed(producer)
+    elif isinstance(removed, SessionId):
+        parts.sessions.remove(removed)
+        parts.dismiss(parts.consuming.remove_session(removed.connection_id, removed.value, last))
+        for producer in parts.producing.remove_session(removed.connection_id, removed.value):
+            parts.advisories.producer_closed(producer)
+    else:
+        raise failures.field_missing("objectId of a consumer, producer, session or connection", "a RemoveInfo")
+    parts.replies.answer(frame)
+
+
+def last_seen(frame: RemoveInfo, version: int) -> int:
+    """The sequence of the last message that the application has seen, or a word for all or none."""
+    return frame.last_delivered_sequence_id if version >= _LAST_DELIVERED_SINCE else ALL_SEEN

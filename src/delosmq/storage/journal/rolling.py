@@ -1,0 +1,265 @@
+"""The open segment: what is appended is written and synced, and when it is full the journal rolls to the next one.
+
+Format and crash arguments: docs/storage-format.md.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.log import NO_BODY, Batch, StateSource, StoreEvents
+from delosmq.model.errors import MisuseError, StorageError
+from delosmq.model.ids import NOTHING_DURABLE, Position
+from delosmq.model.settings import JournalSettings
+from delosmq.storage.journal import records
+from delosmq.storage.journal.files import Files, write_all
+from delosmq.storage.journal.footers import FooterWriter
+from delosmq.storage.journal.records import BATCH, STATE, Frame, frame_batch
+from delosmq.storage.journal.segments import CLOSED, Ledger, Segment
+from delosmq.storage.journal.spares import Spare, Spares
+from delosmq.storage.journal.syncer import Syncer
+from delosmq.storage.port import ServedStore
+
+SMALLEST_FILE_BYTES: Final = 64 * 1024
+LARGEST_FILE_BYTES: Final = 2**32 - 1
+"""Offsets in footers have 32 bits."""
+STATE_SHARE: Final = 8
+"""The state block that begins a segment takes at most 1 / this of it."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RollingSegments(ServedStore):
+    """Appends blocks to the open segment, writes and syncs them, and begins the next segment when told to."""
+
+    def __init__(
+        self,
+        files: Files,
+        settings: JournalSettings,
+        *,
+        node_id: bytes,
+        syncer: Syncer,
+        events: StoreEvents | None,
+        state: StateSource | None,
+        entropy: Callable[[int], bytes],
+        logger: logging.Logger | None,
+    ) -> None:
+        size = settings.file_size_bytes
+        if not SMALLEST_FILE_BYTES <= size <= LARGEST_FILE_BYTES:
+            raise StorageError(
+                "DMQ3013",
+                f"journal-file-size is {size}; it must lie between {SMALLEST_FILE_BYTES} and {LARGEST_FILE_BYTES}",
+            )
+        self._files = files
+        self._syncer = syncer
+        self._node_id = node_id
+        self._size_bytes = size
+        self._events = events
+        self._state = state
+        self._logger = logger or logging.getLogger("delosmq.storage.journal")
+        spares = max(1, settings.spare_files)
+        self._spares = Spares(files, syncer, wanted=spares, size_bytes=size, node_id=node_id, entropy=entropy)
+        self._ledger = Ledger()
+        self._footers = FooterWriter(files)
+        self._open = Segment("", 0, mark=0, seed=0, size_bytes=size, base=0)
+        self._parts: list[bytes] = []
+        self._written_end = 0
+        self._last = Position(0)
+        self._written = Position(0)
+        self._asked = Position(0)
+        self._synced = Position(0)
+        self._ticket = 0
+        self._under_way = False
+        self._overdue = Position(0)  # to be synced though nobody waits
+        self._dirty: dict[int, None] = {}
+        self._freed: list[Segment] = []
+        self._freed_asked: list[Segment] = []
+        self._finished_asked: list[Segment] = []
+        self._reading: Segment | None = None
+        self._state_bytes: bytes | None = None
+        self._state_position = Position(0)
+        self._renew = False
+        self._failure: StorageError | None = None
+
+    def attach(self, events: StoreEvents, state: StateSource) -> None:
+        self._events = events
+        self._state = state
+
+    # Writing and syncing
+
+    def _write(self) -> None:
+        """Hands everything appended to the operating system."""
+        parts = self._parts
+        if not parts or self._failure is not None:
+            return
+        segment = self._open
+        try:
+            write_all(self._files, segment.handle, parts, self._written_end)
+        except OSError as error:
+            self._fail(error)
+            return
+        self._parts = []
+        self._written_end = segment.end
+        self._written = self._last
+        self._dirty[segment.handle] = None
+
+    def _trickle(self) -> None:
+        try:
+            handle = self._footers.trickle(self._synced)
+        except OSError as error:
+            self._fail(error)
+            return
+        if handle != CLOSED:
+            self._dirty[handle] = None
+
+    def put_off(self) -> Position:
+        return self._written if self._written > self._asked else NOTHING_DURABLE
+
+    def catch_up(self, position: Position) -> None:
+        if position > self._overdue:
+            self._overdue = position
+        if not self._under_way and self._is_wanted():
+            self._ask()
+
+    def _is_wanted(self) -> bool:
+        """Whether a sync is due. What nobody waits for, such as an acknowledgement without an answer, comes along with
+        the next one, or once somebody tells us to `catch_up`."""
+        if self._freed:
+            return True
+        asked = self._asked
+        if self._written <= asked:
+            return False
+        return self._overdue > asked or self._events is None or self._events.awaited() > asked
+
+    def _ask(self) -> None:
+        if self._failure is not None:
+            return
+        self._ticket += 1
+        self._under_way = True
+        self._asked = self._written
+        self._freed_asked = self._freed
+        self._freed = []
+        self._finished_asked = self._footers.take_finished()
+        handles = list(self._dirty)
+        self._dirty.clear()
+        self._syncer.sync(self._ticket, handles)
+
+    def _fail(self, error: OSError | StorageError) -> None:
+        if self._failure is not None:
+            return
+        if isinstance(error, StorageError):
+            self._failure = error
+        else:
+            self._failure = StorageError(
+                "DMQ3019",
+                f"{self._files.path(self._open.name)}: writing or syncing failed ({error}); nothing more is confirmed, "
+                "the broker must be restarted once the disk works",
+            )
+        if self._events is not None:
+            self._events.on_failure(self._failure)
+
+    def _reader(self, segment: Segment) -> int:
+        """A handle for reading; of the segments no longer written one stays open, the last one read."""
+        if segment.handle == CLOSED:
+            if self._reading is not None and self._reading is not segment:
+                self._close_handle(self._reading)
+            segment.handle = self._files.open(segment.name)
+            self._reading = segment
+        return segment.handle
+
+    def _close_handle(self, segment: Segment) -> None:
+        if segment.handle != CLOSED:
+            self._dirty.pop(segment.handle, None)
+            self._files.close(segment.handle)
+            segment.handle = CLOSED
+        if self._reading is segment:
+            self._reading = None
+
+    # Rolling
+
+    def _roll(self, *, repeat_state: bool = False) -> None:
+        self._write()
+        if self._failure is not None:
+            return
+        if not repeat_state:
+            self._state_bytes = self._engine_state()
+            self._state_position = self._last
+        self._renew = repeat_state
+        old = self._open
+        spare = self._spares.take()
+        old.sealed(len(old.rows), old.row_count)
+        self._footers.add(old, spare.number)
+        self._let_go(self._ledger.free(None, self._state_position))
+        try:
+            self._open_segment(spare, self._state_bytes)
+        except OSError as error:
+            self._fail(error)
+            return
+        self._spares.order()
+
+    def _engine_state(self) -> bytes:
+        if self._state is None:
+            raise MisuseError("DMQ3028", "a journal rolls after attach only: attach who knows the state")
+        return self._state.state()
+
+    def _open_segment(self, spare: Spare, state: bytes | None) -> None:
+        """Begins a segment with its state block, which lists the segments that count."""
+        segment = Segment(
+            spare.name,
+            spare.number,
+            mark=spare.mark,
+            seed=self._seed_of(spare.number),
+            size_bytes=self._size_bytes,
+            base=self._last,
+        )
+        segment.handle = self._files.open(spare.name)
+        self._open = segment
+        self._written_end = segment.end
+        self._ledger.add(segment)
+        self._append_block(STATE, state)
+        self._write()
+
+    def _append_block(self, kind: int, state: bytes | None) -> None:
+        segment = self._open
+        block = Batch()
+        block.position = self._last
+        listed = self._ledger.listed(segment)
+        if kind == STATE:
+            block.metas = [records.encode_state_head(self._state_position, listed)]
+        else:
+            block.metas = [records.encode_list(listed)]
+        if state is not None:
+            block.metas.append(state)
+        block.bodies = [NO_BODY] * len(block.metas)
+        frame = frame_batch(block, kind, segment.end, synced=self._synced, mark=segment.mark, seed=segment.seed)
+        begins = segment.end == records.DATA_START
+        if segment.room < frame.length or (begins and frame.length > self._size_bytes // STATE_SHARE):
+            self._fail(
+                StorageError(
+                    "DMQ3022",
+                    f"{self._files.path(segment.name)}: the broker's state takes {frame.length} bytes of a journal "
+                    f"file of {self._size_bytes} bytes; set a larger journal-file-size",
+                )
+            )
+            return
+        segment.end += frame.length
+        segment.room -= frame.length
+        self._parts += frame.parts
+
+    def _let_go(self, freed: list[Segment]) -> None:
+        self._freed += freed
+        self._footers.forget(freed)
+
+    def _frame(self, batch: Batch, segment: Segment) -> Frame:
+        if not batch.sole and batch.stored and batch.released:
+            for _, home in batch.stored:
+                home.segment = segment.number  # it may be released by the same batch
+        return frame_batch(batch, BATCH, segment.end, synced=self._synced, mark=segment.mark, seed=segment.seed)
+
+    def _list_cost(self) -> int:
+        return records.BLOCK_SIZE + records.LENGTHS_SIZE + records.LISTED_SIZE * len(self._ledger)
+
+    @staticmethod
+    def _seed_of(number: int) -> int:
+        return records.seed_of(number)

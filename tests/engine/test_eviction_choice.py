@@ -1,0 +1,98 @@
+"""What a choice remembers of what it has looked at, and forgets again."""
+
+# RING-11
+
+from random import Random
+
+import pytest
+
+from delosmq.engine.eviction_choice import EvictionChoice, LowestPriority, UniqueProperty
+from delosmq.engine.slots import PendingSlots, Slot
+from delosmq.model.conversion import Conversions
+from delosmq.model.ids import Sequence, WallMs
+from delosmq.model.message import Message
+from delosmq.wire.stomp.conversion import StompConversion
+
+SIZE = 20
+
+
+def slot(sequence: int, priority: int, value: int) -> Slot:
+    head = f"k:{value}\n".encode() if value else b""
+    message = Message("t", "stomp/12", head, b"", durable=False, priority=priority, timestamp_ms=WallMs(0))
+    message.sequence = Sequence(sequence)
+    return Slot(message, False)
+
+
+def value_of(one: Slot) -> bytes:
+    return one.message.head
+
+
+def lowest(pending: list[Slot]) -> list[Slot]:
+    return [min(pending, key=lambda one: (one.message.priority, one.sequence))]
+
+
+def superseded(pending: list[Slot]) -> list[Slot]:
+    latest = {value_of(one): one for one in pending if value_of(one)}
+    found = [one for one in pending if one not in latest.values()]
+    return found if latest and found else pending[:1]
+
+
+def remembered(choice: EvictionChoice) -> int:
+    if isinstance(choice, LowestPriority):
+        return len(choice._heap)
+    assert isinstance(choice, UniqueProperty)
+    return len(choice._latest) + len(choice._others)
+
+
+@pytest.mark.parametrize("values", [0, 3, 30, 3_000])
+@pytest.mark.parametrize("kind", ["lowest", "unique"])
+@pytest.mark.parametrize("prioritized", [False, True])
+def test_it_chooses_as_if_it_looked_at_everything(kind: str, values: int, prioritized: bool) -> None:
+    random = Random(values)
+    pending = PendingSlots()
+    choice: EvictionChoice = LowestPriority()
+    if kind == "unique":
+        choice = UniqueProperty("k", Conversions({"stomp": StompConversion()}))
+    for sequence in range(1, 1_500):
+        made = slot(sequence, random.randrange(10), random.randrange(values + 1))
+        if not prioritized:
+            made.level = 4
+        pending.add_tail(made)
+        if random.random() < 0.3:  # dispatched
+            head = pending.head()
+            assert head is not None
+            pending.remove(head)
+        if pending.count > SIZE:
+            waiting = sorted(pending.in_order(), key=lambda one: one.sequence)
+            wanted = lowest(waiting) if kind == "lowest" else superseded(waiting)
+            chosen = choice.choose(pending)
+            assert [one.sequence for one in reversed(chosen)] == [one.sequence for one in wanted]
+            for one in chosen:
+                pending.remove(one)
+            assert remembered(choice) <= 2 * SIZE + 150
+
+
+def test_what_came_back_goes_when_nothing_else_is_left() -> None:
+    pending = PendingSlots()
+    choice = LowestPriority()
+    first, second = slot(1, 4, 0), slot(2, 4, 0)
+    pending.add_tail(first)
+    assert choice.choose(pending) == [first]
+    pending.remove(first)
+    pending.add_tail(second)
+    pending.put_back(first)
+    assert choice.choose(pending) == [second]
+    pending.remove(second)
+    assert choice.choose(pending) == [first]
+
+
+def test_a_value_that_is_gone_is_none() -> None:
+    pending = PendingSlots()
+    choice = UniqueProperty("k", Conversions({"stomp": StompConversion()}))
+    valued, *others = slot(1, 4, 7), slot(2, 4, 0), slot(3, 4, 0)
+    for one in (valued, others[0]):
+        pending.add_tail(one)
+    assert choice.choose(pending) == [others[0]]
+    pending.remove(valued)
+    pending.add_tail(others[1])
+    assert choice.choose(pending) == [others[0]]

@@ -1,0 +1,330 @@
+"""What an address keeps for subscribers that ask for it: a number, an age, a size, the one that was marked."""
+
+import pytest
+
+from delosmq.engine.consumer import ConsumerOptions
+from delosmq.engine.credit import OpenCredit
+from delosmq.engine.slots import Slot
+from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.model.conversion import Conversions
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.settings import AddressMatch, BrokerSettings, DispatchPolicy, QueueSettings
+from delosmq.wire.stomp.conversion import StompConversion
+from tests.engine.routing_support import RoutingBench, recount
+from tests.engine.support import Bench, Collector
+
+HISTORY = "$delosmq.history.news"
+RETAINED = "$delosmq.retained.news"
+
+
+def keeping(**fields: object) -> RoutingBench:
+    names = {name if name.startswith("always") else f"subscription_recovery_{name}": fields[name] for name in fields}
+    return RoutingBench(addresses={"news": names})
+
+
+def publish(bench: Bench, bodies: str) -> None:
+    for body in bodies.split():
+        bench.broker.send(bench.message("news", body), routing=MULTICAST)
+
+
+def listen(bench: Bench, *, asks: bool = True, filter: str = "", address: str = "news") -> Collector:
+    port = Collector()
+    options = SubscriptionOptions(retroactive=asks, filter=filter)
+    bench.broker.subscribe(address, port, OpenCredit(), routing=MULTICAST, subscription=options)
+    bench.run()
+    return port
+
+
+def heard(bench: Bench, *, asks: bool = True, filter: str = "", address: str = "news") -> str:
+    return listen(bench, asks=asks, filter=filter, address=address).bodies
+
+
+def pass_time(bench: Bench, ms: int) -> None:
+    """Lets time go by, with every timer at its moment."""
+    until = bench.clock.now_ms + ms
+    while 0 < bench.broker.next_timer_at <= until * 1_000_000:
+        bench.clock.now_ms = max(bench.clock.now_ms, -(-bench.broker.next_timer_at // 1_000_000))
+        bench.run()
+    bench.clock.now_ms = until
+    bench.run()
+
+
+# -- who gets it -----------------------------------------------------------------------------------------------------
+
+
+def test_only_those_that_ask_get_what_is_kept():
+    bench = keeping(count=2)
+    publish(bench, "A B C")
+    assert (heard(bench), heard(bench, asks=False)) == ("B C", "")
+
+
+def test_everybody_gets_it_if_that_is_said():
+    bench = keeping(count=2, always_retroactive=True)
+    publish(bench, "A B C")
+    assert heard(bench, asks=False) == "B C"
+    bench.broker.create_queue(QueueSettings("made", "news", MULTICAST))
+    assert bench.pending("made") == "B C"
+
+
+def test_artemis_history_for_everybody_and_a_longer_one_for_those_that_ask():
+    bench = RoutingBench(addresses={"news": {"retroactive_message_count": 1, "subscription_recovery_count": 3}})
+    publish(bench, "A B C D")
+    assert (heard(bench), heard(bench, asks=False)) == ("B C D", "D")
+
+
+def test_a_shorter_one_for_those_that_ask_takes_nothing_from_it():
+    bench = RoutingBench(addresses={"news": {"retroactive_message_count": 3, "subscription_recovery_count": 1}})
+    publish(bench, "A B C D")
+    assert (heard(bench), heard(bench, asks=False)) == ("B C D", "B C D")
+
+
+def test_a_wildcard_that_asks_gets_what_is_kept_for_all_that_it_stands_for():
+    bench = RoutingBench(
+        addresses={"news.#": {"subscription_recovery_count": 2, "subscription_recovery_retained": True}}
+    )
+    for address, body in (("a", "A1"), ("b", "B1"), ("a", "A2"), ("a", "A3"), ("b", "B2")):
+        bench.broker.send(bench.message(f"news.{address}", body), routing=MULTICAST)
+    marked(bench, "C1", "news.c")
+    bench.broker.send(bench.message("olds", "D1"), routing=MULTICAST)
+    assert heard(bench, address="news.*") == "B1 A2 A3 B2 C1 C1"
+    assert heard(bench, address="news.*", asks=False) == ""
+    assert heard(bench, address="news.*.x") == ""
+    # The wildcard keeps messages too by now; each is given once.
+    bench.broker.send(bench.message("news.a", "A4"), routing=MULTICAST)
+    assert heard(bench, address="news.*") == "B1 A3 B2 C1 A4 C1"
+
+
+# -- what is kept ----------------------------------------------------------------------------------------------------
+
+
+def test_what_was_sent_last_is_kept_whatever_its_priority():
+    bench = keeping(count=2)
+    for body, priority in (("low", "1"), ("high", "9"), ("last", "1")):
+        message = bench.with_properties("news", body, {})
+        message.priority = int(priority)
+        bench.broker.send(message, routing=MULTICAST)
+    assert bench.pending(HISTORY) == "high last"
+
+
+def test_so_many_bytes_are_kept():
+    bench = keeping(size=1_000)
+    bench.put("news", "x" * 100, routing=MULTICAST)
+    publish(bench, "A B")
+    size = bench.broker.queues[HISTORY].total_bytes
+    bench.put("news", "y" * (1_000 - size + 50), routing=MULTICAST)
+    # One large message takes the place of as many as it needs.
+    assert heard(bench).split()[:-1] == ["A", "B"]
+    bench.put("news", "z" * 900, routing=MULTICAST)
+    assert bench.broker.queues[HISTORY].total_bytes <= 1_000
+    assert heard(bench)[0] == "z"
+    bench.put("news", "w" * 2_000, routing=MULTICAST)
+    assert heard(bench) == ""
+    bench.run()
+
+
+def test_all_that_is_said_counts():
+    bench = keeping(count=2, size=1_000_000, duration=60_000)
+    publish(bench, "A B C")
+    assert heard(bench) == "B C"
+    pass_time(bench, 62_000)
+    assert heard(bench) == ""
+
+
+def test_what_is_too_old_goes():
+    bench = keeping(duration=10_000)
+    publish(bench, "A B")
+    pass_time(bench, 6_000)
+    publish(bench, "C")
+    assert heard(bench) == "A B C"
+    pass_time(bench, 5_500)
+    assert heard(bench) == "C"
+    pass_time(bench, 6_000)
+    assert bench.pending(HISTORY) == ""
+    # Nobody looks at what is empty.
+    before = bench.broker.next_timer_at
+    assert before == 0 or before > (bench.clock.now_ms + 5_000) * 1_000_000
+    publish(bench, "D")
+    assert heard(bench) == "D"
+
+
+def test_very_many_that_are_too_old_go_in_slices():
+    bench = keeping(duration=10_000)
+    for number in range(1_200):
+        bench.broker.send(bench.message("news", f"m{number}", durable=False), routing=MULTICAST)
+    kept = bench.broker.queues[HISTORY].pending
+    counts = set()
+    until = bench.clock.now_ms + 13_000
+    while bench.clock.now_ms < until:
+        bench.clock.now_ms += 1
+        bench.broker.tick()
+        counts.add(kept.count)
+    assert sorted(counts) == [0, 200, 700, 1_200]
+
+
+def test_what_everybody_gets_does_not_age():
+    bench = RoutingBench(addresses={"news": {"retroactive_message_count": 1, "subscription_recovery_duration": 5_000}})
+    publish(bench, "A B C")
+    pass_time(bench, 8_000)
+    assert heard(bench, asks=False) == "C"
+
+
+def test_there_is_a_bound_without_a_count():
+    bench = keeping(duration=60_000)
+    publish(bench, "A")
+    assert bench.broker.queues[HISTORY].ring_size == 100_000
+    bench.broker.queues[HISTORY].ring.resize(3)
+    publish(bench, "B C D E")
+    assert bench.pending(HISTORY) == "C D E"
+
+
+def test_messages_of_queues_are_not_kept():
+    bench = RoutingBench(
+        BrokerSettings(
+            queues=(QueueSettings("news", "news"),),
+            address_settings=(AddressMatch("#", {"subscription_recovery_count": 5}),),
+        )
+    )
+    bench.put("news", "A", routing=ANYCAST)
+    assert HISTORY not in bench.broker.queues
+    bench.listen("news")
+    bench.put("news", "B", routing=ANYCAST)
+    publish(bench, "C")
+    assert bench.pending(HISTORY) == "C"
+
+
+def test_what_is_kept_survives_a_restart_and_grows_old_from_there():
+    bench = keeping(duration=10_000)
+    publish(bench, "A B")
+    again = bench.restart()
+    pass_time(again, 5_000)
+    publish(again, "C")
+    assert heard(again) == "A B C"
+    pass_time(again, 6_500)
+    assert heard(again) == "C"
+    again.settings = BrokerSettings()
+    none = again.restart()
+    assert dict(none.broker.queues) == {}
+    none.run()
+    recount(none)
+
+
+def test_what_is_kept_expires_without_a_trace():
+    bench = RoutingBench(
+        BrokerSettings(queues=(QueueSettings("late", "late"),)),
+        addresses={"news": {"subscription_recovery_count": 5, "expiry_address": "late"}},
+    )
+    bench.broker.send(bench.message("news", "A", expires_in_ms=100), routing=MULTICAST)
+    pass_time(bench, 60_000)
+    assert (bench.pending(HISTORY), bench.pending("late")) == ("", "")
+
+
+# -- the retained one ------------------------------------------------------------------------------------------------
+
+
+def marked(bench: RoutingBench, body: str, address: str = "news") -> None:
+    bench.broker.send(bench.with_properties(address, body, {"ActiveMQ.Retain": "TRUE", "a": "1"}), routing=MULTICAST)
+
+
+def test_the_last_marked_message_is_for_those_that_ask():
+    bench = keeping(retained=True)
+    marked(bench, "A")
+    publish(bench, "B")
+    marked(bench, "C")
+    publish(bench, "D")
+    assert (heard(bench), heard(bench), heard(bench, asks=False)) == ("C", "C", "")
+
+
+def test_it_says_that_it_was_retained():
+    bench = keeping(retained=True)
+    marked(bench, "A")
+    (slot,) = listen(bench).slots
+    properties = Conversions({"stomp": StompConversion()}).headers_to_hub(slot.message).properties
+    assert (properties.get("ActiveMQ.Retained"), properties.get("ActiveMQ.Retain")) == ("true", None)
+    assert properties.get("a") == "1"
+
+
+def test_an_empty_one_ends_it():
+    bench = keeping(retained=True)
+    marked(bench, "A")
+    marked(bench, "")
+    assert listen(bench).slots == []
+    marked(bench, "B")
+    assert heard(bench) == "B"
+
+
+def test_a_filter_holds_for_it():
+    bench = keeping(retained=True)
+    marked(bench, "A")
+    assert (heard(bench, filter="a = '2'"), heard(bench, filter="a = '1'")) == ("", "A")
+
+
+def test_it_comes_with_what_is_kept_beside_it():
+    bench = keeping(retained=True, count=1)
+    marked(bench, "A")
+    publish(bench, "B")
+    assert heard(bench) == "B A"
+
+
+def test_it_survives_a_restart_for_as_long_as_it_is_wanted():
+    bench = keeping(retained=True)
+    marked(bench, "A")
+    again = bench.restart()
+    assert heard(again) == "A"
+    again.settings = BrokerSettings()
+    none = again.restart()
+    assert dict(none.broker.queues) == {}
+    none.run()
+    recount(none)
+
+
+def test_a_durable_subscription_keeps_it_over_a_restart():
+    bench = keeping(retained=True, count=2)
+    marked(bench, "A")
+    publish(bench, "B")
+    options = SubscriptionOptions(name="me", durable=True, retroactive=True)
+    port = Collector()
+    port.room = False
+    bench.broker.subscribe("news", port, OpenCredit(), routing=MULTICAST, subscription=options)
+    again = bench.restart()
+    # The marked one is among the last messages too, as it was sent.
+    assert (bench.pending("me"), again.pending("me")) == ("A B A", "A B A")
+    recount(again)
+
+
+def test_an_expired_one_is_not_given():
+    bench = RoutingBench(
+        BrokerSettings(queues=(QueueSettings("late", "late"),)),
+        addresses={"news": {"subscription_recovery_retained": True, "expiry_address": "late"}},
+    )
+    message = bench.with_properties("news", "A", {"ActiveMQ.Retain": "true"})
+    message.expires_at_ms = bench.clock.now_ms + 10
+    bench.broker.send(message, routing=MULTICAST)
+    bench.clock.now_ms += 20
+    assert (heard(bench), bench.pending("late")) == ("", "")
+
+
+# -- who is served first ---------------------------------------------------------------------------------------------
+
+
+class Noting(Collector):
+    def __init__(self, name: str, order: list[str]) -> None:
+        super().__init__()
+        self.name = name
+        self.order = order
+
+    def deliver(self, slot: Slot) -> None:
+        self.order.append(self.name)
+
+
+@pytest.mark.parametrize(
+    ("policy", "order"), [(DispatchPolicy.SIMPLE, "a b c d e"), (DispatchPolicy.PRIORITY, "c b d a e")]
+)
+def test_subscribers_are_served_as_they_came_or_by_their_priority(policy: DispatchPolicy, order: str):
+    bench = RoutingBench(addresses={"news": {"dispatch_policy": policy}})
+    served: list[str] = []
+    for name, priority in (("a", 0), ("b", 5), ("c", 9), ("d", 5), ("e", 0)):
+        options = ConsumerOptions(priority=priority)
+        bench.broker.subscribe("news", Noting(name, served), OpenCredit(), routing=MULTICAST, options=options)
+    publish(bench, "A")
+    bench.run()
+    assert " ".join(served) == order
