@@ -1,5 +1,6 @@
 package interop;
 
+import java.lang.reflect.Field;
 import java.net.URI;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -8,6 +9,7 @@ import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import javax.jms.BytesMessage;
 import javax.jms.Connection;
 import javax.jms.Destination;
@@ -24,6 +26,7 @@ import javax.jms.Topic;
 import org.apache.activemq.ActiveMQConnection;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.apache.activemq.ActiveMQMessageConsumer;
+import org.apache.activemq.ActiveMQQueueBrowser;
 import org.apache.activemq.command.ActiveMQDestination;
 import org.apache.activemq.command.ActiveMQQueue;
 import org.apache.activemq.command.ActiveMQTopic;
@@ -311,11 +314,31 @@ final class Stage implements AutoCloseable {
 
     void browse(String label, QueueBrowser browser) throws JMSException {
         List<String> seen = new ArrayList<>();
-        for (Enumeration<?> found = browser.getEnumeration(); found.hasMoreElements(); ) {
+        Enumeration<?> found = browser.getEnumeration();
+        for (arrived(browser); found.hasMoreElements(); arrived(browser)) {
             seen.add(show((Message) found.nextElement()));
         }
         browser.close();
         say("%s: [%s]", label, String.join(", ", seen));
+    }
+
+    /**
+     * Waits until a message or the end is there. The client asks for messages first and for the end after that, so that
+     * what arrives between the two, together with the end, is not seen.
+     */
+    private static void arrived(QueueBrowser browser) throws JMSException {
+        try {
+            Field consumer = ActiveMQQueueBrowser.class.getDeclaredField("consumer");
+            Field done = ActiveMQQueueBrowser.class.getDeclaredField("browseDone");
+            consumer.setAccessible(true);
+            done.setAccessible(true);
+            until(() -> consumer.get(browser) == null || ((AtomicBoolean) done.get(browser)).get()
+                    || ((ActiveMQMessageConsumer) consumer.get(browser)).getMessageSize() > 0);
+        } catch (JMSException error) {
+            throw error;
+        } catch (Exception error) {
+            throw new IllegalStateException(error);
+        }
     }
 
     static void await(CountDownLatch latch) throws InterruptedException {

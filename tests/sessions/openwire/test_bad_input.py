@@ -21,6 +21,7 @@ from delosmq.wire.openwire.commands import (
     BrokerInfo,
     Command,
     ConnectionError,
+    ConnectionInfo,
     ConsumerId,
     ConsumerInfo,
     ControlCommand,
@@ -87,10 +88,17 @@ def test_a_field_of_the_wrong_type_ends_the_connection() -> None:
     bench = OpenWireBench()
     other = bench.connect()
     client = bench.connect()
-    client.tell(client.remove_info(LocalTransactionId()))
+    client.tell(client.remove_info(ConnectionInfo()))
     assert code_of(client.error()) == "IOException DMQ5208"
     assert client.host.finished
     other.publish(A, "fine")
+
+
+def test_a_removal_of_what_is_never_removed_is_refused_alone() -> None:
+    """Wrong types: an id, but not of anything that has an end of its own."""
+    client = OpenWireBench().connect()
+    assert code_of(client.refused(client.remove_info(LocalTransactionId()))) == "IOException DMQ5296"
+    assert not client.host.finished
 
 
 def test_what_only_a_broker_sends_is_refused() -> None:

@@ -9,7 +9,7 @@ frame by frame here; `test_recorded_table` says what each shows of the ways to a
 
 import pytest
 
-from delosmq.model.settings import QueueSettings
+from delosmq.model.settings import DispatchProfile, QueueSettings
 from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch, Structure
 from tests.sessions.openwire.recordings import (
     NAMES,
@@ -29,7 +29,7 @@ DEAD = "ActiveMQ.DLQ"
 # What interop/openwire/broker.xml says, and activemq.xml said to Classic when this was recorded.
 SETTINGS: dict[str, dict[str, object]] = {
     "interop.#": {
-        "dispatch_profile": "classic",
+        "dispatch_profile": DispatchProfile.CLASSIC,
         "prioritized_messages": False,
         "dead_letter_address": DEAD,
         "expiry_address": DEAD,

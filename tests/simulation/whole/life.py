@@ -230,6 +230,8 @@ class Life(World):
         if not woken and not self.more:
             self._check_waiting()
         self.store.flush()
+        if self.random.random() < 0.1:
+            self.store.catch_up(self.store.put_off())  # what nobody waits for has waited long enough
         if self.early:
             self.gate.on_synced(self.broker.log.position)
         self.check()

@@ -124,7 +124,7 @@ def test_a_value_of_the_wrong_type_is_refused() -> None:
     consumer.additional_predicate = NetworkBridgeFilter()
     assert isinstance(decode_one(encode_command(consumer, PLAIN_FORMS[12]), PLAIN_FORMS[12]), ConsumerInfo)
     remove = RemoveInfo()
-    remove.object_id = LocalTransactionId(1)
+    remove.object_id = consumer
     assert decode([encode_command(remove, PLAIN_FORMS[12])], PLAIN_FORMS[12])[1] == "DMQ5208"
 
 

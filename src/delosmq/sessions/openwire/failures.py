@@ -300,6 +300,10 @@ def nothing_to_remove(what: str, key: str) -> Refusal:
     )
 
 
+def not_removable() -> Refusal:
+    return Refusal("DMQ5296", IO, "a RemoveInfo names what is no connection, session, producer or consumer: name one.")
+
+
 def pull_unknown(key: str) -> Refusal:
     return Refusal(
         "DMQ5259", JMS, f"consumer {key} is to pull, but this connection has none of that id: open it first."

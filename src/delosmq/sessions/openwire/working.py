@@ -134,8 +134,10 @@ def remove(parts: Parts, frame: RemoveInfo) -> None:
         parts.dismiss(parts.consuming.remove_session(removed.connection_id, removed.value, last))
         for producer in parts.producing.remove_session(removed.connection_id, removed.value):
             parts.advisories.producer_closed(producer)
+    elif removed is None:
+        raise failures.field_missing("objectId", "a RemoveInfo")
     else:
-        raise failures.field_missing("objectId of a consumer, producer, session or connection", "a RemoveInfo")
+        raise failures.not_removable()
     parts.replies.answer(frame)
 
 

@@ -102,7 +102,7 @@ _PRODUCERS: Final = frozenset((123,))
 _BROKERS: Final = frozenset((124,))
 _BROKER_INFOS: Final = frozenset((2,))
 _SUBSCRIPTIONS: Final = frozenset((55,))
-_REMOVABLE: Final = frozenset((120, 121, 122, 123))
+_IDS: Final = frozenset((110, 111, 112, 120, 121, 122, 123, 124))
 
 NOT_FRAMES: Final = frozenset((55, 91))
 """Types below 100 that only travel inside others."""
@@ -261,7 +261,7 @@ TABLE: Final[dict[int, tuple[Field, ...]]] = {
     ),
     10: (),
     11: (),
-    12: (Field("object_id", CACHED, _REMOVABLE), Field("last_delivered_sequence_id", LONG, since=5)),
+    12: (Field("object_id", CACHED, _IDS), Field("last_delivered_sequence_id", LONG, since=5)),
     14: (Field("command", STRING),),
     15: (),
     16: (Field("exception", THROWABLE), Field("connection_id", NESTED, _CONNECTIONS)),
