@@ -28,6 +28,7 @@ PROGRAMS: Final = (
     "virtual-topics",
     "durable-subscribers",
     "advisories",
+    "flow-control",
     "prefetch-policy",
     "topic-policy",
     "messages",
@@ -37,6 +38,7 @@ PROGRAMS: Final = (
     "tls",
     "large-messages",
     "failover",
+    "lost-connections",
 )
 _LIMIT_S: Final = 600.0
 _GAVE_UP: Final = 3

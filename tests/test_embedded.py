@@ -105,3 +105,15 @@ def test_the_log_tells_of_dead_letters_that_nobody_takes_any_more(caplog: pytest
         "DMQ6145: messages of queue 'orders' are dropped: its dead-letter-address is 'DLQ', which has no"
     )
     assert "create one with `delosmq queue create DLQ`" in told
+
+
+def test_the_log_tells_of_disabled_queues_that_lose_messages(caplog: pytest.LogCaptureFixture) -> None:
+    with delosmq.Broker() as broker:
+
+        async def lose() -> None:
+            broker.composed.broker.losses.refuse("orders")
+
+        broker.call(lose())
+    (told,) = [record.getMessage() for record in caplog.records if "DMQ2657" in record.getMessage()]
+    assert told.startswith("DMQ2657: what is sent to queue 'orders' is gone, as it is disabled")
+    assert "`delosmq queue enable orders`" in told

@@ -83,6 +83,15 @@ class LossLog(LossListener):
             address,
         )
 
+    def messages_refused(self, queue: str) -> None:
+        self._logger.warning(
+            "DMQ2657: what is sent to queue '%s' is gone, as it is disabled and no other queue takes it, and its"
+            " senders are told that it was sent; enable it with `delosmq queue enable %s`, pause it instead to keep"
+            " what comes, or set send-to-dla-on-no-route. This is said once until it is enabled",
+            queue,
+            queue,
+        )
+
 
 @dataclass(frozen=True)
 class Accounts:

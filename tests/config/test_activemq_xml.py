@@ -1,6 +1,7 @@
 """activemq.xml to broker.xml: the file as a whole, what surrounds the broker, and what is unknown."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,10 +101,20 @@ def test_of_the_usual_file_everything_else_is_listed_by_line(tmp_path: Path) -> 
     assert {remark.kind for remark in made.conversion.remarks} == {Kind.NOT_YET, Kind.DIFFERENT, Kind.NEEDLESS}
 
 
+def test_what_is_needless_for_one_reason_is_one_line(tmp_path: Path) -> None:
+    text = policies('<policyEntry queue="a" useCache="false" maxPageSize="5" lazyDispatch="true"/>')
+    needless = [said for said in convert_text(broker(text), tmp_path).said(Kind.NEEDLESS) if said[0] == 3]
+    assert len(needless) == 2
+    assert needless[0][1].startswith("'useCache', 'maxPageSize' of policyEntry queue='a' are not needed: it tunes")
+
+
 def test_the_list_is_at_the_top_of_the_file_and_may_hold_anything(tmp_path: Path) -> None:
     made = convert_text(broker("", "zebra='1'"), tmp_path)
     assert "unknown attribute 'zebra' of <broker>" in made.conversion.broker_xml.partition("-->")[0]
     nasty = convert_text(broker(policies('<policyEntry queue="a -- b --> c #x" memoryLimit="1"/>')), tmp_path)
+    # A command has to be readable in it.
+    open_one = convert_text(broker("", "brokerName='${x}'"), tmp_path)
+    assert "option define or option properties" in open_one.conversion.broker_xml.partition("-->")[0]
     assert "a - - b - -> c #x" in nasty.conversion.broker_xml.partition("-->")[0]
 
 
@@ -268,15 +279,24 @@ def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["activemq.xml"]
 
 
-def test_what_contradicts_itself_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_circle_of_composite_destinations_is_broken_and_said_with_its_line(tmp_path: Path) -> None:
     body = "<destinationInterceptors><virtualDestinationInterceptor><virtualDestinations>"
-    for name, to in (("a", "b"), ("b", "a")):
-        body += f"<compositeQueue name='{name}'><forwardTo><queue physicalName='{to}'/></forwardTo></compositeQueue>"
+    for name, to in (("a", "b"), ("b", "c"), ("c", "a"), ("d.>", "d.e")):
+        body += f"\n<compositeQueue name='{name}'><forwardTo><queue physicalName='{to}'/></forwardTo></compositeQueue>"
     body += "</virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>"
+    made = convert_text(broker(body), tmp_path)
+    assert [(one.address, one.forwarding_addresses) for one in made.settings.diverts] == [("a", ("b",)), ("b", ("c",))]
+    assert [line for line, _ in made.said(Kind.IMPOSSIBLE)] == [5, 6]
+    assert "with line 3 and line 4" in made.left_out[0]
+
+
+def test_what_contradicts_itself_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     source = tmp_path / "activemq.xml"
-    source.write_text(broker(body), encoding="utf-8")
-    conversion = convert_activemq_xml(source, properties={})
-    with pytest.raises(ConfigurationError, match=r"DMQ4141: .*in a circle"):
+    source.write_text(broker(""), encoding="utf-8")
+    made = convert_activemq_xml(source, properties={})
+    twice = "<name>a</name><name>b</name>"
+    conversion = replace(made, broker_xml=made.broker_xml.replace("<name>localhost</name>", twice))
+    with pytest.raises(ConfigurationError, match=r"DMQ4141: .*<name>"):
         check_conversion(conversion)
     with pytest.raises(ConfigurationError, match="DMQ4141"):
         write_instance(conversion, tmp_path / "new")
@@ -289,6 +309,18 @@ def run(tmp_path: Path, text: str, directory: Path | None = None) -> tuple[int, 
     out, listing = io.StringIO(), io.StringIO()
     code = convert_command(source, directory, properties={}, file=out, listing=listing)
     return code, out.getvalue(), listing.getvalue()
+
+
+def test_the_command_lists_what_it_can_where_the_rest_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "activemq.xml"
+    # Of the bounds of an option only broker.xml knows.
+    connector = "<transportConnector uri='tcp://h:1?maximumConnections=-5'/>"
+    body = f"<transportConnectors>{connector}</transportConnectors>"
+    source.write_text(broker(body, "zebra='1'"), encoding="utf-8")
+    listing = io.StringIO()
+    with pytest.raises(ConfigurationError, match=r"DMQ4141: .*'connectionsAllowed'"):
+        convert_command(source, None, properties={}, file=io.StringIO(), listing=listing)
+    assert "unknown attribute 'zebra'" in listing.getvalue()
 
 
 def test_the_command_prints_the_file_and_lists_the_rest(tmp_path: Path) -> None:

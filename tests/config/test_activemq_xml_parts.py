@@ -268,7 +268,59 @@ def test_time_stamps(tmp_path: Path, attributes: str, field: str, value: int) ->
     made = plugins(tmp_path, f"<timeStampingBrokerPlugin {attributes} futureOnly='true'/>")
     assert getattr(made.resolve("q"), field) == value
     # A bound that would end what never ends, or that has no effect, is not written.
-    assert len(made.left_out) == ("7000" in attributes and "9000" not in attributes)
+    first, *others = made.left_out
+    assert "to each message is left out ('futureOnly' would bound it)" in first
+    assert len(others) == ("7000" in attributes and "9000" not in attributes)
+
+
+def test_a_connector_whose_port_is_taken_is_a_comment(tmp_path: Path) -> None:
+    inner = "<transportConnector name='a' uri='tcp://0.0.0.0:1'/><transportConnector name='b' uri='stomp://h:1'/>"
+    made = connectors(tmp_path, inner)
+    assert [acceptor.name for acceptor in made.settings.acceptors] == ["a"]
+    assert [said for said in made.said(Kind.WRONG) if "acceptor 'a' has its port; give it another one" in said[1]]
+    assert "acceptor 'a' has its port:" in made.conversion.broker_xml
+
+
+def test_a_connector_without_a_port_is_shown_as_written(tmp_path: Path) -> None:
+    made = connectors(tmp_path, "<transportConnector name='e' uri='vm://x'/>")
+    assert "the connector 'e' (vm://x) is not needed" in made.said(Kind.NEEDLESS)[0][1]
+
+
+def test_no_attribute_of_a_plugin_disappears(tmp_path: Path) -> None:
+    made = plugins(
+        tmp_path,
+        "<timeStampingBrokerPlugin processNetworkMessages='true'/>"
+        "<discardingDLQBrokerPlugin dropTemporaryQueues='false' dropTemporaryTopics='true' reportInterval='5'/>",
+    )
+    assert ["'dropTemporaryQueues' is left out" in sentence for sentence in made.left_out] == [False, True]
+    needless = " ".join(sentence for _, sentence in made.said(Kind.NEEDLESS))
+    assert "'processNetworkMessages'" in needless
+    assert "'reportInterval'" in needless
+
+
+def test_nothing_is_said_of_queues_for_dead_letters_that_are_discarded(tmp_path: Path) -> None:
+    strategy = "<deadLetterStrategy><individualDeadLetterStrategy queuePrefix='DLQ.'/></deadLetterStrategy>"
+    entry = policies(f"<policyEntry queue='a'>{strategy}</policyEntry>")
+    for attributes, said in (("", False), ("dropAll='false'", True), ("dropOnly='b'", True)):
+        made = plugins(tmp_path, f"<discardingDLQBrokerPlugin {attributes}/>", entry)
+        assert any("dead letters" in sentence for _, sentence in made.said(Kind.DIFFERENT)) is said
+
+
+@pytest.mark.parametrize(
+    "attributes, delay, part",
+    [
+        ("initialRedeliveryDelay='5000'", 1000, "waits 1000 ms, as all others do, not 5000 ms"),
+        ("initialRedeliveryDelay='0' useExponentialBackOff='true'", 1000, "waits 1000 ms, the base of those"),
+        ("initialRedeliveryDelay='5000' useExponentialBackOff='true'", 5000, ""),
+    ],
+)
+def test_the_first_redelivery_may_differ(tmp_path: Path, attributes: str, delay: int, part: str) -> None:
+    policy = f"<defaultEntry><redeliveryPolicy {attributes}/></defaultEntry>"
+    inner = f"<redeliveryPolicyMap><redeliveryPolicyMap>{policy}</redeliveryPolicyMap></redeliveryPolicyMap>"
+    made = plugins(tmp_path, f"<redeliveryPlugin>{inner}</redeliveryPlugin>")
+    assert made.resolve("a").redelivery_delay == delay
+    said = " ".join(sentence for _, sentence in made.said(Kind.DIFFERENT) if "redelivery" in sentence)
+    assert part in said if part else said == ""
 
 
 def test_dead_letters_that_are_discarded(tmp_path: Path) -> None:

@@ -124,6 +124,7 @@ def test_converted_files_keep_one_dead_letter_of_a_message_as_classic_does(tmp_p
 def test_temporary_destinations_may_be_open_to_others(tmp_path: Path, kind: str) -> None:
     made = convert(tmp_path, f'<policyEntry {kind}="true" allowTempDestinationStealing="true"/>')
     assert made.resolve("ID:a-1").allow_temp_destination_stealing
+    assert made.left_out == []
     plain = convert(tmp_path, '<policyEntry queue=">" allowTempDestinationStealing="true"/>')
     assert not plain.resolve("ID:a-1").allow_temp_destination_stealing
     assert "counts in a policyEntry for tempQueue or tempTopic" in plain.said(Kind.NEEDLESS)[0][1]
@@ -149,6 +150,72 @@ def test_individual_dead_letters_have_a_queue_for_each_origin(tmp_path: Path) ->
     plain = made.resolve("plain")
     assert (plain.dead_letter_address, plain.auto_create_dead_letter_resources) == ("ActiveMQ.DLQ", False)
     assert "'DLQ::DLQ.NAME'" in made.said(Kind.DIFFERENT)[0][1]
+
+
+def test_the_prefix_of_individual_dead_letters_may_be_empty(tmp_path: Path) -> None:
+    strategy = "<deadLetterStrategy><individualDeadLetterStrategy queuePrefix='' {}/></deadLetterStrategy>"
+    made = convert(tmp_path, entry(strategy.format("queueSuffix='.dlq'")))
+    found = made.resolve("orders")
+    assert (found.dead_letter_address, found.dead_letter_queue_prefix, found.dead_letter_queue_suffix) == (
+        "dlq",
+        "",
+        ".dlq",
+    )
+    assert (found.expiry_queue_prefix, found.expiry_queue_suffix) == ("", ".dlq")
+    # With neither they would go round.
+    made = convert(tmp_path, entry(strategy.format("")))
+    found = made.resolve("orders")
+    assert (found.dead_letter_address, found.auto_create_dead_letter_resources) == ("ActiveMQ.DLQ", False)
+    assert any("without a prefix and a suffix" in sentence for sentence in made.left_out)
+
+
+def test_declared_queues_of_dead_letters_are_named(tmp_path: Path) -> None:
+    strategy = "<deadLetterStrategy><individualDeadLetterStrategy queuePrefix='DLQ.'/></deadLetterStrategy>"
+    text = f'<destinations><queue physicalName="DLQ.orders"/></destinations>{policies(entry(strategy))}'
+    made = convert_text(broker(text), tmp_path)
+    assert {queue.name for queue in made.settings.queues} == {"ActiveMQ.DLQ", "DLQ.orders"}
+    assert any("as 'DLQ.orders' is, gets them instead" in sentence for _, sentence in made.said(Kind.DIFFERENT))
+
+
+@pytest.mark.parametrize(
+    "text, part",
+    [
+        ('<policyEntry queue="a" deadLetterStrategy="#dl"/>', "'deadLetterStrategy' of <policyEntry> (#dl)"),
+        ('<policyEntry queue="a" slowConsumerStrategy="#x"/>', "'slowConsumerStrategy' of <policyEntry> (#x)"),
+        ('<policyEntry queue="a" networkBridgeFilterFactory="#n"/>', "'networkBridgeFilterFactory' of"),
+        (
+            '<policyEntry queue="a"><deadLetterStrategy><bean class="com.acme.S"/></deadLetterStrategy></policyEntry>',
+            "<bean> 'com.acme.S' of <deadLetterStrategy> is left out",
+        ),
+        (
+            '<policyEntry queue="a"><slowConsumerStrategy><ref bean="s"/></slowConsumerStrategy></policyEntry>',
+            "<ref> 's' of policyEntry queue='a' is left out",
+        ),
+    ],
+)
+def test_a_bean_that_is_not_looked_up_is_no_unknown_name(tmp_path: Path, text: str, part: str) -> None:
+    made = convert(tmp_path, text)
+    assert made.said(Kind.UNKNOWN) == []
+    assert any(part in sentence and "default holds" in sentence for _, sentence in made.said(Kind.IMPOSSIBLE))
+
+
+def test_a_reference_of_the_broker_is_no_unknown_name(tmp_path: Path) -> None:
+    made = convert_text(broker("", 'destinationPolicy="#policy"'), tmp_path)
+    assert "'destinationPolicy' of <broker> (#policy) is left out" in made.left_out[0]
+
+
+def test_the_period_of_looks_for_slow_consumers_is_rounded_and_said(tmp_path: Path) -> None:
+    strategy = "<slowConsumerStrategy><abortSlowConsumerStrategy checkPeriod='{}'/></slowConsumerStrategy>"
+    made = convert(tmp_path, entry(strategy.format(1500)))
+    assert made.resolve("a").slow_consumer_check_period == 2
+    assert any("'checkPeriod' 1500" in sentence for _, sentence in made.said(Kind.DIFFERENT))
+    assert not any(
+        "checkPeriod" in text for _, text in convert(tmp_path, entry(strategy.format(2000))).said(Kind.DIFFERENT)
+    )
+
+
+def entry(inner: str) -> str:
+    return f'<policyEntry queue=">">{inner}</policyEntry>'
 
 
 @pytest.mark.parametrize(
@@ -431,7 +498,7 @@ def test_a_list_of_names_is_several_matches(tmp_path: Path) -> None:
         ('<policyEntry queue="a.#"/>', "'#', too, is one here"),
         ('<policyEntry queue="a::b"/>', "without '::'"),
         ('<policyEntry queue="a"/><policyEntry queue="a"/>', "a second policyEntry for queue 'a'"),
-        ('<policyEntry tempQueue="true"/>', "temporary destinations have no settings"),
+        ('<policyEntry tempQueue="true" queuePrefetch="1"/>', "temporary destinations have no settings"),
         ('<policyEntry queue="a" expireMessagesPeriod="5"/>', "one period holds for all addresses"),
     ],
 )

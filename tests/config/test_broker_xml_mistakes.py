@@ -101,6 +101,14 @@ MISTAKES = [
     # what is there twice
     ("<name>a</name><name>b</name>", "DMQ4008", "<name> is already in line 3; keep one"),
     (ADDRESS.format('<queue name="q"/><queue name="q"/>'), "DMQ4008", "queue 'q' is already in line 3"),
+    # what is too large says so
+    (
+        SETTING.format("<slow-consumer-check-period>99999999999999999999</slow-consumer-check-period>"),
+        "DMQ4005",
+        "2^63",
+    ),
+    (SETTING.format("<max-browse-page-size>99999999999999999999</max-browse-page-size>"), "DMQ4005", "below 2^63"),
+    (SETTING.format("<durable-topic-prefetch>2147483648</durable-topic-prefetch>"), "DMQ4005", "at most 2147483647"),
     (ACCEPTOR.format(STOMP + "protocols=STOMP"), "DMQ4008", "'protocols' of acceptor 'a' is there twice"),
     (
         SECURITY.format('<security-setting match="#"/><security-setting match="#"/>'),

@@ -4,6 +4,7 @@
 
 import pytest
 
+from delosmq.model.errors import ConfigurationError
 from tests.config.conftest import Load
 
 SETTING = '<address-settings><address-setting match="#">{}</address-setting></address-settings>'
@@ -166,6 +167,38 @@ def test_a_divert_whose_ends_nobody_declared_is_said(load: Load) -> None:
     (notice,) = [notice for notice in load(addresses + divert).notices if notice.startswith("DMQ4111")]
     assert "'d'" in notice
     assert "big, inn" in notice
+
+
+@pytest.mark.parametrize(
+    ("inner", "code"),
+    [
+        ("<message-eviction>unique-property</message-eviction>", "DMQ4156"),
+        ("<message-eviction-key>symbol</message-eviction-key>", "DMQ4157"),
+        ("<message-eviction>unique-property</message-eviction><message-eviction-key>k</message-eviction-key>", ""),
+    ],
+)
+def test_an_eviction_by_property_and_its_property_belong_together(load: Load, inner: str, code: str) -> None:
+    assert codes(load(SETTING.format(inner)).notices) & {"DMQ4156", "DMQ4157"} == ({code} if code else set())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shared"),
+    [
+        ("127.0.0.1:61616", "127.0.0.1:61616", True),
+        ("0.0.0.0:61616", "localhost:61616", True),
+        ("[::1]:61616", "[::]:61616", True),
+        ("127.0.0.1:61616", "[::]:61616", False),
+        ("127.0.0.1:61616", "127.0.0.2:61616", False),
+        ("127.0.0.1:0", "127.0.0.1:0", False),
+    ],
+)
+def test_two_acceptors_cannot_share_a_port(load: Load, first: str, second: str, *, shared: bool) -> None:
+    body = f"<acceptors><acceptor name='a'>tcp://{first}</acceptor><acceptor name='b'>tcp://{second}</acceptor></acceptors>"
+    if not shared:
+        assert len(load(body).settings.acceptors) == 2
+        return
+    with pytest.raises(ConfigurationError, match=r"DMQ4158.*acceptor 'b' has the port 61616 of acceptor 'a' in line"):
+        load(body)
 
 
 def test_rings_of_nothing_are_told(load: Load) -> None:  # RING-1

@@ -117,9 +117,9 @@ SETTINGS: list[tuple[str, str, object, Wrong]] = [
     ("allow-temp-destination-stealing", "true", True, BOOLEAN),
     ("persist-delivery-count-before-delivery", "true", True, BOOLEAN),
     ("dispatch-policy", "Priority", DispatchPolicy.PRIORITY, (("round-robin", ""), "simple or priority")),
-    ("slow-consumer-max-duration", "30000", 30_000, (("0", "-2"), "-1 (for ever) or a whole number of at least 1")),
-    ("slow-consumer-max-count", "5", 5, (("0", "-2"), "-1 (no limit) or a whole number of at least 1")),
-    ("slow-consumer-max-time-since-last-ack", "9", 9, (("0", "1s"), "-1 (for ever) or a whole number of at least 1")),
+    ("slow-consumer-max-duration", "30000", 30_000, (("0", "-2"), "-1 (never) or a whole number of at least 1")),
+    ("slow-consumer-max-count", "5", 5, (("0", "-2"), "-1 (never) or a whole number of at least 1")),
+    ("slow-consumer-max-time-since-last-ack", "9", 9, (("0", "1s"), "-1 (never) or a whole number of at least 1")),
     ("slow-consumer-ignore-idle", "false", False, BOOLEAN),
     ("slow-consumer-abort-connection", "true", True, BOOLEAN),
     ("slow-consumer-check-period", "1", 1, (("0", "-1"), "at least 1")),
@@ -174,6 +174,7 @@ CORE: list[tuple[str, str, str, object, Wrong]] = [
     ("message-expiry-scan-period", "-1", "message_expiry_scan_period_ms", -1, (("0", "-2"), "-1 (never)")),
     ("address-queue-scan-period", "5", "address_queue_scan_period_ms", 5, (("0", "-2"), "-1 (never)")),
     ("persist-id-cache", "false", "persist_id_cache", False, BOOLEAN),
+    ("temporary-queue-namespace", "temp", "temporary_queue_namespace", "temp", (("",), "given")),
 ]
 
 

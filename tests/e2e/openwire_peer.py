@@ -52,6 +52,7 @@ class OpenWirePeer:
         self._decoder.agreed(self._form)
         login = ConnectionInfo()
         login.connection_id = ConnectionId(NAME)
+        login.client_id = NAME
         login.user_name, login.password = user, password
         session = SessionInfo()
         session.session_id = SessionId(NAME, 1)

@@ -7,6 +7,7 @@ import itertools
 import logging
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -97,6 +98,15 @@ class RunningBroker:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read().decode()
+
+    def get_until(self, path: str, status: int) -> str:
+        """Asks until the answer has this status; gives its body."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            found, body = self.get(path)
+            if found == status:
+                return body
+            assert time.monotonic() < end, f"{path} answers {found}, not {status}: {body}"
 
     def wait_ended(self) -> BaseException | None:
         """Waits until the broker has stopped by itself; gives its reason."""

@@ -69,6 +69,29 @@ def test_what_failed_in_one_subscription_does_not_expire_in_another():
     assert (bench.pending("DLQ"), bench.pending("EXP")) == ("A", "")
 
 
+def test_an_attempt_that_kept_nothing_does_not_count():
+    bench = start(dead_letter_duplicates=False)
+    bench.broker.delete_queue("DLQ")
+    bench.send("news", "A")
+    fail(bench, "a")
+    bench.broker.create_queue(QueueSettings("DLQ", "DLQ", ANYCAST))
+    fail(bench, "b")
+    assert bench.pending("DLQ") == "A"
+
+
+def test_an_expiry_that_kept_nothing_does_not_count():
+    bench = start(dead_letter_duplicates=False)
+    bench.broker.delete_queue("EXP")
+    bench.send("news", "A", expires_in_ms=10)
+    bench.broker.pause_queue("b")
+    bench.clock.now_ms += 20
+    bench.broker.subscribe("news", Collector(), OpenCredit(), queue_name="a")
+    bench.run()
+    bench.broker.create_queue(QueueSettings("EXP", "EXP", ANYCAST))
+    bench.later(40_000)
+    assert bench.pending("EXP") == "A"
+
+
 def test_the_ids_of_dead_letters_are_a_bounded_number():
     bench = start(dead_letter_duplicates=False)
     bench.send("news", " ".join(["first"] + ["x"] * IDS_REMEMBERED), durable=False, expires_in_ms=10)

@@ -7,7 +7,7 @@ from delosmq.engine.events import EngineEvents
 from delosmq.engine.losses import EXPIRY_ADDRESS, QUEUES_REMEMBERED, Losses, LossListener
 from delosmq.engine.outcome import NO_ROUTE, ROUTED
 from delosmq.engine.slots import Slot
-from delosmq.model.message import MULTICAST
+from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import DispatchProfile, QueueSettings
 from tests.engine.support import Bench, Collector, anycast
 
@@ -122,6 +122,46 @@ def test_a_queue_for_each_origin_is_created_where_settings_say_so():
     fail(bench, "q")
     assert bench.pending("dead.q.kept") == "A C"
     assert bench.restart().pending("dead.q.kept") == "A C"
+
+
+def individual(queues: tuple[QueueSettings, ...]) -> Bench:
+    # As `delosmq convert` writes an individualDeadLetterStrategy.
+    return bench_with(
+        queues=queues,
+        expiry_address="DLQ",
+        auto_create_dead_letter_resources=True,
+        dead_letter_queue_prefix="DLQ.",
+        auto_create_expiry_resources=True,
+        expiry_queue_prefix="DLQ.",
+    )
+
+
+def test_a_queue_of_the_wanted_name_on_another_address_takes_the_dead_letter():
+    bench = individual((anycast("q"), anycast("DLQ.q")))
+    bench.send("q", "A")
+    fail(bench, "q")
+    assert (bench.pending("DLQ.q"), bench.pending("q")) == ("A", "")
+    assert stamps(bench, "DLQ.q")["_AMQ_ORIG_ADDRESS"] == "q"
+    again = bench.restart()
+    copy = again.broker.queues["DLQ.q"].pending.head()
+    assert copy is not None
+    assert (copy.message.body, copy.message.address) == (b"A", "DLQ.q")
+
+
+def test_a_queue_of_the_wanted_name_on_another_address_takes_what_expires():
+    bench = individual((anycast("q"), anycast("DLQ.q")))
+    bench.send("q", "A", expires_in_ms=10)
+    bench.clock.now_ms += 11
+    bench.consume("q")
+    bench.run()
+    assert (bench.pending("DLQ.q"), bench.pending("q")) == ("A", "")
+
+
+def test_a_queue_whose_dead_letters_would_have_its_own_name_does_not_get_them_back():
+    bench = bench_with(auto_create_dead_letter_resources=True, dead_letter_queue_prefix="")
+    bench.send("q", "A")
+    fail(bench, "q")
+    assert (bench.pending("DLQ"), bench.pending("q")) == ("A", "")
 
 
 def test_no_resources_are_created_for_the_dead_letter_address_itself():
@@ -244,6 +284,9 @@ class Told(LossListener):
     def messages_lost(self, queue: str, setting: str, address: str) -> None:
         self.seen.append((queue, setting, address))
 
+    def messages_refused(self, queue: str) -> None:
+        raise AssertionError(queue)
+
 
 def test_dead_letters_that_nobody_takes_any_more_are_told_once_of_each_queue():
     bench = bench_with(queues=(anycast("q"), anycast("p"), anycast("DLQ")))
@@ -276,6 +319,53 @@ def test_expired_messages_that_nobody_takes_are_told():
     bench.consume("q")
     bench.run()
     assert told.seen == [("q", "expiry-address", "Gone")]
+
+
+class Refused(LossListener):
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def messages_lost(self, queue: str, setting: str, address: str) -> None:
+        raise AssertionError(queue)
+
+    def messages_refused(self, queue: str) -> None:
+        self.seen.append(queue)
+
+
+def test_what_goes_to_a_disabled_queue_alone_is_told_once_until_it_is_enabled():
+    bench = bench_with(queues=(anycast("q"), anycast("p")))
+    bench.broker.losses.listener = told = Refused()
+    bench.broker.disable_queue("q")
+    for body in "AB":
+        assert bench.broker.send(bench.message("q", body)) == NO_ROUTE
+    bench.send("p", "C")
+    assert told.seen == ["q"]
+    bench.broker.enable_queue("q")
+    bench.send("q", "D")
+    bench.broker.disable_queue("q")
+    assert bench.broker.send(bench.message("q", "E"), queue_name="q") == NO_ROUTE
+    assert told.seen == ["q", "q"]
+    assert bench.pending("q") == "D"
+
+
+def test_nothing_is_told_where_another_queue_takes_it_or_the_dead_letter_address_does():
+    bench = bench_with(queues=(anycast("q"), QueueSettings("other", "q", ANYCAST), anycast("DLQ")))
+    bench.broker.losses.listener = told = Refused()
+    bench.broker.disable_queue("q")
+    bench.send("q", "A")
+    assert bench.pending("other") == "A"
+    assert bench.broker.send(bench.message("topic", "B"), routing=MULTICAST) == NO_ROUTE
+    assert told.seen == []
+
+
+def test_the_disabled_queues_that_losses_remember_are_bounded():
+    losses = Losses()
+    losses.listener = told = Refused()
+    for number in range(QUEUES_REMEMBERED + 1):
+        losses.refuse(f"q{number}")
+    losses.refuse("q0")
+    assert told.seen[-1] == "q0"
+    assert len(told.seen) == QUEUES_REMEMBERED + 2
 
 
 def test_what_losses_remember_is_bounded():

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from delosmq.engine.eviction_choice import EvictionChoice, LowestPriority, UniqueProperty
+from delosmq.engine.eviction_choice import EvictionChoice, LowestPriority, Remembering, UniqueProperty
 from delosmq.engine.slots import PendingSlots, Slot
 from delosmq.model.conversion import Conversions
 from delosmq.model.ids import Sequence, WallMs
@@ -37,11 +37,14 @@ def superseded(pending: list[Slot]) -> list[Slot]:
     return found if latest and found else pending[:1]
 
 
-def remembered(choice: EvictionChoice) -> int:
-    if isinstance(choice, LowestPriority):
-        return len(choice._heap)
-    assert isinstance(choice, UniqueProperty)
-    return len(choice._latest) + len(choice._others)
+def chosen_by(choice: EvictionChoice, pending: PendingSlots) -> list[Slot]:
+    while not choice.learn(pending, 3):
+        pass
+    return choice.choose(pending)
+
+
+def remembered(choice: Remembering) -> list[Slot]:
+    return sorted(choice.slots.values(), key=lambda one: one.sequence)
 
 
 @pytest.mark.parametrize("values", [0, 3, 30, 3_000])
@@ -50,7 +53,7 @@ def remembered(choice: EvictionChoice) -> int:
 def test_it_chooses_as_if_it_looked_at_everything(kind: str, values: int, prioritized: bool) -> None:
     random = Random(values)
     pending = PendingSlots()
-    choice: EvictionChoice = LowestPriority()
+    choice: Remembering = LowestPriority()
     if kind == "unique":
         choice = UniqueProperty("k", Conversions({"stomp": StompConversion()}))
     for sequence in range(1, 1_500):
@@ -65,11 +68,27 @@ def test_it_chooses_as_if_it_looked_at_everything(kind: str, values: int, priori
         if pending.count > SIZE:
             waiting = sorted(pending.in_order(), key=lambda one: one.sequence)
             wanted = lowest(waiting) if kind == "lowest" else superseded(waiting)
-            chosen = choice.choose(pending)
+            chosen = chosen_by(choice, pending)
             assert [one.sequence for one in reversed(chosen)] == [one.sequence for one in wanted]
             for one in chosen:
                 pending.remove(one)
-            assert remembered(choice) <= 2 * SIZE + 150
+            assert remembered(choice) == [one for one in waiting if one not in chosen]
+    assert not isinstance(choice, LowestPriority) or len(choice._heap) <= 2 * SIZE + 150
+    choice.end(pending)
+    assert not choice.slots
+    assert not any(one.marks for one in pending.in_order())
+
+
+@pytest.mark.parametrize("choice", [LowestPriority(), UniqueProperty("k", Conversions({"stomp": StompConversion()}))])
+def test_nothing_is_remembered_of_what_left_the_queue(choice: Remembering) -> None:
+    pending = PendingSlots()
+    for sequence in range(1, 11):
+        pending.add_tail(slot(sequence, 4, sequence % 3))
+    assert not choice.learn(pending, 9)
+    assert choice.learn(pending, 1)
+    for one in pending.in_order():
+        pending.remove(one)
+    assert remembered(choice) == []
 
 
 def test_what_came_back_goes_when_nothing_else_is_left() -> None:
@@ -77,13 +96,14 @@ def test_what_came_back_goes_when_nothing_else_is_left() -> None:
     choice = LowestPriority()
     first, second = slot(1, 4, 0), slot(2, 4, 0)
     pending.add_tail(first)
-    assert choice.choose(pending) == [first]
+    assert chosen_by(choice, pending) == [first]
     pending.remove(first)
+    first.delivery_count = 1
     pending.add_tail(second)
     pending.put_back(first)
-    assert choice.choose(pending) == [second]
+    assert chosen_by(choice, pending) == [second]
     pending.remove(second)
-    assert choice.choose(pending) == [first]
+    assert chosen_by(choice, pending) == [first]
 
 
 def test_a_value_that_is_gone_is_none() -> None:
@@ -92,7 +112,7 @@ def test_a_value_that_is_gone_is_none() -> None:
     valued, *others = slot(1, 4, 7), slot(2, 4, 0), slot(3, 4, 0)
     for one in (valued, others[0]):
         pending.add_tail(one)
-    assert choice.choose(pending) == [others[0]]
+    assert chosen_by(choice, pending) == [others[0]]
     pending.remove(valued)
     pending.add_tail(others[1])
-    assert choice.choose(pending) == [others[0]]
+    assert chosen_by(choice, pending) == [others[0]]

@@ -4,18 +4,23 @@ from collections.abc import Callable
 
 import pytest
 
+from delosmq.engine.broker import Broker
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.credit import OpenCredit
+from delosmq.engine.events import EngineEvents
 from delosmq.engine.identifiers import BLOCK, LARGE_BLOCK, Identifiers
 from delosmq.engine.lease import Lease
 from delosmq.engine.log import Batch, Log
 from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.engine.transactions import TransactionWaiter
 from delosmq.engine.xa import XA_RBROLLBACK, XaError
+from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.settings import QueueSettings
-from tests.engine.support import Bench, Collector, RecordingStore, anycast
+from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
+from delosmq.wire.stomp.conversion import StompConversion
+from tests.engine.routing_support import RoutingBench
+from tests.engine.support import Bench, Collector, CountingRandom, ManualClock, RecordingStore, anycast
 
 X = b"branch"
 SECOND_MS = 1_000
@@ -33,6 +38,24 @@ class FullStore(RecordingStore):
 
     def takes(self, size_bytes: int) -> bool:
         return not self.full
+
+
+class RetainingBench(RoutingBench):
+    def __init__(self, store: RecordingStore) -> None:
+        self.clock = ManualClock()
+        self.store = store
+        self.settings = BrokerSettings(
+            address_settings=(AddressMatch("news", {"subscription_recovery_retained": True}),)
+        )
+        self.broker = Broker(
+            self.settings,
+            store,
+            clock=self.clock,
+            random=CountingRandom(),
+            events=EngineEvents(),
+            conversions=Conversions({"stomp": StompConversion()}),
+        )
+        self.broker.start()
 
 
 def bench_with(**fields: object) -> tuple[Bench, FullStore]:
@@ -303,3 +326,42 @@ def test_a_large_one_that_is_refused_has_promised_nothing() -> None:
     bench.run()
     assert [error is None for error in told.ended] == [False]
     assert len(store.batches) == before
+
+
+def test_what_is_kept_for_queues_to_come_expires_without_room_for_a_copy():
+    store = FullStore()
+    settings = {"news": {"retroactive_message_count": 5, "expiry_address": "EXP"}}
+    bench = Bench(queues=(anycast("EXP"),), settings=settings, store=store)
+    bench.broker.send(bench.message("news", "A", expires_in_ms=10), routing=MULTICAST)
+    history = bench.broker.queues["$delosmq.history.news"]
+    assert history.message_count == 1
+    fill(bench, store)
+    bench.later(40_000)
+    assert (history.message_count, bench.pending("EXP")) == (0, "")
+
+
+class SomeRoom(FullStore):
+    """A full disk with room for small things."""
+
+    def takes(self, size_bytes: int) -> bool:
+        return not self.full or size_bytes <= 4_096
+
+
+def test_a_subscription_begins_and_what_is_retained_for_it_waits_for_room():
+    store = SomeRoom()
+    bench = RetainingBench(store)
+    head = bench.with_properties("news", "x" * 5_000, {"ActiveMQ.Retain": "true"})
+    bench.broker.send(head, routing=MULTICAST)
+    fill(bench, store)
+    ports: list[Collector] = []
+    for name, selector in (("wants", "TRUE"), ("rejects", "FALSE")):
+        ports.append(Collector())
+        options = SubscriptionOptions(name=name, durable=True, filter=selector, retroactive=True)
+        bench.broker.subscribe("news", ports[-1], OpenCredit(), routing=MULTICAST, subscription=options)
+    bench.later(SECOND_MS)
+    assert [len(port.slots) for port in ports] == [0, 0]
+    assert [bench.broker.queues[name].returning for name in ("wants", "rejects")] == [1, 0]
+    fill(bench, store, full=False)
+    bench.later(SECOND_MS)
+    assert [len(port.slots) for port in ports] == [1, 0]
+    assert bench.pending("wants") == ""

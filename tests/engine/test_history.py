@@ -1,9 +1,13 @@
 """What an address keeps for subscribers that ask for it: a number, an age, a size, the one that was marked."""
 
+from itertools import pairwise
+
 import pytest
 
 from delosmq.engine.consumer import ConsumerOptions
-from delosmq.engine.credit import OpenCredit
+from delosmq.engine.credit import OpenCredit, PrefetchCredit
+from delosmq.engine.eviction_choice import EvictionChoice
+from delosmq.engine.pending_limit import PendingLimit
 from delosmq.engine.slots import Slot
 from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.model.conversion import Conversions
@@ -328,3 +332,86 @@ def test_subscribers_are_served_as_they_came_or_by_their_priority(policy: Dispat
     publish(bench, "A")
     bench.run()
     assert " ".join(served) == order
+
+
+# -- nothing runs long -----------------------------------------------------------------------------------------------
+
+
+def test_one_message_that_takes_the_place_of_many():  # RING-11
+    bench = keeping(size=60_000)
+    for number in range(1_000):
+        bench.broker.send(bench.message("news", f"m{number}"), routing=MULTICAST)
+    history = bench.broker.queues[HISTORY]
+    count = history.pending.count
+    bench.broker.send(bench.message("news", "x" * 59_000), routing=MULTICAST)
+    assert history.pending.count == count + 1 - 3
+    bench.broker.tick()
+    assert history.pending.count > count / 2 - 100
+    bench.run()
+    assert history.total_bytes <= 60_000
+    assert bench.pending(HISTORY).endswith("x")
+    assert len(max([metas for _, metas, _ in bench.store.batches], key=len)) <= 100
+    recount(bench)
+
+
+def test_a_subscriber_gets_very_many_in_slices_and_its_limit_holds_in_slices():  # RING-11
+    bench = keeping(count=3_000)
+    for number in range(3_000):
+        bench.broker.send(bench.message("news", f"m{number}"), routing=MULTICAST)
+    limit = PendingLimit(10, EvictionChoice())
+    port = Collector()
+    options = SubscriptionOptions(retroactive=True, pending_limit=limit)
+    consumer = bench.broker.subscribe("news", port, PrefetchCredit(5), routing=MULTICAST, subscription=options)
+    queue = consumer.queue
+    assert queue is not None
+    assert 0 < queue.pending.count <= 500
+    steps = {0}
+    while bench.broker.tick():
+        steps.add(queue.messages_replaced)
+    assert max([later - before for before, later in pairwise(sorted(steps))]) <= 500
+    assert port.bodies == "m0 m1 m2 m3 m4"
+    assert bench.pending(queue.name) == " ".join(f"m{number}" for number in range(2_990, 3_000))
+
+
+def test_what_is_sent_while_a_subscriber_is_filled_comes_once_and_last():
+    bench = keeping(count=1_000)
+    for number in range(1_000):
+        bench.broker.send(bench.message("news", f"m{number}"), routing=MULTICAST)
+    port = Collector()
+    options = SubscriptionOptions(retroactive=True)
+    bench.broker.subscribe("news", port, OpenCredit(), routing=MULTICAST, subscription=options)
+    publish(bench, "A B")
+    bench.run()
+    # A and B have pushed two out, which were given before.
+    assert port.bodies.split() == [*(f"m{number}" for number in range(1_000)), "A", "B"]
+
+
+def test_retained_messages_of_many_addresses_come_in_slices():
+    bench = RoutingBench(addresses={"news.#": {"subscription_recovery_retained": True}})
+    for number in range(200):
+        marked(bench, f"m{number}", f"news.a{number}")
+    port = Collector()
+    options = SubscriptionOptions(retroactive=True)
+    consumer = bench.broker.subscribe("news.*", port, OpenCredit(), routing=MULTICAST, subscription=options)
+    assert consumer.queue is not None
+    assert consumer.queue.pending.count < 50
+    marked(bench, "newer", "news.a199")
+    bench.run()
+    bodies = port.bodies.split()
+    assert len(bodies) == len(set(bodies)) == 200
+    assert "newer" in bodies
+    assert "m199" not in bodies
+
+
+def test_a_queue_that_is_deleted_while_it_is_filled():
+    bench = keeping(count=2_000, retained=True)
+    marked(bench, "R")
+    for number in range(2_000):
+        bench.broker.send(bench.message("news", f"m{number}"), routing=MULTICAST)
+    consumer = bench.broker.subscribe(
+        "news", Collector(), OpenCredit(), routing=MULTICAST, subscription=SubscriptionOptions(retroactive=True)
+    )
+    bench.broker.close_consumer(consumer)
+    bench.run()
+    assert not bench.broker.queues[HISTORY].pending._cursors
+    recount(bench)

@@ -63,7 +63,7 @@ class Reader:
             lease = self.bench.broker.leases.request(
                 "g", after=after, max_rows=max_rows, max_bytes=max_bytes, epoch=self.epoch, until=until
             )
-            if lease is not None or not self.group.building:
+            if lease is not None or not (self.group.building or self.group.waits_for_room):
                 self.bench.run()
                 return lease
             self.bench.run()
@@ -808,6 +808,12 @@ class OnDisk(Bench):
                 self.journal.on_readable()
             outcomes.append(outcome)
         return outcomes
+
+    def run(self) -> None:
+        while self.broker.storage_low:
+            self.journal.wait_synced(self.broker.log.position, 60.0)
+            self.journal.on_readable()
+        super().run()
 
     def stopped(self) -> None:
         self.journal.wait_synced(self.broker.log.position, 60.0)

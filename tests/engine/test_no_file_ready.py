@@ -2,10 +2,12 @@
 
 import pytest
 
-from delosmq.engine.consumer import Consumer
+from delosmq.engine.consumer import Consumer, ConsumerOptions
+from delosmq.engine.credit import OpenCredit, PrefetchCredit
 from delosmq.engine.outcome import BLOCKED, ROUTED
 from delosmq.model.errors import LimitError
-from delosmq.model.settings import AddressFullPolicy
+from delosmq.model.settings import AddressFullPolicy, DispatchProfile
+from delosmq.selectors.selector import parse_selector
 from tests.engine.support import Bench, Collector, RecordingStore, anycast
 from tests.engine.test_queue import Waiter
 
@@ -85,6 +87,64 @@ def test_counts_and_delays_wait_too_and_are_recorded():
     _, port = again.consume("q")
     again.later(100)
     assert [slot.delivery_count for slot in port.slots] == [2]
+
+
+@pytest.mark.parametrize("consumers", ["one", "by selector", "exclusive", "of a group"])
+def test_what_expired_is_not_delivered_while_its_copy_waits(consumers: str):
+    bench, store = bench_with(expiry_address="DLQ")
+    if consumers == "exclusive":
+        bench.broker.update_queue("q", exclusive=True)
+    bench.send("q", "A", expires_in_ms=10)
+    bench.send("q", "B C")
+    if consumers == "of a group":
+        for slot in bench.broker.queues["q"].pending.in_order():
+            slot.message.group_id = "g"
+    bench.clock.now_ms += 20
+    bench.broker.set_storage_low(True)
+    options = ConsumerOptions(selector=parse_selector("TRUE")) if consumers == "by selector" else ConsumerOptions()
+    port = Collector()
+    bench.broker.subscribe("q", port, OpenCredit(), options=options)
+    bench.run()
+    bench.later(MOMENT_MS)
+    assert (port.bodies, bench.pending("DLQ")) == ("", "")
+    store.room = 1 << 20
+    bench.later(MOMENT_MS)
+    assert (port.bodies, bench.pending("DLQ")) == ("B C", "A")
+    assert bench.broker.queues["q"].returning == 0
+
+
+def test_one_that_waited_for_the_owner_of_its_group_is_not_lost_when_its_copy_waits_too():
+    bench, store = bench_with(expiry_address="DLQ", dispatch_profile=DispatchProfile.CLASSIC)
+    port = Collector()
+    consumer = bench.broker.subscribe("q", port, PrefetchCredit(1))
+    for body, expires_in_ms in (("A", 0), ("B", 10), ("C", 0)):
+        message = bench.message("q", body, expires_in_ms=expires_in_ms)
+        message.group_id = "g"
+        bench.broker.send(message)
+        bench.run()
+    _, other = bench.consume("q")
+    bench.send("q", "free")
+    bench.run()
+    assert (port.bodies, other.bodies) == ("A", "free"), "B and C are passed over"
+    bench.clock.now_ms += 20
+    bench.broker.set_storage_low(True)
+    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.run()
+    bench.later(MOMENT_MS)
+    assert (port.bodies, bench.pending("q"), bench.pending("DLQ")) == ("A", "B C", "")
+    store.room = 1 << 20
+    bench.later(MOMENT_MS)
+    assert (port.bodies, bench.pending("DLQ")) == ("A C", "B")
+
+
+def test_a_delivery_is_counted_first_all_the_same():  # ACK-4
+    bench, _ = bench_with(persist_delivery_count_before_delivery=True)
+    bench.send("q", "A")
+    bench.broker.set_storage_low(True)
+    bench.consume("q")
+    bench.run()
+    (slot,) = bench.restart().broker.queues["q"].pending.in_order()
+    assert slot.delivery_count == 1
 
 
 def test_what_is_not_stored_waits_for_nothing():

@@ -11,12 +11,16 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+from delosmq.cli.run import GC_THRESHOLDS
+from delosmq.selectors.selector import parse_selector
 from delosmq.sessions.openwire.session import OpenWireSession
 from delosmq.sessions.protocol import Peer
-from tests.fuzz.openwire_frames import FORMS, SEQUENCE, SLOTS, Arsenal, flipped, spoilt
+from delosmq.wire.openwire.commands import KeepAliveInfo
+from tests.fuzz.openwire_frames import FORMS, MANY, SEQUENCE, SLOTS, Arsenal, flipped, spoilt
+from tests.fuzz.openwire_longest import TimedBench
 from tests.fuzz.openwire_sockets import besiege
 from tests.sessions.openwire.stomp_peer import StompPeer
-from tests.sessions.openwire.support import Client, OpenWireBench, queue
+from tests.sessions.openwire.support import Client, queue
 
 MOST_FRAMES_PER_CONNECTION = 400
 FRAMES_PER_TICK = 16
@@ -24,6 +28,8 @@ FRAMES_PER_CHECK = 400
 """Between two messages of the clients that behave."""
 FRAMES_PER_ROUND = 20_000
 """Between two times that an operator cleans up."""
+MANY_MESSAGES = 1_000
+"""For consumers that have very many in delivery."""
 SOCKET_CONNECTIONS = 25
 SOCKET_FRAMES = 1_000
 """In each round over sockets, to a broker of its own."""
@@ -31,14 +37,20 @@ Soft = dict[int, list[list[int]]]
 """For each form and frame: places where a bit may change and it remains a command, as far as they were found."""
 SOFT_PLACES = 12
 """Kept for each frame."""
-MOST_GROWTH_BYTES = 48 * 1024 * 1024
+MOST_GROWTH_BYTES = 64 * 1024 * 1024
+"""Half of it for settings of 10,000 addresses that are remembered, a quarter for what attackers learn of frames."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _SEQUENCE = SEQUENCE.to_bytes(8)
 # What the attackers make is small and many: rings keep it so. Nothing of theirs may fill what is the others'.
 SETTINGS: dict[str, dict[str, object]] = {
     "#": {"dead_letter_address": "DLQ", "default_ring_size": 100},
-    "steady": {"default_ring_size": -1},
+    "fuzz.many": {"default_ring_size": 4 * MANY_MESSAGES},
+    "steady.#": {"default_ring_size": -1},
 }
+
+# Of so many parts that no wildcard of the attackers becomes one for it, whichever bit changes.
+STEADY = "steady.of.those.who.behave"
+STEADY_STOMP = "steady.of.those.who.behave.stomp"
 
 
 class FrameError(AssertionError):
@@ -64,8 +76,9 @@ class Attacker(Client):
         opened: how many connections it had.
     """
 
-    def __init__(self, bench: OpenWireBench, rng: Random, slot: int, soft: Soft) -> None:
+    def __init__(self, bench: TimedBench, rng: Random, slot: int, soft: Soft) -> None:
         super().__init__(bench)
+        self._longest = bench.longest
         self.rng = rng
         self.slot = slot
         self.sent = 0
@@ -77,6 +90,13 @@ class Attacker(Client):
         self._open()
 
     def write(self) -> bool:
+        longest = self._longest
+        began = longest.now()
+        touched = self._turn()
+        longest.turn(began)
+        return touched
+
+    def _turn(self) -> bool:
         outbox = self.session.outbox
         wrote = False
         while outbox.take():
@@ -153,7 +173,10 @@ class Attacker(Client):
     def _give(self, frame: bytes) -> None:
         self.last = frame
         session = self.session
+        longest = self._longest
+        began = longest.now()
         session.receive(frame, self.bench.now)
+        longest.read(began, frame)
         if self.host.attempts:
             self.host.attempts.clear()
             session.resume(False, self.bench.now)
@@ -168,11 +191,11 @@ class Attack:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        self.bench = OpenWireBench(address_settings=SETTINGS)
+        self.bench = TimedBench(address_settings=SETTINGS)
         self.good = self.bench.connect("ID:steady")
-        self.reader = self.good.consume(queue("steady"), 10)
+        self.reader = self.good.consume(queue(STEADY), 10)
         self.stomp = StompPeer(self.bench)
-        self.stomp.frame("SUBSCRIBE", "destination:/queue/steady-stomp", "id:1", "ack:auto")
+        self.stomp.frame("SUBSCRIBE", f"destination:/queue/{STEADY_STOMP}", "id:1", "ack:auto")
         self.stomp.take()
         self.known = set(self.bench.broker.queues)
         rng = Random(seed)
@@ -206,18 +229,28 @@ class Attack:
 
     def check(self) -> None:
         """Those who behave get what they sent, once, in order and nothing else."""
-        self.good.publish(queue("steady"), "one two")
+        self.good.publish(queue(STEADY), "one two")
         assert self.reader.bodies() == "one two"
         self._around = self.reader.sequence(1)
         self.reader.done(0, 1)
         self.reader.got.clear()
-        assert self.good.take() == []
-        self.stomp.frame("SEND", "destination:/queue/steady-stomp", "receipt:r", body=b"three")
+        self._nothing_came()
+        self.stomp.frame("SEND", f"destination:/queue/{STEADY_STOMP}", "receipt:r", body=b"three")
         commands = [frame.command for frame in self.stomp.take()]
         assert sorted(commands) == ["MESSAGE", "RECEIPT"], commands
         for host in (self.good.host, self.stomp.host):
             assert not host.finished, host.reasons
             assert host.reports == [], host.reports
+
+    def fill(self, messages: int) -> None:
+        """Something to have in delivery."""
+        self.good.publish(MANY, "m " * messages)
+        self._nothing_came()
+
+    def _nothing_came(self) -> None:
+        """But beats: in a long run time goes by."""
+        left = [one for one in self.good.take() if not isinstance(one, KeepAliveInfo)]
+        assert left == [], left
 
     def clean(self) -> None:
         """All attackers leave; nothing of theirs is left but what an operator has to decide about, and does."""
@@ -235,7 +268,7 @@ class Attack:
                 assert not found.consumers, name
                 broker.delete_queue(name)
         for name, address in list(broker.addresses.items()):
-            if name not in ("steady", "steady-stomp") and not address.anycast and not address.multicast:
+            if name not in (STEADY, STEADY_STOMP) and not address.anycast and not address.multicast:
                 broker.delete_address(name, force=True)
         self.bench.tick()
         self.check()
@@ -267,10 +300,17 @@ def main() -> int:
     frames = int(os.environ.get("DELOSMQ_FUZZ_FRAMES", "1000000"))
     seed = int(os.environ.get("DELOSMQ_FUZZ_SEED", "1"))
     attack = Attack(seed)
+    longest = attack.bench.longest
+    parse_selector("a = 1")  # the first one makes the parser
+    # As the broker does when it has started.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
     memory: Memory | None = None
     began = time.monotonic()
     rounds = 0
     while attack.sent + rounds * SOCKET_FRAMES < frames:
+        attack.fill(MANY_MESSAGES)
         attack.run(FRAMES_PER_ROUND)
         attack.clean()
         besiege(SOCKET_CONNECTIONS, SOCKET_FRAMES // SOCKET_CONNECTIONS, seed + rounds)
@@ -282,7 +322,9 @@ def main() -> int:
         # From the second round on: threads, password checks and all kinds of frames have had what they need.
         memory = memory if memory is not None or rounds < 2 else Memory()
         resident = (resident_bytes() if memory is None else memory.check()) / (1024 * 1024)
-        sys.stderr.write(f"{sent} frames, {opened} connections, {rate:.0f} frames/s, {resident:.1f} MiB resident\n")
+        sys.stderr.write(
+            f"{sent} frames, {opened} connections, {rate:.0f} frames/s, {resident:.1f} MiB resident; {longest.told()}\n"
+        )
     return 0
 
 

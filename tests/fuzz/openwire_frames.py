@@ -64,6 +64,27 @@ DESTINATIONS = (
     Destination("Consumer.x.VirtualTopic.fuzz"),
     Destination("ActiveMQ.Advisory.Consumer.Queue.>", TOPIC),
 )
+# One bit changed makes a comma of a dot. No part of what is read from a queue may then stand for all queues.
+WIDE = (
+    Destination(",".join(f"fuzz.c{number}" for number in range(30))),
+    Destination(",".join(["fuzz.*"] * 100)),
+    Destination(",".join(["fuzz.*", "*.a", "fuzz.*.x", "fuzz.c1", "topic://fuzz.*"] * 20)),
+    Destination(",".join(["fuzz.>", "fuzz.*", "*.t", "fuzz.t"] * 25), TOPIC),
+    Destination(",".join(f"VirtualTopic.v{number}" for number in range(10)), TOPIC),
+    Destination(",".join(["ActiveMQ.Advisory.Consumer.>"] * 100), TOPIC),
+    Destination(
+        ",".join(
+            f"ActiveMQ.Advisory.{name}"
+            for name in ("Consumer.>", "Producer.>", "Connection", "Queue", "Topic", "TempQueue", "TempTopic", ">")
+        ),
+        TOPIC,
+    ),
+    Destination("ActiveMQ.Advisory.Connection", TOPIC),
+    Destination("ActiveMQ.Advisory.Expired.Queue.>", TOPIC),
+)
+"""Destinations of many parts, and those that take much in."""
+MANY = Destination("fuzz.many")
+"""What a client that behaves fills."""
 EXTREMES = (
     "a\ud800",
     "\udfff",
@@ -160,6 +181,8 @@ class _Commands:
             (6, self.temporary),
             (3, self.unsubscribe),
             (40, self.extreme),
+            (20, self.wide),
+            (4, self.greedy),
         )
         for count, make in kinds:
             for _ in range(count):
@@ -202,6 +225,23 @@ class _Commands:
             info.subscription_name = "s"
         return self._numbered(info)
 
+    def wide(self) -> Command:
+        """Reads, makes, asks for or sends to much at once."""
+        rng = self._rng
+        command: Command = rng.choice((self.message, self.consumer, self.consumer, self.producer, self.pull))()
+        if isinstance(command, MessageCommand | ConsumerInfo | ProducerInfo | MessagePull):
+            command.destination = rng.choice(WIDE)
+        return command
+
+    def greedy(self) -> Command:
+        """Has very many messages in delivery."""
+        info = self.consumer()
+        if isinstance(info, ConsumerInfo):
+            info.destination = MANY
+            info.prefetch_size = 32_766
+            info.browser = False
+        return info
+
     def producer(self) -> Command:
         info = ProducerInfo()
         info.producer_id = ProducerId(self._name, 1, self._rng.randint(1, 2))
@@ -226,12 +266,13 @@ class _Commands:
         rng = self._rng
         ack = MessageAck()
         ack.consumer_id = self._consumer_id()
-        ack.destination = rng.choice(DESTINATIONS)
+        ack.destination = rng.choice((*DESTINATIONS, *WIDE, MANY, MANY))
         ack.ack_type = rng.choice((0, 1, 2, 2, 2, 3, 4, 4, 5, 6))
         ack.transaction_id = self._transaction_id()
-        ack.last_message_id = MessageId(ProducerId(self._name, 1, 1), 1, SEQUENCE)
-        ack.first_message_id = rng.choice((None, ack.last_message_id))
-        ack.message_count = 1
+        ack.last_message_id = self._message_id(rng.choice((SEQUENCE, SEQUENCE, SEQUENCE, 0)))
+        first = self._message_id(rng.choice((0, 1, SEQUENCE)))
+        ack.first_message_id = rng.choice((None, ack.last_message_id, first))
+        ack.message_count = rng.choice((1, 1, 2, 100, 1 << 14, (1 << 31) - 1, 0, -1))
         ack.poison_cause = rng.choice((None, Throwable("java.lang.Throwable", "why")))
         return self._numbered(ack)
 
@@ -308,6 +349,11 @@ class _Commands:
 
     def _consumer_id(self) -> ConsumerId:
         return ConsumerId(self._name, self._rng.randint(1, 2), self._rng.randint(1, 3))
+
+    def _message_id(self, sequence: int) -> MessageId:
+        """With the broker's sequence, or without one as a client would that did not keep it."""
+        producer = ProducerId(self._name, 1, self._rng.randint(1, 2))
+        return MessageId(producer, self._rng.randint(1, max(1, self._count)), sequence)
 
     def _transaction_id(self) -> TransactionId | None:
         number = self._rng.randrange(8)

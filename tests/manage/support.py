@@ -24,6 +24,7 @@ from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.security.passwords import hash_password
 from delosmq.server.passwords import PasswordChecks
 from delosmq.sessions.outbox import Gate
+from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
 
 START_MS = 1_700_000_000_000
@@ -126,7 +127,7 @@ class LoopHost(Host, StoreEvents):
             clock=self.clock,
             random=CountingRandom(),
             events=EngineEvents(),
-            conversions=Conversions({"stomp": StompConversion()}),
+            conversions=Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()}),
         )
         self.reasons: list[Reason] = []
         self.fatal: InvariantError | None = None
@@ -183,7 +184,7 @@ class Api:
             self.host.gate,
             access=self.access,
             passwords=self.passwords,
-            conversions=Conversions({"stomp": StompConversion()}),
+            conversions=Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()}),
             version="9.9",
             logger=logging.getLogger("tests.http"),
         )

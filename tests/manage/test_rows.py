@@ -4,13 +4,16 @@ import asyncio
 import io
 import logging
 import sys
+import zlib
 from datetime import UTC, datetime
 
 import pyarrow
 import pytest
 
 from delosmq.manage.http.arrow import SLICE_BYTES, SLICE_ROWS
-from delosmq.model.message import MAP_BODY, Message
+from delosmq.model.message import MAP_BODY, OBJECT_BODY, Message
+from delosmq.wire.openwire.commands import OBJECT_MESSAGE, Destination, MessageCommand, MessageId, ProducerId
+from delosmq.wire.openwire.heads import encode_head
 from tests.manage.support import START_MS, Api, bodies, problem, table
 
 ROWS = "/api/v1/leases/g/1/rows"
@@ -144,6 +147,21 @@ async def test_batches_end_at_the_size_limit(api: Api):
     await leased(api, " ".join(["x" * (SLICE_BYTES // 2)] * 5))
     found = table(await api.get(f"{ROWS}?columns=body"))
     assert [batch.num_rows for batch in found.to_batches()] == [2, 2, 1]
+
+
+async def test_batches_end_at_the_size_that_compressed_bodies_grow_to(api: Api):
+    sent = MessageCommand(OBJECT_MESSAGE)
+    sent.destination = Destination("q")
+    sent.message_id = MessageId(ProducerId("ID:c", 1, 1), 1)
+    sent.content = zlib.compress(bytes(SLICE_BYTES // 2))
+    sent.compressed = True
+    head, now = encode_head(sent, 12, 0), api.host.clock.wall_ms()
+    for _ in range(5):
+        api.broker.send(Message("q", "openwire/12", head, sent.content, body_kind=OBJECT_BODY, timestamp_ms=now))
+    await leased(api, "x")
+    found = table(await api.get(f"{ROWS}?columns=body"))
+    assert [batch.num_rows for batch in found.to_batches()] == [2, 2, 2]
+    assert len(found.column("body")[0].as_py()) == SLICE_BYTES // 2
 
 
 async def test_rows_of_a_lease_that_is_acknowledged_or_of_no_group(api: Api):

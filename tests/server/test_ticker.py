@@ -13,6 +13,7 @@ from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.message import ANYCAST, Message
 from delosmq.server.turns import TurnLoop, turn_of
 from delosmq.sessions.outbox import GateWaiter
+from delosmq.sessions.protocol import Session
 from delosmq.storage.memory import MemoryStore
 from tests.server.support import RunningServer, running
 
@@ -194,6 +195,29 @@ async def test_what_came_since_the_timer_was_set_has_one_of_its_own() -> None:
         await peer.close()
 
 
+class PayingStore(LazyStore):
+    """Writes something, and puts it off, as it reads what its background has done."""
+
+    def on_readable(self) -> None:
+        os.read(self.read_end, 100)
+        self.appended = Position(self.appended + 1)
+
+
+async def test_what_a_report_writes_is_synced_in_time_too() -> None:
+    store = PayingStore()
+    async with running(store=store) as server:
+        await _settle()
+        await server.until(lambda: store.put_off() == NOTHING_DURABLE)
+        store_timer = server.ticker._store_timer
+        assert store_timer is not None
+        store_timer.cancel()
+        before = store.appended
+        store.sync()
+        await server.until(lambda: store.appended > before)
+        assert server.ticker._sync_timer is not None
+        await server.until(lambda: store.appended in store.caught_up)
+
+
 class Counted(MemoryStore):
     """Counts flushes, of which every tick has one."""
 
@@ -227,6 +251,34 @@ def test_what_comes_alone_has_its_tick_in_the_same_turn() -> None:
 
     with asyncio.Runner(loop_factory=TurnLoop) as runner:
         runner.run(send_one_by_one())
+
+
+def test_a_bug_in_handling_what_came_ends_one_connection_and_no_ticks() -> None:
+    async def feed_badly() -> None:
+        store = Counted()
+        async with running(store=store) as server:
+            peer = await server.connect()
+            await _settle()
+            (connection,) = server.listener.connections
+
+            def broken(session: Session) -> None:
+                raise RuntimeError("a bug")
+
+            connection._adjust = broken  # type: ignore[method-assign]
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+            peer.send_frame("SEND", "destination:/queue/a", body="x")
+            await server.until(lambda: not server.listener.connections)
+            await _settle()
+            before = store.flushes
+            server.ticker.schedule()
+            await _settle()
+            assert store.flushes > before
+            other = await server.connect()
+            await other.close()
+            await peer.close()
+
+    with asyncio.Runner(loop_factory=TurnLoop) as runner:
+        runner.run(feed_badly())
 
 
 def test_a_tick_is_shared_by_all_that_comes_in_a_turn() -> None:

@@ -92,6 +92,7 @@ class Options(TypedDict, total=False):
     security: tuple[SecurityMatch, ...]
     hold: bool
     ttl_override_ms: int
+    temporary_namespace: str
     store: Store | None
 
 
@@ -112,6 +113,7 @@ class Bench(Generic[Peering]):
         security: tuple[SecurityMatch, ...] = (EVERYTHING,),
         hold: bool = False,
         ttl_override_ms: int = -1,
+        temporary_namespace: str = "",
         store: Store | None = None,
     ) -> None:
         self.clock = ManualClock()
@@ -121,7 +123,12 @@ class Bench(Generic[Peering]):
         self.hold = hold
         matches = tuple(AddressMatch(match, fields) for match, fields in (address_settings or {}).items())
         self.broker = Broker(
-            BrokerSettings(queues=queues, address_settings=matches, connection_ttl_override_ms=ttl_override_ms),
+            BrokerSettings(
+                queues=queues,
+                address_settings=matches,
+                connection_ttl_override_ms=ttl_override_ms,
+                temporary_queue_namespace=temporary_namespace,
+            ),
             self.store,
             clock=self.clock,
             random=CountingRandom(),

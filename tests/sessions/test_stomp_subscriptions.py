@@ -335,6 +335,30 @@ def test_a_queue_of_another_address_is_not_read_by_its_name_alone() -> None:
     assert again.take_bodies() == "x"
 
 
+def test_one_that_the_broker_made_there_is() -> None:
+    bench = StompBench()
+    bench.connect().frame("SUBSCRIBE", "id:1", "destination:/queue/DLQ\\c\\cDLQ.orders")
+    assert bench.queue("DLQ.orders").address.name == "DLQ"
+    bench.clients[0].frame("UNSUBSCRIBE", "id:1")
+    client = bench.connect()
+    client.frame("SEND", "destination:/queue/DLQ\\c\\cDLQ.orders", body="x")
+    client.frame("SUBSCRIBE", "id:1", "destination:/queue/DLQ.orders")
+    (message,) = client.take()
+    assert message.body == b"x"
+    assert message.headers["destination"] == "/queue/DLQ.orders"
+    assert "DLQ.orders" not in bench.broker.addresses
+
+
+def test_a_queue_that_is_on_another_address_than_was_said_is_named_with_its_own() -> None:
+    bench = StompBench()
+    bench.connect().frame("SUBSCRIBE", "id:1", "destination:/queue/DLQ.orders")
+    client = bench.connect()
+    client.frame("SUBSCRIBE", "id:1", "destination:/queue/DLQ\\c\\cDLQ.orders")
+    (error,) = client.take()
+    assert error.headers["message"].startswith("DMQ2110")
+    assert b"subscribe to 'DLQ.orders::DLQ.orders'" in error.body
+
+
 def test_a_send_to_a_wildcard_goes_to_that_very_name() -> None:
     bench = StompBench()
     client = bench.connect()

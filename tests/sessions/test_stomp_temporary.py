@@ -152,6 +152,20 @@ def test_the_permissions_of_its_address_count(missing: str) -> None:
     assert "temp-queue." in message
 
 
+def test_permissions_to_make_them_may_be_those_of_a_namespace() -> None:
+    nothing: dict[str, frozenset[str]] = {permission: frozenset() for permission in PERMISSIONS}
+    using = {name: frozenset({"all"}) for name in ("send", "consume")}
+    making = {"createAddress": frozenset({"all"}), "createNonDurableQueue": frozenset({"all"})}
+    security = (SecurityMatch("#", {**nothing, **using}), SecurityMatch("temp.#", {**nothing, **making}))
+    client = StompBench(security=security).connect()
+    client.frame("SUBSCRIBE", "id:1", "destination:/temp-queue/a")
+    assert "'createAddress'" in client.error().headers["message"]
+    client = StompBench(security=security, temporary_namespace="temp").connect()
+    client.frame("SUBSCRIBE", "id:1", "destination:/temp-queue/a")
+    client.frame("SEND", "destination:/temp-queue/a", body="x")
+    assert [message.body for message in client.take()] == [b"x"]
+
+
 def test_other_reply_to_headers_travel_unchanged() -> None:
     client = StompBench().connect()
     client.frame("SUBSCRIBE", "id:1", "destination:/queue/a")

@@ -1,12 +1,14 @@
 """Batches that take most of a journal file: they wait for their place, and never take what removals need."""
 
 import logging
+from collections.abc import Callable
 from random import Random
 
 import pytest
 
 from delosmq.engine.address import SpaceWaiter
 from delosmq.engine.credit import OpenCredit
+from delosmq.engine.lease import Lease, LeaseWaiter
 from delosmq.engine.log import FITS, NO_ROOM, WAITS, largest_batch_bytes, ordinary_batch_bytes
 from delosmq.engine.outcome import BLOCKED, ROUTED
 from delosmq.engine.transactions import TransactionWaiter
@@ -14,18 +16,22 @@ from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.message import Home, Message
 from delosmq.model.settings import JournalSettings
+from delosmq.security.access import AccessControl, Login
+from delosmq.sessions.lease.session import LeaseRequest, LeaseSession
 from delosmq.storage.journal.records import DATA_START, TRAILER_SIZE
 from delosmq.storage.journal.rolling import LARGEST_FILE_BYTES, STATE_SHARE
 from delosmq.storage.journal.store import JournalStore
 from delosmq.storage.memory import MemoryStore
+from tests.sessions.support import EVERYTHING
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
 from tests.storage.bench import Bench
-from tests.storage.support import NODE, Kept, Listener, store_message
+from tests.storage.support import NODE, Kept, Listener, note, release, store_message
 from tests.storage.test_compaction import FILE_BYTES, Life, Reader
 
 ORDINARY = ordinary_batch_bytes(FILE_BYTES)
 LARGEST = largest_batch_bytes(FILE_BYTES)
+ALL = frozenset({"all"})
 ROOM = 200
 """What a batch takes beside a body, at most."""
 
@@ -124,6 +130,80 @@ def test_what_was_said_to_fit_is_taken_and_leaves_the_reserve_alone(bench: Bench
     assert waited > 20
 
 
+class Anything:
+    """A journal to which anything happens, and somebody who looks each time before he stores."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = Random(seed)
+        self.disk = SimDisk(Random(seed))
+        self.syncer = StepSyncer(self.disk)
+        journal = JournalSettings(file_size_bytes=FILE_BYTES, spare_files=self.rng.choice([1, 2, 3]))
+        self.store = JournalStore(
+            self.disk, journal, node_id=NODE, syncer=self.syncer, entropy=self.disk.random.randbytes
+        )
+        self.listener = Listener()
+        self.store.attach(self.listener, self.listener.source)
+        self.position: int = self.store.recover(Kept())
+        self.homes: list[Home] = []
+        self.stored = 0
+
+    def put(self, size: int) -> None:
+        self.position += 1
+        batch, home = store_message(self.position, bytes(size - ROOM))
+        self.store.append(batch)
+        assert home.segment
+        self.homes.append(home)
+        self.stored += 1
+
+    def do(self) -> None:
+        rng = self.rng
+        store = self.store
+        kind = rng.random()
+        if kind < 0.25:
+            size = rng.choice([ROOM, rng.randrange(ROOM, 4_000), rng.randrange(ROOM, ORDINARY)])
+            if not any(self.listener.space[-1:]) or store.takes(size):
+                self.put(size)
+        elif kind < 0.4:
+            size = rng.randrange(ORDINARY, LARGEST)
+            if store.ask_large(size) == FITS:
+                self.put(size)
+        elif kind < 0.65:
+            ended = [self.homes.pop(rng.randrange(len(self.homes))) for _ in self.homes[:5] if rng.random() < 0.5]
+            self.position += 1
+            store.append(release(self.position, *ended) if ended else note(self.position, bytes(rng.randrange(2_000))))
+        elif kind < 0.7:
+            self.listener.source.now = bytes(rng.randrange(FILE_BYTES // 8 - 300))
+        elif kind < 0.74:
+            self.disk.free_bytes = None if self.disk.free_bytes is not None else rng.randrange(4) * FILE_BYTES
+        else:
+            self.turn(lambda: rng.random() < 0.6)
+
+    def turn(self, happens: Callable[[], bool]) -> None:
+        store = self.store
+        store.flush()
+        for step in (self.syncer.step_sync, self.syncer.step_order, store.on_readable):
+            if happens():
+                step()
+        if happens():
+            store.tick(MonotonicNs(0))
+        if happens():
+            store.catch_up(store.put_off())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_who_looks_before_he_stores_is_never_refused(seed: int) -> None:
+    journal = Anything(seed)
+    for _ in range(200):
+        journal.do()
+    assert journal.stored > 10
+    journal.disk.free_bytes = None
+    for _ in range(30):
+        journal.turn(lambda: True)
+    assert journal.listener.failures == []
+    assert journal.store._synced == journal.position
+    assert not any(journal.listener.space[-1:]), "low for ever"
+
+
 def test_one_that_nobody_asked_for_is_refused_and_has_its_place_the_next_time(bench: Bench) -> None:
     bench.sync()
     fill_half(bench)
@@ -161,7 +241,7 @@ def test_a_journal_of_one_spare_makes_another_one_for_it() -> None:
     store = JournalStore(disk, journal, node_id=NODE, syncer=syncer)
     listener = Listener()
     store.attach(listener, listener.source)
-    position = store.recover(Kept())
+    position: int = store.recover(Kept())
     for size in (20_000, 20_000):
         position = position + 1
         store.append(store_message(position, bytes(size))[0])
@@ -249,6 +329,69 @@ def test_its_sender_waits_and_is_told() -> None:
     life.disk.process_crash()
     (slot,) = Life(life.disk).broker.queues["jobs"].pending.in_order()
     assert slot.message.body == large(life).body
+
+
+class InOrder(SpaceWaiter):
+    def __init__(self, name: str, woken: list[str]) -> None:
+        self.name = name
+        self.woken = woken
+
+    def on_space(self) -> None:
+        self.woken.append(self.name)
+
+
+def test_those_who_wait_with_large_messages_are_woken_first() -> None:
+    # Or each time the others would use up what was made ready for them.
+    life = Life(SimDisk(Random(1)))
+    one_spare_left(life)
+    woken: list[str] = []
+
+    def wait(name: str, message: Message) -> InOrder:
+        assert life.broker.send(message) == BLOCKED
+        waiter = InOrder(name, woken)
+        life.broker.wait_for_space(message.address, waiter)
+        return waiter
+
+    def small(address: str) -> Message:
+        return Message(address, "stomp/12", b"", b"small", durable=True, timestamp_ms=life.clock.wall_ms())
+
+    assert life.broker.send(large(life, address="jobs")) == BLOCKED, "and whoever sent it goes away"
+    wait("small to jobs", small("jobs"))
+    wait("small to dead", small("dead"))
+    wait("large to dead", large(life, address="dead"))
+    gone = wait("gone", large(life, address="jobs"))
+    wait("large to jobs", large(life, address="jobs"))
+    wait("second large to dead", large(life, address="dead"))
+    life.broker.cancel_wait("jobs", gone)
+    life.turn(0)
+    life.turn(0)
+    assert woken == ["large to dead", "second large to dead", "small to dead", "large to jobs", "small to jobs"]
+    assert not life.broker._sending._first
+
+
+class SendsNext(SpaceWaiter):
+    """Finds no room again, elsewhere, as it is woken."""
+
+    def __init__(self, life: Life, waiter: SpaceWaiter) -> None:
+        self.life = life
+        self.waiter = waiter
+
+    def on_space(self) -> None:
+        self.life.broker.set_storage_low(True)
+        assert self.life.broker.send(large(self.life, address="dead")) == BLOCKED
+        self.life.broker.wait_for_space("dead", self.waiter)
+
+
+def test_one_that_comes_while_others_are_woken_is_woken_as_well() -> None:
+    life = Life(SimDisk(Random(1)))
+    life.turn(0)
+    woken: list[str] = []
+    life.broker.set_storage_low(True)
+    for address, waiter in (("jobs", SendsNext(life, InOrder("large", woken))), ("dead", InOrder("small", woken))):
+        life.broker.wait_for_space(address, waiter)
+    life.broker.set_storage_low(False)
+    life.broker.tick()
+    assert woken == ["large", "small"]
 
 
 def test_its_sender_is_told_when_the_disk_has_no_room_for_it() -> None:
@@ -362,3 +505,117 @@ def test_compaction_moves_one() -> None:
     life.disk.process_crash()
     (again,) = Life(life.disk).broker.queues["dead"].pending.in_order()
     assert again.message.body == slot.message.body
+
+
+# -- leases ------------------------------------------------------------------------------------------------------
+
+
+class Poll(LeaseWaiter):
+    def __init__(self) -> None:
+        self.told = 0
+
+    def on_messages(self) -> None:
+        self.told += 1
+
+
+class LeaseReader:
+    """A run that reads the queue ``jobs``."""
+
+    def __init__(self, life: Life) -> None:
+        self.life = life
+        self.group = life.broker.open_lease("g", queue="jobs", topic="", run="run", incarnation=None)
+
+    def next(self, after: int = 0) -> Lease | None:
+        return self.life.broker.leases.request(
+            "g", after=after, max_rows=10, max_bytes=1 << 30, epoch=self.group.epoch, until=None
+        )
+
+
+def not_durable(life: Life, size: int) -> None:
+    message = Message("jobs", "stomp/12", b"", bytes(size), durable=False, timestamp_ms=life.clock.wall_ms())
+    assert life.broker.send(message) == ROUTED
+
+
+def test_a_lease_waits_for_the_place_of_a_message_that_is_stored_with_it() -> None:
+    life = Life(SimDisk(Random(1)))
+    reader = LeaseReader(life)
+    one_spare_left(life)
+    not_durable(life, life.broker._core.largest_message_bytes)
+    assert reader.next() is None
+    assert (reader.group.waits_for_room, life.broker.storage_low) == (True, True)
+    session = LeaseSession(life.broker, AccessControl({}, {}, (EVERYTHING,), cache_key=b"k"), Login("me", ALL))
+    step = session.request("g", LeaseRequest(after=0, max_rows=1, max_bytes=1, epoch=reader.group.epoch, until=1 << 40))
+    assert (step.lease, step.collecting) == (None, True), "or a reader that wants what is there now would go away"
+    poll = Poll()
+    life.broker.leases.wait("g", poll)
+    life.broker.tick()
+    assert poll.told == 0, "there is nothing to ask for yet"
+    life.turn(0)
+    life.turn(0)
+    assert poll.told == 1
+    lease = reader.next()
+    assert lease is not None
+    life.turn(0)
+    life.disk.process_crash()
+    assert Life(life.disk).broker.queues["jobs"].message_count == 1
+
+
+@pytest.mark.parametrize("free_bytes", [None, 0])
+def test_a_lease_waits_with_what_it_has_and_ends_there_on_a_full_disk(free_bytes: int | None) -> None:
+    life = Life(SimDisk(Random(1)))
+    reader = LeaseReader(life)
+    one_spare_left(life)
+    life.disk.free_bytes = free_bytes
+    life.send("jobs", b"small")
+    not_durable(life, life.broker._core.largest_message_bytes)
+    assert reader.next() is None
+    assert len(reader.group.building) == 1
+    life.turn(0)
+    life.turn(0)
+    lease = reader.next()
+    assert lease is not None
+    assert len(lease.slots) == (2 if free_bytes is None else 1)
+
+
+def test_a_lease_is_refused_when_the_disk_has_no_room_for_its_first_message() -> None:
+    life = Life(SimDisk(Random(1)))
+    reader = LeaseReader(life)
+    one_spare_left(life)
+    life.disk.free_bytes = 0
+    not_durable(life, life.broker._core.largest_message_bytes)
+    assert reader.next() is None, "nobody knows yet"
+    life.turn(0)
+    with pytest.raises(LimitError, match="DMQ3027"):
+        reader.next()
+    assert life.broker.queues["jobs"].pending_count == 1
+    assert not reader.group.building
+    life.disk.free_bytes = None
+    life.store.tick(MonotonicNs(0))
+    life.turn(0)
+    assert reader.next() is not None
+
+
+def test_a_lease_of_small_messages_leaves_the_reserve_alone() -> None:
+    life = Life(SimDisk(Random(1)))
+    reader = LeaseReader(life)
+    life.turn(0)
+    life.disk.free_bytes = 0
+    while not life.broker.storage_low:
+        life.send("dead", bytes(1500))
+        life.store.flush()
+    for _ in range(40):
+        not_durable(life, 3000)
+    leased = 0
+    while (lease := reader.next(reader.group.newest)) is not None:
+        assert life.store._open.room >= life.store._due - 3 * ROOM
+        leased += len(lease.slots)
+    assert reader.group.waits_for_room
+    life.turn(0)
+    assert life.broker.storage_full
+    lease = reader.next(reader.group.newest)
+    assert lease is not None, "what it has"
+    leased += len(lease.slots)
+    with pytest.raises(LimitError, match="DMQ2685"):
+        reader.next(reader.group.newest)
+    assert 0 < leased < 40
+    assert life.broker.queues["jobs"].pending_count == 40 - leased

@@ -38,6 +38,7 @@ final class Advisories implements Program {
         cases.accept("no consumer of a queue", stage -> noConsumer(stage, stage.queue(".advised"), true));
         cases.accept("expired in a queue", Advisories::expired);
         cases.accept("dead letter", Advisories::dead);
+        cases.accept("dead letter that expired", Advisories::expiredDead);
         cases.accept("delivered and consumed", Advisories::delivered);
         cases.accept("nobody else is told of advisory consumers", Advisories::quiet);
         cases.accept("send to an advisory topic", stage -> {
@@ -52,7 +53,7 @@ final class Advisories implements Program {
         });
     }
 
-    private static MessageConsumer watch(Stage stage, ActiveMQTopic topic) throws Exception {
+    static MessageConsumer watch(Stage stage, ActiveMQTopic topic) throws Exception {
         return stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE).createConsumer(topic);
     }
 
@@ -63,7 +64,7 @@ final class Advisories implements Program {
         }
     }
 
-    private static void tell(Stage stage, String label, MessageConsumer watching) throws Exception {
+    static void tell(Stage stage, String label, MessageConsumer watching) throws Exception {
         Message message = watching.receive(5_000);
         if (message == null) {
             stage.say("%s: nothing", label);
@@ -74,7 +75,8 @@ final class Advisories implements Program {
         for (Map.Entry<String, Object> entry : advisory.getProperties().entrySet()) {
             String value = String.valueOf(entry.getValue());
             // Whose broker and which machine is not the point.
-            boolean own = entry.getKey().startsWith("originBroker") || entry.getKey().equals("orignalMessageId");
+            boolean own = entry.getKey().startsWith("originBroker") || entry.getKey().equals("orignalMessageId")
+                    || entry.getKey().startsWith("usage");
             properties.put(entry.getKey(), own ? entry.getValue().getClass().getSimpleName()
                     : entry.getValue().getClass().getSimpleName() + " " + value);
         }
@@ -229,6 +231,16 @@ final class Advisories implements Program {
         session.createProducer(stage.queue()).send(session.createTextMessage("m1"), 2, 4, 50);
         tell(stage, "expired", watching);
         stage.drain("left", stage.queue());
+        Redelivery.dead(stage, "ActiveMQ.DLQ");
+    }
+
+    private static void expiredDead(Stage stage) throws Exception {
+        MessageConsumer watching =
+                watch(stage, AdvisorySupport.getMessageDLQdAdvisoryTopic((ActiveMQDestination) stage.queue()));
+        Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
+        session.createProducer(stage.queue()).send(session.createTextMessage("m1"), 2, 4, 50);
+        tell(stage, "dead letter", watching);
+        stage.nothing("another one", watching);
         Redelivery.dead(stage, "ActiveMQ.DLQ");
     }
 

@@ -20,9 +20,11 @@ public final class Main {
         PROGRAMS.put("durable-subscribers", DurableSubscribers::new);
         PROGRAMS.put("exclusive", Exclusive::new);
         PROGRAMS.put("failover", Failover::new);
+        PROGRAMS.put("flow-control", FlowControl::new);
         PROGRAMS.put("groups", Groups::new);
         PROGRAMS.put("large-messages", LargeMessages::new);
         PROGRAMS.put("local-transactions", LocalTransactions::new);
+        PROGRAMS.put("lost-connections", LostConnections::new);
         PROGRAMS.put("messages", Messages::new);
         PROGRAMS.put("prefetch-policy", PrefetchPolicy::new);
         PROGRAMS.put("recording", Recording::new);

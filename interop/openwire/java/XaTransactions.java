@@ -32,6 +32,10 @@ final class XaTransactions implements Program {
         cases.accept("suspend and resume", XaTransactions::suspends);
         cases.accept("end with failure", XaTransactions::fails);
         cases.accept("two branches of one session in turn", XaTransactions::twoBranches);
+        for (String end : new String[] {"ends", "ends and closes", "is lost"}) {
+            cases.accept("another joins and " + end, stage -> joined(stage, end));
+        }
+        cases.accept("who began it closes before another that joined", XaTransactions::beginnerCloses);
         cases.accept("errors", XaTransactions::errors);
         cases.accept("forget", XaTransactions::forgets);
         cases.accept("same resource manager", XaTransactions::same);
@@ -64,11 +68,14 @@ final class XaTransactions implements Program {
     }
 
     private static ActiveMQXAConnection connect(Stage stage, String... options) throws JMSException {
-        ActiveMQXAConnectionFactory factory =
-                new ActiveMQXAConnectionFactory(Stage.USER, Stage.PASSWORD, stage.url(options));
-        ActiveMQXAConnection connection = (ActiveMQXAConnection) factory.createXAConnection();
+        ActiveMQXAConnection connection = connectTo(stage.url(options));
         connection.start();
         return connection;
+    }
+
+    private static ActiveMQXAConnection connectTo(String url) throws JMSException {
+        ActiveMQXAConnectionFactory factory = new ActiveMQXAConnectionFactory(Stage.USER, Stage.PASSWORD, url);
+        return (ActiveMQXAConnection) factory.createXAConnection();
     }
 
     private static void sends(Stage stage, String end) throws Exception {
@@ -286,6 +293,78 @@ final class XaTransactions implements Program {
         resource.rollback(one);
         connection.close();
         stage.drain("left", stage.queue());
+    }
+
+    /** A second connection works in the branch and leaves it, while the first one goes on. */
+    private static void joined(Stage stage, String end) throws Exception {
+        stage.send(stage.queue(".in"), 2);
+        ActiveMQXAConnection connection = connect(stage, "jms.prefetchPolicy.all=0");
+        XASession session = connection.createXASession();
+        XAResource resource = session.getXAResource();
+        Xid xid = new Branch(stage.own(""));
+        resource.start(xid, XAResource.TMNOFLAGS);
+        session.createProducer(stage.queue()).send(session.createTextMessage("one"));
+        Cut cut = new Cut(stage.host(), stage.port());
+        ActiveMQXAConnection other = connectTo(Stage.url("127.0.0.1", cut.port(), "jms.prefetchPolicy.all=0"));
+        other.setClientID(stage.own(""));
+        other.start();
+        XASession joined = other.createXASession();
+        joined.getXAResource().start(xid, XAResource.TMJOIN);
+        joined.createProducer(stage.queue()).send(joined.createTextMessage("two"));
+        stage.receive("received", joined.createConsumer(stage.queue(".in")), 1);
+        if (end.equals("is lost")) {
+            Stage.barrier(other);
+            cut.cut();
+            stage.gone(stage.own(""));
+        } else {
+            joined.getXAResource().end(xid, XAResource.TMSUCCESS);
+            if (end.equals("ends and closes")) {
+                other.close();
+            }
+        }
+        stage.attempt("send", () -> {
+            session.createProducer(stage.queue()).send(session.createTextMessage("three"));
+            return null;
+        });
+        stage.attempt("end", () -> {
+            resource.end(xid, XAResource.TMSUCCESS);
+            return null;
+        });
+        stage.attempt("prepare", () -> resource.prepare(xid));
+        stage.attempt("commit", () -> {
+            resource.commit(xid, false);
+            return null;
+        });
+        connection.close();
+        if (end.equals("ends")) {
+            other.close();
+        }
+        cut.close();
+        stage.drain("out", stage.queue());
+        stage.drain("in", stage.queue(".in"));
+    }
+
+    /** A branch ends with the connection that began it, whoever works there beside it. */
+    private static void beginnerCloses(Stage stage) throws Exception {
+        ActiveMQXAConnection connection = connect(stage);
+        XASession session = connection.createXASession();
+        Xid xid = new Branch(stage.own(""));
+        session.getXAResource().start(xid, XAResource.TMNOFLAGS);
+        session.createProducer(stage.queue()).send(session.createTextMessage("one"));
+        session.getXAResource().end(xid, XAResource.TMSUCCESS);
+        ActiveMQXAConnection other = connect(stage);
+        XASession joined = other.createXASession();
+        joined.getXAResource().start(xid, XAResource.TMJOIN);
+        joined.createProducer(stage.queue()).send(joined.createTextMessage("two"));
+        Stage.barrier(other);
+        connection.close();
+        stage.attempt("end", () -> {
+            joined.getXAResource().end(xid, XAResource.TMSUCCESS);
+            return null;
+        });
+        stage.attempt("prepare", () -> joined.getXAResource().prepare(xid));
+        other.close();
+        stage.drain("out", stage.queue());
     }
 
     private static void errors(Stage stage) throws Exception {

@@ -9,6 +9,7 @@ from delosmq.cli.usage import WrongCallError
 from delosmq.config.activemq_xml import check_conversion, convert_activemq_xml, write_instance
 from delosmq.config.bootstrap import WebBind
 from delosmq.config.properties import read_properties
+from delosmq.model.errors import ConfigurationError
 
 LEFT_OUT: Final = 3
 """Exit code of a conversion that left something out."""
@@ -36,9 +37,15 @@ def convert_command(
         ConfigurationError: the file can't be read or converted, or the directory can't be used; nothing is left behind.
     """
     out = plain_console(file=file)
+    told = plain_console(stderr=listing is None, file=listing)
     conversion = convert_activemq_xml(source, properties=properties)
-    if directory is None:
+    try:
         check_conversion(conversion)
+    except ConfigurationError:
+        for line in conversion.lines():
+            told.print(line)
+        raise
+    if directory is None:
         out.print(conversion.broker_xml, end="")
     else:
         web = WebBind(port=http_port)
@@ -58,7 +65,6 @@ def convert_command(
         lines += ["", f"Next: read the top of {created.paths.broker_xml}, then delosmq run {directory}"]
         for line in lines:
             out.print(line)
-    told = plain_console(stderr=listing is None, file=listing)
     for line in conversion.lines():
         told.print(line)
     if directory is None and conversion.users:

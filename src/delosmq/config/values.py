@@ -12,6 +12,8 @@ Parser = Callable[[str], object]
 E = TypeVar("E", bound=Enum)
 
 _LARGEST: Final = 2**63 - 1
+MOST_CREDIT: Final = 2**31 - 1
+"""The largest prefetch that clients can be told."""
 
 # Powers of 1024 whether or not the "i" is written. Source: Artemis, ByteUtil.convertTextBytes.
 _BYTES: Final = re.compile(r"(\d+)\s*([kmg]?)i?b?", re.IGNORECASE | re.ASCII)
@@ -36,8 +38,10 @@ def parse_text(text: str) -> str:
 
 def parse_integer(text: str) -> int:
     """A whole number."""
-    if not _INTEGER.fullmatch(text) or len(text) > 20 or abs(int(text)) > _LARGEST:
+    if not _INTEGER.fullmatch(text):
         raise ValueError("a whole number")
+    if len(text) > 20 or abs(int(text)) > _LARGEST:
+        raise ValueError("a whole number below 2^63")
     return int(text)
 
 
@@ -46,30 +50,35 @@ def _whole_number(text: str, rule: str) -> int:
     try:
         return parse_integer(text)
     except ValueError:
-        raise ValueError(rule) from None
+        bound = ", below 2^63" if _INTEGER.fullmatch(text) else ""
+        raise ValueError(rule + bound) from None
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """A parser of whole numbers from ``least`` on."""
+def at_least(least: int, *, most: int = _LARGEST) -> Callable[[str], int]:
+    """A parser of whole numbers from ``least`` to ``most``."""
     rule = f"a whole number of at least {least}"
 
     def parse(text: str) -> int:
         number = _whole_number(text, rule)
         if number < least:
             raise ValueError(rule)
+        if number > most:
+            raise ValueError(f"{rule} and at most {most}")
         return number
 
     return parse
 
 
-def unlimited_or_at_least(least: int, meaning: str = "no limit") -> Callable[[str], int]:
-    """A parser of whole numbers from ``least`` on, and of -1, which has the given ``meaning``."""
+def unlimited_or_at_least(least: int, meaning: str = "no limit", *, most: int = _LARGEST) -> Callable[[str], int]:
+    """A parser of whole numbers from ``least`` to ``most``, and of -1, which has the given ``meaning``."""
     rule = f"-1 ({meaning}) or a whole number of at least {least}"
 
     def parse(text: str) -> int:
         number = _whole_number(text, rule)
         if number != UNLIMITED and number < least:
             raise ValueError(rule)
+        if number > most:
+            raise ValueError(f"{rule} and at most {most}")
         return number
 
     return parse

@@ -8,7 +8,7 @@ from delosmq.engine.core import Core
 from delosmq.engine.dead_letters import DeadLetters
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.expiry import Expiry
-from delosmq.engine.jobs import LOOK_AGAIN_NS, GoOn, Job
+from delosmq.engine.jobs import FULL_NAP_NS, LOOK_AGAIN_NS, GoOn, Job
 from delosmq.engine.log import NO_ROOM, WAITS
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import ACKNOWLEDGED, PURGED, encode_counted, encode_scheduled
@@ -28,7 +28,6 @@ COUNT_BYTES: Final = 24
 """Of what is recorded of one return, and of all of them beside that."""
 RECORD_BYTES: Final = 256
 
-FULL_NAP_NS: Final = 1_000_000_000
 
 AT_ONCE: Final = 0
 DELAYED: Final = 1
@@ -239,12 +238,12 @@ class Acknowledgements:
         else:
             self._jobs.add(work)
 
-    def death_of(self, queue: Queue, slot: Slot, how: int) -> str:
-        """Why a slot whose delivery failed becomes a dead letter; "" when it doesn't."""
+    def death_of(self, queue: Queue, consumer: Consumer, slot: Slot, how: int) -> str:
+        """Why a slot whose delivery to ``consumer`` failed becomes a dead letter; "" when it doesn't."""
         if how == POISON:
             cause = "" if self._dead_letters.at_home(queue) else CALLED_POISON
         else:
-            cause = ATTEMPTS_USED_UP if self._dead_letters.exhausted(queue, slot) else ""
+            cause = ATTEMPTS_USED_UP if self._dead_letters.exhausted(queue, consumer, slot) else ""
         return "" if cause and self._dead_letters.room_for(queue, slot) == NO_ROOM else cause
 
     def burial_waits(self, queue: Queue, slot: Slot) -> bool:
@@ -393,7 +392,7 @@ class _Return(Job):
                 continue  # acknowledged since, perhaps in a transaction that will say what becomes of it
             unseen = not self.count_deliveries or slot.sequence in self._unseen
             gone = queue.deleted and self.held_queue
-            cause = "" if unseen or gone else acks.death_of(queue, slot, self._how)
+            cause = "" if unseen or gone else acks.death_of(queue, self._consumer, slot, self._how)
             if acks.burial_waits(queue, slot) if cause else counts_wait and slot.recorded and not gone:
                 self._at -= 1
                 sequences.append(slot.sequence)

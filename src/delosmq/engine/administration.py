@@ -104,12 +104,13 @@ class Administration:
 
     def _trim(self, queue: Queue) -> None:
         # While reloading a queue is cut down to its ring (ring-queues: after a restart).
-        while True:
-            slot = queue.ring.pushed_out(queue.pending)
-            if slot is None:
-                break
-            self._router.replace(queue, slot)
+        pending = queue.pending
+        slot = queue.ring.pushed_out(pending)
+        while slot is not None:
+            pending.remove(slot)
+            self._router.replaced(queue, slot)
             self._log.close()
+            slot = queue.ring.pushed_out(pending)
 
     def create_address(self, name: str, routing_types: set[int]) -> Address:
         """Creates an address, or adds routing types to an existing one."""
@@ -145,6 +146,8 @@ class Administration:
         if any(name in TRAITS for name in changes):
             check_together(wanted, queue.address.settings)
         self._bindings.update_queue(queue, wanted)
+        if wanted.enabled:
+            self._core.losses.enabled(name)
         self._log.close()
         self._core.dispatcher.mark(queue)
         return queue

@@ -253,9 +253,6 @@ class Bindings:
         address = self.addresses.get(settings.address)
         if address is not None and address.history is not None:
             size += REFERENCE_BYTES * address.history.pending.count
-        retained = None if address is None or address.retained is None else address.retained.pending.head()
-        if retained is not None:
-            size += RECORD_BYTES + retained.message.encoded_size_bytes
         self._log.ask_room(size, f"queue '{settings.name}'")
 
     def _check_state(self) -> None:

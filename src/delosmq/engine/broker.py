@@ -93,6 +93,7 @@ class Broker:
             clock=clock,
             random=random,
             events=events,
+            ordinary_message_bytes=core.ordinary_message_bytes,
         )
         self._sending = Sending(core, dead_letters)
         self._transacting = Transacting(core, self._sending, Committing(core, self._sending, acks))

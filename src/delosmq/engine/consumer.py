@@ -74,6 +74,7 @@ class ConsumerOptions:
         selector: gets only messages that match; None gets all.
         no_local: a connection id: gets nothing that this connection sent; "" gets all.
         browser: sees what is there, in order, and consumes nothing.
+        client_counts: its client counts deliveries and says itself which message is poison.
     """
 
     def __init__(
@@ -84,12 +85,14 @@ class ConsumerOptions:
         selector: Selector | None = None,
         no_local: str = "",
         browser: bool = False,
+        client_counts: bool = False,
     ) -> None:
         self.priority = priority
         self.exclusive = exclusive
         self.selector = selector
         self.no_local = no_local
         self.browser = browser
+        self.client_counts = client_counts
         self.plain: bool = priority == 0 and not exclusive and selector is None and no_local == "" and not browser
 
 

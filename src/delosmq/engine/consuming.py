@@ -63,6 +63,7 @@ class Consuming:
             raise LimitError(
                 "DMQ2202", f"queue '{queue.name}' has its {queue.max_consumers} consumers already (max-consumers)"
             )
+        self._log.close()  # before it joins: nobody could close it if this failed
         consumer = Consumer(ConsumerId(self._next_consumer_id), port, credit, options)
         consumer.queue = queue
         self._next_consumer_id += 1
@@ -71,7 +72,6 @@ class Consuming:
         self._dispatcher.join(queue, consumer)
         if options.priority and queue.temporary:
             self._bindings.consumer_ranked(queue)
-        self._log.close()
         self._events.consumer_created(queue.name, consumer.id)
         return consumer
 

@@ -39,6 +39,7 @@ class Copies:
         self._bindings = core.bindings
         self._clock = core.clock
         self._routes = core.routes
+        self._router = core.router
         # Of messages, the oldest first: a dict because it keeps an order.
         self._kept_ids: dict[int, None] = {}
 
@@ -49,18 +50,16 @@ class Copies:
         Args:
             settings: of the address it was in.
         """
-        duplicates = settings.dead_letter_duplicates
-        if duplicates is None:
-            duplicates = settings.dispatch_profile is not DispatchProfile.CLASSIC
-        if duplicates:
-            return True
+        return _keeps_all(settings) or message.message_id not in self._kept_ids
+
+    def remember(self, settings: AddressSettings, message: Message) -> None:
+        """A copy was kept, wherever: see `is_first`. Classic, too, has one audit for what failed and what expired."""
+        if _keeps_all(settings):
+            return
         ids = self._kept_ids
-        if message.message_id in ids:
-            return False
         ids[message.message_id] = None
         if len(ids) > IDS_REMEMBERED:
             del ids[next(iter(ids))]
-        return True
 
     def room_for(self, slot: Slot, target: str, *, kept_safe: bool = False) -> int:
         """Whether the store has room for a copy at another address: FITS, WAITS or NO_ROOM. To be asked before anything
@@ -83,19 +82,35 @@ class Copies:
         size = COPY_BYTES + (slot.message.encoded_size_bytes if one_copy else self._ordinary_bytes)
         return WAITS if self._log.waits(size) else FITS
 
-    def deliver(self, message: Message) -> bool:
+    def deliver(self, message: Message, taker: Queue | None = None) -> bool:
         """Puts a message into the queues of its address that take it, whatever limits the address has. False when
-        there is none."""
+        there is none.
+
+        Args:
+            taker: the queue that takes it instead, of whatever address.
+        """
+        if taker is not None:
+            message.address = taker.address.name
+            self._router.put(message, [taker], taker.address)
+            return True
         address = self._bindings.addresses.get(message.address)
         if address is None:
             return False
         return self._routes.deliver(message, address)
 
-    def make_resources(self, target: str, origin: str, *, prefix: str, suffix: str) -> None:
-        """Sees to it that an address has the queue for what comes from one origin."""
+    def make_resources(self, target: str, origin: str, *, prefix: str, suffix: str) -> Queue | None:
+        """Sees to it that an address has the queue for what comes from one origin.
+
+        A queue of that name on another address, which whoever looked for it first has made, takes what comes instead:
+        it is given back, for `deliver`.
+        """
         name = f"{prefix}{origin}{suffix}"
-        if origin == target or name in self._bindings.queues:
-            return
+        if origin == target:
+            return None
+        known = self._bindings.queues.get(name)
+        if known is not None:
+            elsewhere = known.address.name not in (target, origin)
+            return known if elsewhere and _keeps(known) else None
         quoted = origin.replace("'", "''")
         settings = QueueSettings(
             name,
@@ -109,7 +124,8 @@ class Copies:
             self._bindings.create_queue(settings)
         except BrokerError:
             # As many queues as the broker can keep, or a name that is none: the message goes where it can without it.
-            return
+            return None
+        return None
 
     def of(self, queue: Queue, message: Message, address: str) -> Message:
         """A copy for another address, without the expiry it had; not delivered yet."""
@@ -136,6 +152,17 @@ class Copies:
             group_id=message.group_id,
             group_sequence=message.group_sequence,
         )
+
+
+def _keeps(queue: Queue) -> bool:
+    """Whether what is put into a queue outlasts who uses it."""
+    settings = queue.settings
+    return settings.enabled and settings.durable and not (queue.temporary or queue.internal)
+
+
+def _keeps_all(settings: AddressSettings) -> bool:
+    duplicates = settings.dead_letter_duplicates
+    return settings.dispatch_profile is not DispatchProfile.CLASSIC if duplicates is None else duplicates
 
 
 def as_classic(copy: Message, original: Message, cause: str) -> Message:

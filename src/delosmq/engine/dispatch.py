@@ -14,7 +14,7 @@ from delosmq.engine.delivery_record import DeliveryRecord
 from delosmq.engine.distribution import Distribution
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.evictions import Evictions
-from delosmq.engine.expiry_gate import ExpiryGate
+from delosmq.engine.expiry_gate import ENDED, ROOM_TO_COME, ExpiryGate
 from delosmq.engine.handing import Handing
 from delosmq.engine.lanes import Work
 from delosmq.engine.queue import Queue
@@ -181,9 +181,14 @@ def dispatch(queue: Queue, limit: int, now_ms: int, expiry: ExpiryGate | None) -
             return False
         if handed >= limit:
             return True
-        if expiry is not None and expiry.take_expired(queue, slot, now_ms):
-            handed += expiry.cost(queue)
-            continue
+        if expiry is not None:
+            fate = expiry.take_expired(queue, slot, now_ms)
+            if fate == ENDED:
+                handed += expiry.cost(queue)
+                continue
+            if fate == ROOM_TO_COME:
+                expiry.put_off(queue)
+                return False
         if slot.message.group_id and queue.group_buckets:
             queue.ruled = True
             return True

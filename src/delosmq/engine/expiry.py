@@ -11,9 +11,10 @@ from typing import Final
 from delosmq.engine.bindings import Bindings
 from delosmq.engine.copies import Copies, as_classic
 from delosmq.engine.core import Core
-from delosmq.engine.expiry_gate import ExpiryGate
-from delosmq.engine.jobs import Job
-from delosmq.engine.log import FITS
+from delosmq.engine.dispatch import Dispatcher
+from delosmq.engine.expiry_gate import ENDED, ROOM_TO_COME, STAYS, ExpiryGate
+from delosmq.engine.jobs import LOOK_AGAIN_NS, Job
+from delosmq.engine.log import FITS, NO_ROOM, WAITS
 from delosmq.engine.losses import EXPIRY_ADDRESS
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import EXPIRED
@@ -42,6 +43,8 @@ class Expiry(ExpiryGate):
     def __init__(self, core: Core, copies: Copies) -> None:
         self._log = core.log
         self._clock = core.clock
+        self._timers = core.timers
+        self._dispatcher = core.dispatcher
         self._removals = core.removals
         self._events = core.events
         self._losses = core.losses
@@ -50,20 +53,30 @@ class Expiry(ExpiryGate):
     def now_ms(self) -> int:
         return self._clock.wall_ms()
 
-    def take_expired(self, queue: Queue, slot: Slot, now_ms: int) -> bool:
+    def take_expired(self, queue: Queue, slot: Slot, now_ms: int) -> int:
         expires_at_ms = slot.message.expires_at_ms
         if expires_at_ms == 0 or expires_at_ms > now_ms:
-            return False
-        if not self.has_room(queue, slot):
-            return False  # it is delivered late rather than lost
+            return STAYS
+        room = self._room_for(queue, slot)
+        if room == WAITS:
+            return ROOM_TO_COME
+        if room == NO_ROOM:
+            return STAYS  # it is delivered late rather than lost
         queue.pending.remove(slot)
         self.expire(queue, slot)
         self._log.close()
-        return True
+        return ENDED
+
+    def put_off(self, queue: Queue) -> None:
+        self._dispatcher.hold(queue)
+        self._timers.at(self._clock.monotonic_ns() + LOOK_AGAIN_NS, _LetGoOn(self._dispatcher, queue))
 
     def has_room(self, queue: Queue, slot: Slot) -> bool:
         """Whether the store has room for the copy that an expiry address gets."""
-        return self._copies.room_for(slot, queue.address.settings.expiry_address) == FITS
+        return self._room_for(queue, slot) == FITS
+
+    def _room_for(self, queue: Queue, slot: Slot) -> int:
+        return self._copies.room_for(slot, "" if queue.internal else queue.address.settings.expiry_address)
 
     def cost(self, queue: Queue) -> int:
         """Of ending one message of this queue."""
@@ -77,8 +90,9 @@ class Expiry(ExpiryGate):
         name = "" if queue.internal else settings.expiry_address
         moved = False
         if name:
+            taker: Queue | None = None
             if settings.auto_create_expiry_resources:
-                self._copies.make_resources(
+                taker = self._copies.make_resources(
                     name, message.address, prefix=settings.expiry_queue_prefix, suffix=settings.expiry_queue_suffix
                 )
             copy = self._copies.of(queue, message, name)
@@ -86,12 +100,16 @@ class Expiry(ExpiryGate):
             assert annotations is not None  # a copy is stamped
             annotations[ACTUAL_EXPIRY] = str(self._clock.wall_ms())
             wanted = settings.dead_letter_non_durable or message.durable
-            wanted = self._copies.is_first(settings, message) and wanted and not _was_moved_here(queue, message, name)
+            wanted = wanted and self._copies.is_first(settings, message)
+            wanted = wanted and not _was_moved_here(queue, message, name)
             if settings.dispatch_profile is DispatchProfile.CLASSIC:
                 copy = as_classic(copy, message, f"{_EXPIRED_CAUSE}{message.expires_at_ms}")
-            moved = wanted and self._copies.deliver(copy)
+            moved = wanted and self._copies.deliver(copy, taker)
+            if moved:
+                self._copies.remember(settings, message)
             if wanted and not moved:
                 self._losses.add(queue.name, EXPIRY_ADDRESS, name)
+            name = copy.address
         queue.messages_expired += 1
         self._removals.remove_one(queue, slot, EXPIRED)
         self._events.message_expired(queue.name, slot, name if moved else "")
@@ -101,6 +119,17 @@ def _was_moved_here(queue: Queue, message: Message, expiry_address: str) -> bool
     """Whether the life of a dead letter (``dead-letter-expiry-delay``) ends where it would be moved to."""
     annotations = message.annotations
     return expiry_address == queue.address.name and annotations is not None and ORIGINAL_QUEUE in annotations
+
+
+class _LetGoOn(Timer):
+    """By now the store may have room for the copy of what expired."""
+
+    def __init__(self, dispatcher: Dispatcher, queue: Queue) -> None:
+        self._dispatcher = dispatcher
+        self._queue = queue
+
+    def on_timer(self, now: MonotonicNs) -> None:
+        self._dispatcher.let_go_on(self._queue)
 
 
 class ExpiryScan(Timer):
@@ -176,7 +205,7 @@ class _Walk(Job):
             expires_at_ms = slot.message.expires_at_ms
             if expires_at_ms == 0:
                 continue
-            if self._expiry.take_expired(queue, slot, now_ms):
+            if self._expiry.take_expired(queue, slot, now_ms) == ENDED:
                 room -= cost
             elif expires_at_ms < self._earliest_ms:
                 self._earliest_ms = expires_at_ms

@@ -1,11 +1,17 @@
 """What dispatch asks before it hands out a message that has an expiry."""
 
 from abc import ABC, abstractmethod
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot
+
+STAYS: Final = 0
+ENDED: Final = 1
+ROOM_TO_COME: Final = 2
+"""What becomes of a message: it is handed out; it was too old; it is, and its queue stops until its copy has room."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -17,8 +23,12 @@ class ExpiryGate(ABC):
         """The wall clock, to be asked once for a batch of messages."""
 
     @abstractmethod
-    def take_expired(self, queue: Queue, slot: Slot, now_ms: int) -> bool:
-        """Ends a pending slot if its time has come, as a decision of its own. False leaves it where it is."""
+    def take_expired(self, queue: Queue, slot: Slot, now_ms: int) -> int:
+        """Ends a pending slot if its time has come, as a decision of its own: STAYS, ENDED or ROOM_TO_COME."""
+
+    @abstractmethod
+    def put_off(self, queue: Queue) -> None:
+        """After ROOM_TO_COME: the queue hands out nothing for a moment."""
 
     @abstractmethod
     def cost(self, queue: Queue) -> int:

@@ -3,7 +3,7 @@
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.delivery_record import DeliveryRecord
 from delosmq.engine.distribution import Distribution
-from delosmq.engine.expiry_gate import ExpiryGate
+from delosmq.engine.expiry_gate import ENDED, ROOM_TO_COME, STAYS, ExpiryGate
 from delosmq.engine.groups import Group, Groups, first_of
 from delosmq.engine.lanes import Work
 from delosmq.engine.slots import Slot
@@ -28,7 +28,7 @@ class Handing:
         self._expiry = expiry
         self._counting = counting
         self._handed: int = 0
-        # The next message waits for one consumer, and all behind it with it.
+        # The next message waits for one consumer, or for room elsewhere, and all behind it with it.
         self._stopped: bool = False
 
     def run(self, limit: int) -> bool:
@@ -78,8 +78,9 @@ class Handing:
         slot = acceptance.candidate(self._work)
         if slot is None or self._is_behind_barrier(slot):
             return False
-        if not self._expired(slot):
-            self._deliver(slot, owner, first=False)
+        if self._expired(slot):
+            return not self._stopped
+        self._deliver(slot, owner, first=False)
         return True
 
     def _serve_all(self) -> bool:
@@ -97,7 +98,7 @@ class Handing:
         if slot is None or self._is_behind_barrier(slot):
             return False
         if self._expired(slot):
-            return True
+            return not self._stopped
         if self._queue.exclusive:
             consumer = rules.best_taker()
             self._deliver(slot, consumer, first=True)
@@ -149,9 +150,12 @@ class Handing:
             return False
         if not self._work.spend():
             return False
-        groups.take_held(group)
         if self._expired(slot):
+            if self._stopped:
+                return False
+            groups.take_held(group)
             return True
+        groups.take_held(group)
         if acceptance is not None and not acceptance.accepts(slot.message, self._work):
             groups.miss(group)
             return True
@@ -172,11 +176,17 @@ class Handing:
         return barrier > 0 and slot.sequence > barrier
 
     def _expired(self, slot: Slot) -> bool:
+        """Whether a message is too old; it may still be there then, and this hands out nothing more (`_stopped`)."""
         expiry = self._expiry
-        if expiry is None or not expiry.take_expired(self._queue, slot, self._now_ms):
+        if expiry is None:
             return False
-        self._handed += expiry.cost(self._queue)
-        return True
+        fate = expiry.take_expired(self._queue, slot, self._now_ms)
+        if fate == ROOM_TO_COME:
+            expiry.put_off(self._queue)
+            self._stopped = True
+        elif fate == ENDED:
+            self._handed += expiry.cost(self._queue)
+        return fate != STAYS
 
     def _deliver(self, slot: Slot, consumer: Consumer, *, first: bool) -> None:
         self._queue.hand_out(slot, consumer)

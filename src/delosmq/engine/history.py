@@ -25,6 +25,7 @@ _SHORTEST_PERIOD_MS: Final = 1_000
 _LOOKS: Final = 256
 """In the life of a message: more than that are no more exact, and each leaves a mark."""
 _REMOVED_AT_ONCE: Final = 500
+_REMOVED_PER_BATCH: Final = 100
 _SOON_NS: Final = 1_000_000
 
 
@@ -44,7 +45,7 @@ def ring_of(settings: AddressSettings) -> int:
 
 
 class HistoryRing(Ring):
-    """The ring of a history: it obeys all that the settings of its address say, at once.
+    """The ring of a history: beside its size it obeys what the settings of its address say of bytes and age.
 
     Attributes:
         aging: takes out what grows too old; None while nothing does.
@@ -62,12 +63,17 @@ class HistoryRing(Ring):
         return None if self._fits(pending) else pending.head()
 
     def next_out(self, pending: PendingSlots) -> Slot | None:
-        return None if self._fits(pending) else pending.head()
+        """A large message takes the place of many; of those that are too many one goes with each that comes."""
+        return pending.head() if self.surplus(pending) else None
+
+    def surplus(self, pending: PendingSlots) -> bool:
+        return not self._fits_bytes(pending)
 
     def _fits(self, pending: PendingSlots) -> bool:
+        return pending.count <= self.size and self._fits_bytes(pending)
+
+    def _fits_bytes(self, pending: PendingSlots) -> bool:
         settings = self._queue.address.settings
-        if pending.count > self.size:
-            return False
         if pending.count <= settings.retroactive_message_count:
             return True
         size_bytes = settings.subscription_recovery_size
@@ -120,11 +126,14 @@ class Aging(Timer):
         history = self._history
         pending = history.pending
         least = history.address.settings.retroactive_message_count
-        for _ in range(_REMOVED_AT_ONCE):
+        for number in range(_REMOVED_AT_ONCE):
             slot = pending.head()
             if slot is None or slot.sequence > self._too_old or pending.count <= least:
                 self._log.close()
                 return True
-            self._router.replace(history, slot)
+            pending.remove(slot)
+            self._router.replaced(history, slot)
+            if number % _REMOVED_PER_BATCH == 0:
+                self._log.close()
         self._log.close()
         return False

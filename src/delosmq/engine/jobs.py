@@ -11,6 +11,8 @@ from delosmq.model.ids import MonotonicNs
 
 SLICES_PER_TICK: Final = 4
 """However many jobs there are, those that connections bring about by closing included, a tick stays below 10 ms."""
+FULL_NAP_NS: Final = 1_000_000_000
+"""For work that waits on a full disk."""
 LOOK_AGAIN_NS: Final = 10_000_000
 """For work that waits for the store's next file, which takes about as long."""
 

@@ -3,11 +3,12 @@
 from typing import Final
 
 from delosmq.engine.acks import Acknowledgements
+from delosmq.engine.core import RECORD_ROOM_BYTES
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.lease import ROWS_PER_SLICE, Lease, LeaseGroup
 from delosmq.engine.lease_rows import LeaseRows
-from delosmq.engine.log import Log
+from delosmq.engine.log import FITS, NO_ROOM, WAITS, Log
 from delosmq.engine.records import LEASE, encode_json
 from delosmq.engine.routing import Router
 from delosmq.engine.slots import Slot
@@ -31,6 +32,7 @@ class LeaseMaking:
         dispatcher: Dispatcher,
         clock: Clock,
         events: EngineEvents,
+        ordinary_message_bytes: int,
     ) -> None:
         self._log = log
         self._acks = acks
@@ -38,9 +40,16 @@ class LeaseMaking:
         self._dispatcher = dispatcher
         self._clock = clock
         self._events = events
+        self._ordinary_message_bytes = ordinary_message_bytes
 
     def collect(self, group: LeaseGroup, max_rows: int, max_bytes: int, until: int | None) -> bool:
-        """Takes a slice of pending messages for the lease under way; True when it is complete."""
+        """Takes a slice of pending messages for the lease under way; True when it is complete, also when the disk is
+        too full for the next message, which would have to be stored.
+
+        Raises:
+            LimitError: the disk is too full for its first message.
+        """
+        group.waits_for_room = False
         if group.queue.returning:
             return False  # first all of what a released group held has to be back in its place
         barrier = group.queue.barrier_sequence
@@ -52,6 +61,10 @@ class LeaseMaking:
             if slot is None or (barrier and slot.sequence > barrier):
                 return slot is None and len(group.building) > 0
             if not slot.recorded:
+                room = self._room_for(group, slot)
+                if room != FITS:
+                    group.waits_for_room = room == WAITS
+                    return room == NO_ROOM
                 self._store(group, slot)
             group.queue.hand_out(slot, group.consumer)
             slot.delivered_at_ms = now_ms
@@ -62,6 +75,26 @@ class LeaseMaking:
     def _is_complete(group: LeaseGroup, max_rows: int, max_bytes: int) -> bool:
         draft = group.draft
         return len(draft.slots) >= max_rows or draft.size_bytes >= max_bytes or draft.runs >= RUNS_PER_LEASE
+
+    def _room_for(self, group: LeaseGroup, slot: Slot) -> int:
+        """FITS, WAITS or NO_ROOM for a message that the store does not hold yet, or for one more reference to it.
+
+        Raises:
+            LimitError: the disk is full, and it would be the first of its lease.
+        """
+        log = self._log
+        message = slot.message
+        if message.home is None and message.encoded_size_bytes > self._ordinary_message_bytes:
+            room = log.ask_large(message.encoded_size_bytes + RECORD_ROOM_BYTES)
+            if room == NO_ROOM and not group.building:
+                raise log.refusal_of_large(message.encoded_size_bytes)
+            return room
+        size = RECORD_BYTES if message.home is not None else message.encoded_size_bytes + RECORD_ROOM_BYTES
+        if log.takes(size):
+            return FITS
+        if not group.building:
+            log.ask_room(size, f"another lease of group '{group.name}'")
+        return NO_ROOM if log.storage_full else WAITS
 
     def _store(self, group: LeaseGroup, slot: Slot) -> None:
         # What is leased must survive a restart, or a replayed batch of the reader would differ. A decision of its own

@@ -63,12 +63,21 @@ class Leases:
         clock: Clock,
         random: Random,
         events: EngineEvents,
+        ordinary_message_bytes: int,
     ) -> None:
         self._log = log
         self._clock = clock
         self._random = random
         self._events = events
-        self._making: LeaseMaking = LeaseMaking(log, acks, router, dispatcher=dispatcher, clock=clock, events=events)
+        self._making: LeaseMaking = LeaseMaking(
+            log,
+            acks,
+            router,
+            dispatcher=dispatcher,
+            clock=clock,
+            events=events,
+            ordinary_message_bytes=ordinary_message_bytes,
+        )
         self.settling: LeaseSettling = LeaseSettling(log, acks, removals, dispatcher=dispatcher, jobs=jobs)
         self.groups: dict[str, LeaseGroup] = {}
         # While the broker was down nobody could be heard of: that time counts against no group.
@@ -215,6 +224,7 @@ class Leases:
         Raises:
             LeaseError: FENCED; LEASE_LOST when the next lease is acknowledged already; FOREIGN_INCARNATION when
                 ``after`` was never made.
+            LimitError: the disk is full. What is acknowledged is acknowledged.
         """
         group = self._live(name, epoch)
         self._check_made(group, after)
@@ -260,7 +270,10 @@ class Leases:
     def wake(self) -> bool:
         """Called each tick: tells waiters whose queue has messages. True when somebody was told."""
         told = False
+        no_room = self._log.storage_low and not self._log.storage_full
         for group in self.groups.values():
+            if no_room and group.waits_for_room:
+                continue
             if group.waiters and (group.building or group.queue.pending.count):
                 self._tell(group)
                 told = True

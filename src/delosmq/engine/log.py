@@ -328,8 +328,8 @@ class Log:
     The store keeps a reserve for removals. Who may use it (docs/decisions/0027), asked before anything changes:
 
     - What ends something doesn't ask: removals, drops, the outcome of what is prepared, what leases acknowledge.
-    - What stores messages leaves it alone: sends look at `storage_low`, and copies and what transactions write ask
-      `takes` or `waits`.
+    - What stores messages leaves it alone: sends look at `storage_low`; copies, leases and what transactions write ask
+      `takes` or `waits`; what is larger than ordinary asks `ask_large`. Who has looked is not refused.
     - What begins something leaves it alone on a full disk: `ask_room`. Or a peer that begins and ends things all day
       would use it up.
 

@@ -20,6 +20,11 @@ class LossListener(ABC):
     def messages_lost(self, queue: str, setting: str, address: str) -> None:
         """A message of a queue was dropped, as no queue of the address took it; told once of each queue and setting."""
 
+    @abstractmethod
+    def messages_refused(self, queue: str) -> None:
+        """A message found no queue but this disabled one and is gone, though its sender is told that it was sent; told
+        once, and once more after the queue was enabled."""
+
 
 class Losses:
     """Counts what was dropped by queue, since start.
@@ -30,6 +35,7 @@ class Losses:
 
     def __init__(self) -> None:
         self.listener: LossListener | None = None
+        self._disabled: set[str] = set()
         self._counts: dict[str, dict[str, int]] = {DEAD_LETTER_ADDRESS: {}, EXPIRY_ADDRESS: {}}
 
     def add(self, queue: str, setting: str, address: str) -> None:
@@ -42,6 +48,20 @@ class Losses:
             if self.listener is not None:
                 self.listener.messages_lost(queue, setting, address)
         counts[queue] = known + 1
+
+    def refuse(self, queue: str) -> None:
+        """A message found only a disabled queue."""
+        if queue in self._disabled:
+            return
+        if len(self._disabled) >= QUEUES_REMEMBERED:
+            self._disabled.clear()
+        self._disabled.add(queue)
+        if self.listener is not None:
+            self.listener.messages_refused(queue)
+
+    def enabled(self, queue: str) -> None:
+        """A queue takes messages again."""
+        self._disabled.discard(queue)
 
     def count(self, queue: str, setting: str) -> int:
         """Messages of a queue that were dropped."""

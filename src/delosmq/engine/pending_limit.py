@@ -6,10 +6,16 @@ not pushed out before that has happened, or a burst would lose messages that the
 Source: activemq-broker, TopicSubscription.add.
 """
 
+from typing import Final
+
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.eviction_choice import EvictionChoice
 from delosmq.engine.ring import Ring
 from delosmq.engine.slots import PendingSlots, Slot
+
+LEARNED_EARLY: Final = 4
+"""Of those that wait, with each that comes while the consumer is full: they are known before they are too many."""
+LEARNED_AT_ONCE: Final = 200
 
 
 class PendingLimit(Ring):
@@ -31,14 +37,29 @@ class PendingLimit(Ring):
     def pushed_out(self, pending: PendingSlots) -> Slot | None:
         """One message that has to go; `next_out` gives those that go with it."""
         if not self._is_over(pending):
+            consumer = self.consumer
+            if consumer is not None and consumer.parked:
+                self._choice.learn(pending, LEARNED_EARLY)
             return None
-        self._chosen = self._choice.choose(pending)
-        return self._chosen.pop() if self._chosen else None
+        return self.next_out(pending)
 
     def next_out(self, pending: PendingSlots) -> Slot | None:
-        if self._chosen:
-            return self._chosen.pop()
-        return self.pushed_out(pending)
+        chosen = self._chosen
+        while chosen:
+            slot = chosen.pop()
+            if pending.holds(slot):
+                return slot
+        if not self._is_over(pending) or not self._choice.learn(pending, LEARNED_AT_ONCE):
+            return None
+        chosen = self._chosen = self._choice.choose(pending)
+        return chosen.pop() if chosen else None
+
+    def surplus(self, pending: PendingSlots) -> bool:
+        return len(self._chosen) > 0 or self._is_over(pending)
+
+    def let_go(self, pending: PendingSlots) -> None:
+        self._chosen = []
+        self._choice.end(pending)
 
     def admits_return(self, pending: PendingSlots) -> bool:
         """What was dispatched is not lost by coming back."""

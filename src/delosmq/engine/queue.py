@@ -296,6 +296,7 @@ class Queue:
         consumer.closed = True
         if self.bounded:  # its ring holds on to the consumer
             self.bounded = False
+            self.ring.let_go(self.pending)
             self.ring = Ring(UNLIMITED)
         self.attached -= 1
         self.consumers.remove(consumer)

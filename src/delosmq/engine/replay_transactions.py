@@ -8,7 +8,7 @@ from typing import Final
 
 from delosmq.engine.address import Address
 from delosmq.engine.bindings import Bindings
-from delosmq.engine.consumer import Consumer, NoPort
+from delosmq.engine.consumer import Consumer, ConsumerOptions, NoPort
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.duplicates import Duplicates, KnownId
 from delosmq.engine.log import Log, Store
@@ -37,6 +37,8 @@ from delosmq.model.message import ANYCAST, Home
 from delosmq.model.settings import QueueSettings
 
 DISCARDED_PER_BATCH: Final = 500
+_CLIENT_COUNTS: Final = ConsumerOptions(client_counts=True)
+"""Of what prepared branches acknowledged: only OpenWire clients have branches."""
 
 
 class SentRecord:
@@ -232,7 +234,7 @@ class TransactionReplay:
             if queue is None:
                 continue
             # One holder for all of a queue, in their order: a rollback returns them newest first (RING-7).
-            consumer = Consumer(ConsumerId(0), NoPort(), OpenCredit())
+            consumer = Consumer(ConsumerId(0), NoPort(), OpenCredit(), _CLIENT_COUNTS)
             consumer.queue = queue
             consumer.closed = True
             known = slots.get(queue_id, {})

@@ -36,6 +36,13 @@ class Ring:
         """What has to go with a message that was pushed out and is gone."""
         return None
 
+    def surplus(self, pending: PendingSlots) -> bool:
+        """Whether there is something that `next_out` gives, now or when it has looked at more."""
+        return False
+
+    def let_go(self, pending: PendingSlots) -> None:
+        """The queue has another ring from now on."""
+
     def admits_return(self, pending: PendingSlots) -> bool:
         """Whether a returning message still fits; if not it is dropped itself, never one already queued (RING-6)."""
         return self.size == UNLIMITED or pending.count < self.size

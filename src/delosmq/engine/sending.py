@@ -7,7 +7,7 @@ from delosmq.engine.expiry_rules import apply_expiry
 from delosmq.engine.log import NO_ROOM
 from delosmq.engine.outcome import BLOCKED, DROPPED, DUPLICATE, NO_ROUTE, ROUTED
 from delosmq.model.errors import LimitError, NotFoundError
-from delosmq.model.message import ANY_ROUTING, ANYCAST, Message
+from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressFullPolicy
 
 
@@ -24,10 +24,14 @@ class Sending:
         self._routes = core.routes
         self._duplicates = core.duplicates
         self._dead_letters = dead_letters
+        self._losses = core.losses
         self._largest_message_bytes: int = core.largest_message_bytes
         self._ordinary_bytes: int = core.ordinary_message_bytes
         self._record_room_bytes: int = record_room_bytes(core.settings.journal)
         self._blocked: list[Address] = []
+        # Those who wait with a large message come first: each round the others could use up what was made ready for it.
+        self._asks_first: bool = False
+        self._first: list[SpaceWaiter] = []
 
     def send(self, message: Message, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
         """Routes a message to the queues of its address, or to exactly the queue named.
@@ -134,6 +138,10 @@ class Sending:
         settings = address.settings
         if settings.send_to_dla_on_no_route and self._dead_letters.send_unrouted(settings, message):
             return ROUTED
+        if routing != MULTICAST or queue is not None:
+            for one in address.anycast if queue is None else [queue]:
+                if not one.settings.enabled:
+                    self._losses.refuse(one.name)
         return NO_ROUTE
 
     def _too_large(self, message: Message) -> LimitError:
@@ -161,6 +169,7 @@ class Sending:
 
     def _refuse(self, address: Address, message: Message) -> int:
         """What the full policy says; 0 lets the message in after all."""
+        self._asks_first = message.encoded_size_bytes > self._ordinary_bytes
         if self._memory.is_full(address):
             self._events.address_full(message)
         policy = address.settings.address_full_policy
@@ -184,13 +193,45 @@ class Sending:
         if not target.waiters:
             self._blocked.append(target)
             self._events.address_blocked(address)
-        target.waiters.append(waiter)
+        if self._asks_first:
+            self._asks_first = False
+            self._put_first(target, waiter)
+        else:
+            target.waiters.append(waiter)
+
+    def _put_first(self, target: Address, waiter: SpaceWaiter) -> None:
+        """Puts a waiter before all others but those who are first already."""
+        first = self._first
+        waiters = target.waiters
+        at = 0
+        while at < len(waiters) and waiters[at] in first:
+            at += 1
+        waiters.insert(at, waiter)
+        if at == 0 and target in self._blocked:  # else its waiters are about to be woken
+            self._blocked.remove(target)
+            place = 0
+            while place < len(self._blocked) and self._is_first(self._blocked[place]):
+                place += 1
+            self._blocked.insert(place, target)
+        first.append(waiter)
+
+    def _is_first(self, address: Address) -> bool:
+        return len(address.waiters) > 0 and address.waiters[0] in self._first
+
+    def _take_waiters(self, address: Address) -> list[SpaceWaiter]:
+        waiters = address.waiters
+        address.waiters = []
+        if self._first:
+            self._first = [waiter for waiter in self._first if waiter not in waiters]
+        return waiters
 
     def cancel_wait(self, address: str, waiter: SpaceWaiter) -> None:
         """Takes a registration back; harmless when it is gone."""
         target = self._bindings.addresses.get(address)
         if target is not None and waiter in target.waiters:
             target.waiters.remove(waiter)
+        if waiter in self._first:
+            self._first.remove(waiter)
 
     def waited_too_long(self, address: str) -> LimitError:
         """Why a send that waited for ``block-timeout`` fails."""
@@ -206,8 +247,7 @@ class Sending:
         address = self._bindings.addresses.get(name)
         if address is None or not address.waiters:
             return
-        waiters = address.waiters
-        address.waiters = []
+        waiters = self._take_waiters(address)
         self._blocked.remove(address)
         self._events.address_unblocked(name)
         for waiter in waiters:
@@ -226,8 +266,7 @@ class Sending:
             if self._memory.is_full(address):
                 self._blocked.append(address)
                 continue
-            waiters = address.waiters
-            address.waiters = []
+            waiters = self._take_waiters(address)
             self._events.address_unblocked(address.name)
             for waiter in waiters:
                 waiter.on_space()

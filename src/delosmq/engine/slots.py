@@ -4,8 +4,11 @@ Taking the head, adding at the tail and removing from the middle are constant ti
 from the place of the last return, so a batch of returns in order costs one step each.
 """
 
+from abc import ABC, abstractmethod
 from heapq import heappop, heappush
 from typing import Final
+
+from mypy_extensions import mypyc_attr
 
 from delosmq.model.ids import Sequence
 from delosmq.model.message import HIGHEST_PRIORITY, Message
@@ -26,7 +29,7 @@ class Slot:
         transaction: of the acknowledgement that waits for its commit, 0 for none.
         due_at_ms: scheduled until then, 0 when it isn't.
         delivered_at_ms: wall clock of the last delivery.
-        marks: cursors that stand on it.
+        marks: cursors that stand on it, and who remembers it.
         previous, next: neighbours in the one list the slot is in: pending in its queue, or held by a consumer.
         in_list: that list, None while the slot is in none.
     """
@@ -147,10 +150,24 @@ class SlotList:
         self._finger = slot
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class PendingObserver(ABC):
+    """Somebody who remembers pending slots, and has to forget them when they go."""
+
+    @abstractmethod
+    def gone(self, slot: Slot) -> None:
+        """A slot with marks is pending no more."""
+
+
 class PendingSlots:
-    """The pending messages of a queue: highest priority first, then by order."""
+    """The pending messages of a queue: highest priority first, then by order.
+
+    Attributes:
+        observer: told of slots that go, if they have marks: one for each that it remembers is its own.
+    """
 
     def __init__(self) -> None:
+        self.observer: PendingObserver | None = None
         self._levels: list[SlotList] = [SlotList() for _ in range(LEVELS)]
         self._occupied: int = 0
         self._cursors: list[Cursor] = []
@@ -230,6 +247,8 @@ class PendingSlots:
         for cursor in self._cursors:
             if cursor.passed[priority] is slot:
                 cursor.step_back(priority, slot)
+        if self.observer is not None:
+            self.observer.gone(slot)
 
     def cursor(self) -> "Cursor":
         """A cursor before everything that is pending. Give it back with `drop` when it is no longer needed."""

@@ -83,7 +83,11 @@ class Subscribing:
                 _check_owner(known.name, known.owner, known.address.settings, options)
                 return known
             if queue_name:
-                raise NotFoundError("DMQ2110", f"queue '{queue_name}' is not on address '{address}'; check the name")
+                raise NotFoundError(
+                    "DMQ2110",
+                    f"queue '{queue_name}' is not on address '{address}', but on '{known.address.name}'; subscribe to"
+                    f" '{known.address.name}{QUEUE_MARK}{queue_name}'",
+                )
             # What was named is an address, and only anycast would need a queue of its name.
             if self._bindings.resolve_routing(address, routing) != MULTICAST:
                 other = known.address.name

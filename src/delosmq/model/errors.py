@@ -64,9 +64,11 @@ class PeerError(BrokerError):
 
     Attributes:
         detail: optional longer explanation for the peer (the body of a STOMP ERROR frame).
+        unread_bytes: of what is wrong, so many are still to come: a peer that is busy sending looks for no answer.
     """
 
     def __init__(self, code: str, message: str, scope: Scope = Scope.CONNECTION, detail: str = "") -> None:
         super().__init__(code, message)
         self.scope = scope
         self.detail = detail
+        self.unread_bytes: int = 0

@@ -431,6 +431,8 @@ class BrokerSettings:
         connection_ttl_override_ms: -1 leaves each connection its own.
         message_expiry_scan_period_ms, address_queue_scan_period_ms: -1 for never.
         persist_id_cache: duplicate ids survive a restart.
+        temporary_queue_namespace: permissions to make temporary destinations are looked for below this name; "" looks
+            for them under the name of each.
     """
 
     name: str = "delosmq"
@@ -443,6 +445,7 @@ class BrokerSettings:
     transaction_timeout_ms: int = 300_000
     transaction_timeout_scan_period_ms: int = 1_000
     persist_id_cache: bool = True
+    temporary_queue_namespace: str = ""
     wildcards: WildcardSyntax = field(default_factory=WildcardSyntax)
     diverts: tuple[DivertSettings, ...] = ()
     acceptors: tuple[AcceptorSettings, ...] = ()

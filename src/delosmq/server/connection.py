@@ -7,6 +7,7 @@ import asyncio
 import logging
 import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Final, cast
 
 from delosmq.model.errors import BrokerError, LimitError, PeerError
@@ -31,6 +32,10 @@ _FINISH_S: Final = 5.0
 # How long we read on after the last byte was sent: closing a socket with unread bytes resets it, and a reset can
 # overtake the ERROR that explains it.
 _LINGER_S: Final = 1.0
+# How long, and how much, we read on before that when the peer is in the middle of a frame that is refused: one whose
+# socket ends while it writes sees that alone, and no answer.
+_UNREAD_S: Final = 5.0
+_UNREAD_LIMIT_BYTES: Final = 256 * 1024 * 1024
 # Line ends may come before the first frame, but not without end.
 _START_LIMIT_BYTES: Final = 4_096
 # The first byte of every TLS connection. Source: RFC 8446, 5.1.
@@ -106,6 +111,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
         self._writable = True
         self._reading = True
         self._peer_finished = False
+        self._unread_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = NO_TIMER
         self._deadline: asyncio.TimerHandle | None = None
@@ -142,12 +148,16 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
         if self._state != _SERVING or session is None:
             if self._state == _DETECTING:
                 self._detect(bytes(self._parts.buffer[:nbytes]))
+            else:
+                self._drop(nbytes)
             return
         parts = self._parts
         claimed = parts.ticker.claim()
-        self._feed(session, bytes(parts.buffer[:nbytes]))
-        if claimed:
-            parts.ticker.run_claimed()
+        try:
+            self._feed(session, bytes(parts.buffer[:nbytes]))
+        finally:  # or there would never be a tick again
+            if claimed:
+                parts.ticker.run_claimed()
 
     def receive(self, chunk: bytes) -> None:
         session = self._session
@@ -155,6 +165,8 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
             self._feed(session, chunk)
         elif self._state == _DETECTING:
             self._detect(chunk)
+        else:
+            self._drop(len(chunk))
 
     def break_off(self, reason: PeerError) -> None:
         if self._state >= _LINGERING:
@@ -223,8 +235,10 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
         self._cancel_check()
         if reason is not None:
             self.report(reason)
+        if isinstance(reason, PeerError):
+            self._unread_bytes = min(reason.unread_bytes, _UNREAD_LIMIT_BYTES)
         self._state = _FINISHING
-        self._set_deadline(_FINISH_S)
+        self._set_deadline(_FINISH_S, self.abort)
         self._parts.ticker.write_soon(self)
 
     # -- called by the ticker and the listener ---------------------------------------------------------------------
@@ -475,24 +489,48 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
             self._close()
             return
         self._state = _LINGERING
-        self._set_deadline(_LINGER_S)
         try:
             if not self._reading:
                 self._reading = True
                 transport.resume_reading()
+        except (OSError, RuntimeError) as error:
+            self._give_up_lingering(error)
+            return
+        if self._unread_bytes > 0:
+            self._set_deadline(_UNREAD_S, self._end_writing)
+        else:
+            self._end_writing()
+
+    def _drop(self, count: int) -> None:
+        """Bytes that nobody wants any more."""
+        if self._unread_bytes > 0:
+            self._unread_bytes -= count
+            if self._unread_bytes <= 0 and self._state == _LINGERING:
+                self._end_writing()
+
+    def _end_writing(self) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        self._unread_bytes = 0
+        self._set_deadline(_LINGER_S, self.abort)
+        try:
             transport.write_eof()
         except (OSError, RuntimeError) as error:
-            # A peer that has reset the connection: the socket is connected no more, and nobody reads our replies.
-            if self._session is None:
-                # Broken off, and the log has the reason.
-                self.abort()
-            else:
-                self._give_up(error)
+            self._give_up_lingering(error)
 
-    def _set_deadline(self, after_s: float) -> None:
+    def _give_up_lingering(self, error: OSError | RuntimeError) -> None:
+        """A peer that has reset the connection: the socket is connected no more, and nobody reads our replies."""
+        if self._session is None:
+            # Broken off, and the log has the reason.
+            self.abort()
+        else:
+            self._give_up(error)
+
+    def _set_deadline(self, after_s: float, then: Callable[[], None]) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = self._parts.loop.call_later(after_s, self.abort)
+        self._deadline = self._parts.loop.call_later(after_s, then)
 
     def _close(self) -> None:
         self._state = _CLOSED

@@ -178,6 +178,8 @@ class Ticker(SyncAsker):
             self.fatal(error)
         if claimed:
             self.run_claimed()
+        elif self._sync_timer is None and not self._stopped:
+            self._sync_later()  # what was owed is written by reports, too
 
     def _on_store_timer(self) -> None:
         try:

@@ -7,6 +7,7 @@ from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.security.access import (
     CREATE_ADDRESS,
     CREATE_DURABLE_QUEUE,
+    CREATE_NON_DURABLE_QUEUE,
     AccessControl,
     Login,
 )
@@ -34,6 +35,15 @@ class Permissions:
             if len(self._granted) >= _GRANTED_LIMIT:
                 self._granted.clear()
             self._granted.add(key)
+
+    def require_temporary(self, address: str, *, queue: bool) -> None:
+        """Raises PermissionDeniedError unless the user may make a temporary destination of that name."""
+        settings = self._broker.settings
+        namespace = settings.temporary_queue_namespace
+        name = f"{namespace}{settings.wildcards.delimiter}{address}" if namespace else address
+        self.require(name, CREATE_ADDRESS)
+        if queue:
+            self.require(name, CREATE_NON_DURABLE_QUEUE)
 
     def may_create(self, address: str) -> bool:
         """Whether a send may create whatever it needs, so that nobody has to look each time."""

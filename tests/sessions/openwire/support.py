@@ -164,7 +164,7 @@ class Client:
         self.name = name
         info = ConnectionInfo()
         info.connection_id = ConnectionId(name)
-        info.client_id = client_id or None
+        info.client_id = client_id
         info.user_name = user
         info.password = password
         info.manageable = manageable

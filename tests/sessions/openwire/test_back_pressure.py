@@ -16,6 +16,7 @@ from delosmq.wire.openwire.commands import (
     PREPARE,
     ROLLBACK,
     STANDARD_ACK,
+    ConnectionControl,
     ConnectionError,
     Destination,
     IntegerResponse,
@@ -275,13 +276,31 @@ def test_answers_that_nobody_reads_stop_reading() -> None:
     client = bench.connect()
     client.reads = False
     for _ in range(1_000):
-        client.feed(KeepAliveInfo(), answer=True)
+        client.feed(ConnectionControl(), answer=True)
         if not client.is_read():
             break
     assert not client.is_read()
     client.reads = True
     bench.tick()
     assert client.is_read()
+
+
+def test_heart_beats_are_answered_before_the_disk_and_never_pile_up() -> None:
+    bench = OpenWireBench(hold=True)
+    client = bench.connect()
+    sent = client.feed(client.text(queue("a"), "m1"), answer=True)
+    client.feed(KeepAliveInfo(), answer=True)
+    bench.tick()
+    assert [one.code for one in client.take()] == [KeepAliveInfo().code]
+    client.reads = False
+    for _ in range(100):
+        client.feed(KeepAliveInfo(), answer=True)
+    client.reads = True
+    bench.tick()
+    assert [one.code for one in client.take()] == [KeepAliveInfo().code]
+    bench.sync()
+    bench.tick()
+    assert len(client.answers(sent)) == 1
 
 
 # -- very many ---------------------------------------------------------------------------------------------------------

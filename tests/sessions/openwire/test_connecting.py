@@ -126,6 +126,7 @@ def test_frames_may_come_in_any_pieces() -> None:
     client.name = "ID:c"
     info = ConnectionInfo()
     info.connection_id = ConnectionId("ID:c")
+    info.client_id = "c"
     info.user_name, info.password = USER, PASSWORD
     info.command_id, info.response_required = 7, True
     for byte in encode_command(info, client.form):
@@ -187,6 +188,7 @@ def login(client: Client, password: str) -> ConnectionInfo:
     client.name = "ID:c"
     info = ConnectionInfo()
     info.connection_id = ConnectionId("ID:c")
+    info.client_id = "c"
     info.user_name, info.password = USER, password
     return info
 
@@ -229,6 +231,15 @@ def test_a_connection_has_an_id() -> None:
     bench = OpenWireBench()
     client = bench.negotiate()
     assert code_of(client.refused(ConnectionInfo())) == "JMSException DMQ5234"
+
+
+def test_a_connection_has_a_client_id() -> None:
+    bench = OpenWireBench()
+    client = bench.negotiate()
+    info = login(client, PASSWORD)
+    info.client_id = None
+    assert code_of(throwable(client.call(info))) == "InvalidClientIDException DMQ5226"
+    assert client.host.finished
 
 
 def test_a_second_login_ends_the_connection() -> None:
@@ -320,7 +331,7 @@ def test_a_keep_alive_is_answered_when_the_client_asks() -> None:
     assert not answer.response_required
 
 
-def test_the_broker_beats_each_third_of_the_timeout() -> None:  # TTL-2
+def test_the_broker_beats_each_third_of_the_timeout() -> None:
     bench = OpenWireBench()
     client = bench.negotiate(hello(timeout_ms=3_000))
     client.log_in("ID:c")

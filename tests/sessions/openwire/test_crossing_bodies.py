@@ -100,6 +100,13 @@ def test_what_is_compressed_comes_inflated(code: int, content: bytes, body: byte
     assert crossed(code, content, compressed=True).body == body
 
 
+def test_what_would_grow_too_large_comes_compressed_and_says_so() -> None:
+    deflated = zlib.compress(bytes(11 << 20))
+    frame = crossed(TEXT_MESSAGE, deflated, compressed=True)
+    assert (frame.body, frame.headers["content-length"]) == (deflated, str(len(deflated)))
+    assert frame.headers["content-encoding"] == "deflate"
+
+
 def test_properties_named_as_headers_of_the_broker_do_not_pass_for_them() -> None:
     bench = OpenWireBench()
     client = bench.connect()

@@ -39,6 +39,7 @@ def reconnect(bench: OpenWireBench, name: str) -> Client:
     client.tell(control)
     info = ConnectionInfo()
     info.connection_id = ConnectionId(name)
+    info.client_id = name
     info.user_name, info.password = USER, PASSWORD
     info.failover_reconnect = True
     client.ok(info)

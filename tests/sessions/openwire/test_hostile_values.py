@@ -21,9 +21,11 @@ from delosmq.wire.openwire.commands import (
     TEMP_TOPIC,
     BrokerId,
     Command,
+    ConnectionControl,
     ConnectionId,
     ConnectionInfo,
     ConsumerId,
+    ConsumerInfo,
     Destination,
     DestinationInfo,
     ExceptionResponse,
@@ -32,7 +34,9 @@ from delosmq.wire.openwire.commands import (
     MessageCommand,
     MessageId,
     ProducerId,
+    ProducerInfo,
     RemoveSubscriptionInfo,
+    Response,
     SessionId,
     SessionInfo,
     XATransactionId,
@@ -140,6 +144,7 @@ def test_an_id_in_a_message_that_can_not_be(spoil: Callable[[MessageCommand, str
     client.name = "ID:failover"
     info = ConnectionInfo()
     info.connection_id = ConnectionId(client.name)
+    info.client_id = client.name
     info.user_name = USER
     info.password = PASSWORD
     info.fault_tolerant = True
@@ -314,6 +319,23 @@ def test_whoever_may_do_nothing_hears_of_temporary_destinations_only() -> None:
     assert client.refused(client.consumer_info(topic(f"{ADVISORIES}Connection"))).class_name == SECURITY
 
 
+def test_paths_through_other_brokers_are_not_kept() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    consumer, producer = client.consumer_info(queue("a")), client.producer_info(queue("a"))
+    consumer.broker_path = producer.broker_path = [BrokerId("b") for _ in range(1_000)]
+    consumer.network_consumer_path = [ConsumerId("ID:b", 1, 1) for _ in range(1_000)]
+    client.ok(consumer)
+    client.ok(producer)
+    for kind in ("Consumer", "Producer"):
+        (told,) = bench.connect().consume(topic(f"{ADVISORIES}{kind}.Queue.a")).take()
+        assert told.message is not None
+        info = told.message.data_structure
+        assert isinstance(info, ConsumerInfo | ProducerInfo)
+        assert info.broker_path is None
+        assert not isinstance(info, ConsumerInfo) or info.network_consumer_path is None
+
+
 # -- bounds ------------------------------------------------------------------------------------------------------------
 
 
@@ -326,13 +348,13 @@ def test_who_does_not_read_is_not_read_before_its_login_and_after_its_end(logged
         client.ok(client.remove_info(ConnectionId("ID:c")))
     client.reads = False
     for _ in range(1_000):
-        client.feed(KeepAliveInfo(), answer=True)
+        client.feed(ConnectionControl(), answer=True)
     assert not client.is_read()
     assert client.session.outbox.reply_bytes < 2_000
     client.reads = True
     bench.tick()
     assert client.is_read()
-    assert sum(isinstance(one, KeepAliveInfo) for one in client.take()) == 1_000
+    assert sum(isinstance(one, Response) for one in client.take()) == 1_000
 
 
 def test_who_stays_after_the_end_of_its_connection_is_closed() -> None:

@@ -42,6 +42,18 @@ def test_sending() -> None:
     assert reader.bodies() == ""
 
 
+def test_temporary_destinations_have_permissions_of_their_own() -> None:
+    nothing: dict[str, frozenset[str]] = {name: frozenset() for name in PERMISSIONS}
+    making = {"createAddress": frozenset({"all"}), "createNonDurableQueue": frozenset({"all"})}
+    security = (SecurityMatch("#", nothing), SecurityMatch("temp.#", {**nothing, **making}))
+    client = OpenWireBench(security=security).connect()
+    name = Destination(f"{client.name}:1", TEMP_QUEUE)
+    assert "'ID:" in denied(client, change(client, name, ADD_DESTINATION))
+    client = OpenWireBench(security=security, temporary_namespace="temp").connect()
+    client.ok(change(client, name, ADD_DESTINATION))
+    assert name.name in client.bench.broker.addresses
+
+
 def test_a_denied_send_dooms_its_transaction() -> None:
     bench = allowed("consume", "createAddress", "createDurableQueue")
     client = bench.connect()

@@ -139,6 +139,56 @@ def test_a_peer_that_cannot_be_told_is_not() -> None:
     assert subscribed(client, consumer(client, "queue", 1000)) == ["response"]
 
 
+# -- another prefetch --------------------------------------------------------------------------------------------------
+
+
+def wish(reader: Reader, prefetch: int) -> ConsumerControl:
+    """What a client says after a failover, having come back with 0."""
+    control = ConsumerControl()
+    control.consumer_id, control.destination, control.prefetch = reader.id, reader.info.destination, prefetch
+    return control
+
+
+@pytest.mark.parametrize(("kind", "setting", "default", "other"), ASKED)
+def test_who_asks_for_the_default_later_gets_that_of_the_destination(
+    kind: str, setting: str, default: int, other: int
+) -> None:
+    client = connected(**{setting: 3, "max_browse_page_size": 100})
+    info = consumer(client, kind, 0)
+    assert info.destination is not None
+    if info.browser:
+        client.publish(info.destination, "a b c d e f")
+    reader = client.subscribe(info)
+    if not info.browser:
+        client.publish(info.destination, "a b c d e f")
+    client.ok(wish(reader, default))
+    assert reader.bodies() == "a b c"
+    client.ok(wish(reader, other))
+    assert reader.bodies() == "d e f"
+
+
+def test_of_several_the_first_one_counts_later_too() -> None:
+    settings: dict[str, dict[str, object]] = {"a": {"queue_prefetch": 2}, "b": {"queue_prefetch": 4}}
+    client = OpenWireBench(address_settings=settings).connect()
+    reader = client.consume(queue("a,b"), 0)
+    client.publish(A, "1 2 3")
+    client.ok(wish(reader, 1000))
+    assert reader.bodies() == "1 2"
+
+
+def test_who_must_pull_from_now_on_is_told() -> None:
+    client = connected(queue_prefetch=0)
+    reader = client.consume(A, 5)
+    client.publish(A, "a b c d e f g")
+    assert reader.bodies() == "a b c d e"
+    client.ok(wish(reader, 1000))
+    (told,) = [one for one in client.take() if isinstance(one, ConsumerControl)]
+    assert told.consumer_id is not None
+    assert (told.consumer_id.key(), told.close, told.prefetch) == (reader.id.key(), False, 0)
+    reader.done(0, 4)
+    assert reader.bodies() == ""
+
+
 # -- extension ---------------------------------------------------------------------------------------------------------
 
 

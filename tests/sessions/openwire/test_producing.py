@@ -243,6 +243,7 @@ def reconnect(bench: OpenWireBench, name: str, how: str = "failover_reconnect") 
     client.name = name
     info = ConnectionInfo()
     info.connection_id = ConnectionId(name)
+    info.client_id = name
     info.user_name, info.password = USER, PASSWORD
     if how == "control":
         control = ConnectionControl()

@@ -156,3 +156,22 @@ def test_nobody_makes_a_destination_in_the_name_of_another_connection() -> None:
     assert isinstance(info, DestinationInfo)
     assert info.connection_id is not None
     assert info.connection_id.value == "ID:liar"
+
+
+@pytest.mark.parametrize("code", KINDS)
+@pytest.mark.parametrize("name", ["orders", "ID:victim:1", "ID:liar", "ID:liar-2:1"])
+def test_a_name_that_is_not_of_its_connection_is_refused(code: int, name: str) -> None:
+    bench = OpenWireBench()
+    liar = bench.connect("ID:liar")
+    wrong = change(liar, Destination(name, code), ADD_DESTINATION)
+    assert code_of(liar.refused(wrong)) == "InvalidDestinationException DMQ5295"
+    assert name not in bench.broker.addresses
+
+
+def test_what_is_there_already_does_not_become_temporary() -> None:
+    bench = OpenWireBench()
+    liar, other = bench.connect("ID:liar"), bench.connect()
+    other.publish(queue("ID:liar:1"), "x")
+    wrong = change(liar, Destination("ID:liar:1", TEMP_QUEUE), ADD_DESTINATION)
+    assert code_of(liar.refused(wrong)) == "InvalidDestinationException DMQ5295"
+    assert other.consume(queue("ID:liar:1")).bodies() == "x"

@@ -213,13 +213,13 @@ def test_a_queue_by_two_names_of_one_consumer_is_read_once() -> None:
 
 def test_queues_of_virtual_topics_are_read_and_temporary_ones_are_not() -> None:
     bench = OpenWireBench()
-    client, other = bench.connect(), bench.connect("ID:other")
+    client, other = bench.connect(), bench.connect("Consumer.other")
     info = DestinationInfo()
-    info.destination = Destination("Consumer.temporary", TEMP_QUEUE)
+    info.destination = Destination("Consumer.other:1", TEMP_QUEUE)
     other.ok(info)
     reader = client.consume(queue("Consumer.>"))
     other.consume(queue("Consumer.x.VirtualTopic.t")).close()
-    assert [len(bench.queue(name).consumers) for name in ("Consumer.temporary", "Consumer.x.VirtualTopic.t")] == [0, 1]
+    assert [len(bench.queue(name).consumers) for name in ("Consumer.other:1", "Consumer.x.VirtualTopic.t")] == [0, 1]
     client.publish(queue("Consumer.x.VirtualTopic.t"), "m1")
     assert reader.bodies() == "m1"
 

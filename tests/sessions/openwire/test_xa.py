@@ -5,6 +5,7 @@
 import pytest
 
 from delosmq.engine.transactions import ACTIVE, ENDED
+from delosmq.model.settings import AddressFullPolicy
 from delosmq.sessions.openwire.transactions import Transactions
 from delosmq.wire.openwire.commands import (
     BEGIN,
@@ -21,10 +22,11 @@ from delosmq.wire.openwire.commands import (
     Throwable,
     XATransactionId,
 )
-from tests.sessions.openwire.support import XA, Client, OpenWireBench, Reader, queue
+from tests.sessions.openwire.support import JMS, XA, Client, OpenWireBench, Reader, queue
 
 A = queue("a")
 B = queue("b")
+FULL = queue("full")
 
 
 def xid(name: bytes = b"global") -> XATransactionId:
@@ -186,6 +188,107 @@ def test_two_connections_work_in_one_branch() -> None:
     case.go(END)
     case.go(COMMIT_ONE_PHASE)
     assert case.counts == (1, 2)
+
+
+def finished(case: Case) -> tuple[int, int]:
+    """What is in both queues once the connection that began the branch has sent more, prepared and committed."""
+    case.client.publish(B, "more", case.xid)
+    case.go(END)
+    assert case.prepare() == 0
+    case.go(COMMIT_TWO_PHASE)
+    return case.counts
+
+
+def test_a_connection_that_joined_a_branch_leaves_it_as_it_is() -> None:
+    case = Case()
+    other = case.bench.connect()
+    other.ok(other.transaction_info(case.xid, BEGIN))
+    other.publish(B, "too", case.xid)
+    other.ok(other.transaction_info(case.xid, END))
+    other.ok(other.remove_info(ConnectionId(other.name)))
+    assert finished(case) == (1, 3)
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_nor_does_losing_it_end_the_branch(begins: bool) -> None:
+    case = Case()
+    other = case.bench.connect()
+    if begins:
+        other.ok(other.transaction_info(case.xid, BEGIN))
+    other.publish(B, "too", case.xid)
+    other.drop()
+    (branch,) = case.bench.broker.transactions.values()
+    assert (branch.state, branch.associations) == (ACTIVE, 1)
+    assert finished(case) == (1, 3)
+
+
+def test_an_end_is_that_of_one_connection() -> None:
+    case = Case()
+    other = case.bench.connect()
+    for _ in range(2):
+        other.ok(other.transaction_info(case.xid, BEGIN))
+    other.ok(other.transaction_info(case.xid, END))
+    (branch,) = case.bench.broker.transactions.values()
+    assert (branch.state, branch.associations) == (ACTIVE, 1)
+    # What is sent after it counts, too.
+    other.publish(B, "too", case.xid)
+    assert branch.associations == 2
+    assert finished(case) == (1, 3)
+
+
+def test_after_everybody_s_end_a_branch_goes_on_with_what_is_sent_there() -> None:
+    case = Case()
+    case.go(END)
+    case.client.publish(B, "late", case.xid)
+    assert finished(case) == (1, 3)
+
+
+def test_a_branch_ends_with_the_connection_that_began_it_though_others_work_there() -> None:
+    case = Case()
+    other = case.bench.connect()
+    other.ok(other.transaction_info(case.xid, BEGIN))
+    case.client.drop()
+    assert case.bench.broker.transactions == {}
+    assert other.refused(other.text(B, "too", case.xid)).class_name == JMS
+    other.ok(other.transaction_info(case.xid, END))
+    assert case.counts == (2, 0)
+
+
+def joined_and_full() -> tuple[Case, Client]:
+    """A message that another connection sends in the branch waits for space."""
+    case = Case()
+    settings = {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.BLOCK}
+    case.bench = OpenWireBench(address_settings={"full": settings})
+    case.client = case.bench.connect()
+    case.client.publish(FULL, "first")
+    case.go(BEGIN)
+    case.client.publish(B, "one", case.xid)
+    other = case.bench.connect()
+    other.ok(other.transaction_info(case.xid, BEGIN))
+    other.tell(other.text(FULL, "second", case.xid))
+    return case, other
+
+
+def test_a_branch_is_not_prepared_without_what_was_lost_of_it() -> None:
+    case, other = joined_and_full()
+    other.drop()
+    case.go(END)
+    assert refused(case.client, case.xid, PREPARE) == 100
+    assert case.bench.queue("b").message_count == 0
+
+
+def test_who_leaves_in_order_waits_for_what_it_sent_in_the_branch_of_another() -> None:
+    case, other = joined_and_full()
+    left = other.feed(other.remove_info(ConnectionId(other.name)), answer=True)
+    case.bench.tick()
+    assert other.answers(left) == []
+    reader = case.client.consume(FULL)
+    assert reader.bodies() == "first"
+    reader.done(0)
+    assert len(other.answers(left)) == 1
+    case.go(END)
+    case.go(COMMIT_ONE_PHASE)
+    assert reader.bodies() == "second"
 
 
 def test_a_prepared_branch_outlives_its_connection() -> None:

@@ -21,7 +21,7 @@ ATTEMPTS = 3
 """`max-delivery-attempts` of all queues but the sinks."""
 TOLD = 5
 """Of many messages, so many are told one by one."""
-SUBSCRIPTIONS = ("sub-a", "sub-b")
+SUBSCRIPTIONS = ("sub-a", "sub-b", "sub-c", "sub-d")
 IDS = 6
 NOT_HELD = "what a client has and did not answer is no longer in delivery to it"
 LARGE_FROM = 0.9
@@ -93,7 +93,7 @@ def send(life: Life, rng: Random) -> str:
 
 
 def subscribe(life: Life, rng: Random) -> str:
-    names = [name for name in life.broker.queues if not name.startswith("sub-")]
+    names = [name for name in life.names() if not name.startswith("sub-")]
     if len(life.listeners) >= 6:
         return ""
     favourites = [queue.name for queue in PLACES[life.catalogue.favourite].queues if queue.name in names]
@@ -120,12 +120,15 @@ def subscribe_durably(life: Life, rng: Random) -> str:
     if "news" not in life.broker.addresses or (queue is not None and queue.message_count != queue.pending_count):
         return ""
     shared = rng.random() < 0.5
+    # What it has had before would come again.
+    asks = not life.knowledge.knows(name)
+    options = SubscriptionOptions(name=name, durable=True, shared=shared, retroactive=asks)
     try:
-        life.listen(name, 5, subscription=SubscriptionOptions(name=name, durable=True, shared=shared))
+        life.listen(name, 5, subscription=options)
     except MisuseError:
         life.readers = [r for r in life.readers if r.consumer is not None]
         return f"{name} refuses another consumer"
-    return f"subscribe durably to news as {name}"
+    return f"subscribe durably to news as {name}{', asking for what was kept' if asks else ''}"
 
 
 def unsubscribe(life: Life, rng: Random) -> str:
@@ -457,7 +460,12 @@ def lease(life: Life, rng: Random) -> str:
     if queue is None or any(consumer.id for consumer in queue.consumers):
         return ""
     rows = rng.choice([1, 3, 10])
-    life.lease(rows)
+    try:
+        life.lease(rows)
+    except LimitError as error:
+        if error.code != NO_PLACE:
+            raise
+        return "a lease is refused for want of disk"
     return f"lease {rows} messages of orders.archive"
 
 
@@ -475,14 +483,14 @@ def resize(life: Life, rng: Random) -> str:
 
 
 def pause(life: Life, rng: Random) -> str:
-    name = rng.choice(list(life.broker.queues))
+    name = rng.choice(life.names())
     paused = life.broker.queues[name].paused
     life.broker.update_queue(name, paused=not paused)
     return f"{'resume' if paused else 'pause'} {name}"
 
 
 def purge(life: Life, rng: Random) -> str:
-    name = rng.choice(list(life.broker.queues))
+    name = rng.choice(life.names())
     _excuse_all(life, name)
     queue = life.broker.queues[name]
     newest = queue.newest_sequence

@@ -362,7 +362,7 @@ CANARIES: dict[str, Canary] = {
     "delivery count lost": Canary(kind=ForgetsCounts),
     "rollback of a branch not recorded": Canary(kind=ForgetsRollbacks, often=(*TRANSACTED, "prepare", "decide")),
     "acknowledgements of a branch not recorded": Canary(
-        kind=ForgetsPromises, often=(*TRANSACTED, "prepare"), within=100
+        kind=ForgetsPromises, often=(*TRANSACTED, "prepare"), within=150
     ),
     "commit before its messages": Canary(kind=CommitsBeforeItsMessages, often=(*TRANSACTED, "commit"), within=35),
     "duplicate ids forgotten at restart": Canary(kind=ForgetsIds),

@@ -59,6 +59,7 @@ PLACES = {
         Place(
             "orders",
             (QueueSettings("orders.work", "orders", MULTICAST), QueueSettings("orders.archive", "orders", MULTICAST)),
+            {"dead_letter_duplicates": False},
             routing=MULTICAST,
             strict=True,
             # What a lease has collected is out of the schedule's and expiry's reach.
@@ -68,7 +69,7 @@ PLACES = {
         _place("ranks", ring_size=3, fields={"ring_eviction": RingEviction.LOWEST_PRIORITY}),
         _place("board", last_value_key="key"),
         _place("feed", non_destructive=True, ring_size=5),
-        _place("solo", strict=True, exclusive=True),
+        _place("solo", strict=True, exclusive=True, fields={"persist_delivery_count_before_delivery": True}),
         _place("teams"),
         _place("late", fields={"redelivery_delay": 500, "redelivery_delay_multiplier": 2.0}),
         _place("red", filter="color = 'red'"),
@@ -80,7 +81,13 @@ PLACES = {
                 DivertSettings("reds", "split", ("late",), exclusive=True, filter="color = 'red'"),
             ),
         ),
-        Place("news", (), routing=MULTICAST),
+        # What is kept here pushes out by number and by size.
+        Place(
+            "news",
+            (),
+            {"subscription_recovery_count": 8, "subscription_recovery_size": 3_000},
+            routing=MULTICAST,
+        ),
     )
 }
 CHOICE = tuple(sorted(PLACES))

@@ -63,7 +63,7 @@ class Listener(Reader):
             life.check_owner(self, self.queue, slot)
         self.rejected.discard(slot.sequence)
         position = slot.message.position if slot.recorded else 0
-        self.client.tell(position, lambda: self._sees(slot), self.stream, slot.sequence)
+        self.client.tell(position, lambda: self._sees(slot, position), self.stream, slot.sequence)
 
     def closed_by_broker(self, reason: BrokerError) -> None:
         self.life.forget(self)
@@ -75,9 +75,9 @@ class Listener(Reader):
             return []
         return [slot for slot in self.subscribed.held_through(sequence) if slot.sequence not in self.rejected]
 
-    def _sees(self, slot: Slot) -> None:
+    def _sees(self, slot: Slot, position: int) -> None:
         life = self.life
-        life.told(slot.message.position if slot.recorded else 0)
+        life.told(position)  # not what another delivery of this message has had to wait for since
         life.knowledge.sees(self.queue, slot.message, slot.delivery_count > 1)
         self.seen.append(slot)
 
@@ -348,6 +348,10 @@ class Life(World):
         if message.duplicate_id:
             knowledge.ids[number] = (address, message.duplicate_id)
         return number, message, self.receivers(address, color)
+
+    def names(self) -> list[str]:
+        """The queues that clients know of."""
+        return [name for name, queue in self.broker.queues.items() if not queue.internal]
 
     def receivers(self, address: str, color: str) -> list[str]:
         """The queues that should get a message."""

@@ -93,6 +93,10 @@ class Knowledge(Oracle):
             first = self.seen_ids.setdefault(key, unit)
             assert first == unit, f"messages {first} and {number} have one duplicate id and were both delivered"
 
+    def knows(self, queue: str) -> bool:
+        """Whether clients know anything of a queue, now or from before it was deleted."""
+        return any(name == queue for _, name in self.confirmed | self.ack_issued)
+
     def unit_of(self, number: int) -> int:
         """What a duplicate id must not be shared with: a message, or all that a transaction sends."""
         return self.units.get(number, number)

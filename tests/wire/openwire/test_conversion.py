@@ -322,6 +322,30 @@ def test_a_bomb_is_not_inflated() -> None:
     assert inflate(zlib.compress(bytes(10_000)), False, 10_000) == bytes(10_000)
 
 
+@pytest.mark.parametrize("code, length", [(28, b""), (24, (11 << 20).to_bytes(4))])
+def test_a_body_that_would_inflate_too_far_stays_compressed_and_says_so(code: int, length: bytes) -> None:
+    deflated = zlib.compress(bytes(11 << 20))
+    sent = command(code, length + deflated)
+    sent.compressed = True
+    sent.marshalled_properties = encode_map({"content-encoding": TypedValue(SHORT_KIND, 1)})
+    hub = OpenWireConversion().to_hub(stored(sent))
+    assert (hub.body, hub.body_kind) == (deflated, BYTES_BODY)
+    assert (hub.properties["content-encoding"], hub.property_kind("content-encoding")) == ("deflate", STRING_KIND)
+
+
+def test_what_many_ask_for_is_inflated_once() -> None:
+    sent = command(28, zlib.compress((100).to_bytes(4) + b"x" * 100))
+    sent.compressed = True
+    conversion = OpenWireConversion()
+    message = stored(sent)
+    body = conversion.to_hub(message).body
+    assert conversion.to_hub(message).body is body
+    other = command(28, zlib.compress((1).to_bytes(4) + b"y"))
+    other.compressed = True
+    assert conversion.to_hub(stored(other)).body == b"y"
+    assert conversion.to_hub(message).body == body
+
+
 @pytest.mark.parametrize("content", [b"\0\0\0", b"\0\0\0\5abc", b"\0\0\0\1abc", b"\xff\xff\xff\xfex", b"\0\0\0\1\xff"])
 def test_a_malformed_text_is_shown_as_bytes(content: bytes) -> None:
     with pytest.raises(PeerError):

@@ -8,6 +8,7 @@ from delosmq.model.errors import PeerError
 from delosmq.model.properties import INT_KIND, LIST_KIND, STRING_KIND, TypedValue
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
+    BrokerId,
     BrokerInfo,
     ConsumerId,
     ControlCommand,
@@ -16,6 +17,7 @@ from delosmq.wire.openwire.commands import (
     MessageDispatch,
     MessageId,
     ProducerId,
+    ProducerInfo,
     RemoveInfo,
     Structure,
 )
@@ -71,6 +73,17 @@ def test_a_large_frame_that_is_no_message_is_refused_before_it_is_there() -> Non
     with pytest.raises(PeerError, match="DMQ5224"):
         decoder.next_frame()
     assert decoder.buffered_bytes == 0
+
+
+@pytest.mark.parametrize("form", FORMS, ids=["loose", "first", "tight", "cached"])
+def test_what_is_kept_as_long_as_a_connection_is_small(form: WireForm) -> None:
+    info = ProducerInfo()
+    info.producer_id = ProducerId("ID:c", 1, 1)
+    info.broker_path = [BrokerId("id") for _ in range(1_000)]
+    assert isinstance(decoded(encode_command(info, form), form, 1 << 16), ProducerInfo)
+    info.broker_path *= 32
+    with pytest.raises(PeerError, match="DMQ5298"):
+        decoded(encode_command(info, form), form, 1 << 16)
 
 
 def test_a_dispatch_is_a_message_for_those_who_take_some() -> None:

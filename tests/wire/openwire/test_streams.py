@@ -114,6 +114,14 @@ def test_a_frame_over_the_limit_is_refused_by_its_size_alone() -> None:
     assert decode([b"\0\0\0\0"], FORM) == ([], "DMQ5201")
 
 
+def test_what_is_still_to_come_of_a_frame_over_the_limit_is_said() -> None:
+    decoder = open_decoder(FORM, OpenWireLimits(max_frame_bytes=10_000))
+    decoder.feed((20_000).to_bytes(4, "big") + bytes(7_000))
+    with pytest.raises(PeerError, match="DMQ5202") as refused:
+        decoder.next_frame()
+    assert refused.value.unread_bytes == 13_000
+
+
 def test_limits_may_be_raised_for_a_peer_that_is_known() -> None:
     decoder = open_decoder(FORM, OpenWireLimits(max_frame_bytes=10))
     decoder.set_limits(OpenWireLimits())

@@ -9,6 +9,7 @@ from delosmq.config.activemq_xml.rows import RowReader, is_in_effect
 from delosmq.config.activemq_xml.source import Section
 from delosmq.config.activemq_xml.target import Acceptor, Target
 from delosmq.config.broker_xml.acceptor_catalog import ACCEPTOR_OPTIONS, LATER_PROTOCOLS, SERVED_PROTOCOLS
+from delosmq.config.broker_xml.acceptors import share_port
 
 _PROTOCOLS: Final[dict[str, tuple[str, ...]]] = {
     "tcp": ("OPENWIRE",),
@@ -57,7 +58,8 @@ class _Connector:
             self._section.ignore()
             return
         words = parts.scheme.split("+")
-        self._what = f"the connector {self.name!r} ({parts.scheme} on {parts.hostname}:{parts.port})"
+        place = f"on {parts.hostname}:{parts.port}" if parts.port is not None else f"://{parts.netloc}".rstrip("/")
+        self._what = f"the connector {self.name!r} ({parts.scheme}{' ' if parts.port is not None else ''}{place})"
         if words[0] == "vm":
             self._remarks.add(
                 Kind.NEEDLESS, self._line, f"{self._what} is not needed: an embedded broker is delosmq.Broker"
@@ -132,7 +134,23 @@ class _Connector:
                 f"{self._what} speaks {', '.join(served)} only: {', '.join(later)} not in effect yet",
             )
         url = f"tcp://{host}:{parts.port}?{pairs}"
-        self._target.acceptors.append(Acceptor(self._free_name(), url, reason))
+        place = (parts.hostname or "", parts.port or 0)
+        acceptor = Acceptor(self._free_name(), url, reason, place)
+        if not reason:
+            self._check_port(acceptor)
+        self._target.acceptors.append(acceptor)
+
+    def _check_port(self, acceptor: Acceptor) -> None:
+        for other in self._target.acceptors:
+            if not other.reason and share_port(other.place, acceptor.place):
+                acceptor.reason = f"acceptor {other.name!r} has its port"
+                self._remarks.add(
+                    Kind.WRONG,
+                    self._line,
+                    f"{self._what} is left out: {acceptor.reason}; give it another one; it is a comment below "
+                    "<acceptors>",
+                )
+                return
 
     def _free_name(self) -> str:
         taken = {acceptor.name for acceptor in self._target.acceptors}

@@ -11,7 +11,7 @@ from delosmq.config.activemq_xml.connectors import read_connectors
 from delosmq.config.activemq_xml.dead_letters import SHARED
 from delosmq.config.activemq_xml.destinations import read_destinations, read_interceptors
 from delosmq.config.activemq_xml.names import QUEUE
-from delosmq.config.activemq_xml.plugins import read_plugins
+from delosmq.config.activemq_xml.plugins import discards_all, read_plugins
 from delosmq.config.activemq_xml.policies import Policies
 from delosmq.config.activemq_xml.remarks import Kind, Remark, Remarks
 from delosmq.config.activemq_xml.render import render_broker_xml
@@ -113,6 +113,7 @@ class _Converter:
         """
         broker, target = self._broker, self._target
         target.declare(SHARED, QUEUE)
+        target.discards_dead_letters = discards_all(broker)
         policies = Policies(broker, target, self._read_attributes())
         for section in broker.children("persistenceAdapter"):
             read_persistence(section, target)

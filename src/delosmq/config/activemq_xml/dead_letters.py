@@ -7,7 +7,7 @@ from delosmq.config.activemq_xml.policy_catalog import BASELINE, CHILDREN
 from delosmq.config.activemq_xml.remarks import Kind
 from delosmq.config.activemq_xml.rows import RowReader
 from delosmq.config.activemq_xml.source import Section
-from delosmq.config.activemq_xml.target import Target
+from delosmq.config.activemq_xml.target import DeadLetterQueues, Target
 from delosmq.config.broker_xml.setting_catalog import ADDRESS_SETTING
 
 SHARED: Final = BASELINE["dead-letter-address"]
@@ -19,6 +19,10 @@ def read_dead_letters(entry: Section, what: str, fields: dict[str, str], target:
     """Reads the strategy of a policyEntry into ``fields`` and declares the queue it needs."""
     holder = entry.child("deadLetterStrategy")
     if holder is None:
+        return
+    if target.discards_dead_letters:
+        sentence = f"<deadLetterStrategy> of {what} is not needed: <discardingDLQBrokerPlugin> drops all dead letters"
+        holder.remarks.add(Kind.NEEDLESS, holder.line, sentence)
         return
     strategy = holder.inner(
         "sharedDeadLetterStrategy", "individualDeadLetterStrategy", "discarding", "discardingDeadLetterStrategy"
@@ -85,8 +89,8 @@ def _shared_address(strategy: Section) -> str:
 def _read_individual(strategy: Section, what: str, fields: dict[str, str], target: Target, *, expired: bool) -> str:
     kind = "Queue" if what.startswith(f"policyEntry {QUEUE}=") else "Topic"
     prefixes = {
-        "Queue": strategy.attribute("queuePrefix", "ActiveMQ.DLQ.Queue."),
-        "Topic": strategy.attribute("topicPrefix", "ActiveMQ.DLQ.Topic."),
+        "Queue": strategy.written("queuePrefix", "ActiveMQ.DLQ.Queue."),
+        "Topic": strategy.written("topicPrefix", "ActiveMQ.DLQ.Topic."),
     }
     suffixes = {"Queue": strategy.attribute("queueSuffix"), "Topic": strategy.attribute("topicSuffix")}
     for_queue = strategy.flag(f"useQueueFor{kind}Messages", True)
@@ -101,6 +105,13 @@ def _read_individual(strategy: Section, what: str, fields: dict[str, str], targe
         )
         strategy.remarks.add(Kind.IMPOSSIBLE, strategy.line, sentence)
     prefix, suffix = prefixes[kind], suffixes[kind]
+    if not prefix and not suffix:
+        sentence = (
+            f"the dead letters of {what} go to {SHARED!r}: without a prefix and a suffix they would go to where they "
+            "come from, and Classic drops them"
+        )
+        strategy.remarks.add(Kind.WRONG, strategy.line, sentence)
+        return SHARED
     # Beside the shared queue, or under the name of one, each dead letter would be there twice.
     address = prefix.strip(".") or suffix.strip(".") or SHARED
     if address == SHARED or (address in target.addresses and target.addresses[address].has_queue):
@@ -116,11 +127,15 @@ def _read_individual(strategy: Section, what: str, fields: dict[str, str], targe
         fields[f"{thing}-queue-suffix"] = suffix
     target.declare(address, QUEUE, queue=False)
     target.overlays.setdefault(address, {})["default-queue-routing-type"] = "ANYCAST"
+    queues = DeadLetterQueues(address, prefix, suffix)
+    target.dead_letter_queues.append(queues)
+    declared = [name for name, known in target.addresses.items() if known.has_queue and queues.has(name)]
+    such_as = f", as {', '.join(map(repr, declared))} {'is' if len(declared) == 1 else 'are'}" if declared else ""
     strategy.remarks.add(
         Kind.DIFFERENT,
         strategy.line,
         f"the dead letters of {what} are in queues of the same names as in Classic, on the address {address!r}: "
-        f"consume "
-        f"them as '{address}::{prefix}NAME{suffix}'",
+        f"consume them as '{address}::{prefix}NAME{suffix}'; a queue of such a name that is there before, on an "
+        f"address of its own{such_as}, gets them instead: consume it by its name",
     )
     return address

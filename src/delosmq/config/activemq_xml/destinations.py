@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.config.activemq_xml.names import KINDS, QUEUE, ROUTING, TOPIC, match_of, name_of, split_names
+from delosmq.config.activemq_xml.names import KINDS, QUEUE, ROUTING, TOPIC, match_of, name_of, overlap, split_names
 from delosmq.config.activemq_xml.remarks import Kind
 from delosmq.config.activemq_xml.source import Section
 from delosmq.config.activemq_xml.target import Divert, Target
@@ -66,6 +66,41 @@ def read_interceptors(section: Section, target: Target) -> None:
         )
         mirrored.ignore()
     section.close(["virtualDestinationInterceptor", "mirroredQueue"])
+    _break_circles(section, target)
+
+
+def _break_circles(section: Section, target: Target) -> None:
+    """Leaves out each divert that would send messages round for ever with those before it."""
+    kept: list[Divert] = []
+    for divert in target.diverts:
+        circle = _way_back(divert, kept)
+        if circle is None:
+            kept.append(divert)
+            continue
+        others = [f"line {other.line}" for other in circle if other is not divert]
+        round_by = f", with {' and '.join(dict.fromkeys(others))}" if others else ""
+        section.remarks.add(
+            Kind.IMPOSSIBLE,
+            divert.line,
+            f"the composite destination {divert.address!r} is left out with what it forwards to "
+            f"{', '.join(divert.targets)}: messages would go round in a circle{round_by}",
+        )
+    target.diverts[:] = kept
+
+
+def _way_back(start: Divert, others: list[Divert]) -> list[Divert] | None:
+    """The diverts that bring back to ``start`` what it sends; only itself may be filtered if it does so alone."""
+    waiting, seen = [[start]], [start]
+    while waiting:
+        way = waiting.pop()
+        for name in way[-1].targets:
+            if overlap(start.address, name) and (len(way) == 1 or not start.filter):
+                return way
+            for other in others:
+                if other not in seen and not other.filter and overlap(other.address, name):
+                    seen.append(other)
+                    waiting.append([*way, other])
+    return None
 
 
 def _read_virtual(virtual: Section, target: Target) -> None:
@@ -184,4 +219,4 @@ class _Composite:
             if others:
                 name = f"{self._kind}.{written}.{number}"
                 routing = ROUTING[kind].upper()
-                self._target.diverts.append(Divert(name, address, others, routing, exclusive, selector))
+                self._target.diverts.append(Divert(name, address, others, routing, exclusive, selector, self._line))

@@ -67,6 +67,16 @@ def read_plugins(section: Section, target: Target, accounts: Accounts) -> None:
     section.close()
 
 
+def discards_all(broker: Section) -> bool:
+    """Whether a discardingDLQBrokerPlugin of the broker drops all dead letters; takes nothing."""
+    for plugins in broker.element.children:
+        for plugin in plugins.children if plugins.name == "plugins" else ():
+            if plugin.name == "discardingDLQBrokerPlugin":
+                written = plugin.attributes
+                return written.get("dropAll", "").strip().lower() != "false" and not written.get("dropOnly", "").strip()
+    return False
+
+
 def _amount(section: Section, name: str, default: int) -> int:
     """An attribute that is a whole number; a wrong one is listed."""
     text = section.attribute(name)
@@ -82,8 +92,16 @@ def _amount(section: Section, name: str, default: int) -> int:
 def _read_time_stamping(plugin: Section, target: Target) -> None:
     given = _amount(plugin, "zeroExpirationOverride", 0)
     ceiling = _amount(plugin, "ttlCeiling", 0)
-    for name in ("futureOnly", "processNetworkMessages"):
-        plugin.attribute(name)
+    only = " ('futureOnly' would bound it)" if plugin.flag("futureOnly", False) else ""
+    plugin.remarks.add(
+        Kind.IMPOSSIBLE,
+        plugin.line,
+        f"what <timeStampingBrokerPlugin> does to each message is left out{only}: it puts the time of the broker into "
+        "it and moves its expiry along; keep the clocks of clients in step",
+    )
+    if plugin.flag("processNetworkMessages", False):
+        sentence = "'processNetworkMessages' of <timeStampingBrokerPlugin> is not needed: there are no networks"
+        plugin.remarks.add(Kind.NEEDLESS, plugin.line, sentence)
     plugin.close(["zeroExpirationOverride", "ttlCeiling", "futureOnly", "processNetworkMessages"])
     settings = target.overlays.setdefault(ALL, {})
     if given > 0 and ceiling <= 0:
@@ -111,8 +129,12 @@ def _read_time_stamping(plugin: Section, target: Target) -> None:
 def _read_discarding(plugin: Section, target: Target) -> None:
     drop_all = plugin.flag("dropAll", True)
     for name in ("dropTemporaryTopics", "dropTemporaryQueues"):
-        plugin.flag(name, True)
-    plugin.attribute("reportInterval")
+        if not plugin.flag(name, True):
+            sentence = f"{name!r} is left out: temporary destinations have the settings of match '#', as all others"
+            plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+    if plugin.attribute("reportInterval"):
+        sentence = "'reportInterval' of <discardingDLQBrokerPlugin> is not needed: what is dropped is counted"
+        plugin.remarks.add(Kind.NEEDLESS, plugin.line, sentence)
     if plugin.attribute("dropOnly"):
         sentence = (
             "'dropOnly' is left out: write a match with empty <dead-letter-address/> and <expiry-address/> for them"
@@ -157,16 +179,17 @@ def _read_redelivery(plugin: Section, target: Target) -> None:
 def _redelivery(policy: Section) -> dict[str, str]:
     most = _amount(policy, "maximumRedeliveries", 6)
     first = max(0, _amount(policy, "initialRedeliveryDelay", 1000))
-    delay = max(0, _amount(policy, "redeliveryDelay", first))
+    delay = max(0, _amount(policy, "redeliveryDelay", 1000))
     longest = _amount(policy, "maximumRedeliveryDelay", -1)
     grows = policy.flag("useExponentialBackOff", False)
     by, chance = policy.attribute("backOffMultiplier", "5.0"), policy.attribute("collisionAvoidancePercent", "15")
     avoids = policy.flag("useCollisionAvoidance", False)
     policy.attribute("preDispatchCheck")
     settings = {"max-delivery-attempts": str(most + 1 if most >= 0 else -1), "redelivery-delay": str(first)}
-    if first != delay and not grows:
+    if first != delay and (not grows or first == 0):
         settings["redelivery-delay"] = str(delay)
-        sentence = f"the first redelivery waits {delay} ms, as all others do, not {first} ms"
+        others = "the base of those that follow" if grows else "as all others do"
+        sentence = f"the first redelivery waits {delay} ms, {others}, not {first} ms"
         policy.remarks.add(Kind.DIFFERENT, policy.line, sentence)
     try:
         settings["redelivery-delay-multiplier"] = str(values.parse_multiplier(by)) if grows else "1.0"

@@ -76,12 +76,15 @@ class Policies:
                 if entry.flag("allowTempDestinationStealing", False):
                     # Nothing but a temporary destination heeds it.
                     self._target.overlays.setdefault(ALL, {})["allow-temp-destination-stealing"] = "true"
-                self._remarks.add(
-                    Kind.NOT_YET,
-                    entry.line,
-                    f"a policyEntry for {kind} is left out but for allowTempDestinationStealing: temporary "
-                    "destinations have no settings of their own yet",
-                )
+                known = {"tempQueue", "tempTopic", "allowTempDestinationStealing"}
+                # All that it says may be what is converted.
+                if wanted or entry.element.children or not known.issuperset(entry.element.attributes):
+                    self._remarks.add(
+                        Kind.NOT_YET,
+                        entry.line,
+                        f"a policyEntry for {kind} is left out but for allowTempDestinationStealing: temporary "
+                        "destinations have no settings of their own yet",
+                    )
                 if not wanted:
                     entry.ignore()
                     return
@@ -125,7 +128,7 @@ class Policies:
             row = POLICY.get(name)
             if row is None:
                 known = [*POLICY, *_BY_FUNCTION]
-                Section(_only(entry, name), self._remarks).close(known)
+                Section(_only(entry, name, text), self._remarks).close(known)
                 continue
             value = self._reader.read(row, text, entry.line, f"{name!r} of {what}")
             if value is not None:
@@ -333,5 +336,5 @@ def _has_vm_cursor(entry: Section) -> bool:
     return found
 
 
-def _only(entry: Section, name: str) -> XmlElement:
-    return replace(entry.element, attributes={name: ""}, children=(), text="")
+def _only(entry: Section, name: str, text: str) -> XmlElement:
+    return replace(entry.element, attributes={name: text}, children=(), text="")

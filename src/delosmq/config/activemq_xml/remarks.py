@@ -1,5 +1,7 @@
 """What a conversion could not do, did in another way, or had no need to do: one sentence for each, with its line."""
 
+import re
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -37,6 +39,28 @@ class Remark(NamedTuple):
         return self.kind in LEFT_OUT
 
 
+_NEEDLESS: Final = " is not needed: "
+_NAME: Final = re.compile(r"('[^']+') of (.+)")
+
+
+def _joined(remarks: Iterable[Remark]) -> list[Remark]:
+    """The remarks, those about attributes of one element that are needless for the same reason as one."""
+    made: list[Remark] = []
+    # (line, element, reason) -> names
+    groups: dict[tuple[int, str, str], list[str]] = {}
+    for remark in remarks:
+        what, needless, why = remark.sentence.partition(_NEEDLESS)
+        found = _NAME.fullmatch(what) if needless and remark.kind is Kind.NEEDLESS else None
+        if found is None:
+            made.append(remark)
+        else:
+            groups.setdefault((remark.line, found.group(2), why), []).append(found.group(1))
+    for (line, place, why), names in groups.items():
+        verb = _NEEDLESS if len(names) == 1 else " are not needed: "
+        made.append(Remark(line, Kind.NEEDLESS, f"{', '.join(names)} of {place}{verb}{why}"))
+    return made
+
+
 class Remarks:
     """The remarks of one conversion."""
 
@@ -52,7 +76,9 @@ class Remarks:
 
     def in_order(self) -> tuple[Remark, ...]:
         """All of them: what is left out, what is different, what is not needed, each in the order of the file."""
-        return tuple(sorted(self._remarks, key=lambda one: (not one.left_out, one.kind is Kind.NEEDLESS, one.line)))
+        return tuple(
+            sorted(_joined(self._remarks), key=lambda one: (not one.left_out, one.kind is Kind.NEEDLESS, one.line))
+        )
 
     def text(self, remark: Remark) -> str:
         """One line for people: code, file, line, sentence."""

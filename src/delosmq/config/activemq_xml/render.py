@@ -1,5 +1,6 @@
 """The text of a converted broker.xml."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
@@ -8,6 +9,8 @@ from delosmq.config.activemq_xml.target import Address, Divert, Target
 
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8"?>'
 _STEP: Final = "   "
+# Of a command, as sentences have them.
+_OPTION: Final = re.compile(r"(?<=[ `])--(?=[a-z])")
 
 
 def render_broker_xml(target: Target, source: str, remarks: Sequence[str]) -> str:
@@ -34,6 +37,7 @@ def _text(text: str) -> str:
 def _in_comment(text: str) -> str:
     # "--" ends a comment; what isn't printable has no place in XML.
     shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    shown = _OPTION.sub("option ", shown)
     while "--" in shown:
         shown = shown.replace("--", "- -")
     return shown

@@ -6,7 +6,7 @@ from typing import Final
 
 from delosmq.config import values
 from delosmq.config.activemq_xml.remarks import Kind, Remarks
-from delosmq.config.activemq_xml.source import is_open
+from delosmq.config.activemq_xml.source import is_open, note_reference
 from delosmq.config.broker_xml.catalog import Policy
 from delosmq.config.broker_xml.catalog import Table as Catalogue
 
@@ -22,6 +22,11 @@ def number(text: str) -> str:
 def count(text: str) -> str:
     """A whole number of at least 0."""
     return str(values.at_least(0)(text))
+
+
+def credit(text: str) -> str:
+    """A prefetch."""
+    return str(values.at_least(0, most=values.MOST_CREDIT)(text))
 
 
 def limit(text: str) -> str:
@@ -142,6 +147,9 @@ class RowReader:
         read: dict[str, str] = {}
         for name, text in attributes.items():
             row = self.table.get(name)
+            if row is None and text.startswith("#"):
+                note_reference(self._remarks, line, f"{name!r} of {place}", text)
+                continue
             if row is None:
                 sentence = f"unknown attribute {name!r} of <{element}>; it is left out"
                 self._remarks.add(Kind.UNKNOWN, line, sentence)

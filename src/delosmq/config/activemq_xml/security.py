@@ -30,6 +30,10 @@ _PERMISSIONS: Final[dict[str, tuple[str, ...]]] = {
 # A subscription is a queue of its own here.
 _SUBSCRIBING: Final = _CREATION[2:]
 _EVERYBODY: Final = "*"
+_MAKING_TEMPORARY: Final = (access.CREATE_ADDRESS, access.CREATE_NON_DURABLE_QUEUE)
+_TEMPORARY: Final = "temporary"
+# What is asked of STOMP clients beside: their temporary destinations are such addresses.
+_STOMP_TEMPORARY: Final = ("temp-queue.#", "temp-topic.#")
 # Never queues.
 _ADVISORIES: Final = "ActiveMQ.Advisory."
 
@@ -52,6 +56,8 @@ class Accounts:
         self._lines: dict[str, int] = {}
         self._wild: list[str] = []
         self._default: Entry = {}
+        # None: everybody may do everything with temporary destinations.
+        self._temporary: Entry | None = None
         self._has_authorization = False
         self.has_authentication = False
 
@@ -110,6 +116,7 @@ class Accounts:
                 "the map of <authorizationPlugin> is left out: only <authorizationMap> can be converted, so nobody "
             )
             plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, f"{sentence}but the administrator may do anything")
+            self._temporary = {right: frozenset() for right in _RIGHTS}
             return
         for entries in authorization.children("authorizationEntries"):
             for entry in entries.children("authorizationEntry"):
@@ -120,15 +127,20 @@ class Accounts:
                 self._default = self._rights(entry)
                 entry.close(_RIGHTS)
             default.close(["authorizationEntry"])
-        for temporary in authorization.children("tempDestinationAuthorizationEntry"):
-            temporary.remarks.add(
-                Kind.NOT_YET,
-                temporary.line,
-                "<tempDestinationAuthorizationEntry> is left out: temporary destinations have no permissions of "
-                "their own "
-                "yet; they need createAddress and createNonDurableQueue of match '#'",
-            )
-            temporary.ignore()
+        for holder in authorization.children("tempDestinationAuthorizationEntry"):
+            # Its content stands in an element of the same name, or directly in it.
+            for temporary in holder.children("tempDestinationAuthorizationEntry") or [holder]:
+                self._temporary = self._rights(temporary)
+                if self._temporary["read"] or self._temporary["write"]:
+                    temporary.remarks.add(
+                        Kind.DIFFERENT,
+                        temporary.line,
+                        "'read' and 'write' of <tempDestinationAuthorizationEntry> are asked of STOMP clients only: "
+                        "of temporary destinations of others, only their maker consumes, and whoever knows the name "
+                        "sends",
+                    )
+                temporary.close(_RIGHTS)
+            holder.close(["tempDestinationAuthorizationEntry"])
         authorization.attribute("groupClass")
         authorization.close(["authorizationEntries", "defaultEntry", "tempDestinationAuthorizationEntry"])
 
@@ -220,6 +232,57 @@ class Accounts:
             self._target.permissions[match] = permissions
             self._compare(section, match, by_kind)
             self._note_overlaps(section, match)
+            self._note_dead_letters(section, match)
+        self._permit_temporary(section, everybody)
+
+    def _permit_temporary(self, section: Section, everybody: str) -> None:
+        """Who may make temporary destinations: a match of their own, as their names have no word in common."""
+        words = {match.partition(".")[0] for match in self._target.permissions}
+        namespace = _TEMPORARY
+        while namespace in words:
+            namespace += "-"
+        self._target.core["temporary-queue-namespace"] = namespace
+        match = f"{namespace}.{ALL}"
+        rights: dict[str, list[str]] = {}
+        if self._temporary is None:
+            everybody = everybody or self._role_of_everybody()
+            rights = {right: [everybody] for right in _RIGHTS}
+            section.remarks.add(
+                Kind.DIFFERENT,
+                section.line,
+                f"everybody may make temporary destinations, as in Classic: the role {everybody!r}, which match "
+                f"{match!r} of security-settings names, has all users of the file; give it to users that you add",
+            )
+        else:
+            if not everybody and any(_EVERYBODY in roles for roles in self._temporary.values()):
+                everybody = self._role_of_everybody()
+            for right, roles in self._temporary.items():
+                rights[right] = sorted({everybody if role == _EVERYBODY else role for role in roles})
+        permissions = self._target.permissions
+        permissions[match] = {permission: list(rights["admin"]) for permission in _MAKING_TEMPORARY}
+        if any("STOMP" in acceptor.url for acceptor in self._target.acceptors):
+            for match in _STOMP_TEMPORARY:
+                using = permissions.setdefault(match, {})
+                for right in ("read", "write"):
+                    for permission in _PERMISSIONS[right]:
+                        using[permission] = list(dict.fromkeys([*using.get(permission, ()), *rights[right]]))
+
+    def _note_dead_letters(self, section: Section, match: str) -> None:
+        """Permissions for queues of dead letters, which are asked of their address."""
+        head = match.partition(ALL)[0].partition("*")[0]
+        for queues in self._target.dead_letter_queues:
+            address = queues.address
+            named = queues.has(match) if head == match else head.startswith(queues.prefix) and head != queues.prefix
+            # Without a prefix any match may be meant, and most are not.
+            if not named or (not queues.prefix and head != match) or covers(match, address):
+                continue
+            section.remarks.add(
+                Kind.IMPOSSIBLE,
+                self._lines[match],
+                f"the permissions of match {match!r} do not hold for dead letters: rights to all their queues are "
+                f"asked of their address, {address!r}; write a <security-setting match={address!r}> for whoever is to "
+                "have them",
+            )
 
     def _all_roles(self) -> list[frozenset[str]]:
         entries = [rights for kind in self._entries.values() for rights in kind.values()]

@@ -57,6 +57,10 @@ class Section:
             return default
         return text or default
 
+    def written(self, name: str, default: str) -> str:
+        """Takes an attribute that may be empty: the default only holds where it isn't written."""
+        return self.attribute(name) if name in self._attributes else default
+
     def raw(self, name: str) -> str:
         """Takes an attribute as it is written."""
         return self._attributes.pop(name, "")
@@ -120,15 +124,52 @@ class Section:
         """Lists every attribute and child that nobody took."""
         name = self.element.name
         names = list(known)
-        for attribute in self._attributes:
+        for attribute, text in self._attributes.items():
+            if text.strip().startswith("#"):
+                note_reference(self.remarks, self.line, f"{attribute!r} of <{name}>", text.strip())
+                continue
             hint = _nearest(attribute, names) or "; it is left out"
             self.remarks.add(Kind.UNKNOWN, self.line, f"unknown attribute {attribute!r} of <{name}>{hint}")
         for child in self._children:
+            if is_bean(child):
+                note_java(self.remarks, child, f"<{name}>")
+                continue
             hint = _nearest(child.name, names) or "; it is left out with all it holds"
             self.remarks.add(Kind.UNKNOWN, child.line, f"unknown element <{child.name}> in <{name}>{hint}")
         if self._text:
             self.remarks.add(Kind.UNKNOWN, self.line, f"text in <{name}>, which holds elements only; it is left out")
         self.ignore()
+
+
+def is_bean(element: XmlElement) -> bool:
+    """Whether it is Spring's way of putting in a Java object."""
+    return element.name in ("bean", "ref")
+
+
+def note_java(remarks: Remarks, element: XmlElement, place: str) -> None:
+    """Lists a Java object where an element of Classic could be.
+
+    Args:
+        place: what it is in, for people.
+    """
+    attributes = element.attributes
+    shown = attributes.get("class") or attributes.get("bean") or attributes.get("local", "")
+    remarks.add(
+        Kind.IMPOSSIBLE,
+        element.line,
+        f"<{element.name}> {shown!r} of {place} is left out: Java classes can't run here, and no bean is looked up; "
+        "Classic's default holds",
+    )
+
+
+def note_reference(remarks: Remarks, line: int, what: str, text: str) -> None:
+    """Lists an attribute that names a bean instead of holding a value."""
+    remarks.add(
+        Kind.IMPOSSIBLE,
+        line,
+        f"{what} ({text}) is left out, so Classic's default holds: no bean is looked up; write the element into this "
+        "one and convert again",
+    )
 
 
 def _nearest(name: str, names: list[str]) -> str:

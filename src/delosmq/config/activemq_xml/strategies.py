@@ -7,7 +7,7 @@ from delosmq.config import values
 from delosmq.config.activemq_xml.policy_catalog import CHILDREN
 from delosmq.config.activemq_xml.remarks import Kind
 from delosmq.config.activemq_xml.rows import RowReader
-from delosmq.config.activemq_xml.source import Section
+from delosmq.config.activemq_xml.source import Section, is_bean, note_java
 from delosmq.config.broker_xml.setting_catalog import ADDRESS_SETTING
 
 _SAME_FOR_ALL: Final = ("roundRobinDispatchPolicy", "simpleDispatchPolicy", "strictOrderDispatchPolicy")
@@ -63,6 +63,10 @@ class _Strategies:
         self._put(name, bean.attribute(attribute, default), bean.line, f"{attribute!r} of <{bean.element.name}>")
 
     def _unknown(self, bean: Section) -> None:
+        if is_bean(bean.element):
+            note_java(self._remarks, bean.element, self._what)
+            bean.ignore()
+            return
         self._remarks.add(
             Kind.UNKNOWN, bean.line, f"<{bean.element.name}> of {self._what} is left out: it is no bean of Classic"
         )
@@ -143,6 +147,12 @@ class _Strategies:
             abort = bean.attribute("abortConnection", "false")
             self._put("abortSlowConsumerStrategy@abortConnection", abort, bean.line, f"'abortConnection' of <{name}>")
             self._put("abortSlowConsumerStrategy@checkPeriod", period, bean.line, f"'checkPeriod' of <{name}>")
+            looked = self._fields.get("slow-consumer-check-period", "")
+            if looked and period.isdecimal() and int(looked) * 1000 != int(period):
+                sentence = (
+                    f"'checkPeriod' {period} of <{name}> of {self._what} is {looked} s: it is in whole seconds here"
+                )
+                self._remarks.add(Kind.DIFFERENT, bean.line, sentence)
         for needless in ("abortConnection", "ignoreIdleConsumers", "ignoreNetworkConsumers", "name"):
             bean.attribute(needless)
         bean.close(["maxSlowDuration", "maxSlowCount", "abortConnection", "checkPeriod", "maxTimeSinceLastAck"])

@@ -10,16 +10,21 @@ Settings = dict[str, dict[str, str]]
 
 @dataclass
 class Acceptor:
-    """One acceptor; with a ``reason`` it is written as a comment."""
+    """One acceptor; with a ``reason`` it is written as a comment. ``place`` is its host and port."""
 
     name: str
     url: str
     reason: str = ""
+    place: tuple[str, int] = ("", 0)
 
 
 @dataclass
 class Divert:
-    """One divert."""
+    """One divert.
+
+    Attributes:
+        line: of activemq.xml, where it comes from.
+    """
 
     name: str
     address: str
@@ -27,6 +32,7 @@ class Divert:
     routing: str
     exclusive: bool
     filter: str = ""
+    line: int = 0
 
 
 @dataclass
@@ -35,6 +41,21 @@ class Address:
 
     routings: list[str] = field(default_factory=list)
     has_queue: bool = False
+
+
+@dataclass(frozen=True)
+class DeadLetterQueues:
+    """Dead letters that have a queue for each origin: its name is the origin between ``prefix`` and ``suffix``."""
+
+    address: str
+    prefix: str
+    suffix: str
+
+    def has(self, name: str) -> bool:
+        """Whether a queue of that name may be one of them."""
+        if name in (self.address, self.prefix + self.suffix):
+            return False
+        return name.startswith(self.prefix) and name.endswith(self.suffix)
 
 
 @dataclass
@@ -47,6 +68,7 @@ class Target:
         policies: address-settings that come from policies, by the kind of destination they are for.
         overlays: those that come from plugins; they are for both kinds and win.
         permissions: match -> permission -> roles.
+        dead_letter_queues: those of individual strategies.
         discards_dead_letters: nothing that fails or expires is kept.
         fails_when_full: sends fail where they would wait.
         block_timeout: and where they do wait, those to addresses of which no policy says more fail after so many ms; ""
@@ -59,6 +81,7 @@ class Target:
     has_advisories: bool = True
     policies: dict[str, Settings] = field(default_factory=lambda: {kind: {} for kind in KINDS})
     overlays: Settings = field(default_factory=dict)
+    dead_letter_queues: list[DeadLetterQueues] = field(default_factory=list)
     discards_dead_letters: bool = False
     fails_when_full: bool = False
     block_timeout: str = ""

@@ -44,7 +44,8 @@ def check_conversion(conversion: Conversion) -> None:
             sentence = str(mistake).replace(str(path), path.name)
             raise ConfigurationError(
                 "DMQ4141",
-                f"what {conversion.file} says can't be taken as it is; change it there and convert again: {sentence}",
+                f"what {conversion.file} says can't be taken as it is; change it there and convert again. Lines "
+                f"are those of the broker.xml that it would become: {sentence}",
             ) from mistake
 
 

@@ -109,9 +109,23 @@ def read_acceptors(reader: Reader, element: XmlElement, directory: Path) -> tupl
             reader.findings.add(TWICE, child.line, sentence)
         lines[name] = child.line
         acceptor = _read_acceptor(reader, child.line, name, url, directory=directory, notices=notices)
-        if acceptor is not None:
-            opened.append(acceptor)
+        if acceptor is None:
+            continue
+        for other in opened:
+            if share_port((other.host, other.port), (acceptor.host, acceptor.port)):
+                sentence = f"acceptor {name!r} has the port {acceptor.port} of acceptor {other.name!r} in line "
+                reader.findings.add("DMQ4158", child.line, f"{sentence}{lines[other.name]}; give it another one")
+        opened.append(acceptor)
     return opened, notices
+
+
+def share_port(one: tuple[str, int], other: tuple[str, int]) -> bool:
+    """Whether two hosts with a port each can't both be listened on."""
+    hosts = {one[0], other[0]}
+    if one[1] != other[1] or one[1] == 0:
+        return False
+    is_six = [":" in host for host in hosts]
+    return len(hosts) == 1 or ("0.0.0.0" in hosts and not any(is_six)) or ("::" in hosts and all(is_six))
 
 
 def _read_acceptor(

@@ -25,7 +25,7 @@ _COUNT: Final = values.at_least(0)
 _MILLISECONDS: Final = values.at_least(0)
 _DELAY_OR_NONE: Final = values.unlimited_or_at_least(0, "none")
 _LIMIT: Final = values.unlimited_or_at_least(0)
-_PREFETCH: Final = values.unlimited_or_at_least(0, "what the consumer asks for")
+_PREFETCH: Final = values.unlimited_or_at_least(0, "what the consumer asks for", most=values.MOST_CREDIT)
 
 SETTING_PARSERS: Final[Mapping[str, Callable[[str], object]]] = {
     "dead-letter-address": str,
@@ -103,9 +103,9 @@ SETTING_PARSERS: Final[Mapping[str, Callable[[str], object]]] = {
     "allow-temp-destination-stealing": values.parse_boolean,
     "persist-delivery-count-before-delivery": values.parse_boolean,
     "dispatch-policy": values.one_of(DispatchPolicy),
-    "slow-consumer-max-duration": values.unlimited_or_at_least(1, "for ever"),
-    "slow-consumer-max-count": values.unlimited_or_at_least(1),
-    "slow-consumer-max-time-since-last-ack": values.unlimited_or_at_least(1, "for ever"),
+    "slow-consumer-max-duration": values.unlimited_or_at_least(1, "never"),
+    "slow-consumer-max-count": values.unlimited_or_at_least(1, "never"),
+    "slow-consumer-max-time-since-last-ack": values.unlimited_or_at_least(1, "never"),
     "slow-consumer-ignore-idle": values.parse_boolean,
     "slow-consumer-abort-connection": values.parse_boolean,
     "slow-consumer-check-period": values.at_least(1),

@@ -33,6 +33,10 @@ _IN_EFFECT: Final = [
     in_effect("address-queue-scan-period", "how often what goes by itself is looked for; -1 for never", "30000", "ms"),
     in_effect("id-cache-size", "duplicate ids remembered for each address; 0 for none", "20000"),
     in_effect("persist-id-cache", "duplicate ids survive a restart", "true"),
+    in_effect(
+        "temporary-queue-namespace",
+        "with `temp` here, permissions to make temporary queues and topics are those of match `temp.#`",
+    ),
     in_effect("wild-card-routing-enabled", "older form of `<routing-enabled>` below", "true"),
     in_effect("wildcard-addresses", "holds the letters of wildcards"),
     in_effect("acceptors", "holds `<acceptor>`: where to listen"),
@@ -163,7 +167,7 @@ _REST: Final = [
     *not_yet_all("scheduled-thread-pool-max-size thread-pool-max-size", "one loop and a small pool do all work"),
     *not_yet_all("graceful-shutdown-enabled graceful-shutdown-timeout", "a stop drains for a bounded time"),
     not_yet("configuration-file-refresh-period", "changes take effect at the next start"),
-    *not_yet_all("temporary-queue-namespace uuid-namespace internal-naming-prefix system-property-prefix"),
+    *not_yet_all("uuid-namespace internal-naming-prefix system-property-prefix"),
     *not_yet_all("resolve-protocols async-connection-execution-enabled log-delegate-factory-class-name"),
 ]
 

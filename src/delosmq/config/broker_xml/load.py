@@ -165,6 +165,7 @@ class _Loader:
                 "transaction-timeout-scan-period", _PERIOD, standard.transaction_timeout_scan_period_ms
             ),
             persist_id_cache=self._value("persist-id-cache", values.parse_boolean, standard.persist_id_cache),
+            temporary_queue_namespace=self._value("temporary-queue-namespace", values.parse_text, ""),
             wildcards=syntax,
             diverts=tuple(diverts),
             acceptors=tuple(acceptors),

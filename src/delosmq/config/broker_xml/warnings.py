@@ -1,6 +1,6 @@
 """What a broker.xml without mistakes does not say, and its operator should know."""
 
-from delosmq.model.settings import UNLIMITED, AddressFullPolicy, BrokerSettings, QueueSettings
+from delosmq.model.settings import UNLIMITED, AddressFullPolicy, BrokerSettings, MessageEviction, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
 
@@ -8,7 +8,10 @@ def warnings_about(settings: BrokerSettings) -> list[str]:
     """Sentences with their codes."""
     notices: list[str] = []
     if not settings.acceptors:
-        notices.append("DMQ4108: no acceptor is open, so no client can connect; add one with protocols=STOMP")
+        notices.append(
+            "DMQ4108: no acceptor is open, so no client can connect; add one with protocols=OPENWIRE for JMS, STOMP, "
+            "or both"
+        )
     if not settings.security_settings:
         every = settings.wildcards.any_words
         notices.append(
@@ -33,7 +36,32 @@ def warnings_about(settings: BrokerSettings) -> list[str]:
             f"DMQ4150: default-ring-size 0 for {', '.join(empty)}: queues there keep nothing, each message that comes "
             f"is pushed out at once; give a larger one, or -1 for none"
         )
+    notices += _evictions(settings, table)
     return notices + _without_queues(settings, table) + _diverted_nowhere(settings)
+
+
+def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[str]:
+    """Matches whose message-eviction and message-eviction-key have no effect without each other."""
+    keyless, unused = [], []
+    for entry in settings.address_settings:
+        resolved = table.resolve(entry.match)
+        is_unique = resolved.message_eviction is MessageEviction.UNIQUE_PROPERTY
+        if "message_eviction" in entry.fields and is_unique and not resolved.message_eviction_key:
+            keyless.append(entry.match)
+        if entry.fields.get("message_eviction_key") and not is_unique:
+            unused.append(entry.match)
+    notices: list[str] = []
+    if keyless:
+        notices.append(
+            f"DMQ4156: message-eviction unique-property without message-eviction-key for {', '.join(keyless)}: a slow "
+            "consumer loses the oldest messages; name the property"
+        )
+    if unused:
+        notices.append(
+            f"DMQ4157: message-eviction-key without message-eviction unique-property for {', '.join(unused)} has no "
+            "effect; add the one or remove the other"
+        )
+    return notices
 
 
 def _diverted_nowhere(settings: BrokerSettings) -> list[str]:

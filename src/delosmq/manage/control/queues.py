@@ -104,8 +104,9 @@ class QueueControl:
         if queue.consumers and not force:
             raise InUseError(
                 "DMQ6140",
-                f"queue '{name}' has {counted(len(queue.consumers), 'consumer')}; close them first, or force it: they"
-                " are told that it is gone, and its lease groups are lost",
+                f"queue '{name}' has {counted(len(queue.consumers), 'consumer')}; close them first, or force it:"
+                " STOMP consumers are told that it is gone, JMS consumers read it again when it is made again, and its"
+                " lease groups are lost",
             )
         if not force:
             self._keep_last_of_a_destination(queue)

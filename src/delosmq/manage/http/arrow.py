@@ -114,7 +114,7 @@ class RowStream:
 
     async def _fill(self, columns: Columns, at: int) -> int:
         size = 0
-        while at < len(self._slots) and columns.rows < SLICE_ROWS and size < SLICE_BYTES:
+        while at < len(self._slots) and columns.rows < SLICE_ROWS and size + columns.grown_bytes < SLICE_BYTES:
             slot = self._slots[at]
             columns.add(slot)
             size += len(slot.message.head) + len(slot.message.body)

@@ -46,6 +46,7 @@ class Columns:
     Attributes:
         values: one list for each name, all of the same length.
         rows: how many there are.
+        grown_bytes: by how much the bodies are larger than the broker keeps them, as they were compressed.
         unreadable: messages whose encoding could not be read; their row has the body as it is and no properties.
     """
 
@@ -54,6 +55,7 @@ class Columns:
         self.values: list[list[object]] = [[] for _ in names]
         self.rows: int = 0
         self.unreadable: list[BrokerError] = []
+        self.grown_bytes: int = 0
         self._queue = queue
         self._conversions = conversions
         self._needs_hub = any(name in _NEEDS_HUB for name in names)
@@ -67,7 +69,9 @@ class Columns:
 
     def _hub(self, message: Message) -> HubMessage:
         try:
-            return self._conversions.to_hub(message)
+            hub = self._conversions.to_hub(message)
+            self.grown_bytes += max(0, len(hub.body) - len(message.body))
+            return hub
         except BrokerError as unreadable:
             # One odd message must not keep a reader from all that follow.
             self.unreadable.append(unreadable)

@@ -37,7 +37,8 @@ class LeaseStep:
 
     Attributes:
         lease: the answer; None while there is none.
-        collecting: a large lease is under way: step again when told, whatever the time.
+        collecting: a large lease is under way, or the store makes ready for it: step again when told, whatever the
+            time.
         may_wait: without an answer the reader wants to wait for messages.
     """
 
@@ -121,7 +122,7 @@ class LeaseSession:
         )
         if lease is not None:
             return LeaseStep(extent(lease), False, False)
-        collecting = len(found.building) > 0 or found.queue.returning > 0
+        collecting = len(found.building) > 0 or found.queue.returning > 0 or found.waits_for_room
         return LeaseStep(None, collecting, wanted.until is None)
 
     def wait(self, group: str, waiter: LeaseWaiter) -> None:

@@ -11,6 +11,7 @@ from delosmq.engine.taking import Taking
 from delosmq.engine.transactions import Transaction
 from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.subscription import Source, Subscription
+from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import (
     DELIVERED_ACK,
     EXPIRED_ACK,
@@ -25,6 +26,8 @@ from delosmq.wire.openwire.commands import (
 )
 
 _NONE: Final = 0
+NAMES_READ: Final = 300
+"""Messages read in one turn, for peers that don't give back their sequences: about 4 ms in pure Python."""
 _LONGEST_CAUSE: Final = 1_000
 """Characters: people read it; it is stored with the message."""
 
@@ -32,8 +35,14 @@ _LONGEST_CAUSE: Final = 1_000
 class Acknowledging:
     """Carries out acknowledgements of one connection."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, host: SessionHost) -> None:
         self._broker = broker
+        self._host = host
+        self._room: int = NAMES_READ
+
+    def begin_turn(self) -> None:
+        """There is room again for what one turn may take."""
+        self._room = NAMES_READ
 
     def handle(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> Taking | None:
         """One acknowledgement for a subscription of this connection. When it goes on in slices, gives what does.
@@ -51,7 +60,7 @@ class Acknowledging:
         last_id = ack.last_message_id
         if last_id is None:
             raise failures.field_missing("lastMessageId", "a MessageAck")
-        last = _sequence(subscription, last_id)
+        last = self._sequence(subscription, last_id)
         source = subscription.source_of(last)
         consumer = None if source is None else source.consumer
         if kind == POISON_ACK and transaction is not None:
@@ -103,7 +112,7 @@ class Acknowledging:
     ) -> None:
         broker = self._broker
         first_id = ack.first_message_id
-        first = _NONE if first_id is None else _sequence(subscription, first_id)
+        first = _NONE if first_id is None else self._sequence(subscription, first_id)
         if first == last:
             if subscription.checked and transaction is None and ack.message_count != 1:
                 raise failures.count_wrong(ack.message_count, 1)
@@ -111,7 +120,7 @@ class Acknowledging:
                 self._unknown(subscription, ack.last_message_id)
             subscription.answered(last)
             return
-        named = _range(subscription, consumer, ack, last)
+        named = _range(subscription, consumer, ack, first=first, last=last)
         if subscription.checked and transaction is None and consumer.reading is None:
             count = _count_held(subscription, consumer, named)
             if ack.message_count != count:
@@ -127,7 +136,9 @@ class Acknowledging:
 
     def _end(self, subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> None:
         """EXPIRED and POISON: the messages leave, and the extension shrinks once."""
-        named = _range(subscription, consumer, ack, last)
+        first_id = ack.first_message_id
+        first = _NONE if first_id is None else self._sequence(subscription, first_id)
+        named = _range(subscription, consumer, ack, first=first, last=last)
         broker = self._broker
         text = _text_of(ack.poison_cause)
         credit = subscription.credit
@@ -144,6 +155,23 @@ class Acknowledging:
                 subscription.answered(sequence)
         finally:
             credit.end_range()
+
+    def _sequence(self, subscription: Subscription, message_id: MessageId) -> int:
+        """Clients give back the sequence that came with the message. For one that doesn't the messages that it has are
+        read, no more in one turn than that takes a few ms.
+
+        Raises:
+            Refusal: it was not found among those.
+        """
+        if message_id.broker_sequence_id:
+            return message_id.broker_sequence_id
+        room = self._room
+        sequence, self._room = subscription.sequence_of(message_id.key(), room)
+        if room == NAMES_READ and self._room < room:
+            self._host.wake_soon()  # for the next turn's room
+        if not sequence and self._room <= 0:
+            raise failures.sequence_missing(message_id.key())
+        return sequence
 
     def _unknown(self, subscription: Subscription, message_id: MessageId) -> None:
         if subscription.checked and not subscription.info.browser:
@@ -164,12 +192,7 @@ class Acknowledging:
 _HANDLED: Final = frozenset((DELIVERED_ACK, POISON_ACK, STANDARD_ACK, REDELIVERED_ACK, INDIVIDUAL_ACK, EXPIRED_ACK))
 
 
-def _sequence(subscription: Subscription, message_id: MessageId) -> int:
-    """Clients give back the sequence that came with the message."""
-    return message_id.broker_sequence_id or subscription.sequence_of(message_id.key())
-
-
-def _range(subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> list[int]:
+def _range(subscription: Subscription, consumer: Consumer, ack: MessageAck, *, first: int, last: int) -> list[int]:
     """The sequences from the first that is named, or else the oldest, to ``last``, in order of dispatch.
 
     Raises:
@@ -179,7 +202,6 @@ def _range(subscription: Subscription, consumer: Consumer, ack: MessageAck, last
     if order is None and consumer.reading is not None:
         return [last]
     first_id = ack.first_message_id
-    first = _NONE if first_id is None else _sequence(subscription, first_id)
     found = first_id is None
     named: list[int] = []
     for sequence in consumer.in_order() if order is None else order:

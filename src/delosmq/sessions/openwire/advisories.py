@@ -4,6 +4,7 @@ A late subscriber is told first what is there already. Clients need those about 
 send to one they have not heard of. Source: AdvisoryBroker and AdvisorySupport of ActiveMQ Classic.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from delosmq.engine.broker import Broker
@@ -12,12 +13,13 @@ from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST
 from delosmq.model.ports import Clock
 from delosmq.model.properties import INT_KIND, TypedValue
+from delosmq.model.wildcard import WildcardPattern
 from delosmq.sessions.openwire import advisory_topics as topics
 from delosmq.sessions.openwire.advisory_destinations import DestinationAdvisories, destination_info
 from delosmq.sessions.openwire.advisory_messages import MessageAdvisories
-from delosmq.sessions.openwire.advisory_notices import Known, Notices, Present
+from delosmq.sessions.openwire.advisory_notices import Known, Notice, Notices, Present, Several, Told
 from delosmq.sessions.openwire.advisory_posting import Listener, Posting, text
-from delosmq.sessions.openwire.destinations import Destinations, parts_of
+from delosmq.sessions.openwire.destinations import Destinations, Target, parts_of, target_of_queue
 from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
@@ -36,14 +38,16 @@ from delosmq.wire.openwire.commands import (
     Structure,
 )
 
-_AT_ONCE: Final = 200
-"""Told to a new listener before it is answered, about 4 ms in pure Python; the rest follows."""
+_NAMES_A_TIME: Final = 10
+"""Names compared with wildcards that take as long as one advisory."""
 
 # What a new listener is told of.
 _CONNECTION: Final = 0
 _TEMPORARY: Final = 1
 _CONSUMER: Final = 2
 _PRODUCER: Final = 3
+_NO_KIND: Final = 4
+_NOTHING: Final[Mapping[str, Structure]] = {}
 
 
 class Advisories(Present):
@@ -146,28 +150,24 @@ class Advisories(Present):
         # Who hears that a temporary destination is gone knows the rest.
         return not destination.is_temporary or destination.qualified_name() in self._temporary
 
-    def _tell_consumers(self, destination: Destination, told: Structure, only: Listener | None = None) -> None:
-        topic = topics.of_consumers(destination)
-        if only is not None or self._posting.listeners_of(topic):
-            count = TypedValue(INT_KIND, self._count_consumers(destination))
-            self._posting.tell(topic, told, {"consumerCount": count}, only)
+    def _tell_consumers(self, destination: Destination, told: Structure) -> None:
+        if self._posting.listeners_of(topics.of_consumers(destination)):
+            self._notices.tell(_Counted(self, destination, told))
 
-    def _count_consumers(self, destination: Destination) -> int:
-        """Of all protocols."""
+    def tell_count(self, destination: Destination, told: Structure, count: int, only: Listener | None) -> int:
+        """Tells of a consumer, and how many there are of its destination. Gives to how many listeners."""
+        return self._posting.tell(
+            topics.of_consumers(destination), told, {"consumerCount": TypedValue(INT_KIND, count)}, only
+        )
+
+    def count_consumers(self, target: Target) -> int:
+        """Of all protocols, on what is no wildcard of queues."""
         broker = self._broker
-        count = 0
-        for target in self._names.targets_of(destination):
-            if target.routing != ANYCAST and not target.queue_name:
-                address = broker.addresses.get(target.address)
-                count += 0 if address is None else sum([len(queue.consumers) for queue in address.multicast])
-                continue
-            names = [target.queue_name or target.address]
-            if target.wildcard:
-                names = [found.queue_name for found in self._names.queues_of(target, broker)]
-            for name in names:
-                queue = broker.queues.get(name)
-                count += 0 if queue is None else len(queue.consumers)
-        return count
+        if target.routing != ANYCAST and not target.queue_name:
+            address = broker.addresses.get(target.address)
+            return 0 if address is None else sum([len(queue.consumers) for queue in address.multicast])
+        queue = broker.queues.get(target.queue_name or target.address)
+        return 0 if queue is None else len(queue.consumers)
 
     # -- producers ---------------------------------------------------------------------------------------------------
 
@@ -194,11 +194,13 @@ class Advisories(Present):
             if self._may_be_told_of(part):
                 self._tell_producers(part, _removal(producer_id))
 
-    def _tell_producers(self, part: Destination, told: Structure, only: Listener | None = None) -> None:
-        topic = topics.of_producers(part)
-        if only is not None or self._posting.listeners_of(topic):
-            count = TypedValue(INT_KIND, self._producer_counts.get(part.qualified_name(), 0))
-            self._posting.tell(topic, told, {"producerCount": count}, only)
+    def _tell_producers(self, part: Destination, told: Structure) -> None:
+        if self._posting.listeners_of(topics.of_producers(part)):
+            self._notices.tell(self._told_of_producer(part, told))
+
+    def _told_of_producer(self, part: Destination, told: Structure, only: Listener | None = None) -> Told:
+        count = TypedValue(INT_KIND, self._producer_counts.get(part.qualified_name(), 0))
+        return Told(self._posting, topics.of_producers(part), told, properties={"producerCount": count}, only=only)
 
     # -- who listens -------------------------------------------------------------------------------------------------
 
@@ -207,18 +209,9 @@ class Advisories(Present):
         only hears it as one of many."""
         listener = Listener(address, consumer, consumer_id, host)
         self._posting.join(listener)
-        known: list[tuple[int, str]] = []
-        if address == topics.CONNECTIONS:
-            known = [(_CONNECTION, key) for key in self._connections]
-        elif address in topics.TEMPORARY:
-            known = [(_TEMPORARY, key) for key in self._temporary]
-        elif address.startswith(topics.CONSUMERS):
-            known = [(_CONSUMER, key) for key in self._consumers]
-        elif address.startswith(topics.PRODUCERS):
-            known = [(_PRODUCER, key) for key in self._producers]
-        told = Known(self, listener, known)
-        if known and told.tell(_AT_ONCE) == 0:
-            self._notices.add(told, needed=True)
+        kind = _kind_of(address)
+        if self._told_of(kind):
+            self._notices.tell(Known(self, listener, kind), needed=True)
         self.destinations.listen(listener)
 
     def leave(self, consumer_id: ConsumerId) -> None:
@@ -226,8 +219,19 @@ class Advisories(Present):
         self._posting.leave(consumer_id)
         self._notices.wake()
 
-    def present(self, kind: int, key: str, listener: Listener) -> None:
-        """Tells a new listener of one thing that was there before."""
+    def keys(self, kind: int) -> list[str]:
+        return list(self._told_of(kind))
+
+    def _told_of(self, kind: int) -> Mapping[str, Structure]:
+        if kind == _CONNECTION:
+            return self._connections
+        if kind == _TEMPORARY:
+            return self._temporary
+        if kind == _CONSUMER:
+            return self._consumers
+        return self._producers if kind == _PRODUCER else _NOTHING
+
+    def present(self, kind: int, key: str, listener: Listener) -> Notice | None:
         posting = self._posting
         if kind == _CONNECTION:
             connection = self._connections.get(key)
@@ -243,16 +247,99 @@ class Advisories(Present):
             consumer = self._consumers.get(key)
             destination = None if consumer is None else consumer.destination
             if consumer is None or destination is None:
-                return
+                return None
             if posting.hears(listener, topics.of_consumers(destination)):
-                self._tell_consumers(destination, consumer, listener)
+                return _Counted(self, destination, consumer, listener)
         else:
             producer = self._producers.get(key)
             if producer is None or producer.destination is None:
-                return
+                return None
+            told: list[Told] = []
             for part in parts_of(producer.destination):
                 if posting.hears(listener, topics.of_producers(part)):
-                    self._tell_producers(part, producer, listener)
+                    told.append(self._told_of_producer(part, producer, listener))
+            return Several(told) if told else None
+        return None
+
+    def begin_count(self, destination: Destination) -> tuple[list[Target], list[WildcardPattern], list[str]]:
+        """What is to be counted of a destination: what it names, and queues that match one of some patterns."""
+        plain: list[Target] = []
+        patterns: list[WildcardPattern] = []
+        for target in self._names.targets_of(destination):
+            if target.wildcard and target.routing == ANYCAST:
+                patterns.append(self._names.pattern_of(target))
+            else:
+                plain.append(target)
+        return plain, patterns, list(self._broker.queues) if patterns else []
+
+    def count_matching(self, name: str) -> int:
+        """The consumers of a queue for which a wildcard may stand."""
+        queue = self._broker.queues.get(name)
+        return 0 if queue is None or not queue.consumers or target_of_queue(queue) is None else len(queue.consumers)
+
+
+class _Counted(Notice):
+    """Tells of a consumer, once those of its destination are counted: a wildcard stands for any number of queues.
+
+    Source: AdvisoryBroker.fireConsumerAdvisory of ActiveMQ Classic, which counts each queue once.
+    """
+
+    def __init__(
+        self, advisories: Advisories, destination: Destination, told: Structure, only: Listener | None = None
+    ) -> None:
+        self._advisories = advisories
+        self._destination = destination
+        self._told = told
+        self._only = only
+        self._begun: bool = False
+        self._plain: set[str] = set()
+        self._patterns: list[WildcardPattern] = []
+        self._names: list[str] = []
+        self._at: int = 0
+        self._count: int = 0
+
+    def tell(self, room: int) -> int:
+        if not self._begun:
+            room -= self._begin()
+        looks = max(room, 1) * _NAMES_A_TIME
+        names = self._names
+        while self._at < len(names) and looks > 0:
+            name = names[self._at]
+            self._at += 1
+            looks -= 1
+            count = self._advisories.count_matching(name)
+            if not count or name in self._plain:
+                continue
+            for pattern in self._patterns:
+                looks -= 1
+                if pattern.matches(name):
+                    self._count += count
+                    break
+        if self._at < len(names):
+            return 0
+        told = self._advisories.tell_count(self._destination, self._told, self._count, self._only)
+        return max(looks // _NAMES_A_TIME - told, 1)
+
+    def _begin(self) -> int:
+        """Gives what it took of the room."""
+        self._begun = True
+        plain, self._patterns, self._names = self._advisories.begin_count(self._destination)
+        for target in plain:
+            if target.routing == ANYCAST or target.queue_name:
+                self._plain.add(target.queue_name or target.address)
+            self._count += self._advisories.count_consumers(target)
+        return (len(plain) + len(self._patterns)) // _NAMES_A_TIME
+
+
+def _kind_of(address: str) -> int:
+    """What there may be already of what is told there."""
+    if address == topics.CONNECTIONS:
+        return _CONNECTION
+    if address in topics.TEMPORARY:
+        return _TEMPORARY
+    if address.startswith(topics.CONSUMERS):
+        return _CONSUMER
+    return _PRODUCER if address.startswith(topics.PRODUCERS) else _NO_KIND
 
 
 def _removal(object_id: Structure) -> RemoveInfo:

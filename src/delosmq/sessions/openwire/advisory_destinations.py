@@ -72,13 +72,13 @@ class DestinationAdvisories(Present):
     def listen(self, listener: Listener) -> None:
         """Somebody new listens: is told of what there is, when it asks for these by name."""
         posting = self._posting
-        names: list[tuple[int, str]] = []
         if posting.hears(listener, topics.QUEUES):
-            names += [(_QUEUE, name) for name in self._broker.queues]
+            self._notices.add(Known(self, listener, _QUEUE))
         if posting.hears(listener, topics.TOPICS):
-            names += [(_ADDRESS, name) for name in self._broker.addresses]
-        if names:
-            self._notices.add(Known(self, listener, names))
+            self._notices.add(Known(self, listener, _ADDRESS))
+
+    def keys(self, kind: int) -> list[str]:
+        return list(self._broker.queues if kind == _QUEUE else self._broker.addresses)
 
     def look(self, kind: int, name: str, connection_id: ConnectionId | None) -> None:
         """Tells what became of a destination, if that was not told."""
@@ -94,15 +94,15 @@ class DestinationAdvisories(Present):
             info = destination_info(known.destination, known.connection_id or connection_id, REMOVE_DESTINATION)
             self._posting.tell(topics.of_destinations(known.destination), info)
 
-    def present(self, kind: int, name: str, listener: Listener) -> None:
-        """Tells one listener of what is there."""
-        destination = self.destination_of(kind, name)
+    def present(self, kind: int, key: str, listener: Listener) -> Notice | None:
+        destination = self.destination_of(kind, key)
         if destination is None:
-            return
-        info = self._known.setdefault((kind, name), destination_info(destination, None, ADD_DESTINATION))
+            return None
+        info = self._known.setdefault((kind, key), destination_info(destination, None, ADD_DESTINATION))
         topic = topics.of_destinations(destination)
         if listener.address == topic:
             self._posting.tell(topic, info, only=listener)
+        return None
 
     def destination_of(self, kind: int, name: str) -> Destination | None:
         """What clients know it as; None for what they don't, or what is gone."""

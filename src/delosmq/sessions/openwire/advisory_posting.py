@@ -43,6 +43,7 @@ class Listener:
 
     Attributes:
         address: what it subscribed to.
+        pattern: for many topics; None for one.
         host: of its connection.
     """
 
@@ -51,6 +52,7 @@ class Listener:
         self.consumer = consumer
         self.consumer_id = consumer_id
         self.host = host
+        self.pattern: WildcardPattern | None = None
 
 
 class Posting:
@@ -79,6 +81,7 @@ class Posting:
             self._by_topic.setdefault(listener.address, []).append(listener)
         else:
             self._wild.append((pattern, listener))
+            listener.pattern = pattern
         self._topics.setdefault(listener.consumer_id.key(), []).append(listener.address)
 
     def leave(self, consumer_id: ConsumerId) -> None:
@@ -102,9 +105,8 @@ class Posting:
 
     def hears(self, listener: Listener, topic: str) -> bool:
         """Whether one listener hears a topic."""
-        if listener.address == topic:
-            return True
-        return any(one is listener and pattern.matches(topic) for pattern, one in self._wild)
+        pattern = listener.pattern
+        return listener.address == topic if pattern is None else pattern.matches(topic)
 
     def any_listener(self) -> Listener | None:
         """Somebody who listens to anything."""
@@ -116,12 +118,12 @@ class Posting:
 
     def tell(
         self, topic: str, told: Structure | None, properties: Properties = NO_PROPERTIES, only: Listener | None = None
-    ) -> None:
+    ) -> int:
         """Sends an advisory about ``told`` to all who hear its topic, or to one of them; none that can't be encoded, as
-        texts in it are the peer's."""
+        texts in it are the peer's. Gives to how many."""
         listeners = self.listeners_of(topic) if only is None else [only]
         if not listeners:
-            return
+            return 0
         self._sequence += 1
         command = MessageCommand()
         command.destination = Destination(topic, TOPIC)
@@ -135,8 +137,9 @@ class Posting:
         try:
             measure(command, NEWEST_VERSION)
         except MisuseError:
-            return
+            return 0
         self._send(command, listeners)
+        return len(listeners)
 
     def pass_on(self, topic: str, command: MessageCommand) -> None:
         """Sends a message itself to all who hear a topic."""

@@ -52,7 +52,9 @@ class Handshake:
         if info.connection_id is None or not info.connection_id.value:
             raise failures.field_missing("connectionId", "a ConnectionInfo")
         check_id("connection id", info.connection_id.value)
-        check_id("client id", info.client_id or "")
+        if info.client_id is None:
+            raise failures.no_client_id()
+        check_id("client id", info.client_id)
         self.info = info
         password = info.password or ""
         info.password = None

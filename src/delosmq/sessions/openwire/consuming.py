@@ -25,6 +25,7 @@ from delosmq.sessions.openwire.advisory_topics import TEMPORARY
 from delosmq.sessions.openwire.destinations import Destinations, Target, is_somebodys
 from delosmq.sessions.openwire.ids import check_id
 from delosmq.sessions.openwire.prefetch import pending_limit_of, settle_prefetch
+from delosmq.sessions.openwire.returning import Loss, Returning
 from delosmq.sessions.openwire.slow_consumers import (
     SlowConsumers,
     SlowEnds,
@@ -56,9 +57,10 @@ NOTHING_SEEN: Final = -1
 """``lastDeliveredSequenceId`` of a consumer that saw no message."""
 ALL_SEEN: Final = -2
 """Of a connection that was lost: what was in flight may have been seen."""
-_WAIT_FOR_EVER: Final = 0
 _LOOKED_AT: Final = 100
 """Messages of one subscription, once a transaction has ended."""
+WILD_PLACES: Final = 50
+"""Times as many queues as consumers may be read by wildcards: some 50 MB with the limit that acceptors have."""
 
 
 class Consuming(SubscriptionEvents):
@@ -96,7 +98,7 @@ class Consuming(SubscriptionEvents):
         self._broker_id = broker_id
         self._client_id = client_id
         self._limit = limit
-        self._acknowledging: Acknowledging = Acknowledging(services.broker)
+        self._acknowledging: Acknowledging = Acknowledging(services.broker, host)
         self._subscriptions: dict[str, Subscription] = {}
         self._unanswered: list[Subscription] = []
         # With a pull that is given up one day, perhaps answered meanwhile.
@@ -105,7 +107,13 @@ class Consuming(SubscriptionEvents):
         self._full: list[Subscription] = []
         self._slow: SlowConsumers = SlowConsumers(peer.name)
         self._shared: dict[str, Subscription] = {}
-        self._spreading: Spreading = Spreading(services.broker, destinations, host, watchers)
+        self._spreading: Spreading = Spreading(services.broker, host, watchers)
+        self._returning: Returning = Returning(host, watchers)
+        # Of `limit`: each destination of each consumer.
+        self._places: int = 0
+        # Queues that wildcards brought; at most, as those that are gone are not looked for before there are too many.
+        self._wild_places: int = 0
+        self._wild_full: bool = False
         self._hears_advisories = hears_advisories
         self.mark: str = ""
         self.manageable: bool = False
@@ -130,7 +138,9 @@ class Consuming(SubscriptionEvents):
         if info.prefetch_size < 0:
             raise failures.prefetch_wrong(info.prefetch_size)
         selector = _parse(info.selector)
-        targets = self._destinations.targets_of(destination)
+        targets = _each_once(self._destinations.targets_of(destination))
+        if self._places + len(targets) > self._limit:
+            raise failures.too_many_destinations(self._places, len(targets), self._limit)
         durable = info.subscription_name is not None and all(target.routing == MULTICAST for target in targets)
         if durable and len(targets) > 1:
             raise failures.durable_composite(info.subscription_name or "")
@@ -151,6 +161,8 @@ class Consuming(SubscriptionEvents):
         shared = len(targets) > 1 or (targets[0].wildcard and targets[0].routing == ANYCAST)
         if shared:
             subscription.shares()
+        subscription.places = len(targets)
+        self._places += len(targets)
         try:
             for target in targets:
                 self._attach_all(subscription, target, selector, durable=durable)
@@ -182,30 +194,52 @@ class Consuming(SubscriptionEvents):
     ) -> None:
         """Each queue that a wildcard stands for is a target of its own; so are those to come."""
         if target.wildcard and target.routing == ANYCAST:
-            self._attach_spread(Spread(subscription, target, selector))
+            self._attach_spread(Spread(subscription, target, selector, self._destinations.pattern_of(target)))
         elif not target.advisory or self._hears_advisories:
+            self._destinations.check_new(target)
             self._attach(subscription, target, selector, durable=durable)
 
     def _attach_spread(self, spread: Spread) -> None:
-        """The queues that there are; those that the user may not read are left out, unless nothing else is there."""
+        """The queues that there are, very many of them later; those that the user may not read are left out, unless
+        nothing else is there."""
         subscription = spread.subscription
-        refused: PermissionDeniedError | None = None
-        left_out = 0
         read = 0
-        for found in self._spreading.add(spread):
-            if reads(subscription, self._broker.queues.get(found.queue_name)):
-                continue
-            try:
-                self._attach(subscription, found, spread.selector, durable=False)
+        for _, found in self._spreading.add(spread):
+            if self._attach_found(spread, found):
                 read += 1
-            except PermissionDeniedError as error:
-                refused = error
-                left_out += 1
-        if refused is None:
-            return
-        if not read:
-            raise refused
-        self._host.report(failures.queues_left_out(spread.wildcard.destination.name, left_out, refused))
+        if spread.waits:
+            # What was attached till then must not seem to be all.
+            subscription.browsing += 1
+            subscription.spreading += 1
+        elif spread.refused is not None and not read:
+            raise spread.refused
+        else:
+            self._report_left_out(spread)
+
+    def _attach_found(self, spread: Spread, found: Target) -> bool:
+        """One queue for which a wildcard stands; False when it is left out."""
+        if self._wild_places >= self._limit * WILD_PLACES:
+            self._wild_places = sum([len(one.sources) for one in self._shared.values()])
+            if self._wild_places >= self._limit * WILD_PLACES:
+                if not self._wild_full:
+                    self._wild_full = True
+                    self._host.report(failures.too_many_queues(self._peer.name, self._limit * WILD_PLACES))
+                return False
+        try:
+            self._attach(spread.subscription, found, spread.selector, durable=False)
+        except PermissionDeniedError as error:
+            spread.refused = error
+            spread.left_out += 1
+            return False
+        self._wild_places += 1
+        return True
+
+    def _report_left_out(self, spread: Spread) -> None:
+        refused = spread.refused
+        if refused is not None:
+            self._host.report(failures.queues_left_out(spread.wildcard.destination.name, spread.left_out, refused))
+            spread.left_out = 0
+            spread.refused = None
 
     def _attach(self, subscription: Subscription, target: Target, selector: Selector | None, *, durable: bool) -> None:
         info = subscription.info
@@ -254,6 +288,7 @@ class Consuming(SubscriptionEvents):
             selector=None if filters else selector,
             no_local=connection_id if info.no_local and not filters else "",
             browser=info.browser,
+            client_counts=True,
         )
         wanted = SubscriptionOptions(
             name=durable_queue_name(self._client_id, info.subscription_name or "") if durable else "",
@@ -311,11 +346,23 @@ class Consuming(SubscriptionEvents):
             return []
         if control.prefetch < 0:
             raise failures.prefetch_wrong(control.prefetch)
-        subscription.credit.resize(min(control.prefetch, MAX_PREFETCH))
-        subscription.pulls = control.prefetch == 0
+        self._change_prefetch(subscription, consumer_id, control.prefetch)
+        return []
+
+    def _change_prefetch(self, subscription: Subscription, consumer_id: ConsumerId, prefetch: int) -> None:
+        """As when a consumer comes: after a failover the client gives back the one that it had, perhaps its default."""
+        info = subscription.info
+        assert info.destination is not None  # `add` looked
+        targets = self._destinations.targets_of(info.destination)
+        durable = info.subscription_name is not None and all(target.routing == MULTICAST for target in targets)
+        info.prefetch_size = prefetch
+        pulls_now = settle_prefetch(info, targets, self._broker, durable=durable)
+        subscription.credit.resize(min(info.prefetch_size, MAX_PREFETCH))
+        subscription.pulls = info.prefetch_size == 0
         subscription.pulling = subscription.pulling and subscription.pulls
         self._offer(subscription)
-        return []
+        if pulls_now and self.manageable:
+            self._outbox.reply(NOTHING_DURABLE, encode_command(_no_prefetch(consumer_id), self._form))
 
     def pull(self, pull: MessagePull, now: MonotonicNs) -> None:
         """Handles a MessagePull: one message, now or until its time is over.
@@ -358,6 +405,17 @@ class Consuming(SubscriptionEvents):
         subscription.turned_away.pop(source, None)
         self._lost[subscription] = None
         self._host.wake_soon()
+        target = source.target
+        if subscription.info.browser:
+            if not source.browsed:
+                source.browse_ended()
+        elif target.temporary:
+            pass  # its owner has deleted it, for good
+        elif target.routing == MULTICAST and not target.queue_name:
+            self._returning.lose(Loss(subscription, target, ""))
+        elif not self._spreading.stands_for(subscription, source.queue_name):
+            self._returning.lose(Loss(subscription, target, source.queue_name))
+            self._host.report(failures.queue_lost(_name_of(subscription), source.queue_name))
 
     def next_timer(self) -> MonotonicNs:
         """When the next pull is given up, or it is looked for slow consumers."""
@@ -372,35 +430,87 @@ class Consuming(SubscriptionEvents):
         return due
 
     def go_on(self, now: MonotonicNs) -> None:
-        """Answers pulls for which there was nothing, and forgets queues that are gone: the peer is told nothing, as by
-        Classic, whose queues with consumers can't go."""
+        """Answers pulls for which there was nothing; forgets queues that are gone, and takes those that are there."""
+        self._acknowledging.begin_turn()
         unanswered = self._unanswered
         self._unanswered = []
         for subscription in self._timed:
             if subscription.pulling and subscription.pull_until != NO_TIMER and now >= subscription.pull_until:
                 unanswered.append(subscription)
         for subscription in unanswered:
-            if subscription.pulling and not subscription.stream.closed:
+            if not subscription.pulling or subscription.stream.closed:
+                continue
+            if not subscription.spreading:
                 self._answer_pull(subscription)
+            elif subscription not in self._unanswered:
+                self._unanswered.append(subscription)  # a queue to come may have one
         lost = self._lost
         self._lost = {}
         for subscription in lost:
             subscription.drop_lost()
             self._offer(subscription)
+        for loss in self._returning.take():
+            self._attach_again(loss, now)
         for spread, target in self._spreading.take():
             self._attach_new(spread, target)
+        through = self._spreading.through
+        if through:
+            self._spreading.through = []
+            for spread in through:
+                self._spread_through(spread)
+
+    def _attach_again(self, loss: Loss, now: MonotonicNs) -> None:
+        """A queue is there again, or the subscription of a topic was deleted and nobody else makes it again."""
+        subscription = loss.subscription
+        target = loss.target
+        queue = self._broker.queues.get(loss.queue)
+        if loss.queue and queue is None:
+            self._returning.lose(loss)
+            return
+        if reads(subscription, queue):
+            return
+        info = subscription.info
+        name = _name_of(subscription)
+        if info.subscription_name is not None and not loss.queue:
+            self._slow.end(subscription, failures.subscription_deleted(name, "an operator ended it for good"), now)
+            return
+        if target.advisory:
+            self._slow.end(subscription, failures.subscription_deleted(name, "make another consumer"), now)
+            return
+        try:
+            found = self._destinations.target_of(target.destination)
+            self._attach(subscription, found, _parse(info.selector), durable=False)
+        except (InvariantError, StorageError):
+            raise
+        except BrokerError as error:
+            self._slow.end(subscription, failures.subscription_deleted(name, str(error)), now)
+            return
+        if not loss.queue:
+            self._host.report(failures.subscription_renewed(name))
 
     def _attach_new(self, spread: Spread, target: Target) -> None:
-        """A queue was made for which a wildcard stands."""
+        """A queue was made for which a wildcard stands, or there were too many when it came."""
         if reads(spread.subscription, self._broker.queues.get(target.queue_name)):
             return
         try:
-            self._attach(spread.subscription, target, spread.selector, durable=False)
+            if not self._attach_found(spread, target) and not spread.waits and spread not in self._spreading.through:
+                self._report_left_out(spread)
         except (InvariantError, StorageError):
             raise
         except BrokerError as error:
             # It goes on with what it has; the peer asked for none of them in particular.
             self._host.report(error)
+
+    def _spread_through(self, spread: Spread) -> None:
+        """It has all the queues that were there when it came."""
+        if spread.ended:
+            return
+        self._report_left_out(spread)
+        subscription = spread.subscription
+        subscription.spreading -= 1
+        subscription.browsing -= 1
+        if subscription.info.browser and subscription.browsing <= 0 and subscription.sources:
+            subscription.sources[0].nothing_to_give()
 
     def share_room(self) -> None:
         """Credit may have come back to one queue of a consumer that others may use: a transaction has ended."""
@@ -504,7 +614,10 @@ class Consuming(SubscriptionEvents):
         return subscriptions
 
     def _close(self, subscription: Subscription, last_delivered: int) -> None:
+        self._places -= subscription.places
+        subscription.places = 0
         self._spreading.remove(subscription)
+        self._returning.remove(subscription)
         self._slow.remove(subscription)
         credit = subscription.credit
         if isinstance(credit, WatchedCredit):
@@ -557,10 +670,24 @@ class Consuming(SubscriptionEvents):
         return True
 
 
+def _each_once(targets: list[Target]) -> list[Target]:
+    """A destination that is named twice is read once, as by Classic."""
+    if len(targets) == 1:
+        return targets
+    return list({(target.destination.code, target.address, target.queue_name): target for target in targets}.values())
+
+
 def _no_prefetch(consumer_id: ConsumerId) -> ConsumerControl:
     control = ConsumerControl()
     control.consumer_id = consumer_id
     return control
+
+
+def _name_of(subscription: Subscription) -> str:
+    """For people."""
+    info = subscription.info
+    key = "" if info.consumer_id is None else info.consumer_id.key()
+    return f"{key} of '{'' if info.destination is None else info.destination.name}'"
 
 
 def _is_subscription(queue: Queue) -> bool:

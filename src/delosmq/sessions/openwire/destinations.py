@@ -63,7 +63,7 @@ class Target:
 
 
 def parts_of(destination: Destination) -> list[Destination]:
-    """The destinations that a composite one stands for; most stand for themselves alone."""
+    """The destinations that a composite one stands for, each once; most stand for themselves alone."""
     name = destination.name
     options = name.find("?")
     if options >= 0:
@@ -72,10 +72,12 @@ def parts_of(destination: Destination) -> list[Destination]:
     if "," not in name:
         return [destination if options < 0 else Destination(name, destination.code)]
     found: list[Destination] = []
+    named: set[str] = set()
     for part in name.split(","):
         text = part.strip()
-        if not text:
+        if not text or text in named:
             continue
+        named.add(text)
         found.append(destination_of(text) if "://" in text else Destination(text, destination.code))
     if not found or len(found) > _MOST_PARTS:
         raise name_wrong(name[:200], f"it names {len(found)} destinations, and 1 to {_MOST_PARTS} may be")
@@ -138,23 +140,32 @@ class Destinations:
         address, wildcard = self._address_of(name)
         return Target(destination, address, "", ANYCAST, wildcard=wildcard)
 
-    def queues_of(self, wildcard: Target, broker: Broker) -> list[Target]:
-        """The queues that a wildcard stands for now."""
-        pattern = WildcardPattern(wildcard.address, self._wildcards)
-        found: list[Target] = []
-        for name, queue in broker.queues.items():
-            if pattern.matches(name):
-                target = _target_of(queue)
-                if target is not None:
-                    found.append(target)
-        return found
+    def check_plain(self, target: Target) -> None:
+        """Refuses a queue that would gather what others are sent: Classic has none such, and readers of its wildcards
+        would get each message twice.
 
-    def queue_of(self, wildcard: Target, broker: Broker, name: str) -> Target | None:
-        """One of them; None when the queue is none of those, or gone."""
-        queue = broker.queues.get(name)
-        if queue is None or not WildcardPattern(wildcard.address, self._wildcards).matches(name):
-            return None
-        return _target_of(queue)
+        Raises:
+            Refusal: its name is a wildcard of this broker.
+        """
+        syntax = self._wildcards
+        if target.routing != ANYCAST or target.queue_name or target.temporary:
+            return
+        if syntax.enabled and is_wildcard(target.address, syntax):
+            raise name_wrong(
+                target.destination.name,
+                f"its wildcards would make it a queue of what is sent to all queues of such names, as the words"
+                f" '{syntax.any_words}' and '{syntax.single_word}' are wildcards of this broker (wildcard-addresses);"
+                " name one queue",
+            )
+
+    def check_new(self, target: Target) -> None:
+        """Refuses such a queue unless somebody has made it on purpose."""
+        if target.address not in self._queues:
+            self.check_plain(target)
+
+    def pattern_of(self, wildcard: Target) -> WildcardPattern:
+        """What the names of the queues that it stands for have to match."""
+        return WildcardPattern(wildcard.address, self._wildcards)
 
     def _address_of(self, name: str) -> tuple[str, bool]:
         """In the wildcards of this broker, and whether there are any."""
@@ -169,7 +180,7 @@ class Destinations:
         return address, is_wildcard(address, syntax)
 
 
-def _target_of(queue: Queue) -> Target | None:
+def target_of_queue(queue: Queue) -> Target | None:
     """A queue of which clients know, but for temporary ones, which no wildcard stands for."""
     destination = None if queue.owner or queue.internal else queue_destination_of(queue)
     if destination is None:

@@ -48,6 +48,17 @@ def shortened(text: str) -> str:
     return f"{text[:_TEXT_START]} ... {text[-_TEXT_END:]}"
 
 
+# The first that fits; `JMS` when none does.
+_CLASS_NAMES: Final[list[tuple[type[BrokerError], str]]] = [
+    (PermissionDeniedError, SECURITY),
+    (NotFoundError, INVALID_DESTINATION),
+    (TransactionError, ROLLED_BACK),
+    (AddressLimitError, ILLEGAL_STATE),
+    (LimitError, RESOURCES),
+    (PeerError, IO),
+]
+
+
 def throwable_of(error: BrokerError) -> Throwable:
     """The exception that tells a peer of an error."""
     text = shortened(str(error))
@@ -56,18 +67,9 @@ def throwable_of(error: BrokerError) -> Throwable:
     if isinstance(error, XaError):
         # The client reads the code from the end of the text.
         return Throwable(XA, f"{text} xaErrorCode:{error.xa_code}")
-    if isinstance(error, PermissionDeniedError):
-        return Throwable(SECURITY, text)
-    if isinstance(error, NotFoundError):
-        return Throwable(INVALID_DESTINATION, text)
-    if isinstance(error, TransactionError):
-        return Throwable(ROLLED_BACK, text)
-    if isinstance(error, AddressLimitError):
-        return Throwable(ILLEGAL_STATE, text)
-    if isinstance(error, LimitError):
-        return Throwable(RESOURCES, text)
-    if isinstance(error, PeerError):
-        return Throwable(IO, text)
+    for kind, class_name in _CLASS_NAMES:
+        if isinstance(error, kind):
+            return Throwable(class_name, text)
     return Throwable(JMS, text)
 
 
@@ -102,6 +104,15 @@ def unexpected(code: int) -> Refusal:
 
 def field_missing(what: str, command: str) -> Refusal:
     return Refusal("DMQ5234", JMS, f"{command} has no {what}: set it.")
+
+
+def no_client_id() -> Refusal:
+    return Refusal(
+        "DMQ5226",
+        INVALID_CLIENT_ID,
+        "No clientID specified for connection request: set one, which need mean nothing.",
+        Scope.CONNECTION,
+    )
 
 
 def client_id_taken(client_id: str, peer: str) -> Refusal:
@@ -150,6 +161,16 @@ def connection_id_taken(connection_id: str, peer: str) -> Refusal:
     )
 
 
+def beyond_max_frame_size(message: str, limit: int, peer: str) -> Refusal:
+    return Refusal(
+        "DMQ5299",
+        IO,
+        f"{message} is larger than the maxFrameSize of {limit} agreed on with {peer}, whose connection is closed; raise"
+        " wireFormat.maxFrameSize in its URL, or openwireMaxFrameSize of the acceptor where that is the smaller one.",
+        Scope.CONNECTION,
+    )
+
+
 def replaced(connection_id: str) -> Refusal:
     return Refusal(
         "DMQ5238",
@@ -186,6 +207,15 @@ def temporary_foreign(name: str) -> Refusal:
     )
 
 
+def temporary_name_wrong(name: str, connection_id: str) -> Refusal:
+    return Refusal(
+        "DMQ5295",
+        INVALID_DESTINATION,
+        f"'{name}' can't be a temporary destination of connection {connection_id}: choose a name that begins with"
+        f" '{connection_id}:' and is no other address.",
+    )
+
+
 def destination_of_another(named: str, connection_id: str) -> Refusal:
     return Refusal(
         "DMQ5293",
@@ -214,6 +244,24 @@ def durable_subscribers(name: str) -> Refusal:
 def too_many(what: str, limit: int) -> Refusal:
     return Refusal(
         "DMQ5244", RESOURCES, f"the connection has {limit} {what} already, as many as it may have: close some."
+    )
+
+
+def too_many_destinations(there: int, more: int, limit: int) -> Refusal:
+    return Refusal(
+        "DMQ5291",
+        RESOURCES,
+        f"the consumers of the connection have {there} destinations and would have {more} more, but {limit} may be,"
+        " each of a composite one counted: close some.",
+    )
+
+
+def too_many_queues(peer: str, limit: int) -> Refusal:
+    return Refusal(
+        "DMQ5292",
+        RESOURCES,
+        f"the consumers of {peer} read {limit} queues by wildcards, as many as a connection may, so they don't get any"
+        " others: use wildcards that stand for fewer, or more connections.",
     )
 
 
@@ -284,6 +332,32 @@ def queues_left_out(name: str, count: int, cause: BrokerError) -> Refusal:
     )
 
 
+def queue_lost(consumer: str, queue: str) -> Refusal:
+    return Refusal(
+        "DMQ5286",
+        DESTINATION_GONE,
+        f"queue '{queue}' was deleted under the consumer {consumer}, which gets nothing until there is a queue of that"
+        " name again: it reads that then; close it to end it for good.",
+    )
+
+
+def subscription_renewed(consumer: str) -> Refusal:
+    return Refusal(
+        "DMQ5287",
+        DESTINATION_GONE,
+        f"the subscription of the consumer {consumer} was deleted: it has a new one, without the messages of the old"
+        " one; close the consumer to end it for good.",
+    )
+
+
+def subscription_deleted(consumer: str, why: str) -> Refusal:
+    return Refusal(
+        "DMQ5288",
+        DESTINATION_GONE,
+        f"what the consumer {consumer} read was deleted and is not made again, so the consumer is closed: {why}.",
+    )
+
+
 def prefetch_wrong(prefetch: int) -> Refusal:
     return Refusal("DMQ5255", JMS, f"a prefetch of {prefetch} makes no sense: 0 or more.")
 
@@ -328,6 +402,15 @@ def never_dispatched(what: str, key: str) -> Refusal:
         JMS,
         f"Unmatched acknowledge: could not find message {key} ({what}) among those dispatched to the consumer and not"
         " acknowledged yet; acknowledge what was dispatched.",
+    )
+
+
+def sequence_missing(key: str) -> Refusal:
+    return Refusal(
+        "DMQ5294",
+        JMS,
+        f"message {key} is acknowledged without the brokerSequenceId that it came with, and was not found among those"
+        " that could be read so soon: give back its MessageId as it came.",
     )
 
 
@@ -376,6 +459,15 @@ def doomed_branch(key: str, cause: str) -> Refusal:
 
 def _rolled_back(key: str, cause: str) -> str:
     return f"Transaction {key} was rolled back, as something sent in it without waiting for an answer failed: {cause}"
+
+
+def sends_lost(key: str, count: int) -> Refusal:
+    return Refusal(
+        "DMQ5225",
+        XA,
+        f"a connection that joined branch {key} was lost while {count} messages it had sent there waited for space:"
+        f" roll the branch back. xaErrorCode:{XA_RBROLLBACK}",
+    )
 
 
 def branch_id_wrong(length: int, limit: int) -> Refusal:

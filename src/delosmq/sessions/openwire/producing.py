@@ -33,6 +33,8 @@ REPEATS: Final = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_R
 _SPECIAL: Final = (b"AMQ_SCHED", b"_AMQ_DUPL_ID")
 
 _TARGETS_LIMIT: Final = 1_000
+"""Of all destinations whose rights were checked, so that these are not looked up for each message; as many as one
+connection may have producers. Then all are forgotten."""
 _LONGEST_KEPT: Final = 4_096
 """Characters of a destination; longer ones are decoded for each message."""
 _LATEST_MS: Final = (1 << 63) - 1
@@ -63,6 +65,10 @@ class ParkedSend(Parked):
         owner: Owner,
     ) -> None:
         super().__init__(message, work, queue_name=target.queue_name, routing=target.routing)
+        if command is not None:
+            # Its message has them encoded; decoded they would take many times the bytes that waiting messages count.
+            command.broker_path = None
+            command.cluster = None
         self._command = command
         self._copies = copies
         self._owner = owner
@@ -142,6 +148,7 @@ class Producing:
             for target in self._targets_of(destination):
                 if target.temporary and target.address not in self._broker.addresses:
                     raise failures.temporary_gone(target.destination.name)
+        info.broker_path = None  # nothing that lasts as long as the producer
         self._producers[key] = info
         return True
 
@@ -241,6 +248,9 @@ class Producing:
         key = destination.qualified_name()
         known = self._targets.get(key)
         targets = self._destinations.targets_of(destination) if known is None else known
+        if known is None:
+            for target in targets:
+                self._destinations.check_plain(target)
         for target in targets:
             if not target.create_checked:
                 self._check(target)

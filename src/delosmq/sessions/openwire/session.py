@@ -226,6 +226,7 @@ class OpenWireSession(Session):
 
     def _connect(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, ConnectionInfo)
+        frame.broker_path = None  # what is kept as long as the connection is small
         attempt, password = self._handshake.begin(frame)
         self._replies.connection_id = frame.connection_id
         if attempt.login is not None:
@@ -381,7 +382,7 @@ class OpenWireSession(Session):
     def _keep_alive(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, KeepAliveInfo)
         if frame.response_required:
-            self._replies.write(KeepAliveInfo())
+            self._replies.beat()
 
     def _connection_control(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, ConnectionControl)
@@ -453,6 +454,14 @@ class OpenWireSession(Session):
         advisories.go_on()
 
     def handle_written(self, now: MonotonicNs) -> bool:
+        form = self._replies.form
+        if form.too_large:
+            # As by Classic, whose transport fails there. Closing gives the message back.
+            what = form.too_large
+            form.too_large = ""
+            if self.state == CONNECTED:
+                self.fail(failures.beyond_max_frame_size(what, form.max_frame_bytes, self._peer.name))
+                return True
         parts = self._parts
         touched = parts is not None and parts.consuming.return_room()
         return self._go_on_reading(now) or touched

@@ -187,6 +187,7 @@ class SlowConsumers:
     def __init__(self, peer: str) -> None:
         self._peer = peer
         self._watches: dict[Subscription, Watch] = {}
+        self._ended: dict[Subscription, BrokerError] = {}
         self._closing: dict[Subscription, MonotonicNs] = {}
         self.next_at: MonotonicNs = NO_TIMER
 
@@ -201,7 +202,14 @@ class SlowConsumers:
     def remove(self, subscription: Subscription) -> None:
         """It is gone."""
         self._watches.pop(subscription, None)
+        self._ended.pop(subscription, None)
         self._closing.pop(subscription, None)
+
+    def end(self, subscription: Subscription, reason: BrokerError, now: MonotonicNs) -> None:
+        """A consumer has to end with the next look, whatever the reason."""
+        self._watches.pop(subscription, None)
+        self._ended[subscription] = reason
+        self._next(now)
 
     def look(self, now: MonotonicNs) -> SlowEnds | None:
         """What has to end now; None before the next look."""
@@ -216,6 +224,10 @@ class SlowConsumers:
                     self._end(watch, why, now, ends)
                     continue
             self._next(watch.due)
+        ended = self._ended
+        self._ended = {}
+        for subscription, reason in ended.items():
+            self._close(subscription, reason, now, ends)
         for subscription, until in list(self._closing.items()):
             if now >= until:
                 del self._closing[subscription]
@@ -234,9 +246,12 @@ class SlowConsumers:
         if watch.limits.abort_connection:
             ends.failure = failures.connection_slow(self._peer, consumer_id.key(), destination.name, why)
             return
-        ends.reports.append(failures.consumer_slow(consumer_id.key(), destination.name, why))
+        self._close(subscription, failures.consumer_slow(consumer_id.key(), destination.name, why), now, ends)
+
+    def _close(self, subscription: Subscription, reason: BrokerError, now: MonotonicNs, ends: SlowEnds) -> None:
+        ends.reports.append(reason)
         control = ConsumerControl()
-        control.consumer_id = consumer_id
+        control.consumer_id = subscription.info.consumer_id
         control.close = True
         ends.controls.append(control)
         self._closing[subscription] = MonotonicNs(now + _TO_CLOSE_NS)

@@ -16,6 +16,10 @@ from delosmq.wire.openwire.commands import TOPIC, ConsumerInfo, Destination
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
 
 _LOOKED_AT: Final = 2
+_NAMES_AT_MOST: Final = 65_534
+"""Ids kept of one subscription; then it begins anew."""
+_BYTES_A_LOOK: Final = 16_384
+"""Of a message that has to be converted, which take as long as the rest of it."""
 MAX_PREFETCH: Final = 32_767
 """More is never in delivery unanswered; the largest prefetch of the Java client."""
 
@@ -33,8 +37,11 @@ class Subscription:
         order: sequences in the order of their dispatch, and whose they are, answered ones perhaps included; None with a
             single source, whose consumer keeps that order.
         queue_names: what it reads.
+        tracked: it wants to know of each dispatch.
         turned_away: sources that found the credit spent, which they share with others.
-        browsing: sources that have not shown all they have.
+        browsing: sources that have not shown all they have; a wildcard that waits for its queues counts as one.
+        places: how many of those that its connection may have.
+        spreading: wildcards that wait for their queues.
     """
 
     def __init__(self, info: ConsumerInfo, credit: PrefetchCredit, *, checked: bool) -> None:
@@ -54,6 +61,12 @@ class Subscription:
         self.queue_names: set[str] = set()
         self.turned_away: dict[Source, None] = {}
         self.browsing: int = 0
+        self.places: int = 0
+        self.spreading: int = 0
+        self.tracked: bool = False
+        # Ids of messages in delivery, and messages whose id is not known yet; both only for peers that want them.
+        self._names: dict[str, int] | None = None
+        self._unnamed: deque[tuple[Source, int]] = deque()
         self._served: int = 0
         # Acknowledged while in delivery: by transactions, which nobody here sees end.
         self._promised: deque[int] = deque()
@@ -61,6 +74,7 @@ class Subscription:
     def shares(self) -> None:
         """Several sources will share its credit."""
         self.order = {}
+        self.tracked = True
 
     def source_of(self, sequence: int) -> "Source | None":
         """The one of whose queue that message was dispatched and is not answered."""
@@ -85,6 +99,10 @@ class Subscription:
 
     def dispatching(self, source: "Source", sequence: int) -> None:
         """A message is on its way, perhaps once more."""
+        if self._names is not None:
+            self._unnamed.append((source, sequence))
+            if len(self._unnamed) > _NAMES_AT_MOST:
+                self._forget_names()
         order = self.order
         if order is None:
             return
@@ -131,16 +149,51 @@ class Subscription:
         if order is not None:
             self.order = {sequence: source for sequence, source in order.items() if source.consumer is not None}
 
-    def sequence_of(self, key: str) -> int:
-        """The sequence of a message in delivery by its id, for peers that don't give it back; 0 when there is none."""
+    def sequence_of(self, key: str, room: int) -> tuple[int, int]:
+        """The sequence of a message in delivery by its id, for peers that don't give it back; 0 when it is not among
+        those known, and as many more as there is ``room`` for. Each is read once. Also gives the room that is left."""
+        names = self._names
+        if names is None:
+            names = self._begin_names()
+        found = names.get(key, 0)
+        if found and self.source_of(found) is not None:
+            return found, room
+        for _ in range(len(self._unnamed)):
+            if room <= 0:
+                break
+            room -= 1
+            source, sequence = self._unnamed.popleft()
+            consumer = source.consumer
+            slot = None if consumer is None else consumer.slot_of(sequence)
+            if slot is None:
+                continue
+            room -= slot.message.encoded_size_bytes // _BYTES_A_LOOK
+            name = source.key_of(slot)
+            known = names.get(name, 0)
+            if known not in (0, sequence) and self.source_of(known) is not None:
+                self._unnamed.append((source, sequence))  # a copy, for when the other is answered
+                continue
+            names[name] = sequence
+            if name == key:
+                return sequence, room
+        if len(names) > _NAMES_AT_MOST:
+            self._forget_names()
+        return 0, room
+
+    def _begin_names(self) -> dict[str, int]:
+        names: dict[str, int] = {}
+        self._names = names
+        self.tracked = True
         for source in self.sources:
             consumer = source.consumer
-            slot = None if consumer is None else consumer.in_delivery.head
-            while slot is not None:
-                if source.key_of(slot) == key:
-                    return slot.sequence
-                slot = slot.next
-        return 0
+            if consumer is not None and consumer.reading is None:
+                self._unnamed.extend([(source, sequence) for sequence in consumer.in_order()])
+        return names
+
+    def _forget_names(self) -> None:
+        self._names = None
+        self._unnamed.clear()
+        self.tracked = self.order is not None
 
 
 class SubscriptionEvents:
@@ -162,6 +215,7 @@ class Source(ConsumerPort):
     Attributes:
         consumer, queue_name: set right after subscribing, before anything is delivered.
         served_at: grows with each delivery to one of those that share a credit.
+        browsed: a browser has seen what there was.
     """
 
     def __init__(
@@ -178,6 +232,7 @@ class Source(ConsumerPort):
         self.consumer: Consumer | None = None
         self.queue_name: str = ""
         self.served_at: int = 0
+        self.browsed: bool = False
         self._outbox = outbox
         self._encoder = encoder
         self._route: Route = _route_of(target)
@@ -195,13 +250,14 @@ class Source(ConsumerPort):
         )
         subscription.dispatched = True
         subscription.pulling = False
-        if subscription.order is not None:
+        if subscription.tracked:
             subscription.dispatching(self, slot.sequence)
         self._outbox.put(
             subscription.stream, slot.message.position if slot.recorded else NOTHING_DURABLE, frame, slot.sequence
         )
 
     def browse_ended(self) -> None:
+        self.browsed = True
         self.subscription.browsing -= 1
         if self.subscription.browsing <= 0:
             self.nothing_to_give()

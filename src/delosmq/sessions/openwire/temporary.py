@@ -1,8 +1,9 @@
 """DestinationInfo: temporary destinations, which end with their connection, and lasting ones.
 
 Of temporary ones others are told here, at once, as their maker may use them the next moment; of lasting ones the engine
-tells, whoever makes them. Names of temporary destinations are the client's, and no two clients make the same. Source:
-RegionBroker.addDestination and removeDestination of ActiveMQ Classic.
+tells, whoever makes them. Names of temporary destinations are the client's: all clients begin them with the id of their
+connection, and must, as nothing but the name tells a temporary address from others. Source: RegionBroker.addDestination
+and removeDestination of ActiveMQ Classic; createTempDestination of its clients in Java, C++ and .NET.
 """
 
 from delosmq.engine.address import Address
@@ -12,7 +13,6 @@ from delosmq.model.settings import QueueSettings
 from delosmq.security.access import (
     CREATE_ADDRESS,
     CREATE_DURABLE_QUEUE,
-    CREATE_NON_DURABLE_QUEUE,
     DELETE_ADDRESS,
     DELETE_DURABLE_QUEUE,
 )
@@ -82,11 +82,11 @@ class Temporaries:
         if len(self._own) >= self._limit:
             raise failures.too_many("temporary destinations", self._limit)
         known = broker.addresses.get(name)
-        if known is not None:
+        if known is not None and known.owner != "":
             raise failures.temporary_foreign(name)
-        self._permissions.require(name, CREATE_ADDRESS)
-        if target.routing == ANYCAST:
-            self._permissions.require(name, CREATE_NON_DURABLE_QUEUE)
+        if known is not None or not name.startswith(self._peers_id + ":"):
+            raise failures.temporary_name_wrong(name, self._peers_id)
+        self._permissions.require_temporary(name, queue=target.routing == ANYCAST)
         broker.create_temporary_queue(name, target.routing, self._connection_id)
         self._own[name] = target.destination
         self._advisories.temporary_made(target.destination, ConnectionId(self._peers_id))
@@ -94,6 +94,7 @@ class Temporaries:
     def _add_lasting(self, target: Target) -> None:
         broker = self._broker
         name = target.address
+        self._destinations.check_new(target)
         if name not in broker.addresses:
             self._permissions.require(name, CREATE_ADDRESS)
             broker.create_address(name, {target.routing})

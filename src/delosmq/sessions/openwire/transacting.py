@@ -4,13 +4,15 @@ The table in session.py names `transact`. Source: TransportConnection.processBeg
 ActiveMQ Classic.
 """
 
+from typing import Final
+
 from delosmq.engine.broker import Broker
 from delosmq.engine.transactions import TransactionWaiter
 from delosmq.model.ids import MonotonicNs
 from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.owner import Owner
 from delosmq.sessions.openwire.parts import ParkedCommand, Parts
-from delosmq.sessions.openwire.transactions import XA_OK, XA_RDONLY, LocalWork, carry_out, end_branch
+from delosmq.sessions.openwire.transactions import XA_OK, XA_RDONLY, LocalWork, carry_out, end_association
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,
@@ -27,6 +29,8 @@ from delosmq.wire.openwire.commands import (
     XATransactionId,
 )
 
+_KINDS: Final = frozenset((BEGIN, PREPARE, COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, ROLLBACK, RECOVER, FORGET, END))
+
 
 class ParkedEnd(ParkedCommand):
     """A commit or prepare, which may have to wait for messages of its transaction."""
@@ -40,7 +44,7 @@ class ParkedEnd(ParkedCommand):
     def carry_out(self, waiter: TransactionWaiter) -> bool:
         kind = self._kind
         if kind == END:
-            end_branch(self._broker, self._ending)
+            end_association(self._broker, self._ending)
             return True
         return carry_out(
             self._broker, self._ending, waiter, prepare=kind == PREPARE, one_phase=kind != COMMIT_TWO_PHASE
@@ -57,6 +61,8 @@ def transact(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
         found: list[Structure | None] = [*parts.transactions.recover()]
         parts.replies.write(DataArrayResponse(frame.command_id, found))
         return
+    if kind not in _KINDS:
+        raise failures.unknown_transaction_command(kind)
     transaction_id = frame.transaction_id
     if transaction_id is None:
         raise failures.field_missing("transactionId", "a TransactionInfo")
@@ -76,10 +82,8 @@ def transact(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
     elif kind == END:
         _end_association(parts, frame, transaction_id)
         return
-    elif kind == FORGET:
-        parts.transactions.forget(transaction_id)
     else:
-        raise failures.unknown_transaction_command(kind)
+        parts.transactions.forget(transaction_id)
     parts.replies.answer(frame)
 
 

@@ -1,7 +1,8 @@
 """TransactionInfo: local transactions of a connection, and branches of distributed ones.
 
-Source: TransactionBroker and TransactionContext of ActiveMQ Classic. A branch belongs to no connection: any may join,
-prepare or end it. Its END says nothing that a client could rely on: PREPARE may come from another connection at once.
+Source: TransactionBroker and TransactionContext of ActiveMQ Classic. Any connection may join a branch, prepare or end
+it. Until it is prepared it lasts no longer than the connection that began it; one that joined leaves it as it is. An
+END is that of its connection alone, which may go on all the same; PREPARE waits for nobody's.
 """
 
 import struct
@@ -58,6 +59,8 @@ class LocalWork(Work):
     Attributes:
         key: of its id.
         xid: of a branch; empty for a local one.
+        began: this connection began the branch, which ends with it unless it is prepared.
+        associated: this connection works in the branch, and has not said END since.
         doomed: why it can only be rolled back.
         read_only: it was to be prepared, had done nothing, and so has ended.
     """
@@ -66,6 +69,8 @@ class LocalWork(Work):
         super().__init__(transaction)
         self.key = key
         self.xid = xid
+        self.began: bool = False
+        self.associated: bool = False
         self.doomed: BrokerError | None = None
         self.read_only: bool = False
 
@@ -91,18 +96,20 @@ class Transactions:
 
     def _join(self, key: str, xid: bytes) -> LocalWork:
         broker = self._broker
-        branch = broker.xa_branch(xid)
-        if branch is None:
-            branch = broker.xa_start(xid, TMNOFLAGS, self._owner)
-            branch.keeps_delivered = True
-        elif branch.state != ACTIVE:
-            branch = broker.xa_start(xid, TMJOIN, self._owner)
+        known = broker.xa_branch(xid)
         work = self._works.get(key)
+        if work is not None and work.transaction is known and _works_in(work):
+            return work
+        branch = broker.xa_start(xid, TMNOFLAGS if known is None else TMJOIN, self._owner)
         if work is None or work.transaction is not branch:
             if len(self._works) >= self._look_at:
                 self._drop_ended()
             work = LocalWork(key, branch, xid)
             self._works[key] = work
+        if known is None:
+            branch.keeps_delivered = True
+            work.began = True
+        work.associated = True
         return work
 
     def _drop_ended(self) -> None:
@@ -112,14 +119,15 @@ class Transactions:
         self._look_at = max(OPEN_LIMIT, 2 * len(self._works))
 
     def find(self, transaction_id: TransactionId) -> LocalWork:
-        """The transaction in which a message or acknowledgement came.
+        """The transaction in which a message or acknowledgement came; it joins the branch if need be, once more after
+        an END too.
 
         Raises:
-            Refusal: it was never begun.
+            Refusal: it was never begun, or has ended.
         """
         key = transaction_id.key()
         work = self._works.get(key)
-        if work is not None:
+        if work is not None and (not work.xid or _works_in(work)):
             return work
         if isinstance(transaction_id, XATransactionId):
             xid = xid_of(transaction_id)
@@ -144,7 +152,7 @@ class Transactions:
     def association(self, transaction_id: XATransactionId) -> LocalWork | None:
         """What this connection does in a branch; None when it does nothing there, or its part is done."""
         work = self._works.get(transaction_id.key())
-        return work if work is not None and work.transaction.state == ACTIVE else None
+        return work if work is not None and _works_in(work) else None
 
     def branch_to_end(self, transaction_id: XATransactionId) -> LocalWork:
         """A branch that is to be prepared, committed or rolled back: nobody works in it any more.
@@ -182,8 +190,8 @@ class Transactions:
             self._broker.rollback(work.transaction, keep_delivered=keep_delivered)
 
     def open(self) -> list[LocalWork]:
-        """Those whose end nobody has asked for."""
-        return list(self._works.values())
+        """Those that would end with this connection."""
+        return [work for work in self._works.values() if work.began or not work.xid]
 
     def take_all(self) -> list[LocalWork]:
         """All that this connection leaves behind."""
@@ -192,8 +200,8 @@ class Transactions:
         return works
 
     def abandon(self, works: list[LocalWork]) -> list[BrokerError]:
-        """Rolls back what nobody will end; prepared branches wait for their coordinator. Gives what could not be
-        recorded."""
+        """Rolls back what nobody will end: local transactions, and branches that this connection began; prepared ones
+        wait for their coordinator. Gives what could not be recorded."""
         troubles: list[BrokerError] = []
         for work in works:
             if (
@@ -203,10 +211,31 @@ class Transactions:
             ):
                 continue
             try:
+                if work.xid and not work.began:
+                    self._leave(work)
+                    continue
                 self.rollback(work, keep_delivered=False)
             except BrokerError as error:
                 troubles.append(error)
         return troubles
+
+    def _leave(self, work: LocalWork) -> None:
+        """A branch that another connection began goes on without this one; but not without what this one sent."""
+        if work.parked_count:
+            work.transaction.spoil(failures.sends_lost(work.key, work.parked_count))
+        end_association(self._broker, work)
+
+
+def _works_in(work: LocalWork) -> bool:
+    """Whether the connection takes part in a branch that goes on."""
+    return work.associated and work.transaction.state == ACTIVE
+
+
+def end_association(broker: Broker, work: LocalWork) -> None:
+    """The connection has done its part of a branch; others may go on with theirs."""
+    if _works_in(work):
+        work.associated = False
+        broker.xa_end(work.xid)
 
 
 def end_branch(broker: Broker, work: LocalWork) -> None:

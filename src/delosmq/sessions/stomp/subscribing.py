@@ -4,6 +4,7 @@ from delosmq.engine.consumer import Consumer
 from delosmq.engine.taking import Taking
 from delosmq.engine.transactions import Transaction
 from delosmq.model.errors import BrokerError, StorageError
+from delosmq.model.message import ANYCAST
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
 from delosmq.sessions.no_local import CONNECTION_MARK
@@ -81,7 +82,7 @@ class Subscriber:
         credit = read_credit(headers, mode, self._acceptor.stomp_consumer_window_bytes)
         routing = read_routing(headers, "subscription-type", "SUBSCRIBE")
         routing = routing or read_routing(headers, "destination-type", "SUBSCRIBE")
-        target = self._destinations.decode(destination, routing, "SUBSCRIBE")
+        target = self._queue_named(self._destinations.decode(destination, routing, "SUBSCRIBE"))
         wishes = read_wishes(headers, target, self._client_id, self._peer.connection_id)
         self._check_consume(target, wishes)
         subscription = Subscription(
@@ -113,6 +114,19 @@ class Subscriber:
             self._owner.mark_messages(CONNECTION_MARK, wishes.mark)
         if not self._noticed:
             self._notice(headers)
+
+    def _queue_named(self, target: Target) -> Target:
+        """Queues that the broker made on another address, such as those of dead letters by origin, are known by their
+        names alone, as in Artemis."""
+        if target.queue_name or target.temporary or target.routing != ANYCAST:
+            return target
+        queue = self._broker.queues.get(target.address)
+        if queue is None or queue.internal or queue.temporary or queue.address.name == target.address:
+            return target
+        settings = queue.settings
+        if not settings.auto_created:
+            return target
+        return Target(queue.address.name, queue.name, settings.routing_type, virtual=True)
 
     def _notice(self, headers: dict[str, str]) -> None:
         found = strange_headers(headers)

@@ -9,7 +9,6 @@ from typing import Final
 
 from delosmq.engine.broker import Broker
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.security.access import CREATE_ADDRESS, CREATE_NON_DURABLE_QUEUE
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.stomp.refusals import temporary_foreign, temporary_wrong, too_many_temporaries
 from delosmq.sessions.temporary_destinations import TemporaryDestinations
@@ -96,9 +95,7 @@ class Temporaries:
             address = f"{start}{self._connection_id}.{name}"
             permissions = self._permissions
             if permissions is not None:
-                permissions.require(address, CREATE_ADDRESS)
-                if routing == ANYCAST:
-                    permissions.require(address, CREATE_NON_DURABLE_QUEUE)
+                permissions.require_temporary(address, queue=routing == ANYCAST)
             self._broker.create_temporary_queue(address, routing, self._connection_id)
             self._addresses[destination] = address
             self._known.made(address, routing, self._connection_id)

@@ -27,8 +27,8 @@ from delosmq.wire.openwire.commands import (
 from delosmq.wire.openwire.primitives import decode_map, decode_stream, encode_map, encode_stream
 from delosmq.wire.openwire.text import decode_text, encode_text
 
-MAX_INFLATED_BYTES: Final = 104_857_600
-"""As the Java client's maxInflatedDataSize has it."""
+MAX_INFLATED_BYTES: Final = 10 * 1024 * 1024
+"""As large as the body of a STOMP frame may be: who sends 10 KB has the broker build no more than who sends it all."""
 
 _I32: Final = Struct(">i")
 
@@ -37,7 +37,8 @@ def hub_body(message: MessageCommand, max_inflated_bytes: int = MAX_INFLATED_BYT
     """The body in the hub form: text as UTF-8, maps and streams as JSON text, others as they are. Null is empty.
 
     Raises:
-        PeerError: DMQ5204 to DMQ5222, when it is malformed or inflates too far.
+        PeerError: DMQ5204 to DMQ5222, when it is malformed.
+        InflatesTooFarError: nothing of it is kept, and no more than ``max_inflated_bytes`` was ever there.
     """
     code = message.code
     content = message.content
@@ -75,7 +76,8 @@ def inflate(content: bytes, with_length: bool, limit_bytes: int) -> bytes:
         with_length: the length stands before it; more than that is cut off.
 
     Raises:
-        PeerError: DMQ5216, it is not zlib; DMQ5217, it inflates to more than the limit.
+        PeerError: DMQ5216, it is not zlib.
+        InflatesTooFarError: DMQ5217, it inflates to more than the limit.
     """
     wanted = limit_bytes
     if with_length:
@@ -100,6 +102,14 @@ def inflate(content: bytes, with_length: bool, limit_bytes: int) -> bytes:
     elif not inflater.eof:
         raise refusals.not_inflatable()
     return inflated
+
+
+def deflated_body(message: MessageCommand) -> bytes:
+    """A compressed body as zlib wrote it."""
+    content = message.content
+    if content is None:
+        return b""
+    return content[_I32.size :] if message.code == BYTES_MESSAGE else content
 
 
 def set_body(message: MessageCommand, body: bytes, kind: int) -> None:

@@ -355,6 +355,12 @@ class ConsumerInfo(Command):
         self.no_range_acks: bool = False
         self.network_consumer_path: list[Structure | None] | None = None
 
+    def forget_path(self) -> None:
+        """Drops what concerns networks of brokers alone; before it is kept."""
+        self.broker_path = None
+        self.network_consumer_path = None
+        self.additional_predicate = None
+
 
 class ConsumerControl(Command):
     def __init__(self) -> None:

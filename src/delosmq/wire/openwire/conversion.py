@@ -6,7 +6,7 @@ from delosmq.model.conversion import Conversion, Encoded, rewritten
 from delosmq.model.errors import PeerError
 from delosmq.model.message import BYTES_BODY, HubMessage, Message
 from delosmq.model.properties import LONG_KIND, STRING_KIND, TypedValue, kind_of
-from delosmq.wire.openwire.bodies import MAX_INFLATED_BYTES, hub_body, set_body
+from delosmq.wire.openwire.bodies import MAX_INFLATED_BYTES, deflated_body, hub_body, set_body
 from delosmq.wire.openwire.commands import Destination, MessageCommand, MessageId, ProducerId, destination_of
 from delosmq.wire.openwire.heads import (
     BODY_KINDS,
@@ -20,6 +20,7 @@ from delosmq.wire.openwire.heads import (
 from delosmq.wire.openwire.layout import NEWEST_VERSION
 from delosmq.wire.openwire.primitives import decode_map, encode_map
 from delosmq.wire.openwire.properties import decode_properties, plain_value
+from delosmq.wire.openwire.refusals import InflatesTooFarError
 from delosmq.wire.openwire.text import LONGEST_BYTES, encode_text, well_formed
 
 INTERNAL_PREFIXES: Final = ("_AMQ", "__AMQ")
@@ -27,6 +28,10 @@ INTERNAL_PREFIXES: Final = ("_AMQ", "__AMQ")
 Artemis OpenWireMessageConverter.setAMQMsgObjectProperties."""
 
 ORIGINAL_EXPIRATION: Final = "originalExpiration"
+CONTENT_ENCODING: Final = "content-encoding"
+DEFLATED: Final = "deflate"
+"""Tells of a body that is left compressed, in the words of HTTP: zlib."""
+
 _GROUP_SEQUENCE: Final = "JMSXGroupSeq"
 _NUMBERS_IN_AN_ID: Final = 3
 """Session, producer and sequence."""
@@ -36,22 +41,53 @@ class OpenWireConversion(Conversion):
     """Destinations become text such as ``queue://name`` and back; types of properties and bodies are kept.
 
     What a producer has marshalled badly concerns nobody but its consumers, so it is shown as far as it can be read: a
-    malformed body as bytes, malformed properties as none.
+    malformed body as bytes, malformed properties as none. A compressed body that would grow beyond
+    ``max_inflated_bytes`` stays compressed, and says so.
     """
 
     def __init__(self, max_inflated_bytes: int = MAX_INFLATED_BYTES) -> None:
         self._max_inflated_bytes = max_inflated_bytes
         self._stored: StoredReader = StoredReader()
+        # The last compressed content, and what it became: all subscribers of a topic ask for the same.
+        self._deflated: bytes | None = None
+        self._inflated: HubMessage = HubMessage(b"", BYTES_BODY)
 
     def to_hub(self, message: Message) -> HubMessage:
         command = self._stored.decode(message)
         hub = _hub_headers(command, message)
+        if not command.compressed:
+            self._set_body(hub, command)
+            return hub
+        body = self._inflated_body(command)
+        hub.body = body.body
+        hub.body_kind = body.body_kind
+        for name, value in body.properties.items():
+            hub.properties[name] = value
+            hub.property_kinds.pop(name, None)
+        return hub
+
+    def _inflated_body(self, command: MessageCommand) -> HubMessage:
+        """The body of a compressed message; one is kept, of at most ``max_inflated_bytes`` as it was sent and after."""
+        content = command.content
+        if content is not None and content is self._deflated:
+            return self._inflated
+        body = HubMessage(b"", BODY_KINDS[command.code])
+        self._set_body(body, command)
+        if content is not None and max(len(content), len(body.body)) <= self._max_inflated_bytes:
+            self._deflated = content
+            self._inflated = body
+        return body
+
+    def _set_body(self, hub: HubMessage, command: MessageCommand) -> None:
         try:
             hub.body = hub_body(command, self._max_inflated_bytes)
+        except InflatesTooFarError:
+            hub.body = deflated_body(command)
+            hub.body_kind = BYTES_BODY
+            hub.properties[CONTENT_ENCODING] = DEFLATED
         except PeerError:
             hub.body = stored_body(command)
             hub.body_kind = BYTES_BODY
-        return hub
 
     def headers_to_hub(self, message: Message) -> HubMessage:
         return _hub_headers(self._stored.decode_headers(message), message)

@@ -29,6 +29,9 @@ _LARGE_BYTES: Final = 1 << 20
 """From here on a copy less is worth the trouble."""
 MOST_BESIDE_CONTENT_BYTES: Final = 1 << 20
 """Of a frame: the content of a message is kept as it is, but all else is decoded, and takes many times its bytes."""
+MOST_CONTROL_BYTES: Final = 1 << 17
+"""Of a command that announces or ends something, as the broker may keep it as long as the connection lasts."""
+_CONTROL: Final = frozenset((3, 4, 5, 6, 7, 8, 9, 17, 20))
 _LOOK_BYTES: Final = 1 << 16
 """Where the content of a message begins, unless its headers are unusually long."""
 
@@ -217,7 +220,8 @@ class OpenWireDecoder:
             if size > self._limits.max_first_frame_bytes:
                 raise refusals.first_too_large(size, self._limits.max_first_frame_bytes)
         elif size > self._limits.max_frame_bytes:
-            raise refusals.frame_too_large(size, self._limits.max_frame_bytes)
+            unread = max(_SIZE_BYTES + size - self.buffered_bytes, 0)
+            raise refusals.frame_too_large(size, self._limits.max_frame_bytes, unread)
         elif (
             size > MOST_BESIDE_CONTENT_BYTES
             and self._holds(_SIZE.size + 1)
@@ -243,6 +247,8 @@ class OpenWireDecoder:
             return acks.read(self._buffer, at, end)
         if code >= _FIRST_NESTED_TYPE or code in NOT_FRAMES or code not in form.layout:
             raise refusals.unknown_type(code, form.version)
+        if end - at > MOST_CONTROL_BYTES and code in _CONTROL:
+            raise refusals.control_too_large(code, end - at, MOST_CONTROL_BYTES)
         if code in self._unread:
             return Reader(self._buffer, at, end, form).read_start()
         return Reader(self._buffer, at, end, form).read_command()

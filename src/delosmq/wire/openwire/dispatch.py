@@ -20,6 +20,7 @@ from delosmq.wire.openwire.commands import (
     TOPIC,
     ConsumerId,
     Destination,
+    KeepAliveInfo,
     MessageCommand,
     MessageDispatch,
     MessageId,
@@ -87,6 +88,7 @@ class DispatchEncoder:
 
     def __init__(self, form: WireForm, consumer_id: ConsumerId, conversions: Conversions, broker_id: str) -> None:
         self._form = form
+        self._max_frame_bytes: int = form.max_frame_bytes
         self._consumer_id = consumer_id
         self._conversions = conversions
         self._broker_id: str = broker_id.removeprefix("ID:")
@@ -103,7 +105,7 @@ class DispatchEncoder:
     def encode(
         self, message: Message, route: Route, redelivery: int, sent_at_ms: int, *, first_of_group: bool = False
     ) -> bytes:
-        """The frame.
+        """The frame. Of a message for which the peer has no room a keep-alive, and the form tells of it.
 
         Args:
             redelivery: how often it was delivered before.
@@ -115,7 +117,13 @@ class DispatchEncoder:
             if not head[2] or protocol == self._own_tag:
                 return self._splice(message, route, redelivery, sent_at_ms, first_of_group)
         dispatch = self.command(message, route, redelivery, sent_at_ms, first_of_group=first_of_group)
-        return encode_command(dispatch, self._form)
+        frame = encode_command(dispatch, self._form)
+        size = len(frame) - _I32.size
+        return self._in_its_place(message, size) if size > self._max_frame_bytes else frame
+
+    def _in_its_place(self, message: Message, size: int) -> bytes:
+        self._form.too_large = f"message ID:{message.message_id} of '{message.address}' ({size} bytes)"
+        return encode_command(KeepAliveInfo(), self._form)
 
     def encode_end(self, destination: Destination | None = None) -> bytes:
         """Nothing to give for a MessagePull, or the end of a browse."""
@@ -146,6 +154,8 @@ class DispatchEncoder:
         destination = route.encoded
         size = len(prefix) + len(destination) + _FIXED_BYTES + len(start) + tail_at - sequence_at
         size += len(length) + len(body) + len(tail)
+        if size > self._max_frame_bytes:
+            return self._in_its_place(message, size)
         return b"".join(
             (
                 _pack_i32(size),

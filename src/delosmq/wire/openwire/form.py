@@ -17,7 +17,8 @@ class WireForm:
         tight: booleans are packed into bits ahead of the other fields, numbers and strings are shortened.
         caching: ids and destinations may be sent once and then by number. We only ever send them in full.
         stack_traces: exceptions travel with their stack and cause.
-        max_frame_bytes: the largest frame that the peer takes.
+        max_frame_bytes: the largest frame that the peer takes, without its size.
+        too_large: names a message that has not been sent for that; "" as long as all fitted.
         plain: none of the above, so that messages can be relayed as they are.
     """
 
@@ -37,6 +38,7 @@ class WireForm:
         self.caching = caching
         self.stack_traces = stack_traces
         self.max_frame_bytes = max_frame_bytes
+        self.too_large: str = ""
         self.plain: bool = not (tight or caching or stack_traces)
         self.layout: dict[int, tuple[Field, ...]] = LAYOUTS[self.version]
         self._remembered: dict[int, Structure | None] = {}

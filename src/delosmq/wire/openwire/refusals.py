@@ -10,6 +10,10 @@ from delosmq.model.errors import MisuseError, PeerError
 _CHECK: Final = "Check that the client speaks OpenWire to this port, and that no proxy between changes its bytes."
 
 
+class InflatesTooFarError(PeerError):
+    """A compressed body is small as it was sent, and too large for whoever can't inflate it."""
+
+
 def not_openwire(start: bytes) -> PeerError:
     return PeerError(
         "DMQ5200",
@@ -24,12 +28,14 @@ def frame_size(size: int) -> PeerError:
     )
 
 
-def frame_too_large(size: int, limit: int) -> PeerError:
-    return PeerError(
+def frame_too_large(size: int, limit: int, unread: int) -> PeerError:
+    error = PeerError(
         "DMQ5202",
-        f"a frame of {size} bytes is larger than the limit of {limit}: send smaller messages, or raise maxFrameSize"
-        " of the acceptor.",
+        f"a frame of {size} bytes is larger than the limit of {limit}: send smaller messages, or raise"
+        " openwireMaxFrameSize of the acceptor.",
     )
+    error.unread_bytes = unread
+    return error
 
 
 def unknown_type(code: int, version: int) -> PeerError:
@@ -105,8 +111,8 @@ def not_inflatable() -> PeerError:
     )
 
 
-def inflates_too_far(limit: int) -> PeerError:
-    return PeerError(
+def inflates_too_far(limit: int) -> InflatesTooFarError:
+    return InflatesTooFarError(
         "DMQ5217", f"a compressed body inflates to more than the limit of {limit} bytes: send smaller messages."
     )
 
@@ -140,6 +146,14 @@ def too_much_beside_content(size: int, limit: int) -> PeerError:
         "DMQ5224",
         f"a frame has {size} bytes beside the content of a message, and {limit} may be: send what is large as the body"
         " of a message, not in its properties.",
+    )
+
+
+def control_too_large(code: int, size: int, limit: int) -> PeerError:
+    return PeerError(
+        "DMQ5298",
+        f"a command of type {code} has {size} bytes, and {limit} may be: leave out its path through other brokers, or"
+        " shorten its names.",
     )
 
 
