@@ -9,6 +9,7 @@ import javax.jms.MessageConsumer;
 import javax.jms.Session;
 import org.apache.activemq.ActiveMQConnection;
 import org.apache.activemq.ActiveMQMessageConsumer;
+import org.apache.activemq.command.ActiveMQQueue;
 import org.apache.activemq.transport.TransportListener;
 
 /** Connections that are lost again and again, and what a consumer may have once its client has come back. */
@@ -23,6 +24,7 @@ final class LostConnections implements Program {
         }) {
             for (int prefetch : new int[] {10, 1000}) {
                 cases.accept(mode + " prefetch " + prefetch + " lost ten times", stage -> {
+                    empty(stage, "ActiveMQ.DLQ");
                     lose(stage, mode, prefetch);
                     stage.drain("left", stage.queue());
                     Redelivery.dead(stage, "ActiveMQ.DLQ");
@@ -30,6 +32,7 @@ final class LostConnections implements Program {
             }
         }
         cases.accept("given up by the next client", stage -> {
+            empty(stage, "ActiveMQ.DLQ");
             lose(stage, Acknowledgement.Mode.CLIENT, 10);
             Session session = stage.connect().createSession(true, Session.SESSION_TRANSACTED);
             MessageConsumer consumer = session.createConsumer(stage.queue());
@@ -42,6 +45,17 @@ final class LostConnections implements Program {
         cases.accept("prefetch after a failover", stage -> comesBack(stage, ".few", "a=b"));
         cases.accept("prefetch of its own after a failover", stage ->
                 comesBack(stage, ".few", "jms.prefetchPolicy.all=5"));
+    }
+
+    /** Takes what earlier programs left. */
+    private static void empty(Stage stage, String queue) throws JMSException {
+        ActiveMQConnection connection = stage.connect("jms.prefetchPolicy.all=0");
+        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+        MessageConsumer consumer = session.createConsumer(new ActiveMQQueue(queue));
+        while (consumer.receiveNoWait() != null) {
+            continue;
+        }
+        connection.close();
     }
 
     /** A process that takes one message and dies, time and again; what else it had lay in its client. */
