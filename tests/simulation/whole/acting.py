@@ -421,13 +421,18 @@ def decide(life: Life, rng: Random) -> str:
     branches = [b for b in life.broker.prepared_branches() if b.xid not in life.broker.branches.heuristics]
     if not branches or life.opaque:
         return ""
-    xid = rng.choice(branches).xid
+    branch = rng.choice(branches)
+    xid = branch.xid
     assert xid is not None
     knowledge = life.knowledge
     knowledge.decided.add(xid)
     sends, answered = knowledge.branches[xid]
     by_operator = rng.random() < 0.15
     if rng.random() < 0.4:
+        for promised in branch.acks:
+            for listener in life.listeners:
+                if listener.consumer is promised.consumer:
+                    listener.rejected.add(promised.slot.sequence)  # it may be on its way back for some turns
         # Until that is stored a crash brings the branch back, and it may be committed all the same.
         life.confirm_after(
             lambda: life.broker.heuristic_rollback(xid) if by_operator else life.broker.xa_rollback(xid),
