@@ -349,7 +349,7 @@ def test_those_who_wait_with_large_messages_are_woken_first() -> None:
     def wait(name: str, message: Message) -> InOrder:
         assert life.broker.send(message) == BLOCKED
         waiter = InOrder(name, woken)
-        life.broker.wait_for_space(message.address, waiter)
+        life.broker.wait_for_space(message.address, waiter, size_bytes=message.encoded_size_bytes)
         return waiter
 
     def small(address: str) -> Message:
@@ -378,8 +378,9 @@ class SendsNext(SpaceWaiter):
 
     def on_space(self) -> None:
         self.life.broker.set_storage_low(True)
-        assert self.life.broker.send(large(self.life, address="dead")) == BLOCKED
-        self.life.broker.wait_for_space("dead", self.waiter)
+        message = large(self.life, address="dead")
+        assert self.life.broker.send(message) == BLOCKED
+        self.life.broker.wait_for_space("dead", self.waiter, size_bytes=message.encoded_size_bytes)
 
 
 def test_one_that_comes_while_others_are_woken_is_woken_as_well() -> None:

@@ -215,9 +215,9 @@ class Broker:
             return self._transacting.send(transaction, message, queue_name, routing)
         return self._sending.send(message, queue_name, routing)
 
-    def wait_for_space(self, address: str, waiter: SpaceWaiter) -> None:
+    def wait_for_space(self, address: str, waiter: SpaceWaiter, *, size_bytes: int = 0) -> None:
         """See `Sending.wait_for_space`."""
-        self._sending.wait_for_space(address, waiter)
+        self._sending.wait_for_space(address, waiter, size_bytes=size_bytes)
 
     def cancel_wait(self, address: str, waiter: SpaceWaiter) -> None:
         """See `Sending.cancel_wait`."""

@@ -30,7 +30,6 @@ class Sending:
         self._record_room_bytes: int = record_room_bytes(core.settings.journal)
         self._blocked: list[Address] = []
         # Those who wait with a large message come first: each round the others could use up what was made ready for it.
-        self._asks_first: bool = False
         self._first: list[SpaceWaiter] = []
 
     def send(self, message: Message, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
@@ -169,7 +168,6 @@ class Sending:
 
     def _refuse(self, address: Address, message: Message) -> int:
         """What the full policy says; 0 lets the message in after all."""
-        self._asks_first = message.encoded_size_bytes > self._ordinary_bytes
         if self._memory.is_full(address):
             self._events.address_full(message)
         policy = address.settings.address_full_policy
@@ -187,14 +185,17 @@ class Sending:
             return DROPPED
         return BLOCKED
 
-    def wait_for_space(self, address: str, waiter: SpaceWaiter) -> None:
-        """Registers for one `SpaceWaiter.on_space` after a send was BLOCKED."""
+    def wait_for_space(self, address: str, waiter: SpaceWaiter, *, size_bytes: int = 0) -> None:
+        """Registers for one `SpaceWaiter.on_space` after a send was BLOCKED.
+
+        Args:
+            size_bytes: of the message, encoded: a large one goes before others.
+        """
         target = self._bindings.addresses[address]
         if not target.waiters:
             self._blocked.append(target)
             self._events.address_blocked(address)
-        if self._asks_first:
-            self._asks_first = False
+        if size_bytes > self._ordinary_bytes:
             self._put_first(target, waiter)
         else:
             target.waiters.append(waiter)

@@ -420,7 +420,7 @@ class Parking(SpaceWaiter):
         message = entry.message
         if message is not None:
             self._waits_for = message.address
-            self._broker.wait_for_space(message.address, self)
+            self._broker.wait_for_space(message.address, self, size_bytes=message.encoded_size_bytes)
             due = self._due(entry)
             if due:
                 self._appoint(due)

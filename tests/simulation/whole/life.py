@@ -507,7 +507,7 @@ class Life(World):
             return f", refused ({error.code})"
         if outcome == BLOCKED:
             work.waiting = turn
-            self.real.wait_for_space(turn.message.address, turn)
+            self.real.wait_for_space(turn.message.address, turn, size_bytes=turn.message.encoded_size_bytes)
             return ", which waits"
         assert outcome == ROUTED, outcome
         work.sends.append((turn.number, turn.queues, turn.message))
