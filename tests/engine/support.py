@@ -20,11 +20,14 @@ class ManualClock(Clock):
         self.now_ms = 1_700_000_000_000
         self.set_by_ms = 0
         """What somebody set the wall clock forward by."""
+        self.each_look_ms = 0
+        """What passes each time that somebody looks: for those who look how long they have been at it."""
 
     def wall_ms(self) -> WallMs:
         return WallMs(self.now_ms + self.set_by_ms)
 
     def monotonic_ns(self) -> MonotonicNs:
+        self.now_ms += self.each_look_ms
         return MonotonicNs(self.now_ms * 1_000_000)
 
 

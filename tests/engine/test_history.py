@@ -269,6 +269,15 @@ def test_it_comes_with_what_is_kept_beside_it():
     assert heard(bench) == "B A"
 
 
+@pytest.mark.parametrize("bounds", [{"size": 1}, {"count": 1}, {"duration": 1_000}])
+def test_the_bounds_of_what_is_kept_beside_it_are_not_its_own(bounds: dict[str, int]):
+    bench = keeping(retained=True, **bounds)
+    marked(bench, "R")
+    publish(bench, "A B")
+    pass_time(bench, 3_000)
+    assert heard(bench).split()[-1:] == ["R"]
+
+
 def test_it_survives_a_restart_for_as_long_as_it_is_wanted():
     bench = keeping(retained=True)
     marked(bench, "A")

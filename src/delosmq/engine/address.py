@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.expiry_rules import changes_expiry
-from delosmq.engine.queue import Queue
+from delosmq.engine.queue import INTERNAL_PREFIX, Queue
 from delosmq.model.message import ANYCAST, MULTICAST, Account
 from delosmq.model.settings import AddressSettings
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from delosmq.engine.filters import Conditions
 
 NO_QUEUES: Final[list[Queue]] = []
-RETAINED_PREFIX: Final = "$delosmq.retained."
+RETAINED_PREFIX: Final = INTERNAL_PREFIX + "retained."
 RETAIN: Final = "ActiveMQ.Retain"
 """A property that marks a message which late subscribers get. Source: ActiveMQMessage."""
 
@@ -94,22 +94,22 @@ class Address:
 
     def bind(self, queue: Queue) -> None:
         """Lets a queue take part in routing."""
-        if queue.name.startswith(RETAINED_PREFIX):
-            self.retained = queue
-        elif queue.internal:
-            self.history = queue
-        else:
+        if not queue.internal:
             (self.anycast if queue.settings.routing_type == ANYCAST else self.multicast).append(queue)
+        elif queue.name.startswith(RETAINED_PREFIX):
+            self.retained = queue
+        else:
+            self.history = queue
         self.refresh()
 
     def unbind(self, queue: Queue) -> None:
         """Ends the part a queue has in routing."""
-        if queue is self.retained:
-            self.retained = None
-        elif queue.internal:
-            self.history = None
-        else:
+        if not queue.internal:
             (self.anycast if queue.settings.routing_type == ANYCAST else self.multicast).remove(queue)
+        elif queue is self.retained:
+            self.retained = None
+        else:
+            self.history = None
         self.refresh()
 
     def queues(self) -> list[Queue]:

@@ -15,7 +15,7 @@ from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.log import Log
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import BINDING, encode_json
-from delosmq.engine.settings_checks import INTERNAL_PREFIX, check_name, check_settings, check_update
+from delosmq.engine.settings_checks import check_name, check_settings, check_update
 from delosmq.engine.wildcard_tree import WildcardTree
 from delosmq.model.errors import LimitError, MisuseError, NotFoundError
 from delosmq.model.ids import QueueId
@@ -113,13 +113,11 @@ class Bindings:
         """Makes a queue known and binds it."""
         address = self.add_address(settings.address, {settings.routing_type}, auto_created=settings.auto_created)
         queue = Queue(queue_id, settings, address)
-        queue.internal = settings.name.startswith(INTERNAL_PREFIX)
         queue.created_at = self._clock.monotonic_ns()
         queue.owner = address.owner
-        if queue.internal:
-            queue.ring = HistoryRing(queue)
-            queue.prioritized = False
         address.bind(queue)
+        if queue is address.history:
+            queue.ring = HistoryRing(queue)
         self._changed(address)
         self.queues[settings.name] = queue
         self.by_id[queue_id] = queue

@@ -7,10 +7,9 @@ from collections import deque
 from typing import Final
 
 from delosmq.engine.log import Log
-from delosmq.engine.queue import Queue
+from delosmq.engine.queue import INTERNAL_PREFIX, Queue
 from delosmq.engine.ring import Ring
 from delosmq.engine.routing import Router
-from delosmq.engine.settings_checks import INTERNAL_PREFIX
 from delosmq.engine.slots import PendingSlots, Slot
 from delosmq.engine.timers import NS_PER_MS, Timer, Timers
 from delosmq.model.ids import MonotonicNs

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from delosmq.engine.distribution import Distribution
     from delosmq.engine.purge import Purge
 
+INTERNAL_PREFIX: Final = "$delosmq."
+"""Begins the names of queues that the broker makes for itself."""
 BEFORE_ALL: Final = -(1 << 60)
 """Orders of redeliveries that stand before all others begin here, far below those of `PendingSlots.put_first`."""
 NO_CONSUMER: Final = 0
@@ -73,6 +75,7 @@ class Queue:
         self.name = settings.name
         self.settings = settings
         self.address = address
+        self.internal: bool = settings.name.startswith(INTERNAL_PREFIX)
         self.temporary: bool = False
         self.deleted: bool = False
         self.pending: PendingSlots = PendingSlots()
@@ -111,7 +114,6 @@ class Queue:
         self.paused: bool = False
         self.owner: str = ""
         self.unshared: bool = False
-        self.internal: bool = False
         self.claims: int = 0
         self.created_at: int = 0
         self.unused_since: int = 0

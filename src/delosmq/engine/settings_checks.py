@@ -3,7 +3,7 @@
 from typing import Final
 
 from delosmq.engine.filters import check_filter
-from delosmq.engine.queue import Queue
+from delosmq.engine.queue import INTERNAL_PREFIX, Queue
 from delosmq.engine.queue_defaults import resolve
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
@@ -12,8 +12,6 @@ from delosmq.model.wording import counted
 
 NAME_LIMIT_BYTES: Final = 1024
 QUEUE_MARK: Final = "::"
-INTERNAL_PREFIX: Final = "$delosmq."
-"""Names of queues that the broker makes for itself begin so."""
 
 
 def check_name(kind: str, name: str) -> None:

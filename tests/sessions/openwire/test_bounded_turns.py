@@ -9,6 +9,7 @@ from delosmq.sessions.openwire.acknowledging import NAMES_READ
 from delosmq.sessions.openwire.advisory_notices import TOLD_IN_LINE
 from delosmq.sessions.openwire.consuming import WILD_PLACES
 from delosmq.sessions.openwire.spreading import LOOKED_AT, READ_AT_ONCE
+from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import INDIVIDUAL_ACK, STANDARD_ACK, MessageAck, MessageId, MessagePull
 from delosmq.wire.openwire.properties import decode_properties
 from tests.sessions.openwire.support import ACCEPTOR, OpenWireBench, Reader, code_of, queue, throwable, topic
@@ -351,3 +352,31 @@ def test_large_messages_take_more_room() -> None:
     assert code_of(client.refused(unknown)) == "JMSException DMQ5294"
     assert code_of(client.refused(unknown)) == "JMSException DMQ5294"
     assert code_of(client.refused(unknown)) == "JMSException DMQ5260"
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+
+def test_frames_that_take_long_leave_others_their_turn() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    commands = [client.consumer_info(queue("q")) for _ in range(4)]
+    read = b"".join(encode_command(command, client.form) for command in commands)
+    bench.clock.each_look_ms = 6
+    client.session.receive(read, bench.now)
+    assert readers_of(bench, "q") == 1
+    assert not client.is_read()
+    bench.clock.each_look_ms = 0
+    client.session.handle_timer(bench.now)
+    assert readers_of(bench, "q") == len(commands), "what came with it goes on by itself"
+    assert client.is_read()
+
+
+def test_messages_are_not_looked_at_one_by_one() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.publish(queue("q"), "first")
+    sent = [client.text(queue("q"), f"m{number}") for number in range(3)]
+    bench.clock.each_look_ms = 6
+    client.session.receive(b"".join(encode_command(message, client.form) for message in sent), bench.now)
+    assert bench.queue("q").message_count == 1 + len(sent)

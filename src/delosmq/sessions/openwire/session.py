@@ -51,6 +51,9 @@ CLOSED: Final = 4
 
 _LEAVING_NS: Final = 10_000_000_000
 """How long a peer may stay after its connection has ended: it has a ShutdownInfo to send, and may log in again."""
+_TURN_NS: Final = 5_000_000
+"""What the frames of one connection may take before others have their turn, but for the last of them. Looked at after
+each that may take long: one read brings thousands, and an acknowledgement may name as many messages."""
 _FRAME_BEFORE_LOGIN_BYTES: Final = 64 * 1024
 """Of those who are not logged in: anybody may open connections."""
 _UNREAD: Final = frozenset((2, 14, 16, 19, 21, 31, 32, 33, 34, 90, 92))
@@ -118,6 +121,8 @@ class OpenWireSession(Session):
         destinations = self._registry.advisories.destinations
         destinations.acting = self._handshake.info.connection_id
         decoder = self._decoder
+        clock = self._services.clock
+        until = clock.monotonic_ns() + _TURN_NS
         while self.reading and self.state != CLOSED:
             try:
                 frame = decoder.next_frame()
@@ -133,7 +138,9 @@ class OpenWireSession(Session):
                 raise
             except BrokerError as error:
                 self._refuse(frame, error)
-            self._update_reading()
+            if self._update_reading() and not _is_brief(frame) and clock.monotonic_ns() > until:
+                self.reading = False
+                self._host.wake_soon()  # goes on with what is not decoded yet
         destinations.acting = None
 
     def _handle(self, frame: Structure, now: MonotonicNs) -> None:
@@ -533,6 +540,15 @@ class _Owner(Owner):
     def replace(self, reason: BrokerError) -> None:
         if self.session is not None:
             self.session.fail(reason)
+
+
+def _is_brief(frame: Structure) -> bool:
+    """Whether it is a message, or an acknowledgement of one."""
+    if not isinstance(frame, MessageAck):
+        return isinstance(frame, MessageCommand)
+    first = frame.first_message_id
+    last = frame.last_message_id
+    return first is not None and last is not None and first.broker_sequence_id == last.broker_sequence_id != 0
 
 
 Handler = Callable[[OpenWireSession, Structure, MonotonicNs], None]
