@@ -6,9 +6,11 @@ import argparse
 import fcntl
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from interop.brokers import Broker, BrokerFailed, Classic, DelosMQ
 from interop.compare import Comparison, Verdict, compare, read_differences
@@ -21,7 +23,7 @@ _DIFFERENCES = Path(__file__).resolve().parent / "openwire" / "differences.txt"
 _FAILED = 1
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m interop", description=__doc__)
     parser.add_argument("programs", nargs="*", choices=[*PROGRAMS, []], help="all without one")
     parser.add_argument("--case", default="", metavar="START", help="only cases whose names start so")
@@ -37,7 +39,7 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--jars", type=Path, help="folder with another version of the client, with what it needs")
     parser.add_argument("--allow-missing", action="store_true", help="succeed where Java or its libraries are missing")
-    return parser.parse_args()
+    return parser.parse_args(given)
 
 
 def _run_all(
@@ -97,40 +99,6 @@ def _report(expected: dict[str, Outcome], seen: dict[str, Outcome], names: tuple
     return _FAILED if problems else 0
 
 
-def _main() -> int:
-    wanted = _arguments()
-    CACHE.mkdir(exist_ok=True)
-    with (CACHE / "lock").open("w") as lock:
-        # Two runs would share directories; the second one waits.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return _run_and_compare(wanted)
-
-
-def _run_and_compare(wanted: argparse.Namespace) -> int:
-    code = 0
-    for used in _clients(wanted):
-        sys.stdout.write(f"\nActiveMQ client {used.version}\n")
-        sys.stdout.flush()
-        code = _run_with(used, wanted) or code
-    return code
-
-
-def _clients(wanted: argparse.Namespace) -> Iterator[Client]:
-    """One, but two in a whole run: the newest one as well, when it can be had."""
-    if wanted.client in (None, DEBIAN):
-        yield client(wanted.jars)
-    else:
-        yield client(fetched(wanted.client, CACHE))
-    chosen = wanted.client or wanted.jars or wanted.only or wanted.twice or wanted.programs or wanted.case
-    if not chosen:
-        try:
-            newest = fetched(NEWEST, CACHE)
-        except Missing as error:
-            sys.stdout.write(f"\nWithout the newest client. {error}\n")
-            return
-        yield client(newest)
-
-
 def _page(used: Client) -> list[str]:
     """What is wrong with the steps of the page about coming from ActiveMQ; nothing, if all is well."""
     directory = CACHE / "run" / "page"
@@ -167,13 +135,59 @@ def _print(outcomes: dict[str, Outcome], wanted: argparse.Namespace) -> None:
                 sys.stdout.write(f"{program}: {case}\n" + "".join(f"  {line}\n" for line in lines))
 
 
-def main() -> int:
-    """The exit code: 0 when everything is equal or different on purpose."""
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How a run gets and uses clients.
+
+    Attributes:
+        fetch: gives the folder of a version; raises Missing.
+        prepare: compiles the programs for the client in a folder, None for that of the packages; raises Missing.
+        compare: gives the exit code of a run with one client; raises Missing and BrokerFailed.
+    """
+
+    fetch: Callable[[str, Path], Path] = fetched
+    prepare: Callable[[Path | None], Client] = client
+    compare: Callable[[Client, argparse.Namespace], int] = _run_with
+    cache: Path = CACHE
+
+
+WAYS: Final = Ways()
+
+
+def _compare(ways: Ways, jars: Path | None, wanted: argparse.Namespace) -> int:
+    used = ways.prepare(jars)
+    sys.stdout.write(f"\nActiveMQ client {used.version}\n")
+    sys.stdout.flush()
+    return ways.compare(used, wanted)
+
+
+def _compare_all(ways: Ways, wanted: argparse.Namespace) -> int:
+    """With one client, but with two in a whole run: with the newest one as well, when it can be had."""
+    first = wanted.jars if wanted.client in (None, DEBIAN) else ways.fetch(wanted.client, ways.cache)
+    code = _compare(ways, first, wanted)
+    if wanted.client or wanted.jars or wanted.only or wanted.twice or wanted.programs or wanted.case:
+        return code
     try:
-        return _main()
+        return _compare(ways, ways.fetch(NEWEST, ways.cache), wanted) or code
     except Missing as error:
-        sys.stderr.write(f"{error}\n")
-        return 0 if "--allow-missing" in sys.argv else _FAILED
+        # Last of all, so that "all equal" is not the last word of a run that left something out.
+        sys.stdout.write(f"\nNOT COMPARED: the newest client. {error}\n")
+        return code
+
+
+def main(given: Sequence[str] | None = None, ways: Ways = WAYS) -> int:
+    """The exit code: 0 when everything is equal or different on purpose."""
+    wanted = _arguments(given)
+    ways.cache.mkdir(exist_ok=True)
+    try:
+        with (ways.cache / "lock").open("w") as lock:
+            # Two runs would share directories; the second one waits.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return _compare_all(ways, wanted)
+    except Missing as error:
+        taken = ", which --allow-missing takes for success" if wanted.allow_missing else ""
+        sys.stderr.write(f"NOTHING COMPARED{taken}. {error}\n")
+        return 0 if wanted.allow_missing else _FAILED
     except BrokerFailed as error:
         sys.stderr.write(f"{error}\n")
         return _FAILED

@@ -1,5 +1,6 @@
 """The comparison behind `make interop`: what counts as equal, and what fails a run."""
 
+import argparse
 import re
 import socket
 import threading
@@ -7,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from interop.__main__ import Ways, main
 from interop.compare import Difference, Verdict, compare, read_differences
-from interop.java import SOURCES, sources, version_in
+from interop.java import SOURCES, Client, sources, version_in
 from interop.maven import NEWEST, fetched
 from interop.missing import Missing
 from interop.openwire.record import Tap
@@ -155,3 +157,74 @@ class TestMaven:
     def test_a_version_is_a_version(self, tmp_path: Path):
         with pytest.raises(Missing, match="no version of the client"):
             fetched("../6.0", tmp_path)
+
+
+class Runs:
+    """A whole run without brokers, Java or network: it knows which clients were compared."""
+
+    def __init__(self, cache: Path, *, codes: dict[str, int] | None = None, lacking: str = "") -> None:
+        self.compared: list[str] = []
+        self._codes = codes or {}
+        self._lacking = lacking
+        self.ways = Ways(self._fetch, self._prepare, self._compare, cache)
+
+    def _fetch(self, version: str, cache: Path) -> Path:
+        if self._lacking == "network":
+            raise Missing("Maven said: Unknown host.")
+        return cache / version
+
+    def _prepare(self, jars: Path | None) -> Client:
+        if self._lacking == "Java":
+            raise Missing("There is no javac.")
+        return Client("java", "", jars.name if jars else "debian")
+
+    def _compare(self, used: Client, _wanted: argparse.Namespace) -> int:
+        self.compared.append(used.version)
+        return self._codes.get(used.version, 0)
+
+
+class TestWhatARunMayDoWithout:
+    def test_a_whole_run_uses_both_clients(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        runs = Runs(tmp_path)
+        assert main([], runs.ways) == 0
+        assert runs.compared == ["debian", "newest"]
+        assert "NOT" not in "".join(capsys.readouterr())
+
+    @pytest.mark.parametrize("different", ["debian", "newest"])
+    def test_what_differs_with_either_client_fails_the_run(self, tmp_path: Path, different: str):
+        runs = Runs(tmp_path, codes={different: 1})
+        assert main([], runs.ways) == 1
+        assert runs.compared == ["debian", "newest"]
+
+    @pytest.mark.parametrize("code", [0, 1])
+    def test_without_a_network_its_last_words_are_that_the_newest_client_was_left_out(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], code: int
+    ):
+        runs = Runs(tmp_path, codes={"debian": code}, lacking="network")
+        # What continuous integration runs: what may be missing hides nothing that was found before.
+        assert main(["--allow-missing"], runs.ways) == code
+        assert runs.compared == ["debian"]
+        told = capsys.readouterr().out.splitlines()[-1]
+        assert told == "NOT COMPARED: the newest client. Maven said: Unknown host."
+
+    def test_a_client_that_was_asked_for_and_cannot_be_had_fails_the_run(self, tmp_path: Path):
+        runs = Runs(tmp_path, lacking="network")
+        assert main(["--client", "newest"], runs.ways) == 1
+        assert runs.compared == []
+
+    def test_some_programs_ask_nobody_for_the_newest_client(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        runs = Runs(tmp_path, lacking="network")
+        assert main(["groups"], runs.ways) == 0
+        assert runs.compared == ["debian"]
+        assert "NOT COMPARED" not in capsys.readouterr().out
+
+    def test_without_java_it_fails(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        runs = Runs(tmp_path, lacking="Java")
+        assert main([], runs.ways) == 1
+        assert capsys.readouterr().err == "NOTHING COMPARED. There is no javac.\n"
+
+    def test_or_says_that_it_was_told_not_to(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+        runs = Runs(tmp_path, lacking="Java")
+        assert main(["--allow-missing"], runs.ways) == 0
+        assert capsys.readouterr().err.startswith("NOTHING COMPARED, which --allow-missing takes for success. ")
+        assert runs.compared == []

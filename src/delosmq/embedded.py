@@ -102,8 +102,7 @@ class Broker:
         self._directory = None if directory is None else Path(directory)
         chosen = settings if settings is not None else default_settings()
         journal = "" if self._directory is None else str(self._directory / "journal")
-        size, spare = chosen.journal.file_size_bytes, chosen.journal.spare_files
-        self._settings = replace(chosen, journal=JournalSettings(journal, size, spare))
+        self._settings = replace(chosen, journal=replace(chosen.journal, directory=journal))
         self._http = HttpBind(LOOPBACK, 0) if http else None
         self._engine_events = events
         self._composed: ComposedBroker | None = None

@@ -145,6 +145,15 @@ def test_a_more_specific_match_can_take_back_what_a_less_specific_one_sets() -> 
     assert AddressSettingsTable(entries).resolve("a.c").auto_create_queues is False
 
 
+def test_addresses_of_the_same_matches_share_their_settings() -> None:
+    entries = (AddressMatch("a.#", {"expiry_delay": 7}), AddressMatch("a.own", {"auto_create_queues": False}))
+    table = AddressSettingsTable(entries)
+    assert table.resolve("a.b") is table.resolve("a.c")
+    assert table.resolve("b") is not table.resolve("a.b")
+    assert not table.resolve("a.own").auto_create_queues
+    assert table.resolve("a.d").auto_create_queues
+
+
 def test_the_most_specific_permission_decides_alone() -> None:
     entries = (
         SecurityMatch("#", {"send": frozenset({"all"}), "consume": frozenset({"all"})}),

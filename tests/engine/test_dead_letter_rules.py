@@ -4,6 +4,7 @@
 
 import pytest
 
+from delosmq.engine.consumer import ConsumerOptions
 from delosmq.engine.copies import IDS_REMEMBERED
 from delosmq.engine.credit import OpenCredit
 from delosmq.model.message import ANYCAST, MULTICAST
@@ -59,6 +60,19 @@ def test_a_message_that_expires_in_two_subscriptions(fields: dict[str, object], 
     bench.send("news", "A", expires_in_ms=10)
     bench.later(40_000)
     assert bench.pending("EXP") == kept
+
+
+def test_a_dead_letter_reaches_the_connection_that_sent_its_message():
+    bench = start()
+    message = bench.message("news", "A")
+    message.connection_id = "me"
+    bench.broker.send(message, routing=MULTICAST)
+    fail(bench, "a")
+    port = Collector()
+    options = ConsumerOptions(no_local="me")
+    bench.broker.subscribe("DLQ", port, OpenCredit(), routing=ANYCAST, options=options)
+    bench.run()
+    assert port.bodies == "A"
 
 
 def test_what_failed_in_one_subscription_does_not_expire_in_another():

@@ -207,6 +207,18 @@ def test_who_would_wait_for_ever_is_refused_and_nobody_else(acts: list[tuple[int
         assert at_once.act(what, number, name) == in_slices.act(what, number, name)
 
 
+@pytest.mark.parametrize("at_once", [1_000_000, 0])
+def test_those_who_are_woken_with_one_that_is_refused_keep_their_turn(at_once: int):
+    field = Field(at_once, 4_000)
+    for name in "qqqr":
+        field.act(0, 0, name)
+    for number, name in ((0, "p"), (0, "p"), (1, "p"), (1, "p"), (1, "p"), (2, "q"), (0, "p"), (3, "p")):
+        outcomes = field.act(4, number, name)
+    assert outcomes == [(0, REFUSED), (1, BLOCKED), (2, BLOCKED), (3, BLOCKED)]
+    # The whole broker has room for two, and those at p came before the one at q.
+    assert field.act(1, 0, "") == [(0, REFUSED), (1, ROUTED), (2, BLOCKED), (3, ROUTED)]
+
+
 def test_a_tick_spends_a_bounded_time_on_those_who_wait():
     count = 300
     field = Field(AT_ONCE, -1)

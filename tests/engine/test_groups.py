@@ -1,5 +1,7 @@
 """Message groups, with the habits of Classic and of Artemis."""
 
+import pytest
+
 from delosmq.engine.groups import REMEMBERED
 from tests.engine.dispatching import CLASSIC, Field
 
@@ -312,20 +314,9 @@ def test_as_many_groups_are_remembered_as_group_cache_size_says():
 
 
 # EXCL-4
-def test_a_group_cache_size_of_minus_one_remembers_all_groups():
-    field = Field(dispatch_profile=CLASSIC, group_cache_size=-1)
-    first = field.peer()
-    for k in range(REMEMBERED + 10):
-        field.put("x", group=f"g{k}")
-    field.peer()
-    for k in range(10):
-        field.put("y", group=f"g{k}")
-    assert len(first.port.slots) == REMEMBERED + 20
-
-
-# EXCL-4
-def test_artemis_remembers_all_groups():
-    field = Field()
+@pytest.mark.parametrize("settings", [{}, {"dispatch_profile": CLASSIC, "group_cache_size": -1}])
+def test_artemis_remembers_all_groups_as_does_a_group_cache_size_of_minus_one(settings: dict[str, object]):
+    field = Field(**settings)
     first = field.peer()
     for k in range(REMEMBERED + 10):
         field.put("x", group=f"g{k}")

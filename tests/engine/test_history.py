@@ -53,6 +53,15 @@ def pass_time(bench: Bench, ms: int) -> None:
     bench.run()
 
 
+def check_goes_with_its_settings(bench: RoutingBench) -> None:
+    """Nothing is left once no setting wants it."""
+    bench.settings = BrokerSettings()
+    none = bench.restart()
+    assert dict(none.broker.queues) == {}
+    none.run()
+    recount(none)
+
+
 # -- who gets it -----------------------------------------------------------------------------------------------------
 
 
@@ -205,11 +214,7 @@ def test_what_is_kept_survives_a_restart_and_grows_old_from_there():
     assert heard(again) == "A B C"
     pass_time(again, 6_500)
     assert heard(again) == "C"
-    again.settings = BrokerSettings()
-    none = again.restart()
-    assert dict(none.broker.queues) == {}
-    none.run()
-    recount(none)
+    check_goes_with_its_settings(again)
 
 
 def test_what_is_kept_expires_without_a_trace():
@@ -283,11 +288,7 @@ def test_it_survives_a_restart_for_as_long_as_it_is_wanted():
     marked(bench, "A")
     again = bench.restart()
     assert heard(again) == "A"
-    again.settings = BrokerSettings()
-    none = again.restart()
-    assert dict(none.broker.queues) == {}
-    none.run()
-    recount(none)
+    check_goes_with_its_settings(again)
 
 
 def test_a_durable_subscription_keeps_it_over_a_restart():

@@ -303,6 +303,39 @@ def test_block_changes_nothing_and_calls_back_when_there_is_room():
     assert bench.send("q", "C") == [ROUTED]
 
 
+def test_senders_that_come_and_go_at_a_full_address_leave_nothing():
+    class Told(EngineEvents):
+        def __init__(self) -> None:
+            self.told: list[str] = []
+
+        def address_blocked(self, address: str) -> None:
+            self.told.append("blocked " + address)
+
+        def address_unblocked(self, address: str) -> None:
+            self.told.append("unblocked " + address)
+
+    events = Told()
+    bench = Bench(
+        queues=(anycast("q"),),
+        settings={"q": {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.BLOCK}},
+        events=events,
+    )
+    bench.send("q", "A")
+    for _ in range(100):
+        waiter = Waiter()
+        bench.broker.wait_for_space("q", waiter)
+        bench.broker.cancel_wait("q", waiter)
+    last = Waiter()
+    bench.broker.wait_for_space("q", last)
+    assert events.told == ["blocked q"]
+    consumer, port = bench.consume("q")
+    bench.run()
+    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.run()
+    assert last.called == 1
+    assert events.told == ["blocked q", "unblocked q"]
+
+
 def test_fail_and_drop():
     bench = Bench(
         queues=(anycast("f"), anycast("d")),

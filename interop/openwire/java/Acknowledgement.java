@@ -94,10 +94,7 @@ final class Acknowledgement implements Program {
             Session session = mode.open(connection);
             MessageConsumer consumer = consumer(session, destination);
             if (listens && prefetch == 0) {
-                stage.attempt("listener", () -> {
-                    consumer.setMessageListener(message -> { });
-                    return null;
-                });
+                stage.attempt("listener", () -> consumer.setMessageListener(message -> { }));
             } else if (listens) {
                 listen(stage, connection, session, consumer, destination);
             } else {

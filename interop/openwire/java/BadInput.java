@@ -194,14 +194,8 @@ final class BadInput implements Program {
     }
 
     private static void sync(Stage stage, ActiveMQConnection connection, String what, Command command) {
-        stage.attempt(what, () -> {
-            connection.syncSendPacket(command);
-            return null;
-        });
-        stage.attempt("connection goes on", () -> {
-            Stage.barrier(connection);
-            return null;
-        });
+        stage.attempt(what, () -> connection.syncSendPacket(command));
+        stage.attempt("connection goes on", () -> Stage.barrier(connection));
     }
 
     private static void login(Stage stage, String user, String password) {
@@ -214,7 +208,6 @@ final class BadInput implements Program {
             } finally {
                 connection.close();
             }
-            return null;
         });
     }
 
@@ -352,10 +345,7 @@ final class BadInput implements Program {
         connection.asyncSendPacket(ack);
         String first = errors.poll(5, java.util.concurrent.TimeUnit.SECONDS);
         stage.say("told: %s", first);
-        stage.attempt("connection goes on", () -> {
-            Stage.barrier(connection);
-            return null;
-        });
+        stage.attempt("connection goes on", () -> Stage.barrier(connection));
         Message next = consumer.receive(Stage.LONG_MS);
         stage.say("goes on with %s", Stage.show(next));
     }

@@ -69,10 +69,7 @@ final class Browsers implements Program {
         if (prefetch > 0) {
             stage.browse("browsed", session.createBrowser(stage.queue()));
         } else {
-            stage.attempt("browsed", () -> {
-                stage.browse("browsed", session.createBrowser(stage.queue()));
-                return null;
-            });
+            stage.attempt("browsed", () -> stage.browse("browsed", session.createBrowser(stage.queue())));
         }
         connection.close();
         stage.drain("left", stage.queue());

@@ -31,7 +31,6 @@ final class Destinations implements Program {
             MessageConsumer one = session.createConsumer(new ActiveMQTopic(stage.own(".x.one")));
             stage.attempt("send", () -> {
                 session.createProducer(new ActiveMQTopic(stage.own(".x.*"))).send(session.createTextMessage("m1"));
-                return null;
             });
             stage.nothing("one", one);
         });
@@ -111,10 +110,7 @@ final class Destinations implements Program {
         ActiveMQDestination replies = (ActiveMQDestination) session.createTemporaryQueue();
         MessageConsumer consumer = session.createConsumer(replies);
         ActiveMQQueue both = new ActiveMQQueue(stage.own("") + "," + replies.getQualifiedName());
-        stage.attempt("send", () -> {
-            session.createProducer(both).send(session.createTextMessage("m1"));
-            return null;
-        });
+        stage.attempt("send", () -> session.createProducer(both).send(session.createTextMessage("m1")));
         stage.receive("temporary", consumer, 1);
         stage.drain("queue", stage.queue());
     }
@@ -191,10 +187,7 @@ final class Destinations implements Program {
         Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
         ActiveMQQueue queue = new ActiveMQQueue(stage.own("") + "?" + option);
         boolean consumes = stage.attempt("consumer", () -> session.createConsumer(queue));
-        stage.attempt("producer", () -> {
-            session.createProducer(queue).send(session.createTextMessage("m1"));
-            return null;
-        });
+        stage.attempt("producer", () -> session.createProducer(queue).send(session.createTextMessage("m1")));
         session.close();
         stage.say("name at the broker is the plain one: %s", consumes);
         stage.drain("left", stage.queue());
@@ -229,16 +222,11 @@ final class Destinations implements Program {
         MessageConsumer consumer = session.createConsumer(stage.queue(), "a = 1");
         stage.attempt("destroy while consumed", () -> {
             connection.destroyDestination((ActiveMQDestination) stage.queue());
-            return null;
         });
         consumer.close();
-        stage.attempt("destroy", () -> {
-            connection.destroyDestination((ActiveMQDestination) stage.queue());
-            return null;
-        });
+        stage.attempt("destroy", () -> connection.destroyDestination((ActiveMQDestination) stage.queue()));
         stage.attempt("destroy what is not there", () -> {
             connection.destroyDestination((ActiveMQDestination) stage.queue(".none"));
-            return null;
         });
         stage.drain("left", stage.queue());
     }

@@ -140,16 +140,9 @@ final class Failover implements Program {
             seen.merge(Stage.body(next), 1, Integer::sum);
         }
         stage.say("then %s", new TreeSet<>(seen.keySet()));
-        stage.attempt("acknowledge", acknowledging(message));
+        stage.attempt("acknowledge", message::acknowledge);
         session.close();
         stage.drain("left", stage.queue());
-    }
-
-    private static java.util.concurrent.Callable<Void> acknowledging(Message message) {
-        return () -> {
-            message.acknowledge();
-            return null;
-        };
     }
 
     private static void sending(Stage stage) throws Exception {
@@ -159,14 +152,8 @@ final class Failover implements Program {
         producer.send(session.createTextMessage("m1"));
         producer.send(session.createTextMessage("m2"));
         Stage.harness("restart");
-        stage.attempt("send", () -> {
-            producer.send(session.createTextMessage("m3"));
-            return null;
-        });
-        stage.attempt("commit", () -> {
-            session.commit();
-            return null;
-        });
+        stage.attempt("send", () -> producer.send(session.createTextMessage("m3")));
+        stage.attempt("commit", () -> session.commit());
         stage.drain("left", stage.queue());
     }
 
@@ -178,19 +165,13 @@ final class Failover implements Program {
         MessageConsumer consumer = session.createConsumer(stage.queue());
         stage.receive("first", consumer, 2);
         Stage.harness("restart");
-        stage.attempt("commit", () -> {
-            session.commit();
-            return null;
-        });
+        stage.attempt("commit", () -> session.commit());
         StringBuilder seen = new StringBuilder();
         for (Message next = consumer.receive(5_000); next != null; next = consumer.receive(Stage.SHORT_MS)) {
             seen.append(' ').append(Stage.body(next));
         }
         stage.say("then:%s", seen);
-        stage.attempt("commit", () -> {
-            session.commit();
-            return null;
-        });
+        stage.attempt("commit", () -> session.commit());
         session.close();
         stage.drain("left", stage.queue());
     }

@@ -1,6 +1,6 @@
 package interop;
 
-import java.util.concurrent.Callable;
+import java.util.Collections;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -12,6 +12,7 @@ import javax.jms.JMSException;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
+import javax.jms.Queue;
 import javax.jms.Session;
 import org.apache.activemq.ActiveMQConnection;
 import org.apache.activemq.advisory.AdvisorySupport;
@@ -35,14 +36,14 @@ final class FlowControl implements Program {
         cases.accept("a full queue, told", stage -> told(stage, new ActiveMQQueue(stage.own(".blocking"))));
         cases.accept("a full topic, told", stage -> told(stage, new ActiveMQTopic(stage.own(".blocking"))));
         cases.accept("a full topic, not told", FlowControl::untold);
-        cases.accept("a transaction", FlowControl::transaction);
-        cases.accept("a rollback of what waits", FlowControl::rollback);
+        cases.accept("a transaction", stage -> transaction(stage, "commit"));
+        cases.accept("a rollback of what waits", stage -> transaction(stage, "rollback"));
         cases.accept("a window", FlowControl::window);
         cases.accept("consuming on the connection that waits", FlowControl::consuming);
         cases.accept("sending elsewhere on the connection that waits", FlowControl::elsewhere);
         cases.accept("closing a connection that waits", FlowControl::closing);
         cases.accept("expired while it waits", FlowControl::expired);
-        cases.accept("no flow control", FlowControl::unbounded);
+        cases.accept("no flow control", stage -> full(stage, new ActiveMQQueue(stage.own(".uncontrolled"))));
         cases.accept("fails at once", FlowControl::fails);
         cases.accept("fails at once, without an answer", FlowControl::failsLater);
         cases.accept("fails at once in a transaction", FlowControl::failsInTransaction);
@@ -58,6 +59,72 @@ final class FlowControl implements Program {
         cases.accept("discarded and persistent", stage -> discarded(stage, DeliveryMode.PERSISTENT));
     }
 
+    /** A destination without room, and one that takes from it when it is told to. */
+    private static final class Full {
+        final ActiveMQDestination destination;
+        private final Stage stage;
+        private final MessageConsumer puller;
+
+        Full(Stage stage, ActiveMQDestination destination) throws JMSException {
+            this.stage = stage;
+            this.destination = destination;
+            // Of a topic it gets that which is sent from now on.
+            puller = plain(stage.connect("jms.prefetchPolicy.all=0")).createConsumer(destination);
+            ActiveMQConnection connection = stage.connect();
+            Session session = plain(connection);
+            MessageProducer producer = session.createProducer(destination);
+            for (int number = 1; number <= FULL; number++) {
+                producer.send(message(session, number));
+            }
+            connection.close();
+        }
+
+        static Full blocking(Stage stage) throws JMSException {
+            return new Full(stage, new ActiveMQQueue(stage.own(".blocking")));
+        }
+
+        static Full failing(Stage stage) throws JMSException {
+            return new Full(stage, new ActiveMQTopic(stage.own(".failing")));
+        }
+
+        /** One more than there is room for. */
+        CompletableFuture<String> oneMore() throws JMSException {
+            return oneMore(plain(stage.connect()));
+        }
+
+        CompletableFuture<String> oneMore(Session session) {
+            return inBackground(() -> session.createProducer(destination).send(message(session, FULL + 1)));
+        }
+
+        /** What waits goes on once one was taken. */
+        void makesRoomFor(String what, CompletableFuture<String> action) throws Exception {
+            takeOne();
+            ends(stage, what, action);
+        }
+
+        void takeOne() throws JMSException {
+            stage.say("taken: %s", shown(puller.receive(Stage.LONG_MS)));
+        }
+
+        void left() throws JMSException {
+            StringBuilder seen = new StringBuilder();
+            for (Message one : Stage.rest(puller)) {
+                seen.append(' ').append(shown(one));
+            }
+            stage.say("left:%s", seen);
+        }
+    }
+
+    private static Session plain(ActiveMQConnection connection) throws JMSException {
+        return connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
+    }
+
+    private static MessageProducer unanswered(Session session, ActiveMQDestination destination) throws JMSException {
+        MessageProducer producer = session.createProducer(destination);
+        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+        return producer;
+    }
+
     private static BytesMessage message(Session session, int number) throws JMSException {
         BytesMessage message = session.createBytesMessage();
         message.writeBytes(new byte[BODY_BYTES]);
@@ -65,43 +132,15 @@ final class FlowControl implements Program {
         return message;
     }
 
-    private static void fill(Stage stage, ActiveMQDestination destination) throws JMSException {
-        ActiveMQConnection connection = stage.connect();
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageProducer producer = session.createProducer(destination);
-        for (int number = 1; number <= FULL; number++) {
-            producer.send(message(session, number));
-        }
-        connection.close();
-    }
-
-    /** Takes nothing but what it asks for; of a topic, that which was sent since. */
-    private static MessageConsumer puller(Stage stage, ActiveMQDestination destination) throws JMSException {
-        Session session = stage.connect("jms.prefetchPolicy.all=0").createSession(false, Session.AUTO_ACKNOWLEDGE);
-        return session.createConsumer(destination);
-    }
-
-    private static void takeOne(Stage stage, MessageConsumer puller) throws JMSException {
-        stage.say("taken: %s", shown(puller.receive(Stage.LONG_MS)));
-    }
-
-    private static void left(Stage stage, MessageConsumer puller) throws JMSException {
-        StringBuilder seen = new StringBuilder();
-        for (Message one = puller.receiveNoWait(); one != null; one = puller.receiveNoWait()) {
-            seen.append(' ').append(shown(one));
-        }
-        stage.say("left:%s", seen);
-    }
-
     private static String shown(Message message) throws JMSException {
         return message == null ? "nothing" : String.valueOf(message.getIntProperty("number"));
     }
 
-    private static CompletableFuture<String> inBackground(Callable<?> action) {
+    private static CompletableFuture<String> inBackground(Action action) {
         CompletableFuture<String> done = new CompletableFuture<>();
         Thread thread = new Thread(() -> {
             try {
-                action.call();
+                action.run();
                 done.complete("works");
             } catch (Throwable error) {
                 done.complete(Stage.classes(error));
@@ -112,147 +151,114 @@ final class FlowControl implements Program {
         return done;
     }
 
+    /** What the connection's listener hears first. */
+    private static CompletableFuture<String> heard(ActiveMQConnection connection) throws JMSException {
+        CompletableFuture<String> heard = new CompletableFuture<>();
+        connection.setExceptionListener(error -> heard.complete(Stage.classes(error)));
+        return heard;
+    }
+
     /** Says whether it is still not done after a while. */
     private static void waits(Stage stage, String what, CompletableFuture<String> action) throws Exception {
-        try {
-            stage.say("%s: %s", what, action.get(Stage.SHORT_MS, TimeUnit.MILLISECONDS));
-        } catch (TimeoutException notYet) {
-            stage.say("%s: waits", what);
-        }
+        within(stage, Stage.SHORT_MS, what, action, "waits");
     }
 
     private static void ends(Stage stage, String what, CompletableFuture<String> action) throws Exception {
+        within(stage, Stage.LONG_MS, what, action, "never ends");
+    }
+
+    private static void within(
+            Stage stage, long limitMs, String what, CompletableFuture<String> action, String otherwise) throws Exception {
+        String became;
         try {
-            stage.say("%s: %s", what, action.get(Stage.LONG_MS, TimeUnit.MILLISECONDS));
-        } catch (TimeoutException never) {
-            stage.say("%s: never ends", what);
+            became = action.get(limitMs, TimeUnit.MILLISECONDS);
+        } catch (TimeoutException notYet) {
+            became = otherwise;
         }
+        stage.say("%s: %s", what, became);
     }
 
-    private static CompletableFuture<String> sending(Stage stage, ActiveMQDestination destination) throws JMSException {
-        Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
-        return inBackground(() -> {
-            session.createProducer(destination).send(message(session, FULL + 1));
-            return null;
-        });
-    }
-
-    private static void full(Stage stage, ActiveMQDestination queue) throws Exception {
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
-        CompletableFuture<String> sent = sending(stage, queue);
+    private static void full(Stage stage, ActiveMQDestination destination) throws Exception {
+        Full full = new Full(stage, destination);
+        CompletableFuture<String> sent = full.oneMore();
         waits(stage, "one more", sent);
-        takeOne(stage, puller);
-        ends(stage, "one more", sent);
-        left(stage, puller);
+        full.makesRoomFor("one more", sent);
+        full.left();
     }
 
-    private static void told(Stage stage, ActiveMQDestination queue) throws Exception {
-        MessageConsumer full = Advisories.watch(stage, AdvisorySupport.getFullAdvisoryTopic(queue));
-        MessageConsumer fast = Advisories.watch(stage, AdvisorySupport.getFastProducerAdvisoryTopic(queue));
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
-        stage.nothing("full, before anybody waits", full);
-        CompletableFuture<String> sent = sending(stage, queue);
-        Advisories.tell(stage, "full", full);
+    private static void told(Stage stage, ActiveMQDestination destination) throws Exception {
+        MessageConsumer told = Advisories.watch(stage, AdvisorySupport.getFullAdvisoryTopic(destination));
+        MessageConsumer fast = Advisories.watch(stage, AdvisorySupport.getFastProducerAdvisoryTopic(destination));
+        Full full = new Full(stage, destination);
+        stage.nothing("full, before anybody waits", told);
+        CompletableFuture<String> sent = full.oneMore();
+        Advisories.tell(stage, "full", told);
         Advisories.tell(stage, "fast producer", fast);
         waits(stage, "one more", sent);
-        takeOne(stage, puller);
-        ends(stage, "one more", sent);
-        stage.nothing("full again", full);
-        left(stage, puller);
+        full.makesRoomFor("one more", sent);
+        stage.nothing("full again", told);
+        full.left();
     }
 
     private static void untold(Stage stage) throws Exception {
-        ActiveMQTopic topic = new ActiveMQTopic(stage.own(".failing"));
-        MessageConsumer full = Advisories.watch(stage, AdvisorySupport.getFullAdvisoryTopic((ActiveMQDestination) topic));
-        MessageConsumer fast =
-                Advisories.watch(stage, AdvisorySupport.getFastProducerAdvisoryTopic((ActiveMQDestination) topic));
-        MessageConsumer puller = puller(stage, topic);
-        fill(stage, topic);
-        ends(stage, "one more", sending(stage, topic));
-        stage.nothing("full", full);
+        ActiveMQDestination topic = new ActiveMQTopic(stage.own(".failing"));
+        MessageConsumer told = Advisories.watch(stage, AdvisorySupport.getFullAdvisoryTopic(topic));
+        MessageConsumer fast = Advisories.watch(stage, AdvisorySupport.getFastProducerAdvisoryTopic(topic));
+        Full full = new Full(stage, topic);
+        ends(stage, "one more", full.oneMore());
+        stage.nothing("full", told);
         stage.nothing("fast producer", fast);
-        left(stage, puller);
+        full.left();
     }
 
-    private static void transaction(Stage stage) throws Exception {
-        ActiveMQQueue queue = new ActiveMQQueue(stage.own(".blocking"));
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
+    private static void transaction(Stage stage, String end) throws Exception {
+        Full full = Full.blocking(stage);
         Session session = stage.connect().createSession(true, Session.SESSION_TRANSACTED);
         CompletableFuture<String> sent = inBackground(() -> {
-            session.createProducer(queue).send(message(session, FULL + 1));
-            session.commit();
-            return null;
+            session.createProducer(full.destination).send(message(session, FULL + 1));
+            if (end.equals("commit")) {
+                session.commit();
+            } else {
+                session.rollback();
+            }
         });
-        waits(stage, "commit", sent);
-        takeOne(stage, puller);
-        ends(stage, "commit", sent);
-        left(stage, puller);
-    }
-
-    private static void rollback(Stage stage) throws Exception {
-        ActiveMQQueue queue = new ActiveMQQueue(stage.own(".blocking"));
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
-        Session session = stage.connect().createSession(true, Session.SESSION_TRANSACTED);
-        CompletableFuture<String> sent = inBackground(() -> {
-            session.createProducer(queue).send(message(session, FULL + 1));
-            session.rollback();
-            return null;
-        });
-        waits(stage, "rollback", sent);
-        takeOne(stage, puller);
-        ends(stage, "rollback", sent);
-        left(stage, puller);
+        waits(stage, end, sent);
+        full.makesRoomFor(end, sent);
+        full.left();
     }
 
     private static void window(Stage stage) throws Exception {
-        ActiveMQQueue queue = new ActiveMQQueue(stage.own(".blocking"));
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
-        ActiveMQConnection connection = stage.connect("jms.producerWindowSize=" + WINDOW_BYTES);
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageProducer producer = session.createProducer(queue);
-        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+        Full full = Full.blocking(stage);
+        Session session = plain(stage.connect("jms.producerWindowSize=" + WINDOW_BYTES));
+        MessageProducer producer = unanswered(session, full.destination);
         AtomicInteger returned = new AtomicInteger();
         CompletableFuture<String> sent = inBackground(() -> {
             for (int number = 1; number <= 3; number++) {
                 producer.send(message(session, FULL + number));
                 returned.incrementAndGet();
             }
-            return null;
         });
         waits(stage, "three more", sent);
         stage.say("sent before that: %d", returned.get());
-        takeOne(stage, puller);
-        ends(stage, "three more", sent);
-        takeOne(stage, puller);
-        takeOne(stage, puller);
-        Stage.until(() -> pending(stage, queue) == FULL);
-        left(stage, puller);
+        full.makesRoomFor("three more", sent);
+        full.takeOne();
+        full.takeOne();
+        Stage.until(() -> pending(stage, (Queue) full.destination) == FULL);
+        full.left();
     }
 
-    private static int pending(Stage stage, ActiveMQQueue queue) throws JMSException {
+    private static int pending(Stage stage, Queue queue) throws JMSException {
         ActiveMQConnection connection = stage.connect();
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        int count = java.util.Collections.list(session.createBrowser(queue).getEnumeration()).size();
+        int count = Collections.list(plain(connection).createBrowser(queue).getEnumeration()).size();
         connection.close();
         return count;
     }
 
     private static void consuming(Stage stage) throws Exception {
-        ActiveMQQueue queue = new ActiveMQQueue(stage.own(".blocking"));
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
+        Full full = Full.blocking(stage);
         ActiveMQConnection connection = stage.connect("jms.prefetchPolicy.all=1");
-        MessageConsumer consumer = connection.createSession(false, Session.AUTO_ACKNOWLEDGE).createConsumer(queue);
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        CompletableFuture<String> sent = inBackground(() -> {
-            session.createProducer(queue).send(message(session, FULL + 1));
-            return null;
-        });
+        MessageConsumer consumer = plain(connection).createConsumer(full.destination);
+        CompletableFuture<String> sent = full.oneMore(plain(connection));
         waits(stage, "one more", sent);
         for (int number = 1; number <= FULL + 1; number++) {
             stage.say("received: %s", shown(consumer.receive(Stage.LONG_MS)));
@@ -261,168 +267,124 @@ final class FlowControl implements Program {
     }
 
     private static void elsewhere(Stage stage) throws Exception {
-        ActiveMQQueue queue = new ActiveMQQueue(stage.own(".blocking"));
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
+        Full full = Full.blocking(stage);
         ActiveMQConnection connection = stage.connect();
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        CompletableFuture<String> sent = inBackground(() -> {
-            session.createProducer(queue).send(message(session, FULL + 1));
-            return null;
-        });
+        CompletableFuture<String> sent = full.oneMore(plain(connection));
         waits(stage, "one more", sent);
-        Session other = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        CompletableFuture<String> meanwhile = inBackground(() -> {
-            other.createProducer(stage.queue()).send(other.createTextMessage("m1"));
-            return null;
-        });
-        waits(stage, "to another queue", meanwhile);
-        takeOne(stage, puller);
-        ends(stage, "one more", sent);
-        left(stage, puller);
+        Session other = plain(connection);
+        waits(stage, "to another queue", inBackground(() ->
+                other.createProducer(stage.queue()).send(other.createTextMessage("m1"))));
+        full.makesRoomFor("one more", sent);
+        full.left();
     }
 
     private static void closing(Stage stage) throws Exception {
-        ActiveMQQueue queue = new ActiveMQQueue(stage.own(".blocking"));
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
+        Full full = Full.blocking(stage);
         ActiveMQConnection connection = stage.connect();
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        CompletableFuture<String> sent = inBackground(() -> {
-            session.createProducer(queue).send(message(session, FULL + 1));
-            return null;
-        });
-        waits(stage, "one more", sent);
-        ends(stage, "close", inBackground(() -> {
-            connection.close();
-            return null;
-        }));
-        left(stage, puller);
+        waits(stage, "one more", full.oneMore(plain(connection)));
+        ends(stage, "close", inBackground(connection::close));
+        full.left();
     }
 
     private static void expired(Stage stage) throws Exception {
-        ActiveMQQueue queue = new ActiveMQQueue(stage.own(".blocking"));
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
-        Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
+        Full full = Full.blocking(stage);
+        Session session = plain(stage.connect());
         CompletableFuture<String> sent = inBackground(() -> {
-            session.createProducer(queue).send(message(session, FULL + 1), DeliveryMode.NON_PERSISTENT, 4, 100);
+            MessageProducer producer = session.createProducer(full.destination);
+            producer.send(message(session, FULL + 1), DeliveryMode.NON_PERSISTENT, 4, 100);
             session.createProducer(null).close();
-            return null;
         });
         Thread.sleep(2 * Stage.SHORT_MS);
-        takeOne(stage, puller);
-        ends(stage, "one more", sent);
-        left(stage, puller);
-    }
-
-    private static void unbounded(Stage stage) throws Exception {
-        ActiveMQQueue queue = new ActiveMQQueue(stage.own(".uncontrolled"));
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
-        CompletableFuture<String> sent = sending(stage, queue);
-        waits(stage, "one more", sent);
-        takeOne(stage, puller);
-        ends(stage, "one more", sent);
-        left(stage, puller);
+        full.makesRoomFor("one more", sent);
+        full.left();
     }
 
     private static void fails(Stage stage) throws Exception {
-        ActiveMQTopic topic = new ActiveMQTopic(stage.own(".failing"));
-        MessageConsumer puller = puller(stage, topic);
-        fill(stage, topic);
-        Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageProducer producer = session.createProducer(topic);
-        stage.attempt("one more", () -> {
-            producer.send(message(session, FULL + 1));
-            return null;
-        });
-        takeOne(stage, puller);
-        stage.attempt("again", () -> {
-            producer.send(message(session, FULL + 2));
-            return null;
-        });
-        left(stage, puller);
+        Full full = Full.failing(stage);
+        Session session = plain(stage.connect());
+        MessageProducer producer = session.createProducer(full.destination);
+        stage.attempt("one more", () -> producer.send(message(session, FULL + 1)));
+        full.takeOne();
+        stage.attempt("again", () -> producer.send(message(session, FULL + 2)));
+        full.left();
     }
 
     private static void failsLater(Stage stage) throws Exception {
-        ActiveMQTopic topic = new ActiveMQTopic(stage.own(".failing"));
-        MessageConsumer puller = puller(stage, topic);
-        fill(stage, topic);
+        Full full = Full.failing(stage);
         ActiveMQConnection connection = stage.connect();
-        CompletableFuture<String> told = new CompletableFuture<>();
-        connection.setExceptionListener(error -> told.complete(Stage.classes(error)));
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageProducer producer = session.createProducer(topic);
-        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
-        stage.attempt("one more", () -> {
-            producer.send(message(session, FULL + 1));
-            return null;
-        });
-        ends(stage, "the listener", told);
+        CompletableFuture<String> heard = heard(connection);
+        Session session = plain(connection);
+        MessageProducer producer = unanswered(session, full.destination);
+        stage.attempt("one more", () -> producer.send(message(session, FULL + 1)));
+        ends(stage, "the listener", heard);
         stage.attempt("the connection goes on", () -> session.createConsumer(stage.queue()));
-        left(stage, puller);
+        full.left();
     }
 
     private static void failsInTransaction(Stage stage) throws Exception {
-        ActiveMQTopic topic = new ActiveMQTopic(stage.own(".failing"));
-        MessageConsumer puller = puller(stage, topic);
-        fill(stage, topic);
+        Full full = Full.failing(stage);
         Session session = stage.connect().createSession(true, Session.SESSION_TRANSACTED);
-        MessageProducer producer = session.createProducer(topic);
-        producer.send(message(session, FULL + 1));
-        stage.attempt("commit", () -> {
-            session.commit();
-            return null;
-        });
-        left(stage, puller);
+        session.createProducer(full.destination).send(message(session, FULL + 1));
+        stage.attempt("commit", () -> session.commit());
+        full.left();
     }
 
     /** Of a topic only senders that want no answer wait so long and no longer. */
     private static void failsAfter(Stage stage) throws Exception {
-        ActiveMQTopic topic = new ActiveMQTopic(stage.own(".waiting"));
-        MessageConsumer puller = puller(stage, topic);
-        fill(stage, topic);
+        Full full = new Full(stage, new ActiveMQTopic(stage.own(".waiting")));
         ActiveMQConnection connection = stage.connect();
-        CompletableFuture<String> told = new CompletableFuture<>();
-        connection.setExceptionListener(error -> told.complete(Stage.classes(error)));
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageProducer producer = session.createProducer(topic);
-        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+        CompletableFuture<String> heard = heard(connection);
+        Session session = plain(connection);
+        MessageProducer producer = unanswered(session, full.destination);
         long began = System.nanoTime();
         producer.send(message(session, FULL + 1));
-        ends(stage, "the listener", told);
+        ends(stage, "the listener", heard);
         stage.say("after a while: %s", System.nanoTime() - began >= TimeUnit.MILLISECONDS.toNanos(SENDER_WAITS_MS * 9 / 10));
-        takeOne(stage, puller);
+        full.takeOne();
         producer.setDeliveryMode(DeliveryMode.PERSISTENT);
-        stage.attempt("again", () -> {
-            producer.send(message(session, FULL + 2));
-            return null;
-        });
-        left(stage, puller);
+        stage.attempt("again", () -> producer.send(message(session, FULL + 2)));
+        full.left();
     }
 
     /** Whether what a policy says about senders counts for those that want an answer. */
-    private static void policy(Stage stage, ActiveMQDestination queue) throws Exception {
-        MessageConsumer puller = puller(stage, queue);
-        fill(stage, queue);
-        CompletableFuture<String> sent = sending(stage, queue);
-        try {
-            stage.say("one more: %s", sent.get(3 * SENDER_WAITS_MS, TimeUnit.MILLISECONDS));
-        } catch (TimeoutException notYet) {
-            stage.say("one more: waits");
-        }
-        takeOne(stage, puller);
-        ends(stage, "one more", sent);
-        left(stage, puller);
+    private static void policy(Stage stage, ActiveMQDestination destination) throws Exception {
+        Full full = new Full(stage, destination);
+        CompletableFuture<String> sent = full.oneMore();
+        within(stage, 3 * SENDER_WAITS_MS, "one more", sent, "waits");
+        full.makesRoomFor("one more", sent);
+        full.left();
     }
 
     private static void slow(Stage stage, ActiveMQDestination destination, boolean told) throws Exception {
         MessageConsumer watching = Advisories.watch(stage, AdvisorySupport.getSlowConsumerAdvisoryTopic(destination));
-        ActiveMQConnection connection = stage.connect();
-        connection.getPrefetchPolicy().setAll(2);
-        Session session = connection.createSession(false, Session.CLIENT_ACKNOWLEDGE);
-        MessageConsumer consumer = session.createConsumer(destination);
+        lags(stage, destination, having(2, stage.connect()).createConsumer(destination), watching, told);
+    }
+
+    private static void slowSubscriber(Stage stage) throws Exception {
+        ActiveMQTopic topic = new ActiveMQTopic(stage.own(".watched"));
+        ActiveMQDestination watched = topic;
+        MessageConsumer watching = Advisories.watch(stage, AdvisorySupport.getSlowConsumerAdvisoryTopic(watched));
+        Session session = having(2, stage.connectAs("interop.slow"));
+        MessageConsumer consumer = session.createDurableSubscriber(topic, "s");
+        lags(stage, topic, consumer, watching, true);
+        consumer.close();
+        session.unsubscribe("s");
+    }
+
+    /** Its consumers hold so many, and get no more unless they acknowledge. */
+    private static Session having(int prefetch, ActiveMQConnection connection) throws JMSException {
+        connection.getPrefetchPolicy().setAll(prefetch);
+        return connection.createSession(false, Session.CLIENT_ACKNOWLEDGE);
+    }
+
+    /** More comes for the consumer than it may hold; then who watches is told of it once, or not at all. */
+    private static void lags(
+            Stage stage,
+            ActiveMQDestination destination,
+            MessageConsumer consumer,
+            MessageConsumer watching,
+            boolean told)
+            throws Exception {
         stage.send(destination, 8);
         Stage.ready(consumer, 2);
         if (told) {
@@ -431,30 +393,11 @@ final class FlowControl implements Program {
         stage.nothing("told again", watching);
     }
 
-    private static void slowSubscriber(Stage stage) throws Exception {
-        ActiveMQTopic topic = new ActiveMQTopic(stage.own(".watched"));
-        MessageConsumer watching =
-                Advisories.watch(stage, AdvisorySupport.getSlowConsumerAdvisoryTopic((ActiveMQDestination) topic));
-        ActiveMQConnection connection = stage.connectAs("interop.slow");
-        connection.getPrefetchPolicy().setAll(2);
-        Session session = connection.createSession(false, Session.CLIENT_ACKNOWLEDGE);
-        MessageConsumer consumer = session.createDurableSubscriber(topic, "s");
-        stage.send(topic, 8);
-        Stage.ready(consumer, 2);
-        Advisories.tell(stage, "slow", watching);
-        stage.nothing("told again", watching);
-        consumer.close();
-        session.unsubscribe("s");
-    }
-
     private static void discarded(Stage stage, int mode) throws Exception {
-        ActiveMQTopic topic = new ActiveMQTopic(stage.own(".kept"));
-        MessageConsumer watching =
-                Advisories.watch(stage, AdvisorySupport.getMessageDiscardedAdvisoryTopic((ActiveMQDestination) topic));
-        ActiveMQConnection connection = stage.connect();
-        connection.getPrefetchPolicy().setAll(1);
-        MessageConsumer consumer = connection.createSession(false, Session.CLIENT_ACKNOWLEDGE).createConsumer(topic);
-        Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
+        ActiveMQDestination topic = new ActiveMQTopic(stage.own(".kept"));
+        MessageConsumer watching = Advisories.watch(stage, AdvisorySupport.getMessageDiscardedAdvisoryTopic(topic));
+        MessageConsumer consumer = having(1, stage.connect()).createConsumer(topic);
+        Session session = plain(stage.connect());
         MessageProducer producer = session.createProducer(topic);
         producer.setDeliveryMode(mode);
         for (int number = 1; number <= 6; number++) {

@@ -37,21 +37,12 @@ final class LocalTransactions implements Program {
         cases.accept("a consumer closed before the rollback", LocalTransactions::closedBeforeRollback);
         cases.accept("commit on a session without transaction", stage -> {
             Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
-            stage.attempt("commit", () -> {
-                session.commit();
-                return null;
-            });
-            stage.attempt("rollback", () -> {
-                session.rollback();
-                return null;
-            });
+            stage.attempt("commit", () -> session.commit());
+            stage.attempt("rollback", () -> session.rollback());
         });
         cases.accept("recover in a transaction", stage -> {
             Session session = stage.connect().createSession(true, Session.SESSION_TRANSACTED);
-            stage.attempt("recover", () -> {
-                session.recover();
-                return null;
-            });
+            stage.attempt("recover", () -> session.recover());
         });
         cases.accept("two hundred transactions", LocalTransactions::twoHundred);
     }
@@ -84,10 +75,7 @@ final class LocalTransactions implements Program {
         stage.gone(stage.own(""));
         // The client closes its sessions in its own time.
         Stage.until(() -> ((ActiveMQSession) session).isClosed());
-        stage.attempt("commit", () -> {
-            session.commit();
-            return null;
-        });
+        stage.attempt("commit", () -> session.commit());
         stage.drain("after", stage.queue());
         cut.close();
     }

@@ -3,7 +3,6 @@ package interop;
 import java.io.IOException;
 import java.util.concurrent.CountDownLatch;
 import java.util.function.BiConsumer;
-import javax.jms.JMSException;
 import javax.jms.Message;
 import javax.jms.MessageConsumer;
 import javax.jms.Session;
@@ -24,7 +23,7 @@ final class LostConnections implements Program {
         }) {
             for (int prefetch : new int[] {10, 1000}) {
                 cases.accept(mode + " prefetch " + prefetch + " lost ten times", stage -> {
-                    empty(stage, "ActiveMQ.DLQ");
+                    stage.empty(new ActiveMQQueue("ActiveMQ.DLQ"));
                     lose(stage, mode, prefetch);
                     stage.drain("left", stage.queue());
                     Redelivery.dead(stage, "ActiveMQ.DLQ");
@@ -32,7 +31,7 @@ final class LostConnections implements Program {
             }
         }
         cases.accept("given up by the next client", stage -> {
-            empty(stage, "ActiveMQ.DLQ");
+            stage.empty(new ActiveMQQueue("ActiveMQ.DLQ"));
             lose(stage, Acknowledgement.Mode.CLIENT, 10);
             Session session = stage.connect().createSession(true, Session.SESSION_TRANSACTED);
             MessageConsumer consumer = session.createConsumer(stage.queue());
@@ -45,17 +44,6 @@ final class LostConnections implements Program {
         cases.accept("prefetch after a failover", stage -> comesBack(stage, ".few", "a=b"));
         cases.accept("prefetch of its own after a failover", stage ->
                 comesBack(stage, ".few", "jms.prefetchPolicy.all=5"));
-    }
-
-    /** Takes what earlier programs left. */
-    private static void empty(Stage stage, String queue) throws JMSException {
-        ActiveMQConnection connection = stage.connect("jms.prefetchPolicy.all=0");
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        MessageConsumer consumer = session.createConsumer(new ActiveMQQueue(queue));
-        while (consumer.receiveNoWait() != null) {
-            continue;
-        }
-        connection.close();
     }
 
     /** A process that takes one message and dies, time and again; what else it had lay in its client. */

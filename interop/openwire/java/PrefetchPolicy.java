@@ -45,10 +45,7 @@ final class PrefetchPolicy implements Program {
         cases.accept("listener without prefetch", stage -> {
             Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
             MessageConsumer consumer = session.createConsumer(stage.queue(".pulled"));
-            stage.attempt("listener", () -> {
-                consumer.setMessageListener(message -> { });
-                return null;
-            });
+            stage.attempt("listener", () -> consumer.setMessageListener(message -> { }));
         });
         for (String suffix : new String[] {".exact", ""}) {
             String name = suffix.isEmpty() ? "with extension" : "without extension";

@@ -289,9 +289,7 @@ final class Redelivery implements Program {
 
     /** Takes the dead letters and says what they carry. */
     static void dead(Stage stage, String queue) throws JMSException {
-        Connection connection = stage.connect("jms.prefetchPolicy.all=0");
-        Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        for (Message message : stage.take("dead letters", session.createConsumer(new ActiveMQQueue(queue)))) {
+        for (Message message : stage.drain("dead letters", new ActiveMQQueue(queue))) {
             ActiveMQMessage letter = (ActiveMQMessage) message;
             stage.say("dead %s: from %s, in %s, persistent %s, expires %s, priority %d", Stage.body(message),
                     letter.getOriginalDestination(), message.getJMSDestination(),
@@ -300,7 +298,6 @@ final class Redelivery implements Program {
             stage.say("cause: %s", message.getStringProperty("dlqDeliveryFailureCause"));
             stage.say("original expiration: %s", message.propertyExists("originalExpiration"));
         }
-        connection.close();
     }
 
     private static void notPersistent(Stage stage, Destination destination, String dead) throws JMSException {

@@ -95,10 +95,7 @@ final class Selectors implements Program {
     }
 
     private static void choose(Stage stage, String selector) throws Exception {
-        stage.attempt("browsing", () -> {
-            stage.browse("takes", SHARED, selector);
-            return null;
-        });
+        stage.attempt("browsing", () -> stage.browse("takes", SHARED, selector));
     }
 
     private static void refuse(Stage stage, String selector) throws Exception {
@@ -111,14 +108,8 @@ final class Selectors implements Program {
         wanted.setDestination(new ActiveMQQueue(stage.own(".hand")));
         wanted.setSelector(selector);
         wanted.setPrefetchSize(10);
-        stage.attempt("at the broker", () -> {
-            connection.syncSendPacket(wanted);
-            return null;
-        });
-        stage.attempt("connection goes on", () -> {
-            Stage.barrier(connection);
-            return null;
-        });
+        stage.attempt("at the broker", () -> connection.syncSendPacket(wanted));
+        stage.attempt("connection goes on", () -> Stage.barrier(connection));
     }
 
     private static void share(Stage stage) throws Exception {
@@ -178,7 +169,6 @@ final class Selectors implements Program {
                 producer.send(message);
             }
             stage.receive("chosen", consumer, 1);
-            return null;
         });
         QueueBrowser browser = session.createBrowser(stage.queue(), "n > 1");
         List<String> seen = new ArrayList<>();

@@ -79,6 +79,14 @@ final class Stage implements AutoCloseable {
     }
 
     /** Says whether it works, or which error it gives. */
+    boolean attempt(String what, Action action) {
+        Callable<?> nothing = () -> {
+            action.run();
+            return null;
+        };
+        return attempt(what, nothing);
+    }
+
     boolean attempt(String what, Callable<?> action) {
         try {
             action.call();
@@ -277,26 +285,47 @@ final class Stage implements AutoCloseable {
     }
 
     /** Takes what a queue still holds, by pulling, so that the broker says when there is nothing more. */
-    void drain(String label, Destination destination) throws JMSException {
-        drain(label, destination, null);
+    List<Message> drain(String label, Destination destination) throws JMSException {
+        return drain(label, destination, null);
     }
 
-    void drain(String label, Destination destination, String selector) throws JMSException {
+    List<Message> drain(String label, Destination destination, String selector) throws JMSException {
+        return seen(label, pulled(destination, selector));
+    }
+
+    /** Takes what earlier cases left, and says nothing of it. */
+    void empty(Destination destination) throws JMSException {
+        pulled(destination, null);
+    }
+
+    private List<Message> pulled(Destination destination, String selector) throws JMSException {
         Connection connection = connect("jms.prefetchPolicy.all=0");
         Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
-        take(label, session.createConsumer(destination, selector));
+        List<Message> messages = rest(session.createConsumer(destination, selector));
         connection.close();
+        return messages;
     }
 
     /** Takes what a consumer with prefetch 0 can get. */
     List<Message> take(String label, MessageConsumer consumer) throws JMSException {
-        List<String> seen = new ArrayList<>();
+        return seen(label, rest(consumer));
+    }
+
+    /** The same, without a word. */
+    static List<Message> rest(MessageConsumer consumer) throws JMSException {
         List<Message> messages = new ArrayList<>();
         for (Message message = consumer.receiveNoWait(); message != null; message = consumer.receiveNoWait()) {
-            seen.add(show(message));
             messages.add(message);
         }
-        say("%s: [%s]", label, String.join(", ", seen));
+        return messages;
+    }
+
+    private List<Message> seen(String label, List<Message> messages) throws JMSException {
+        List<String> shown = new ArrayList<>();
+        for (Message message : messages) {
+            shown.add(show(message));
+        }
+        say("%s: [%s]", label, String.join(", ", shown));
         return messages;
     }
 

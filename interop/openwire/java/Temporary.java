@@ -117,18 +117,11 @@ final class Temporary implements Program {
                 new ConsumerId(new SessionId(other.getConnectionInfo().getConnectionId(), 1), 77));
         wanted.setDestination(org.apache.activemq.command.ActiveMQDestination.transform(destination));
         wanted.setPrefetchSize(10);
-        stage.attempt("consumer at the broker", () -> {
-            other.syncSendPacket(wanted);
-            return null;
-        });
-        stage.attempt("send", () -> {
-            session.createProducer(destination).send(session.createTextMessage("m1"));
-            return null;
-        });
+        stage.attempt("consumer at the broker", () -> other.syncSendPacket(wanted));
+        stage.attempt("send", () -> session.createProducer(destination).send(session.createTextMessage("m1")));
         stage.attempt("delete", () -> {
             other.deleteTempDestination((org.apache.activemq.command.ActiveMQTempDestination) destination);
             Stage.unknown(owning, destination);
-            return null;
         });
         stage.attempt("owner goes on", () -> owner.createConsumer(destination));
     }
@@ -145,15 +138,9 @@ final class Temporary implements Program {
         Session session = stage.connect().createSession(false, Session.AUTO_ACKNOWLEDGE);
         Destination destination = create(session, queue);
         MessageConsumer consumer = session.createConsumer(destination);
-        stage.attempt("delete while consumed", () -> {
-            delete(destination);
-            return null;
-        });
+        stage.attempt("delete while consumed", () -> delete(destination));
         consumer.close();
-        stage.attempt("delete", () -> {
-            delete(destination);
-            return null;
-        });
+        stage.attempt("delete", () -> delete(destination));
         stage.attempt("consumer after delete", () -> session.createConsumer(destination));
     }
 
@@ -167,13 +154,9 @@ final class Temporary implements Program {
         producer.send(session.createTextMessage("m1"));
         delete(destination);
         Stage.unknown(other, destination);
-        stage.attempt("send", () -> {
-            producer.send(session.createTextMessage("m2"));
-            return null;
-        });
+        stage.attempt("send", () -> producer.send(session.createTextMessage("m2")));
         stage.attempt("another producer", () -> {
             session.createProducer(null).send(destination, session.createTextMessage("m3"));
-            return null;
         });
     }
 
@@ -189,7 +172,6 @@ final class Temporary implements Program {
             Session session = connection.createSession(false, Session.AUTO_ACKNOWLEDGE);
             stage.attempt(connection == blind ? "send without advisories" : "send", () -> {
                 session.createProducer(destination).send(session.createTextMessage("m1"));
-                return null;
             });
         }
     }
@@ -233,10 +215,7 @@ final class Temporary implements Program {
         cut.cut();
         stage.gone(stage.own(""));
         Stage.unknown(other, destination);
-        stage.attempt("send", () -> {
-            producer.send(session.createTextMessage("m2"));
-            return null;
-        });
+        stage.attempt("send", () -> producer.send(session.createTextMessage("m2")));
         cut.close();
     }
 }

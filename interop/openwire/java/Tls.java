@@ -51,12 +51,11 @@ final class Tls implements Program {
         return factory;
     }
 
-    private static Object connected(org.apache.activemq.ActiveMQConnectionFactory factory) throws Exception {
+    private static void connected(org.apache.activemq.ActiveMQConnectionFactory factory) throws Exception {
         Connection connection = factory.createConnection();
         try (AutoCloseable closing = connection::close) {
             connection.start();
         }
-        return null;
     }
 
     private static void talks(Stage stage, String url) throws Exception {

@@ -107,10 +107,7 @@ final class TopicPolicy implements Program {
         consumer.receive(Stage.LONG_MS);
         stage.say("closed %s", closes(consumer));
         stage.attempt("a receive", () -> consumer.receive(Stage.SHORT_MS));
-        stage.attempt("another close", () -> {
-            consumer.close();
-            return null;
-        });
+        stage.attempt("another close", () -> consumer.close());
         stage.attempt("another consumer", () -> connection.createSession(false, 1).createConsumer(stage.queue(".other")));
     }
 

@@ -197,10 +197,7 @@ final class XaTransactions implements Program {
         ActiveMQXAConnection next = connect(stage);
         XAResource resource = next.createXASession().getXAResource();
         stage.say("recovered: %d", found(resource, xid));
-        stage.attempt("commit", () -> {
-            resource.commit(xid, true);
-            return null;
-        });
+        stage.attempt("commit", () -> resource.commit(xid, true));
         next.close();
         stage.drain("in", stage.queue(".in"));
         stage.drain("out", stage.queue(".out"));
@@ -213,10 +210,7 @@ final class XaTransactions implements Program {
         resource.start(xid, XAResource.TMNOFLAGS);
         resource.end(xid, XAResource.TMSUCCESS);
         stage.say("prepare gives %d", resource.prepare(xid));
-        stage.attempt("commit", () -> {
-            resource.commit(xid, false);
-            return null;
-        });
+        stage.attempt("commit", () -> resource.commit(xid, false));
         connection.close();
     }
 
@@ -265,14 +259,8 @@ final class XaTransactions implements Program {
         Xid xid = new Branch(stage.own(""));
         resource.start(xid, XAResource.TMNOFLAGS);
         session.createProducer(stage.queue()).send(session.createTextMessage("m1"));
-        stage.attempt("end", () -> {
-            resource.end(xid, XAResource.TMFAIL);
-            return null;
-        });
-        stage.attempt("rollback", () -> {
-            resource.rollback(xid);
-            return null;
-        });
+        stage.attempt("end", () -> resource.end(xid, XAResource.TMFAIL));
+        stage.attempt("rollback", () -> resource.rollback(xid));
         connection.close();
         stage.drain("left", stage.queue());
     }
@@ -322,19 +310,10 @@ final class XaTransactions implements Program {
                 other.close();
             }
         }
-        stage.attempt("send", () -> {
-            session.createProducer(stage.queue()).send(session.createTextMessage("three"));
-            return null;
-        });
-        stage.attempt("end", () -> {
-            resource.end(xid, XAResource.TMSUCCESS);
-            return null;
-        });
+        stage.attempt("send", () -> session.createProducer(stage.queue()).send(session.createTextMessage("three")));
+        stage.attempt("end", () -> resource.end(xid, XAResource.TMSUCCESS));
         stage.attempt("prepare", () -> resource.prepare(xid));
-        stage.attempt("commit", () -> {
-            resource.commit(xid, false);
-            return null;
-        });
+        stage.attempt("commit", () -> resource.commit(xid, false));
         connection.close();
         if (end.equals("ends")) {
             other.close();
@@ -358,10 +337,7 @@ final class XaTransactions implements Program {
         joined.createProducer(stage.queue()).send(joined.createTextMessage("two"));
         Stage.barrier(other);
         connection.close();
-        stage.attempt("end", () -> {
-            joined.getXAResource().end(xid, XAResource.TMSUCCESS);
-            return null;
-        });
+        stage.attempt("end", () -> joined.getXAResource().end(xid, XAResource.TMSUCCESS));
         stage.attempt("prepare", () -> joined.getXAResource().prepare(xid));
         other.close();
         stage.drain("out", stage.queue());
@@ -373,49 +349,22 @@ final class XaTransactions implements Program {
         XAResource resource = session.getXAResource();
         Xid unknown = new Branch(stage.own(".unknown"));
         stage.attempt("prepare of an unknown branch", () -> resource.prepare(unknown));
-        stage.attempt("commit of an unknown branch", () -> {
-            resource.commit(unknown, false);
-            return null;
-        });
-        stage.attempt("one phase of an unknown branch", () -> {
-            resource.commit(unknown, true);
-            return null;
-        });
-        stage.attempt("rollback of an unknown branch", () -> {
-            resource.rollback(unknown);
-            return null;
-        });
-        stage.attempt("forget of an unknown branch", () -> {
-            resource.forget(unknown);
-            return null;
-        });
-        stage.attempt("end of an unknown branch", () -> {
-            resource.end(unknown, XAResource.TMSUCCESS);
-            return null;
-        });
+        stage.attempt("commit of an unknown branch", () -> resource.commit(unknown, false));
+        stage.attempt("one phase of an unknown branch", () -> resource.commit(unknown, true));
+        stage.attempt("rollback of an unknown branch", () -> resource.rollback(unknown));
+        stage.attempt("forget of an unknown branch", () -> resource.forget(unknown));
+        stage.attempt("end of an unknown branch", () -> resource.end(unknown, XAResource.TMSUCCESS));
         Xid xid = new Branch(stage.own(""));
         resource.start(xid, XAResource.TMNOFLAGS);
         session.createProducer(stage.queue()).send(session.createTextMessage("m1"));
-        stage.attempt("start in a branch", () -> {
-            resource.start(unknown, XAResource.TMNOFLAGS);
-            return null;
-        });
+        stage.attempt("start in a branch", () -> resource.start(unknown, XAResource.TMNOFLAGS));
         stage.attempt("prepare before end", () -> resource.prepare(xid));
         resource.end(xid, XAResource.TMSUCCESS);
-        stage.attempt("commit in two phases, not prepared", () -> {
-            resource.commit(xid, false);
-            return null;
-        });
+        stage.attempt("commit in two phases, not prepared", () -> resource.commit(xid, false));
         stage.attempt("prepare", () -> resource.prepare(xid));
         stage.attempt("prepare again", () -> resource.prepare(xid));
-        stage.attempt("one phase though prepared", () -> {
-            resource.commit(xid, true);
-            return null;
-        });
-        stage.attempt("commit", () -> {
-            resource.commit(xid, false);
-            return null;
-        });
+        stage.attempt("one phase though prepared", () -> resource.commit(xid, true));
+        stage.attempt("commit", () -> resource.commit(xid, false));
         connection.close();
         stage.drain("left", stage.queue());
     }
@@ -425,17 +374,11 @@ final class XaTransactions implements Program {
         ActiveMQXAConnection connection = connect(stage);
         XAResource resource = connection.createXASession().getXAResource();
         Xid xid = prepare(stage, connection, stage.own(""));
-        stage.attempt("forget", () -> {
-            resource.forget(xid);
-            return null;
-        });
+        stage.attempt("forget", () -> resource.forget(xid));
         stage.say("found: %d", found(resource, xid));
         connection.close();
         ActiveMQXAConnection next = connect(stage);
-        stage.attempt("rollback", () -> {
-            next.createXASession().getXAResource().rollback(xid);
-            return null;
-        });
+        stage.attempt("rollback", () -> next.createXASession().getXAResource().rollback(xid));
         next.close();
         stage.drain("in", stage.queue(".in"));
         stage.drain("out", stage.queue(".out"));
@@ -455,13 +398,9 @@ final class XaTransactions implements Program {
         XASession session = connection.createXASession();
         stage.attempt("send outside a branch", () -> {
             session.createProducer(stage.queue()).send(session.createTextMessage("m1"));
-            return null;
         });
         stage.drain("left", stage.queue());
-        stage.attempt("commit of the session", () -> {
-            session.commit();
-            return null;
-        });
+        stage.attempt("commit of the session", () -> session.commit());
         connection.close();
     }
 

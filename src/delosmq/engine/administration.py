@@ -48,7 +48,7 @@ class Administration:
         self._settings = core.settings
         self._log = core.log
         self._bindings = core.bindings
-        self._router = core.router
+        self._evictions = core.evictions
         self._consuming = consuming
         self._dropping = dropping
         self._leases = leases
@@ -70,7 +70,9 @@ class Administration:
             if queue.last_values is not None:
                 self._core.last_value_rule.reload(queue)
                 self._log.close()
-            self._trim(queue)
+            # While reloading a queue is cut down to its ring (ring-queues: after a restart).
+            while not self._evictions.take_out(queue, queue.ring.pushed_out):
+                pass
         listener = Retroactive(self._core)
         self._bindings.listener = listener
         for known in self._bindings.addresses.values():
@@ -101,16 +103,6 @@ class Administration:
             merged = _merged(known.settings, settings)
             if merged != known.settings:
                 self._bindings.update_queue(known, merged)
-
-    def _trim(self, queue: Queue) -> None:
-        # While reloading a queue is cut down to its ring (ring-queues: after a restart).
-        pending = queue.pending
-        slot = queue.ring.pushed_out(pending)
-        while slot is not None:
-            pending.remove(slot)
-            self._router.replaced(queue, slot)
-            self._log.close()
-            slot = queue.ring.pushed_out(pending)
 
     def create_address(self, name: str, routing_types: set[int]) -> Address:
         """Creates an address, or adds routing types to an existing one."""

@@ -29,6 +29,7 @@ from delosmq.engine.purge import Purge
 from delosmq.engine.queue import Queue
 from delosmq.engine.replay import EngineReplay, EngineState
 from delosmq.engine.replay_transactions import TransactionReplay
+from delosmq.engine.rollback import RollingBack
 from delosmq.engine.scheduled_living import ScheduledLiving
 from delosmq.engine.sending import Sending
 from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
@@ -96,7 +97,8 @@ class Broker:
             ordinary_message_bytes=core.ordinary_message_bytes,
         )
         self._sending = Sending(core, dead_letters)
-        self._transacting = Transacting(core, self._sending, Committing(core, self._sending, acks))
+        committing = Committing(core, self._sending)
+        self._transacting = Transacting(core, self._sending, committing, RollingBack(core, acks))
         self.branches = Branches(core, self._transacting)
         self.state = EngineState(core.bindings, core.ids, self.leases, self.branches)
         dropping = Dropping(core)

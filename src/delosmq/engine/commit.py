@@ -1,16 +1,12 @@
-"""The long ways of a transaction, a slice at a time: a large commit, a prepare, a rollback."""
+"""The long ways to the end of a transaction, a slice at a time: a large commit, a prepare. Back: `rollback`."""
 
 from abc import ABC, abstractmethod
-from array import array
 from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.committing import LOOKED_AT_PER_SLICE, PLANNED_PER_SLICE, Committing, routing_error
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.dispatch import Dispatcher
+from delosmq.engine.committing import PLANNED_PER_SLICE, Committing, routing_error
 from delosmq.engine.jobs import Job
-from delosmq.engine.queue import Queue
 from delosmq.engine.transactions import (
     NOT_ROUTED,
     PREPARED,
@@ -190,83 +186,3 @@ class Commit(Job):
             self._next(committing.end_ids(transaction, self._at), len(transaction.notes))
             if self._phase == DONE:
                 committing.committed(transaction)
-
-
-class _Returning:
-    """What one consumer gives back."""
-
-    def __init__(self, queue: Queue, consumer: Consumer) -> None:
-        self.queue = queue
-        self.consumer = consumer
-        self.count: int = 0
-        # What it holds, once the rest was looked at; not looked at yet.
-        self.held: array[int] | None = None
-
-
-class Rollback(Job):
-    """Gives up all a transaction did."""
-
-    def __init__(
-        self, committing: Committing, transaction: Transaction, dispatcher: Dispatcher, *, keep_delivered: bool = False
-    ) -> None:
-        self._committing = committing
-        self._dispatcher = dispatcher
-        self._transaction = transaction
-        self._keep_delivered = keep_delivered
-        self._looked_at = 0
-        self._discarded = 0
-        self._returning: dict[int, _Returning] = {}
-        self._held: dict[int, Queue] = {}
-
-    def step(self) -> bool:
-        transaction = self._transaction
-        committing = self._committing
-        if transaction.taking:
-            return False
-        if self._looked_at < len(transaction.acks):
-            self._look_at_acks()
-            return False
-        if self._returning:
-            self._give_back()
-            return False
-        if self._held:
-            for queue in self._held.values():
-                self._dispatcher.let_go_on(queue)
-            self._held = {}
-        self._discarded = committing.discard(transaction, self._discarded)
-        if self._discarded < len(transaction.planned or transaction.sends):
-            return False
-        committing.discard_ids(transaction)
-        committing.rolled_back(transaction)
-        return True
-
-    def _look_at_acks(self) -> None:
-        acks = self._transaction.acks
-        stop = min(len(acks), self._looked_at + LOOKED_AT_PER_SLICE)
-        for at in range(self._looked_at, stop):
-            item = acks[at]
-            queue = item.queue
-            queue.rolled_back_count += 1
-            if self._keep_delivered and not item.consumer.closed:
-                item.consumer.keep(item.slot)
-                continue
-            returning = self._returning.get(id(item.consumer))
-            if returning is None:
-                returning = _Returning(queue, item.consumer)
-                self._returning[id(item.consumer)] = returning
-                if queue.id not in self._held:
-                    self._held[queue.id] = queue
-                    self._dispatcher.hold(queue)
-            returning.count += 1
-        self._looked_at = stop
-
-    def _give_back(self) -> None:
-        key = next(iter(self._returning))
-        part = self._returning[key]
-        held = part.held
-        if held is None:
-            held = part.consumer.all_held()
-            part.held = held
-        part.count -= self._committing.give_back(self._transaction, part.queue, part.consumer, held)
-        if part.count == 0 or not held:
-            del self._returning[key]

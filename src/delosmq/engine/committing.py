@@ -1,26 +1,20 @@
-"""How a transaction ends.
+"""How a transaction is committed, or prepared.
 
 A small one is a single batch. A large one is written in batches of its own first, none of which counts before the one
 record that commits it; then its messages are linked into their queues and what it acknowledged is removed, in slices. A
 crash leaves all of it or nothing: before that record replay discards what it finds, after it replay does the rest.
 """
 
-from array import array
 from typing import Final
 
-from delosmq.engine.acks import DELAYED, NONE_UNSEEN, Acknowledgements
-from delosmq.engine.consumer import Consumer
 from delosmq.engine.core import RECORD_ROOM_BYTES, Core, record_room_bytes
-from delosmq.engine.duplicates import KnownId
 from delosmq.engine.jobs import LOOK_AGAIN_NS, GoOn, Job
-from delosmq.engine.letting_go import FREED_PER_SLICE, LetGo
+from delosmq.engine.letting_go import let_go
 from delosmq.engine.log import NO_ROOM, WAITS
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import (
     ACKNOWLEDGED,
-    PURGED,
     TRANSACTION,
-    encode_discarded,
     encode_json,
     encode_promised,
     encode_sent,
@@ -35,8 +29,6 @@ from delosmq.engine.transactions import (
     DUPLICATE_ID,
     NOT_ROUTED,
     PREPARED,
-    ROLLED_BACK,
-    IdNote,
     Promised,
     Transaction,
     TransactionError,
@@ -55,8 +47,6 @@ PLANNED_PER_SLICE: Final = 200
 WRITTEN_PER_SLICE: Final = 200
 LINKED_PER_SLICE: Final = 200
 ACKNOWLEDGED_PER_SLICE: Final = 400
-LOOKED_AT_PER_SLICE: Final = 2_000
-RETURNED_PER_SLICE: Final = 500
 
 LARGEST_BATCH_BYTES: Final = 8 << 20
 
@@ -64,7 +54,7 @@ LARGEST_BATCH_BYTES: Final = 8 << 20
 class Committing:
     """The steps, each of which leaves the engine whole."""
 
-    def __init__(self, core: Core, sending: Sending, acks: Acknowledgements) -> None:
+    def __init__(self, core: Core, sending: Sending) -> None:
         self._log = core.log
         self._ids = core.ids
         self._memory = core.memory
@@ -79,7 +69,6 @@ class Committing:
         self._ordinary_message_bytes: int = core.ordinary_message_bytes
         self._record_room_bytes: int = record_room_bytes(core.settings.journal)
         self._sending = sending
-        self._acks = acks
         journal = core.settings.journal
         self.batch_bytes: int = (
             min(journal.file_size_bytes // SEGMENT_SHARE, LARGEST_BATCH_BYTES)
@@ -120,6 +109,14 @@ class Committing:
             if charged is not None:
                 self._memory.release(sent.message)
         self._log.close()
+
+    def unplan(self, transaction: Transaction) -> None:
+        """Planning failed on the way: what it sends is as it was before."""
+        for item in transaction.planned:
+            for queue in item.queues:
+                queue.claims -= 1
+        transaction.planned = []
+        transaction.queues = {}
 
     def check_ids(self, transaction: Transaction) -> None:
         """Refuses a transaction when one of its duplicate ids was seen meanwhile.
@@ -388,7 +385,7 @@ class Committing:
         """Takes some of its duplicate ids into the caches; gives where to go on."""
         stop = min(len(transaction.notes), start + ACKNOWLEDGED_PER_SLICE)
         for note in transaction.notes[start:stop]:
-            self._duplicates.adopt(note.address, known_id(note))
+            self._duplicates.adopt(note.address, note.known())
         self._log.close()
         if stop == len(transaction.notes):
             for address, ids in transaction.ids.items():
@@ -404,102 +401,7 @@ class Committing:
         transaction.state = COMMITTED
         if not transaction.internal:
             self._events.transaction_committed(transaction.id, len(transaction.sends), len(transaction.acks))
-        self._let_go(transaction)
-
-    def _let_go(self, transaction: Transaction) -> None:
-        if transaction.operations + len(transaction.planned) > FREED_PER_SLICE:
-            self._jobs.add(LetGo(transaction))
-
-    # -- back ----------------------------------------------------------------------------------------------------
-
-    def record_rollback(self, transaction: Transaction, heuristic: bool) -> None:
-        """A prepared branch comes to nothing; all others do by themselves when nothing says that they are committed."""
-        value: dict[str, object] = {"op": "rollback", "tx": transaction.id}
-        if heuristic and transaction.xid is not None:
-            value["heuristic"] = transaction.xid.hex()
-        self._log.record(encode_json(TRANSACTION, value))
-        self._log.close()
-
-    def discard(self, transaction: Transaction, start: int) -> int:
-        """Gives up some of the messages: their memory, and their places in the store."""
-        if not transaction.planned:
-            stop = min(len(transaction.sends), start + WRITTEN_PER_SLICE)
-            for sent in transaction.sends[start:stop]:
-                if sent.message.account is not None:
-                    self._memory.release(sent.message)
-            return stop
-        stop = min(len(transaction.planned), start + WRITTEN_PER_SLICE)
-        indexes: list[int] = []
-        homes: list[Home] = []
-        for at in range(start, stop):
-            item = transaction.planned[at]
-            message = item.message
-            for queue in item.queues:
-                queue.claims -= 1
-            if message.account is not None:
-                self._memory.release(message)
-            home = message.home
-            if home is not None and home.segment:
-                indexes.append(transaction.indexes[at] if transaction.indexes else at)
-                homes.append(home)
-                message.home = None
-        if indexes:
-            self._log.record(encode_discarded(transaction.id, indexes))
-            batch = self._log.batch()
-            batch.targets.extend(homes)
-            batch.released.extend(homes)
-            self._log.close()
-        return stop
-
-    def discard_ids(self, transaction: Transaction) -> None:
-        """Gives up the records of its duplicate ids."""
-        self._duplicates.forget_records([known_id(note) for note in transaction.notes if note.home is not None])
-
-    def unplan(self, transaction: Transaction) -> None:
-        """Planning failed on the way: what it sends is as it was before."""
-        for item in transaction.planned:
-            for queue in item.queues:
-                queue.claims -= 1
-        transaction.planned = []
-        transaction.queues = {}
-
-    def give_back(self, transaction: Transaction, queue: Queue, consumer: Consumer, held: "array[int]") -> int:
-        """Returns some of what a consumer holds that the transaction acknowledged, newest first, as when the consumer
-        closes (RING-7); gives how many.
-
-        Args:
-            held: the sequences to look at, in order of delivery; those that were are gone from there.
-        """
-        newest_first: list[Slot] = []
-        looked_at = 0
-        while held and looked_at < LOOKED_AT_PER_SLICE and len(newest_first) < RETURNED_PER_SLICE:
-            slot = consumer.slot_of(held.pop())
-            looked_at += 1
-            if slot is not None and slot.transaction == transaction.id:
-                consumer.keep(slot)
-                newest_first.append(slot)
-        if queue.deleted:
-            for taken in newest_first:
-                queue.take_back(taken, consumer)
-            self._removals.remove(queue, newest_first, PURGED)
-        else:
-            self._acks.give_back(queue, consumer, newest_first, NONE_UNSEEN, how=DELAYED)
-        self._log.close()
-        return len(newest_first)
-
-    def rolled_back(self, transaction: Transaction) -> None:
-        """Nothing of it is left."""
-        for queue in transaction.queues.values():
-            self._dispatcher.mark(queue)
-        transaction.state = ROLLED_BACK
-        if not transaction.internal:
-            self._events.transaction_rolled_back(transaction.id, len(transaction.sends), len(transaction.acks))
-        self._let_go(transaction)
-
-
-def known_id(note: IdNote) -> KnownId:
-    """A note as a cache holds it."""
-    return KnownId(note.duplicate_id, note.number, note.home)
+        let_go(transaction, self._jobs)
 
 
 def duplicate_error(address: str) -> TransactionError:

@@ -6,9 +6,8 @@ from delosmq.engine.core import Core, record_room_bytes
 from delosmq.engine.log import FITS, NO_ROOM, WAITS
 from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot
-from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE
+from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE, annotations_of, copy_for
 from delosmq.model.errors import BrokerError
-from delosmq.model.ids import WallMs
 from delosmq.model.message import ANYCAST, Message
 from delosmq.model.settings import AddressSettings, DispatchProfile, QueueSettings
 
@@ -129,29 +128,20 @@ class Copies:
 
     def of(self, queue: Queue, message: Message, address: str) -> Message:
         """A copy for another address, without the expiry it had; not delivered yet."""
-        annotations = dict(message.annotations) if message.annotations is not None else {}
+        annotations = annotations_of(message)
         annotations[ORIGINAL_ADDRESS] = message.address
         annotations[ORIGINAL_QUEUE] = queue.name
         annotations[ORIGINAL_MESSAGE_ID] = str(message.message_id)
-        life_ms = queue.address.settings.dead_letter_expiry_delay
         annotations[ORIGINAL_ROUTING_TYPE] = (
             ROUTING_TYPE_ANYCAST if queue.settings.routing_type == ANYCAST else ROUTING_TYPE_MULTICAST
         )
-        return Message(
-            address,
-            message.protocol,
-            message.head,
-            message.body,
-            body_kind=message.body_kind,
-            priority=message.priority,
-            durable=message.durable,
-            timestamp_ms=WallMs(message.timestamp_ms or self._clock.wall_ms()),
-            expires_at_ms=0 if life_ms <= 0 else self._clock.wall_ms() + life_ms,
-            user=message.user,
-            annotations=annotations,
-            group_id=message.group_id,
-            group_sequence=message.group_sequence,
-        )
+        copy = copy_for(message, address, message.head, annotations)
+        life_ms = queue.address.settings.dead_letter_expiry_delay
+        copy.expires_at_ms = 0 if life_ms <= 0 else self._clock.wall_ms() + life_ms
+        if not copy.timestamp_ms:
+            copy.timestamp_ms = self._clock.wall_ms()
+        copy.connection_id = ""
+        return copy
 
 
 def _keeps(queue: Queue) -> bool:

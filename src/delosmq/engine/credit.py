@@ -101,6 +101,7 @@ class PrefetchCredit(Credit):
         singly: acknowledgements within a transaction name one message each (INDIVIDUAL) and so extend at once; those of
             ranges (STANDARD) were extended by DELIVERED before.
         extends: False: neither gives an extension; only a pull does.
+
     Source: activemq-broker, PrefetchSubscription.
     """
 

@@ -10,7 +10,7 @@ from delosmq.engine.losses import DEAD_LETTER_ADDRESS
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import KILLED
 from delosmq.engine.slots import Slot
-from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE
+from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE, annotations_of
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
 
@@ -103,7 +103,7 @@ class DeadLetters:
         address = message.address
         annotations = message.annotations
         expires_at_ms = message.expires_at_ms
-        stamped = dict(annotations) if annotations is not None else {}
+        stamped = annotations_of(message)
         stamped[ORIGINAL_ADDRESS] = address
         stamped[ORIGINAL_QUEUE] = ""  # it was in none, whatever its sender wrote
         stamped[ORIGINAL_MESSAGE_ID] = str(self._ids.next())

@@ -6,9 +6,8 @@ Source: Artemis manual, "Diverting and Splitting Message Flows"; DivertImpl.
 from typing import Final
 
 from delosmq.engine.events import EngineEvents
-from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE
+from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE, annotations_of, copy_for
 from delosmq.model.conversion import Conversions
-from delosmq.model.ids import WallMs
 from delosmq.model.message import ANY_ROUTING, Message
 from delosmq.model.settings import PASS_ROUTING, STRIP_ROUTING, DivertSettings, Transformer
 
@@ -51,7 +50,7 @@ class Divert:
         The id of the original is not known yet: `stamp_id`.
         """
         change = self._change
-        annotations = dict(message.annotations) if message.annotations is not None else {}
+        annotations = annotations_of(message)
         annotations[ORIGINAL_ADDRESS] = message.address
         annotations[ORIGINAL_QUEUE] = self.name
         annotations = _changed(annotations, change)
@@ -59,23 +58,9 @@ class Divert:
         if change.drop or change.rename or change.add:
             # What is added travels as an annotation; the head must not hold another value for it.
             head = self._conversions.rewritten_head(message, change.drop, change.rename, tuple(change.add))
-        return Message(
-            target,
-            message.protocol,
-            head,
-            message.body,
-            body_kind=message.body_kind,
-            priority=message.priority,
-            durable=message.durable,
-            timestamp_ms=WallMs(message.timestamp_ms),
-            expires_at_ms=message.expires_at_ms,
-            user=message.user,
-            annotations=annotations,
-            due_at_ms=message.due_at_ms,
-            group_id=message.group_id,
-            group_sequence=message.group_sequence,
-            connection_id=message.connection_id,
-        )
+        copy = copy_for(message, target, head, annotations)
+        copy.due_at_ms = message.due_at_ms
+        return copy
 
     def tell(self, events: EngineEvents, original: Message, copy: Message) -> None:
         """A copy is in its queues: counts and tells it."""

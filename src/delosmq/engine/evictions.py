@@ -1,5 +1,6 @@
 """What a ring has no room for."""
 
+from collections.abc import Callable
 from typing import Final
 
 from delosmq.engine.events import EngineEvents
@@ -8,7 +9,7 @@ from delosmq.engine.log import Log
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import REPLACED
 from delosmq.engine.removals import Removals
-from delosmq.engine.slots import Slot
+from delosmq.engine.slots import PendingSlots, Slot
 
 RECORDED_AT_ONCE: Final = 3
 """Messages that go in the decision of the one that comes: each adds a record to its batch."""
@@ -58,20 +59,31 @@ class Evictions:
     def trim(self, queue: Queue) -> bool:
         """A slice of what is too much, as decisions of its own. True when nothing is left of it."""
         ring = queue.ring
+        self.take_out(queue, ring.next_out)
+        if not queue.deleted and ring.surplus(queue.pending):
+            return False
+        self._cutting.discard(queue.id)
+        return True
+
+    def take_out(self, queue: Queue, next_out: Callable[[PendingSlots], Slot | None], most: int = PER_SLICE) -> bool:
+        """Ends pending messages one after the other, as decisions of their own. True when nothing is left of them.
+
+        Args:
+            next_out: the next of those that have to go, as `Ring.next_out`.
+            most: how many a slice may take.
+        """
         pending = queue.pending
-        for number in range(PER_SLICE):
-            out = ring.next_out(pending)
+        for number in range(most):
+            out = next_out(pending)
             if out is None:
-                break
+                self._log.close()
+                return True
             pending.remove(out)
             self.replaced(queue, out)
             if number % PER_BATCH == 0:
                 self._log.close()
         self._log.close()
-        if not queue.deleted and ring.surplus(pending):
-            return False
-        self._cutting.discard(queue.id)
-        return True
+        return False
 
     def _go_on(self, queue: Queue) -> None:
         """Leaves the rest to later ticks."""

@@ -6,10 +6,9 @@ Source: Artemis manual, "Retroactive Addresses"; activemq-broker, the Subscripti
 from collections import deque
 from typing import Final
 
-from delosmq.engine.log import Log
+from delosmq.engine.evictions import Evictions
 from delosmq.engine.queue import INTERNAL_PREFIX, Queue
 from delosmq.engine.ring import Ring
-from delosmq.engine.routing import Router
 from delosmq.engine.slots import PendingSlots, Slot
 from delosmq.engine.timers import NS_PER_MS, Timer, Timers
 from delosmq.model.ids import MonotonicNs
@@ -24,7 +23,6 @@ _SHORTEST_PERIOD_MS: Final = 1_000
 _LOOKS: Final = 256
 """In the life of a message: more than that are no more exact, and each leaves a mark."""
 _REMOVED_AT_ONCE: Final = 500
-_REMOVED_PER_BATCH: Final = 100
 _SOON_NS: Final = 1_000_000
 
 
@@ -85,10 +83,9 @@ class Aging(Timer):
     It knows when messages came by marks: up to which one all were there at some time. After a restart all count as new.
     """
 
-    def __init__(self, history: Queue, router: Router, log: Log, *, timers: Timers, clock: Clock) -> None:
+    def __init__(self, history: Queue, evictions: Evictions, *, timers: Timers, clock: Clock) -> None:
         self._history = history
-        self._router = router
-        self._log = log
+        self._evictions = evictions
         self._timers = timers
         self._clock = clock
         self._armed: bool = False
@@ -114,25 +111,14 @@ class Aging(Timer):
         duration_ns = history.address.settings.subscription_recovery_duration * NS_PER_MS
         while marks and marks[0][0] + duration_ns <= now:
             self._too_old = marks.popleft()[1]
-        if not self._remove():
+        if not self._evictions.take_out(history, self._next_out, _REMOVED_AT_ONCE):
             self._armed = True
             self._timers.at(now + _SOON_NS, self)
         elif history.pending.count:
             self.arm()
 
-    def _remove(self) -> bool:
-        """A slice of what is too old. True when nothing is left of it."""
-        history = self._history
-        pending = history.pending
-        least = history.address.settings.retroactive_message_count
-        for number in range(_REMOVED_AT_ONCE):
-            slot = pending.head()
-            if slot is None or slot.sequence > self._too_old or pending.count <= least:
-                self._log.close()
-                return True
-            pending.remove(slot)
-            self._router.replaced(history, slot)
-            if number % _REMOVED_PER_BATCH == 0:
-                self._log.close()
-        self._log.close()
-        return False
+    def _next_out(self, pending: PendingSlots) -> Slot | None:
+        slot = pending.head()
+        if slot is None or slot.sequence > self._too_old:
+            return None
+        return slot if pending.count > self._history.address.settings.retroactive_message_count else None

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.engine.jobs import Job
+from delosmq.engine.jobs import Job, Jobs
 from delosmq.engine.transactions import Transaction
 
 FREED_PER_SLICE: Final = 1_000
@@ -28,3 +28,9 @@ class LetGo(Job):
             if ids:
                 return False
         return not more and not transaction.indexes
+
+
+def let_go(transaction: Transaction, jobs: Jobs) -> None:
+    """A transaction is over. A small one goes by itself."""
+    if transaction.operations + len(transaction.planned) > FREED_PER_SLICE:
+        jobs.add(LetGo(transaction))

@@ -18,7 +18,7 @@ from delosmq.engine.jobs import FULL_NAP_NS, LOOK_AGAIN_NS, GoOn, Job
 from delosmq.engine.log import FITS
 from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Cursor, Slot
-from delosmq.model.ids import WallMs
+from delosmq.engine.stamps import annotations_of, copy_for
 from delosmq.model.message import MULTICAST, Message
 from delosmq.model.settings import UNLIMITED
 
@@ -46,7 +46,7 @@ class Retroactive(QueueListener):
         if not isinstance(ring, HistoryRing) or history.address.settings.subscription_recovery_duration == 0:
             return
         core = self._core
-        ring.aging = Aging(history, core.router, core.log, timers=core.timers, clock=core.clock)
+        ring.aging = Aging(history, core.evictions, timers=core.timers, clock=core.clock)
         if history.pending.count:
             ring.aging.arm()
 
@@ -105,25 +105,11 @@ class Retroactive(QueueListener):
         core.timers.at(core.clock.monotonic_ns() + nap_ns, GoOn(core.jobs, work))
 
     def _as_retained(self, message: Message) -> Message:
-        annotations = dict(message.annotations) if message.annotations is not None else {}
+        annotations = annotations_of(message)
         annotations.pop(RETAIN, None)
         annotations[RETAINED] = "true"
-        return Message(
-            message.address,
-            message.protocol,
-            self._core.conversions.rewritten_head(message, (RETAIN,), {}, (RETAINED,)),
-            message.body,
-            body_kind=message.body_kind,
-            priority=message.priority,
-            durable=message.durable,
-            timestamp_ms=WallMs(message.timestamp_ms),
-            expires_at_ms=message.expires_at_ms,
-            user=message.user,
-            annotations=annotations,
-            group_id=message.group_id,
-            group_sequence=message.group_sequence,
-            connection_id=message.connection_id,
-        )
+        head = self._core.conversions.rewritten_head(message, (RETAIN,), {}, (RETAINED,))
+        return copy_for(message, message.address, head, annotations)
 
     def refer(self, queue: Queue, slots: list[Slot]) -> None:
         """Gives a queue references to messages that the history of its address holds."""

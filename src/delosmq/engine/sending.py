@@ -192,7 +192,8 @@ class Sending:
             size_bytes: of the message, encoded: a large one goes before others.
         """
         target = self._bindings.addresses[address]
-        if not target.waiters:
+        if not target.blocked:
+            target.blocked = True
             self._blocked.append(target)
             self._events.address_blocked(address)
         if size_bytes > self._ordinary_bytes:
@@ -249,10 +250,16 @@ class Sending:
         if address is None or not address.waiters:
             return
         waiters = self._take_waiters(address)
-        self._blocked.remove(address)
+        place = self._blocked.index(address)
+        del self._blocked[place]
+        address.blocked = False
         self._events.address_unblocked(name)
         for waiter in waiters:
             waiter.on_space()
+        # Who waits again keeps the turn among other addresses.
+        if address.blocked and self._blocked.index(address) > place:
+            self._blocked.remove(address)
+            self._blocked.insert(place, address)
 
     def wake(self) -> None:
         """Called each tick: tells those whose address has room again."""
@@ -268,6 +275,7 @@ class Sending:
                 self._blocked.append(address)
                 continue
             waiters = self._take_waiters(address)
+            address.blocked = False
             self._events.address_unblocked(address.name)
             for waiter in waiters:
                 waiter.on_space()

@@ -2,12 +2,13 @@
 
 from typing import Final
 
-from delosmq.engine.commit import DECIDING, TAKING, WRITING, Commit, Outcome, Rollback
+from delosmq.engine.commit import DECIDING, TAKING, WRITING, Commit, Outcome
 from delosmq.engine.committing import SMALL_OPERATIONS, Committing, duplicate_error, routing_error
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.core import Core
 from delosmq.engine.deadlocks import Deadlocks, fills
 from delosmq.engine.outcome import BLOCKED, DUPLICATE, ROUTED
+from delosmq.engine.rollback import Rollback, RollingBack
 from delosmq.engine.sending import Sending
 from delosmq.engine.slots import Slot
 from delosmq.engine.taking import TAKEN_PER_SLICE, Taking
@@ -39,7 +40,7 @@ class Transacting(Outcome):
         at_once: a cumulative acknowledgement of more messages goes on in slices; taken_per_slice: of so many.
     """
 
-    def __init__(self, core: Core, sending: Sending, committing: Committing) -> None:
+    def __init__(self, core: Core, sending: Sending, committing: Committing, rolling_back: RollingBack) -> None:
         self._clock = core.clock
         self._ids = core.ids
         self._log = core.log
@@ -49,6 +50,7 @@ class Transacting(Outcome):
         self._duplicates = core.duplicates
         self._sending = sending
         self._committing = committing
+        self._rolling_back = rolling_back
         self.deadlocks = Deadlocks(core, sending)
         self._dispatcher = core.dispatcher
         self.at_once: int = ACKNOWLEDGED_AT_ONCE
@@ -330,10 +332,10 @@ class Transacting(Outcome):
         """`rollback` in whatever state. ``recorded``: it is prepared, so that a record has to say what became of it."""
         transaction.state = ROLLBACK_ONLY
         if recorded:
-            self._committing.record_rollback(transaction, heuristic)
+            self._rolling_back.record_rollback(transaction, heuristic)
         self._forget(transaction)
         keeps = keep_delivered or transaction.keeps_delivered
-        job = Rollback(self._committing, transaction, self._dispatcher, keep_delivered=keeps)
+        job = Rollback(self._rolling_back, transaction, self._dispatcher, keep_delivered=keeps)
         small = transaction.operations + len(transaction.planned) <= SMALL_OPERATIONS and not transaction.taking
         while not job.step():
             if not small:

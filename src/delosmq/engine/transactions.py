@@ -1,7 +1,8 @@
 """Transactions: sends and acknowledgements that happen together or not at all.
 
 Until its commit a transaction only collects: what it sends is charged to its address but routed nowhere, what it
-acknowledges stays with its consumer. How it ends is in `committing`, branches of distributed transactions in `xa`.
+acknowledges stays with its consumer. How it ends is in `committing` and `rollback`, branches of distributed
+transactions in `xa`.
 """
 
 from abc import ABC, abstractmethod
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.consumer import Consumer
+from delosmq.engine.duplicates import KnownId
 from delosmq.engine.queue import Queue
 from delosmq.engine.routing import Planned
 from delosmq.engine.slots import Slot
@@ -98,6 +100,10 @@ class IdNote:
         self.durable = durable
         self.number: int = 0
         self.home: Home | None = None
+
+    def known(self) -> KnownId:
+        """As a cache holds it."""
+        return KnownId(self.duplicate_id, self.number, self.home)
 
 
 class Transaction:

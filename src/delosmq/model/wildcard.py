@@ -112,20 +112,36 @@ class AddressSettingsTable:
                 self._patterns.append(pattern)
                 self._fields.append(entry.fields)
         self._resolved: dict[str, AddressSettings] = {}
+        self._shared: dict[int, AddressSettings] = {}
 
     def resolve(self, address: str) -> AddressSettings:
-        """The settings in force for ``address``; cached, and the cache is bounded."""
+        """The settings in force for ``address``; cached, and the cache is bounded.
+
+        Addresses that the same matches apply to share one object.
+        """
         found = self._resolved.get(address)
         if found is None:
-            fields: dict[str, object] = {}
-            for i, pattern in enumerate(self._patterns):
-                if pattern.matches(address):
-                    fields.update(self._fields[i])
-            fields.update(self._literal.get(address, {}))
-            found = AddressSettings(**fields)  # type: ignore[arg-type]
             if len(self._resolved) >= CACHE_LIMIT:
                 self._resolved.clear()
+                self._shared.clear()
+            found = self._make(address)
             self._resolved[address] = found
+        return found
+
+    def _make(self, address: str) -> AddressSettings:
+        applying = 0
+        fields: dict[str, object] = {}
+        for i, pattern in enumerate(self._patterns):
+            if pattern.matches(address):
+                applying |= 1 << i
+                fields.update(self._fields[i])
+        own = self._literal.get(address)
+        if own is not None:
+            fields.update(own)
+            return AddressSettings(**fields)  # type: ignore[arg-type]
+        found = self._shared.get(applying)
+        if found is None:
+            found = self._shared[applying] = AddressSettings(**fields)  # type: ignore[arg-type]
         return found
 
 

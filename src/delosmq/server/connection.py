@@ -16,6 +16,7 @@ from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
 from delosmq.server.layers import AWAITED, Upper
 from delosmq.server.passwords import PasswordCheck, PasswordChecks
+from delosmq.server.receiving import FREE_BYTES, Receiver, Receiving
 from delosmq.server.ticker import Ticker, TickParticipant
 from delosmq.server.tls import HandshakeTurns
 from delosmq.server.websocket import REQUEST_START, WebSocketLayer
@@ -68,6 +69,7 @@ class ServerParts:
     Attributes:
         buffer: where every socket is read into; what was read is copied before the next read.
         handshakes: whose turn it is to compute a TLS handshake.
+        receiving: what all of them hold of frames that are not complete.
         http_port: of the HTTP interface, for those who look for it here; 0 when there is none.
     """
 
@@ -89,10 +91,11 @@ class ServerParts:
         self.passwords = passwords
         self.buffer = memoryview(bytearray(READ_BYTES))
         self.handshakes = HandshakeTurns(loop)
+        self.receiving = Receiving(services.broker.settings.global_max_size_bytes)
         self.http_port = 0
 
 
-class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
+class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, Receiver):
     """A socket, its session, and nothing between them but bytes.
 
     With TLS or a WebSocket its transport is a layer, which calls `receive` in place of `get_buffer`.
@@ -112,6 +115,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
         self._reading = True
         self._peer_finished = False
         self._unread_bytes = 0
+        self._holds_much = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = NO_TIMER
         self._deadline: asyncio.TimerHandle | None = None
@@ -209,6 +213,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
                 timer.cancel()
         self._cancel_check()
         self._drop_session()
+        self._parts.receiving.forget(self)
         self._owner.connection_closed(self)
 
     # -- called by the session -------------------------------------------------------------------------------------
@@ -238,6 +243,9 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
         if isinstance(reason, PeerError):
             self._unread_bytes = min(reason.unread_bytes, _UNREAD_LIMIT_BYTES)
         self._state = _FINISHING
+        if self._session is not None:
+            self._session.forget_input()
+        self._parts.receiving.forget(self)
         self._set_deadline(_FINISH_S, self.abort)
         self._parts.ticker.write_soon(self)
 
@@ -393,7 +401,17 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper):
             self._parts.ticker.fatal(error)
             return
         self._adjust(session)
+        held_bytes = session.held_bytes()
+        if held_bytes > FREE_BYTES:
+            self._holds_much = True
+            self._parts.receiving.count(self, held_bytes)
+        elif self._holds_much:
+            self._holds_much = False
+            self._parts.receiving.forget(self)
         self._parts.ticker.schedule()
+
+    def give_up(self, reason: PeerError) -> None:
+        self._fail(reason)
 
     def _fail(self, reason: BrokerError) -> None:
         if self._session is not None and self._state == _SERVING:

@@ -106,6 +106,14 @@ class Session(ABC):
         """Bytes from the peer."""
 
     @abstractmethod
+    def held_bytes(self) -> int:
+        """What was read and is not decoded yet: part of a frame, or frames that wait."""
+
+    @abstractmethod
+    def forget_input(self) -> None:
+        """The session is over, and what it read and did not decode of no use: frees it."""
+
+    @abstractmethod
     def resume(self, verified: bool, now: MonotonicNs) -> None:
         """The answer to `SessionHost.verify`."""
 

@@ -7,8 +7,8 @@ from delosmq.model.message import ANYCAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
 from delosmq.sessions.openwire.acknowledging import NAMES_READ
 from delosmq.sessions.openwire.advisory_notices import TOLD_IN_LINE
-from delosmq.sessions.openwire.consuming import WILD_PLACES
-from delosmq.sessions.openwire.spreading import LOOKED_AT, READ_AT_ONCE
+from delosmq.sessions.openwire.spreading import NAMES_COMPARED, READ_AT_ONCE
+from delosmq.sessions.openwire.subscribing import WILD_PLACES
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import INDIVIDUAL_ACK, STANDARD_ACK, MessageAck, MessageId, MessagePull
 from delosmq.wire.openwire.properties import decode_properties
@@ -144,7 +144,7 @@ def test_new_queues_are_compared_with_many_wildcards_in_slices() -> None:
     bench = OpenWireBench()
     client = bench.connect()
     client.consume(queue(",".join([*(f"w{number}.>" for number in range(49)), "last.>"])))
-    make(bench.broker, *numbered("n", 3 * LOOKED_AT // 50 - 1), "last.x")
+    make(bench.broker, *numbered("n", 3 * NAMES_COMPARED // 50 - 1), "last.x")
     client.host.wakes = 0
     turns = 0
     while not readers_of(bench, "last."):

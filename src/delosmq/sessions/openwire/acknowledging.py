@@ -10,6 +10,7 @@ from delosmq.engine.consumer import Consumer
 from delosmq.engine.taking import Taking
 from delosmq.engine.transactions import Transaction
 from delosmq.sessions.openwire import failures
+from delosmq.sessions.openwire.consumers import Consumers
 from delosmq.sessions.openwire.subscription import Source, Subscription
 from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import (
@@ -28,6 +29,8 @@ from delosmq.wire.openwire.commands import (
 _NONE: Final = 0
 NAMES_READ: Final = 300
 """Messages read in one turn, for peers that don't give back their sequences: about 4 ms in pure Python."""
+_LOOKS_A_TRANSACTION: Final = 100
+"""Messages of one consumer that are looked at again once a transaction has ended."""
 _LONGEST_CAUSE: Final = 1_000
 """Characters: people read it; it is stored with the message."""
 
@@ -35,21 +38,30 @@ _LONGEST_CAUSE: Final = 1_000
 class Acknowledging:
     """Carries out acknowledgements of one connection."""
 
-    def __init__(self, broker: Broker, host: SessionHost) -> None:
+    def __init__(self, broker: Broker, host: SessionHost, consumers: Consumers) -> None:
         self._broker = broker
         self._host = host
+        self._consumers = consumers
         self._room: int = NAMES_READ
 
     def begin_turn(self) -> None:
         """There is room again for what one turn may take."""
         self._room = NAMES_READ
 
-    def handle(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> Taking | None:
-        """One acknowledgement for a subscription of this connection. When it goes on in slices, gives what does.
+    def handle(self, ack: MessageAck, transaction: Transaction | None) -> Taking | None:
+        """One acknowledgement; one for a consumer that is gone is not meant for anybody. Very many messages go on in
+        slices: gives what does.
 
         Raises:
             Refusal: it names what was not dispatched, or is none; nothing has changed.
         """
+        consumer_id = ack.consumer_id
+        if consumer_id is None:
+            raise failures.field_missing("consumerId", "a MessageAck")
+        subscription = self._consumers.by_key.get(consumer_id.key())
+        return None if subscription is None else self._handle(subscription, ack, transaction)
+
+    def _handle(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> Taking | None:
         if not subscription.dispatched:
             return None
         kind = ack.ack_type
@@ -73,7 +85,7 @@ class Acknowledging:
         if kind == REDELIVERED_ACK:
             return None
         if subscription.turned_away:
-            self.offer_turned_away(subscription, source)
+            self._offer_turned_away(subscription, source)
         if kind == DELIVERED_ACK:
             self._broker.extend(consumer, last, ack.message_count)
             return None
@@ -177,7 +189,14 @@ class Acknowledging:
         if subscription.checked and not subscription.info.browser:
             raise failures.never_dispatched("end of ack", message_id.key())
 
-    def offer_turned_away(self, subscription: Subscription, source: Source | None = None) -> None:
+    def share_room(self) -> None:
+        """Credit may have come back to one queue of a consumer that others may use: a transaction has ended."""
+        for subscription in self._consumers.shared.values():
+            subscription.look_again(_LOOKS_A_TRANSACTION)
+            if subscription.turned_away:
+                self._offer_turned_away(subscription)
+
+    def _offer_turned_away(self, subscription: Subscription, source: Source | None = None) -> None:
         """Sources of one subscription share their credit: what one is about to earn the others may use, in turn, or a
         full queue would keep it all."""
         away = subscription.turned_away
@@ -245,25 +264,3 @@ def _begins_with(consumer: Consumer, sequences: list[int]) -> bool:
     while slot is not None and slot.transaction != 0:
         slot = slot.next
     return slot is not None and slot.sequence in sequences
-
-
-def unseen_of(source: Source, last_delivered: int) -> set[int]:
-    """The sequences that the application of a closing consumer has not seen. Of a queue: those dispatched behind the
-    last it saw, or all when that is not in delivery any more. Of a durable subscription: larger ones, and 0 is none."""
-    consumer = source.consumer
-    if consumer is None or consumer.reading is not None:
-        return set()
-    unseen: set[int] = set()
-    slot = consumer.in_delivery.tail
-    if source.subscription.info.subscription_name is not None:
-        while slot is not None:
-            if slot.sequence > last_delivered != 0:
-                unseen.add(int(slot.sequence))
-            slot = slot.previous
-        return unseen
-    if consumer.slot_of(last_delivered) is None:
-        last_delivered = _NONE
-    while slot is not None and slot.sequence != last_delivered:
-        unseen.add(int(slot.sequence))
-        slot = slot.previous
-    return unseen

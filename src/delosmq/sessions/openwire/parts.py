@@ -5,21 +5,25 @@ from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.model.virtual_topics import CLASSIC
+from delosmq.sessions.openwire.acknowledging import Acknowledging
 from delosmq.sessions.openwire.advisories import Advisories
+from delosmq.sessions.openwire.consumers import Consumers
 from delosmq.sessions.openwire.consuming import Consuming
 from delosmq.sessions.openwire.destinations import Destinations
+from delosmq.sessions.openwire.noting import Noting
 from delosmq.sessions.openwire.owner import Owner
 from delosmq.sessions.openwire.producing import Producing
 from delosmq.sessions.openwire.registry import Registry
 from delosmq.sessions.openwire.replies import Replies
 from delosmq.sessions.openwire.session_ids import SessionIds
+from delosmq.sessions.openwire.subscribing import Subscribing
 from delosmq.sessions.openwire.subscription import Subscription
 from delosmq.sessions.openwire.temporary import Temporaries
 from delosmq.sessions.openwire.transactions import LocalWork, Transactions
 from delosmq.sessions.parking import Parked, Parking
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
-from delosmq.wire.openwire.commands import MessageAck, RemoveInfo, TransactionInfo
+from delosmq.wire.openwire.commands import MessageAck, MessageCommand, RemoveInfo, Structure, TransactionInfo
 
 
 class ParkedCommand(Parked):
@@ -92,19 +96,27 @@ class Parts:
             connection_id=peer.connection_id,
             limit=acceptor.max_subscriptions,
         )
-        self.consuming: Consuming = Consuming(
+        outbox = replies.outbox
+        self.consumers: Consumers = Consumers(host, peer.name, broker, outbox=outbox, watchers=registry.watchers)
+        self.acknowledging: Acknowledging = Acknowledging(broker, host, self.consumers)
+        self.noting: Noting = Noting(host, services.clock, self.consumers)
+        self.subscribing: Subscribing = Subscribing(
             host,
             peer,
             services,
-            outbox=replies.outbox,
+            consumers=self.consumers,
+            events=self.noting,
+            outbox=outbox,
             form=replies.form,
             permissions=permissions,
             destinations=destinations,
             broker_id=registry.broker_id.value,
             client_id=client_id,
             limit=acceptor.max_subscriptions,
-            watchers=registry.watchers,
             hears_advisories=acceptor.support_advisory,
+        )
+        self.consuming: Consuming = Consuming(
+            host, broker, consumers=self.consumers, noting=self.noting, subscribing=self.subscribing, outbox=outbox
         )
 
     def announce(self, subscription: Subscription) -> None:
@@ -123,6 +135,18 @@ class Parts:
             if consumer_id is not None:
                 self.advisories.leave(consumer_id)
             self.advisories.consumer_closed(subscription.info)
+
+    def doom(self, command: Structure, error: BrokerError) -> None:
+        """A command failed whose sender goes on without waiting for an answer, so the end of its transaction has to
+        tell."""
+        if isinstance(command, MessageCommand | MessageAck) and command.transaction_id is not None:
+            self.transactions.doom(command.transaction_id, error)
+
+    def tell_later(self) -> None:
+        """Tells others what could not be told where it happened."""
+        for info, destination in self.noting.take_slow():
+            self.advisories.consumer_slow(info, destination)
+        self.advisories.go_on()
 
     def end_slow(self, now: MonotonicNs) -> BrokerError | None:
         """Closes consumers that are slow; gives why the connection has to be closed with them, None when it goes on."""
@@ -156,7 +180,7 @@ class Parts:
         left = self.parking.outlive() if keep_sends else self.parking.close()
         waiting = [work for work in left if isinstance(work, LocalWork)]
         troubles = self.transactions.abandon(waiting + self.transactions.take_all())
-        subscriptions = self.consuming.close_all(last_delivered)
+        subscriptions = self.consumers.close_all(last_delivered)
         try:
             self.temporaries.close()
         except StorageError as error:

@@ -3,8 +3,8 @@
 from delosmq.engine.log import Log
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import Position
-from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.ids import following
+from delosmq.sessions.openwire.refusal import throwable_of
 from delosmq.sessions.outbox import Outbox
 from delosmq.wire.openwire.codec import encode_command, encode_response
 from delosmq.wire.openwire.commands import (
@@ -62,11 +62,11 @@ class Replies:
 
     def refuse(self, command: Command, error: BrokerError) -> None:
         """Says why a command was not carried out, to one who waits for that."""
-        self.write(ExceptionResponse(command.command_id, failures.throwable_of(error)))
+        self.write(ExceptionResponse(command.command_id, throwable_of(error)))
 
     def fail(self, error: BrokerError) -> None:
         """Says what is wrong with the connection."""
-        self.write(ConnectionError(failures.throwable_of(error), self.connection_id))
+        self.write(ConnectionError(throwable_of(error), self.connection_id))
 
     def beat(self) -> None:
         """Says that the broker is there."""

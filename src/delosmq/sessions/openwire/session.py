@@ -1,7 +1,7 @@
 """The server's side of an OpenWire connection: its states, its frames, its time.
 
-The table at the end of this file is the protocol: which command is taken in which state, and who handles it. What a
-peer is there for lies in working.py and transacting.py, what it has in parts.py, what it is told in replies.py.
+The table at the end of this file, with that of working.py, is the protocol: which command is taken in which state, and
+who handles it. What a peer has lies in parts.py, what it is told in replies.py.
 Source: TransportConnection of ActiveMQ Classic.
 """
 
@@ -12,15 +12,16 @@ from delosmq.model.errors import BrokerError, InvariantError, PeerError, Scope, 
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import Login
-from delosmq.sessions.openwire import failures, transacting, working
+from delosmq.sessions.openwire import failures, working
 from delosmq.sessions.openwire.connecting import Handshake, introduction, offer
-from delosmq.sessions.openwire.consuming import ALL_SEEN
+from delosmq.sessions.openwire.consumers import ALL_SEEN
 from delosmq.sessions.openwire.inactivity import Inactivity
-from delosmq.sessions.openwire.owner import Owner
+from delosmq.sessions.openwire.owner import SessionOwner
 from delosmq.sessions.openwire.parts import Parts
+from delosmq.sessions.openwire.refusal import Refusal
 from delosmq.sessions.openwire.registry import Registry
 from delosmq.sessions.openwire.replies import Replies
-from delosmq.sessions.openwire.transactions import XA_OK
+from delosmq.sessions.openwire.working import WORK
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.parking import Parking, may_read
 from delosmq.sessions.permissions import Permissions
@@ -100,7 +101,7 @@ class OpenWireSession(Session):
         self._left_behind: Parking | None = None
         self._leaves_until: MonotonicNs = NO_TIMER
         self._parts: Parts | None = None
-        self._owner: _Owner = _Owner(self)
+        self._owner: SessionOwner = SessionOwner(self)
         self._ours: WireFormatInfo = offer(acceptor, services.server_name)
         self.outbox.reply(NOTHING_DURABLE, encode_wire_format_info(self._ours))
 
@@ -112,6 +113,12 @@ class OpenWireSession(Session):
             return
         self._decoder.feed(chunk)
         self._handle_frames(now)
+
+    def held_bytes(self) -> int:
+        return self._decoder.buffered_bytes
+
+    def forget_input(self) -> None:
+        self._decoder.close()
 
     def _handle_frames(self, now: MonotonicNs) -> None:
         self._wall = self._services.clock.wall_ms()
@@ -154,7 +161,7 @@ class OpenWireSession(Session):
             raise self._refuse_command(frame.code)
         handler(self, frame, now)
 
-    def _refuse_command(self, code: int) -> failures.Refusal:
+    def _refuse_command(self, code: int) -> Refusal:
         if self.state == NEGOTIATING:
             return failures.not_negotiated(code)
         if code == _WIRE_FORMAT_INFO:
@@ -183,16 +190,9 @@ class OpenWireSession(Session):
         if isinstance(frame, Command) and frame.response_required:
             self._replies.refuse(frame, error)
             return
-        self._doom(frame, error)
+        if self._parts is not None:
+            self._parts.doom(frame, error)
         self._replies.fail(error)
-
-    def _doom(self, frame: Structure, error: BrokerError) -> None:
-        """Its sender goes on without waiting for an answer, so the end of the transaction has to tell."""
-        parts = self._parts
-        if parts is None:
-            return
-        if isinstance(frame, MessageCommand | MessageAck) and frame.transaction_id is not None:
-            parts.transactions.doom(frame.transaction_id, error)
 
     def message_sent(self, command: MessageCommand) -> None:
         """Answers a message that is where it belongs."""
@@ -210,7 +210,7 @@ class OpenWireSession(Session):
             self._host.wake_soon()
             return
         if isinstance(frame, TransactionInfo) and self._parts is not None:
-            self._parts.consuming.share_room()
+            self._parts.acknowledging.share_room()
         if isinstance(frame, TransactionInfo) and frame.type == PREPARE:
             self._replies.write(IntegerResponse(frame.command_id, result))
         else:
@@ -285,7 +285,7 @@ class OpenWireSession(Session):
         )
         self._parts.producing.audited = info.failover_reconnect or info.fault_tolerant or self._fault_tolerant
         self._registry.advisories.connection_opened(info, f"tcp://{self._peer.name}")
-        self._parts.consuming.manageable = info.manageable
+        self._parts.subscribing.manageable = info.manageable
         if info.manageable:
             self._replies.write(ConnectionControl())
         self._replies.answer(info)
@@ -429,8 +429,9 @@ class OpenWireSession(Session):
                     self._leaving = None
                     self._leave(leaving, now)
                     return
+                parts.acknowledging.begin_turn()
                 parts.consuming.go_on(now)
-                self._tell_later()
+                parts.tell_later()
                 failure = parts.end_slow(now)
                 if failure is not None:
                     self._close(failure)
@@ -451,15 +452,6 @@ class OpenWireSession(Session):
             return
         self._go_on_reading(now)
 
-    def _tell_later(self) -> None:
-        """What could not be told where it happened."""
-        parts = self._parts
-        advisories = self._registry.advisories
-        if parts is not None:
-            for info, destination in parts.consuming.take_slow():
-                advisories.consumer_slow(info, destination)
-        advisories.go_on()
-
     def handle_written(self, now: MonotonicNs) -> bool:
         form = self._replies.form
         if form.too_large:
@@ -470,7 +462,7 @@ class OpenWireSession(Session):
                 self.fail(failures.beyond_max_frame_size(what, form.max_frame_bytes, self._peer.name))
                 return True
         parts = self._parts
-        touched = parts is not None and parts.consuming.return_room()
+        touched = parts is not None and parts.consumers.return_room()
         return self._go_on_reading(now) or touched
 
     def _go_on_reading(self, now: MonotonicNs) -> bool:
@@ -508,40 +500,6 @@ class OpenWireSession(Session):
         return self._peer.name
 
 
-class _Owner(Owner):
-    """Lets the parts of a session, and other connections, talk to it."""
-
-    def __init__(self, session: OpenWireSession) -> None:
-        self.session: OpenWireSession | None = session
-
-    def parked_changed(self) -> None:
-        if self.session is not None:
-            self.session.parked_changed()
-
-    def go_on_soon(self) -> None:
-        if self.session is not None:
-            self.session.wake_soon()
-
-    def message_sent(self, command: MessageCommand) -> None:
-        if self.session is not None:
-            self.session.message_sent(command)
-
-    def ended(self, command: Command, result: int = XA_OK) -> None:
-        if self.session is not None:
-            self.session.ended(command, result)
-
-    def refused(self, command: Structure, error: BrokerError) -> None:
-        if self.session is not None:
-            self.session.refused(command, error)
-
-    def peer_name(self) -> str:
-        return "" if self.session is None else self.session.peer_name
-
-    def replace(self, reason: BrokerError) -> None:
-        if self.session is not None:
-            self.session.fail(reason)
-
-
 def _is_brief(frame: Structure) -> bool:
     """Whether it is a message, or an acknowledgement of one."""
     if not isinstance(frame, MessageAck):
@@ -552,7 +510,6 @@ def _is_brief(frame: Structure) -> bool:
 
 
 Handler = Callable[[OpenWireSession, Structure, MonotonicNs], None]
-Work = Callable[[Parts, Structure, MonotonicNs], None]
 
 _WIRE_FORMAT_INFO: Final = 1
 
@@ -564,21 +521,9 @@ _ALWAYS: Final[dict[int, Handler]] = {
 }
 
 # (state, type of the command) -> handler; what is missing is refused. In VERIFYING nothing is decoded, and after that
-# nothing is read. Of CONNECTED here is what concerns the connection itself, and in WORK what it is there for.
+# nothing is read. Of CONNECTED here is what concerns the connection itself; what it is there for stands in WORK.
 COMMANDS: Final[dict[int, dict[int, Handler]]] = {
     NEGOTIATING: {_WIRE_FORMAT_INFO: OpenWireSession._negotiate},
     NEGOTIATED: {3: OpenWireSession._connect, **_ALWAYS},
     CONNECTED: {12: OpenWireSession._remove, 15: OpenWireSession._ignore, **_ALWAYS},
-}
-WORK: Final[dict[int, Work]] = {
-    4: working.add_session,
-    5: working.add_consumer,
-    6: working.add_producer,
-    7: transacting.transact,
-    8: working.change_destination,
-    9: working.unsubscribe,
-    17: working.control,
-    20: working.pull,
-    22: working.acknowledge,
-    **dict.fromkeys(range(23, 30), working.send),
 }

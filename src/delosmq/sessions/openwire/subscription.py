@@ -15,7 +15,8 @@ from delosmq.sessions.protocol import NO_TIMER
 from delosmq.wire.openwire.commands import TOPIC, ConsumerInfo, Destination
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
 
-_LOOKED_AT: Final = 2
+_LOOKS_A_MESSAGE: Final = 2
+"""At messages that a transaction acknowledged, for each that is dispatched or acknowledged."""
 _NAMES_AT_MOST: Final = 65_534
 """Ids kept of one subscription; then it begins anew."""
 _BYTES_A_LOOK: Final = 16_384
@@ -71,6 +72,12 @@ class Subscription:
         # Acknowledged while in delivery: by transactions, which nobody here sees end.
         self._promised: deque[int] = deque()
 
+    def display_name(self) -> str:
+        """For people."""
+        info = self.info
+        key = "" if info.consumer_id is None else info.consumer_id.key()
+        return f"{key} of '{'' if info.destination is None else info.destination.name}'"
+
     def shares(self) -> None:
         """Several sources will share its credit."""
         self.order = {}
@@ -111,7 +118,7 @@ class Subscription:
         order.pop(sequence, None)
         order[sequence] = source
         if self._promised:
-            self.look_again(_LOOKED_AT)
+            self.look_again(_LOOKS_A_MESSAGE)
 
     def answered(self, sequence: int) -> None:
         """A message was acknowledged, perhaps in a transaction."""
@@ -122,7 +129,7 @@ class Subscription:
             order.pop(sequence, None)
         else:
             self._promised.append(sequence)
-            self.look_again(_LOOKED_AT)
+            self.look_again(_LOOKS_A_MESSAGE)
 
     def look_again(self, count: int) -> None:
         """Forgets what transactions have taken meanwhile. With two looks for each message as many are kept needlessly

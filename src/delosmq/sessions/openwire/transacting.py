@@ -1,6 +1,6 @@
 """What a peer asks of its transactions, and the ends of those that take their time.
 
-The table in session.py names `transact`. Source: TransportConnection.processBeginTransaction and its neighbours of
+The table in working.py names `transact`. Source: TransportConnection.processBeginTransaction and its neighbours of
 ActiveMQ Classic.
 """
 
@@ -110,7 +110,7 @@ def _roll_back(parts: Parts, transaction_id: TransactionId) -> None:
     work = _take(parts, transaction_id)
     parts.parking.forget([work])
     parts.transactions.rollback(work, keep_delivered=True)
-    parts.consuming.share_room()
+    parts.acknowledging.share_room()
 
 
 def _take(parts: Parts, transaction_id: TransactionId) -> LocalWork:

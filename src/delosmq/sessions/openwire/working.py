@@ -1,14 +1,15 @@
 """What a peer that is logged in asks for: sessions, producers, messages, consumers, acknowledgements, destinations.
 
-Each function handles one kind of command; the table in session.py names it. Transactions: transacting.py.
+Each function handles one kind of command; the table at the end names it. Transactions: transacting.py.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
-from delosmq.sessions.openwire import failures
-from delosmq.sessions.openwire.consuming import ALL_SEEN, NOTHING_SEEN
+from delosmq.sessions.openwire import failures, transacting
+from delosmq.sessions.openwire.consumers import ALL_SEEN, NOTHING_SEEN
 from delosmq.sessions.openwire.parts import Parts
 from delosmq.wire.openwire.commands import (
     ConsumerControl,
@@ -71,14 +72,14 @@ def add_consumer(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
     consumer_id = frame.consumer_id
     if consumer_id is not None:
         parts.sessions.require("consumer", consumer_id.connection_id, consumer_id.session_id)
-    subscription = parts.consuming.add(frame)
+    subscription = parts.subscribing.add(frame)
     if subscription is not None:
-        parts.producing.mark = parts.consuming.mark
+        parts.producing.mark = parts.subscribing.mark
         try:
             parts.announce(subscription)
         except BrokerError:
             assert consumer_id is not None  # `add` looked
-            parts.dismiss(parts.consuming.remove(consumer_id, NOTHING_SEEN))
+            parts.dismiss(parts.consumers.remove(consumer_id, NOTHING_SEEN))
             raise
     parts.replies.answer(frame)
 
@@ -86,7 +87,7 @@ def add_consumer(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
 def acknowledge(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, MessageAck)
     work = None if frame.transaction_id is None else parts.transactions.find(frame.transaction_id)
-    under_way = parts.consuming.acknowledge(frame, None if work is None else work.transaction)
+    under_way = parts.acknowledging.handle(frame, None if work is None else work.transaction)
     if under_way is None:
         parts.replies.answer(frame)
     else:
@@ -107,7 +108,7 @@ def pull(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
 
 def unsubscribe(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, RemoveSubscriptionInfo)
-    address = parts.consuming.unsubscribe(frame)
+    address = parts.subscribing.unsubscribe(frame)
     parts.advisories.subscription_removed(frame, address)
     parts.replies.answer(frame)
 
@@ -120,7 +121,7 @@ def remove(parts: Parts, frame: RemoveInfo) -> None:
     removed = frame.object_id
     last = last_seen(frame, parts.replies.form.version)
     if isinstance(removed, ConsumerId):
-        ended = parts.consuming.remove(removed, last)
+        ended = parts.consumers.remove(removed, last)
         if not ended:
             raise failures.nothing_to_remove("consumer", removed.key())
         parts.dismiss(ended)
@@ -131,7 +132,7 @@ def remove(parts: Parts, frame: RemoveInfo) -> None:
         parts.advisories.producer_closed(producer)
     elif isinstance(removed, SessionId):
         parts.sessions.remove(removed)
-        parts.dismiss(parts.consuming.remove_session(removed.connection_id, removed.value, last))
+        parts.dismiss(parts.consumers.remove_session(removed.connection_id, removed.value, last))
         for producer in parts.producing.remove_session(removed.connection_id, removed.value):
             parts.advisories.producer_closed(producer)
     elif removed is None:
@@ -144,3 +145,20 @@ def remove(parts: Parts, frame: RemoveInfo) -> None:
 def last_seen(frame: RemoveInfo, version: int) -> int:
     """The sequence of the last message that the application has seen, or a word for all or none."""
     return frame.last_delivered_sequence_id if version >= _LAST_DELIVERED_SINCE else ALL_SEEN
+
+
+Work = Callable[[Parts, Structure, MonotonicNs], None]
+
+# Type of the command -> who carries it out, once its sender is logged in.
+WORK: Final[dict[int, Work]] = {
+    4: add_session,
+    5: add_consumer,
+    6: add_producer,
+    7: transacting.transact,
+    8: change_destination,
+    9: unsubscribe,
+    17: control,
+    20: pull,
+    22: acknowledge,
+    **dict.fromkeys(range(23, 30), send),
+}

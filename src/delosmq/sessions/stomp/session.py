@@ -111,6 +111,12 @@ class StompSession(Session):
         self._decoder.feed(chunk)
         self._handle_frames(now)
 
+    def held_bytes(self) -> int:
+        return self._decoder.buffered_bytes
+
+    def forget_input(self) -> None:
+        self._decoder.close()
+
     def _handle_frames(self, now: MonotonicNs) -> None:
         self._wall = self._services.clock.wall_ms()
         decoder = self._decoder

@@ -4,7 +4,6 @@ Format and crash arguments: docs/storage-format.md.
 """
 
 import logging
-from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -12,7 +11,6 @@ from mypy_extensions import mypyc_attr
 from delosmq.engine.log import NO_BODY, Batch, StateSource, StoreEvents
 from delosmq.model.errors import MisuseError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, Position
-from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal import records
 from delosmq.storage.journal.files import Files, write_all
 from delosmq.storage.journal.footers import FooterWriter
@@ -22,9 +20,6 @@ from delosmq.storage.journal.spares import Spare, Spares
 from delosmq.storage.journal.syncer import Syncer
 from delosmq.storage.port import ServedStore
 
-SMALLEST_FILE_BYTES: Final = 64 * 1024
-LARGEST_FILE_BYTES: Final = 2**32 - 1
-"""Offsets in footers have 32 bits."""
 STATE_SHARE: Final = 8
 """The state block that begins a segment takes at most 1 / this of it."""
 
@@ -34,35 +29,18 @@ class RollingSegments(ServedStore):
     """Appends blocks to the open segment, writes and syncs them, and begins the next segment when told to."""
 
     def __init__(
-        self,
-        files: Files,
-        settings: JournalSettings,
-        *,
-        node_id: bytes,
-        syncer: Syncer,
-        events: StoreEvents | None,
-        state: StateSource | None,
-        entropy: Callable[[int], bytes],
-        logger: logging.Logger | None,
+        self, files: Files, syncer: Syncer, spares: Spares, *, size_bytes: int, logger: logging.Logger
     ) -> None:
-        size = settings.file_size_bytes
-        if not SMALLEST_FILE_BYTES <= size <= LARGEST_FILE_BYTES:
-            raise StorageError(
-                "DMQ3013",
-                f"journal-file-size is {size}; it must lie between {SMALLEST_FILE_BYTES} and {LARGEST_FILE_BYTES}",
-            )
         self._files = files
         self._syncer = syncer
-        self._node_id = node_id
-        self._size_bytes = size
-        self._events = events
-        self._state = state
-        self._logger = logger or logging.getLogger("delosmq.storage.journal")
-        spares = max(1, settings.spare_files)
-        self._spares = Spares(files, syncer, wanted=spares, size_bytes=size, node_id=node_id, entropy=entropy)
+        self._spares = spares
+        self._size_bytes = size_bytes
+        self._logger = logger
+        self._events: StoreEvents | None = None
+        self._state: StateSource | None = None
         self._ledger = Ledger()
         self._footers = FooterWriter(files)
-        self._open = Segment("", 0, mark=0, seed=0, size_bytes=size, base=0)
+        self._open = Segment("", 0, mark=0, seed=0, size_bytes=size_bytes, base=0)
         self._parts: list[bytes] = []
         self._written_end = 0
         self._last = Position(0)

@@ -5,7 +5,6 @@ The rules stand in docs/decisions/0027 (what is kept for removals) and 0047 (lar
 
 import logging
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -15,16 +14,14 @@ from delosmq.engine.log import (
     NO_ROOM,
     WAITS,
     Batch,
-    StateSource,
-    StoreEvents,
     largest_batch_bytes,
     ordinary_batch_bytes,
 )
 from delosmq.model.errors import InvariantError, StorageError
-from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.files import Files
 from delosmq.storage.journal.records import LIVE, Frame
 from delosmq.storage.journal.rolling import RollingSegments
+from delosmq.storage.journal.spares import Spares
 from delosmq.storage.journal.syncer import Syncer
 
 ROOM_SHARE: Final = 4
@@ -42,35 +39,14 @@ class RoomRules(RollingSegments):
     """Decides which batch goes in, which waits, and when the journal rolls; says when room is short."""
 
     def __init__(
-        self,
-        files: Files,
-        settings: JournalSettings,
-        *,
-        node_id: bytes,
-        syncer: Syncer,
-        events: StoreEvents | None,
-        state: StateSource | None,
-        entropy: Callable[[int], bytes],
-        logger: logging.Logger | None,
+        self, files: Files, syncer: Syncer, spares: Spares, *, size_bytes: int, logger: logging.Logger
     ) -> None:
-        super().__init__(
-            files,
-            settings,
-            node_id=node_id,
-            syncer=syncer,
-            events=events,
-            state=state,
-            entropy=entropy,
-            logger=logger,
-        )
-        size = settings.file_size_bytes
-        self._ordinary = ordinary_batch_bytes(size)
-        self._largest = largest_batch_bytes(size)
-        self._due = size // ROOM_SHARE
+        super().__init__(files, syncer, spares, size_bytes=size_bytes, logger=logger)
+        self._ordinary = ordinary_batch_bytes(size_bytes)
+        self._largest = largest_batch_bytes(size_bytes)
+        self._due = size_bytes // ROOM_SHARE
         self._large = self._due // 2
         self._watch = self._due + self._ordinary
-        self._compact_min_files = settings.compact_min_files
-        self._compact_percentage = settings.compact_percentage
         # Removals that found no room, in order. Till they are written no state of the engine may be: it has them.
         self._owed: deque[Batch] = deque()
         self._low = False

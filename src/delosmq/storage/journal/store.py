@@ -12,6 +12,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
@@ -26,7 +27,12 @@ from delosmq.storage.journal.records import LIVE, STATE
 from delosmq.storage.journal.recovery import Part, Recovery
 from delosmq.storage.journal.room import RoomRules
 from delosmq.storage.journal.segments import Segment
+from delosmq.storage.journal.spares import Spares
 from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer
+
+SMALLEST_FILE_BYTES: Final = 64 * 1024
+LARGEST_FILE_BYTES: Final = 2**32 - 1
+"""Offsets in footers have 32 bits."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -45,16 +51,32 @@ class JournalStore(RoomRules):
         entropy: Callable[[int], bytes] = os.urandom,
         logger: logging.Logger | None = None,
     ) -> None:
+        size = settings.file_size_bytes
+        if not SMALLEST_FILE_BYTES <= size <= LARGEST_FILE_BYTES:
+            raise StorageError(
+                "DMQ3013",
+                f"journal-file-size is {size}; it must lie between {SMALLEST_FILE_BYTES} and {LARGEST_FILE_BYTES}",
+            )
+        spares = Spares(
+            files,
+            syncer,
+            wanted=max(1, settings.spare_files),
+            size_bytes=size,
+            node_id=node_id,
+            entropy=entropy,
+        )
         super().__init__(
             files,
-            settings,
-            node_id=node_id,
-            syncer=syncer,
-            events=events,
-            state=state,
-            entropy=entropy,
-            logger=logger,
+            syncer,
+            spares,
+            size_bytes=size,
+            logger=logger or logging.getLogger("delosmq.storage.journal"),
         )
+        self._events = events
+        self._state = state
+        self._node_id = node_id
+        self._compact_min_files = settings.compact_min_files
+        self._compact_percentage = settings.compact_percentage
         self._old_tail: Segment | None = None
         self._recovered = False
         self._closed = False

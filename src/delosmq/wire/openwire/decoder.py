@@ -56,7 +56,7 @@ class OpenWireDecoder:
     taken before `agreed` was called.
 
     Attributes:
-        closed: True once a frame was refused; from then on nothing is read.
+        closed: True once a frame was refused, or after `close`; from then on nothing is read.
     """
 
     # The stream not decoded yet is _buffer[_offset:], then _later, then _small, which collects small chunks. These are
@@ -131,7 +131,7 @@ class OpenWireDecoder:
                     return self._decode(at, end)
             return self._next_slowly()
         except PeerError:
-            self._close()
+            self.close()
             raise
 
     def _next_slowly(self) -> Structure | None:
@@ -253,7 +253,8 @@ class OpenWireDecoder:
             return Reader(self._buffer, at, end, form).read_start()
         return Reader(self._buffer, at, end, form).read_command()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Ends reading, and frees what is held."""
         self.closed = True
         self._buffer = b""
         self._offset = 0

@@ -72,7 +72,7 @@ class StompDecoder:
     Attributes:
         version: rules for frames other than CONNECT, STOMP and CONNECTED; 1.0 until the session sets it.
         heartbeats: line ends read between frames so far. A frame's optional line end behind its NUL counts too.
-        closed: True once a frame was refused; from then on nothing is read.
+        closed: True once a frame was refused, or after `close`; from then on nothing is read.
     """
 
     # The stream not decoded yet is _buffer[_offset:] + _partial. _partial holds a frame that is not complete yet, so
@@ -151,10 +151,11 @@ class StompDecoder:
                     return None
                 self._partial[:0] = rest
         except PeerError:
-            self._close()
+            self.close()
             raise
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Ends reading, and frees what is held."""
         self.closed = True
         self._buffer = b""
         self._offset = 0
