@@ -59,7 +59,7 @@ class Address:
         announced: what is sent to it is told (``advisory-for-delivery``, ``advisory-if-no-consumers``).
         plain: every send reaches all receivers and one anycast queue, and nothing has to be asked.
         account: what its messages count against its limits, each message once.
-        blocked: senders wait for room, or did so until they went away: it is looked at when there is room.
+        blocked: senders wait for room, or did so a moment ago.
         owner: the connection whose temporary destination it is, "" for all others.
         routed_messages, unrouted_messages: since start.
         created_at, unused_since: monotonic ns; the latter when its last queue went, 0 while it never had one.

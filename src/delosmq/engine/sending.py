@@ -232,6 +232,10 @@ class Sending:
         target = self._bindings.addresses.get(address)
         if target is not None and waiter in target.waiters:
             target.waiters.remove(waiter)
+            if not target.waiters and target in self._blocked:  # else its turn in `wake` is to come
+                self._blocked.remove(target)
+                target.blocked = False
+                self._events.address_unblocked(address)
         if waiter in self._first:
             self._first.remove(waiter)
 
@@ -271,7 +275,7 @@ class Sending:
         blocked = self._blocked
         self._blocked = []
         for address in blocked:
-            if self._memory.is_full(address):
+            if address.waiters and self._memory.is_full(address):
                 self._blocked.append(address)
                 continue
             waiters = self._take_waiters(address)

@@ -213,7 +213,6 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
                 timer.cancel()
         self._cancel_check()
         self._drop_session()
-        self._parts.receiving.forget(self)
         self._owner.connection_closed(self)
 
     # -- called by the session -------------------------------------------------------------------------------------
@@ -401,17 +400,13 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._parts.ticker.fatal(error)
             return
         self._adjust(session)
-        held_bytes = session.held_bytes()
-        if held_bytes > FREE_BYTES:
-            self._holds_much = True
-            self._parts.receiving.count(self, held_bytes)
-        elif self._holds_much:
-            self._holds_much = False
-            self._parts.receiving.forget(self)
         self._parts.ticker.schedule()
 
     def give_up(self, reason: PeerError) -> None:
-        self._fail(reason)
+        try:
+            self._fail(reason)
+        except Exception as error:
+            self._parts.ticker.fatal(error)
 
     def _fail(self, reason: BrokerError) -> None:
         if self._session is not None and self._state == _SERVING:
@@ -422,6 +417,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         """The session gives back what its peer held; nobody is there for the rest."""
         session = self._session
         self._session = None
+        self._parts.receiving.forget(self)
         if session is not None:
             try:
                 session.connection_lost()
@@ -461,7 +457,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._parts.ticker.schedule()
 
     def _adjust(self, session: Session) -> None:
-        """Follows the session: reading or not, its timer, the end of its handshake."""
+        """Follows the session: reading or not, its timer, the end of its handshake, what it holds."""
         if self._state != _SERVING:
             return
         if session.reading != self._reading and self._transport is not None:
@@ -476,6 +472,13 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         due = session.next_timer()
         if due != self._timer_due:
             self._arm(due)
+        held_bytes = session.held_bytes()
+        if held_bytes > FREE_BYTES:
+            self._holds_much = True
+            self._parts.receiving.count(self, held_bytes)
+        elif self._holds_much:
+            self._holds_much = False
+            self._parts.receiving.forget(self)
 
     def _arm(self, due: MonotonicNs) -> None:
         if self._timer is not None:

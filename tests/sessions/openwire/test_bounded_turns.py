@@ -4,15 +4,16 @@ from dataclasses import replace
 
 from delosmq.engine.broker import Broker
 from delosmq.model.message import ANYCAST
-from delosmq.model.settings import QueueSettings, SecurityMatch
+from delosmq.model.settings import AddressFullPolicy, QueueSettings, SecurityMatch
 from delosmq.sessions.openwire.acknowledging import NAMES_READ
 from delosmq.sessions.openwire.advisory_notices import TOLD_IN_LINE
 from delosmq.sessions.openwire.spreading import NAMES_COMPARED, READ_AT_ONCE
 from delosmq.sessions.openwire.subscribing import WILD_PLACES
+from delosmq.sessions.turn import BRIEF_AT_ONCE
 from delosmq.wire.openwire.codec import encode_command
-from delosmq.wire.openwire.commands import INDIVIDUAL_ACK, STANDARD_ACK, MessageAck, MessageId, MessagePull
+from delosmq.wire.openwire.commands import INDIVIDUAL_ACK, STANDARD_ACK, MessageAck, MessageId, MessagePull, Structure
 from delosmq.wire.openwire.properties import decode_properties
-from tests.sessions.openwire.support import ACCEPTOR, OpenWireBench, Reader, code_of, queue, throwable, topic
+from tests.sessions.openwire.support import ACCEPTOR, Client, OpenWireBench, Reader, code_of, queue, throwable, topic
 from tests.sessions.support import EVERYTHING
 
 MANY = 3 * READ_AT_ONCE
@@ -357,26 +358,71 @@ def test_large_messages_take_more_room() -> None:
 # -- frames ------------------------------------------------------------------------------------------------------------
 
 
+def in_a_slow_turn(client: Client, *commands: Structure) -> None:
+    """All in one read, while time flies."""
+    clock = client.bench.clock
+    clock.each_look_ms = 6
+    client.session.receive(b"".join(encode_command(command, client.form) for command in commands), client.bench.now)
+    clock.each_look_ms = 0
+
+
 def test_frames_that_take_long_leave_others_their_turn() -> None:
     bench = OpenWireBench()
     client = bench.connect()
     commands = [client.consumer_info(queue("q")) for _ in range(4)]
-    read = b"".join(encode_command(command, client.form) for command in commands)
-    bench.clock.each_look_ms = 6
-    client.session.receive(read, bench.now)
+    in_a_slow_turn(client, *commands)
     assert readers_of(bench, "q") == 1
     assert not client.is_read()
-    bench.clock.each_look_ms = 0
     client.session.handle_timer(bench.now)
     assert readers_of(bench, "q") == len(commands), "what came with it goes on by itself"
     assert client.is_read()
 
 
-def test_messages_are_not_looked_at_one_by_one() -> None:
+def test_answers_that_were_written_do_not_begin_the_next_turn() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    commands = [client.consumer_info(queue("q")) for _ in range(4)]
+    in_a_slow_turn(client, *commands)
+    client.session.handle_written(bench.now)
+    assert readers_of(bench, "q") == 1
+    assert not client.is_read()
+
+
+def test_brief_frames_are_looked_at_now_and_then() -> None:
     bench = OpenWireBench()
     client = bench.connect()
     client.publish(queue("q"), "first")
-    sent = [client.text(queue("q"), f"m{number}") for number in range(3)]
-    bench.clock.each_look_ms = 6
-    client.session.receive(b"".join(encode_command(message, client.form) for message in sent), bench.now)
+    sent = [client.text(queue("q"), f"m{number}") for number in range(BRIEF_AT_ONCE + 3)]
+    in_a_slow_turn(client, *sent)
+    assert bench.queue("q").message_count == 1 + BRIEF_AT_ONCE
+    client.session.handle_timer(bench.now)
     assert bench.queue("q").message_count == 1 + len(sent)
+
+
+def test_what_a_peer_sent_before_it_left_counts() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    infos = [client.consumer_info(queue("other")) for _ in range(3)]
+    client.publish(queue("q"), "first")
+    in_a_slow_turn(client, *infos, client.text(queue("q"), "last"))
+    assert bench.queue("q").message_count == 1
+    client.session.handle_eof()
+    assert bench.queue("q").message_count == 2
+
+
+def test_the_end_of_a_turn_is_no_back_pressure() -> None:
+    full = {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.BLOCK}
+    bench = OpenWireBench(acceptor=replace(ACCEPTOR, parked_limit_bytes=2_000), address_settings={"full": full})
+    client = bench.connect()
+    reader = client.consume(queue("full"))
+    client.publish(queue("full"), "first")
+    reader.take()
+    client.tell(client.text(queue("full"), "x" * 500))
+    parking = client.session._parts
+    assert parking is not None
+    assert 1_000 < parking.parking.parked_bytes < 2_000, "so much that back-pressure would not end"
+    in_a_slow_turn(client, client.consumer_info(queue("q")), reader.ack(STANDARD_ACK, 0, count=1))
+    client.session.handle_timer(bench.now)
+    bench.tick()
+    assert client.is_read()
+    assert parking.parking.parked_bytes == 0

@@ -26,6 +26,7 @@ from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.parking import Parking, may_read
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
+from delosmq.sessions.turn import Turn
 from delosmq.wire.openwire.commands import (
     PREPARE,
     Command,
@@ -52,9 +53,6 @@ CLOSED: Final = 4
 
 _LEAVING_NS: Final = 10_000_000_000
 """How long a peer may stay after its connection has ended: it has a ShutdownInfo to send, and may log in again."""
-_TURN_NS: Final = 5_000_000
-"""What the frames of one connection may take before others have their turn, but for the last of them. Looked at after
-each that may take long: one read brings thousands, and an acknowledgement may name as many messages."""
 _FRAME_BEFORE_LOGIN_BYTES: Final = 64 * 1024
 """Of those who are not logged in: anybody may open connections."""
 _UNREAD: Final = frozenset((2, 14, 16, 19, 21, 31, 32, 33, 34, 90, 92))
@@ -101,6 +99,7 @@ class OpenWireSession(Session):
         self._left_behind: Parking | None = None
         self._leaves_until: MonotonicNs = NO_TIMER
         self._parts: Parts | None = None
+        self._turn: Turn = Turn(services.clock)
         self._owner: SessionOwner = SessionOwner(self)
         self._ours: WireFormatInfo = offer(acceptor, services.server_name)
         self.outbox.reply(NOTHING_DURABLE, encode_wire_format_info(self._ours))
@@ -128,8 +127,8 @@ class OpenWireSession(Session):
         destinations = self._registry.advisories.destinations
         destinations.acting = self._handshake.info.connection_id
         decoder = self._decoder
-        clock = self._services.clock
-        until = clock.monotonic_ns() + _TURN_NS
+        turn = self._turn
+        turn.begin()
         while self.reading and self.state != CLOSED:
             try:
                 frame = decoder.next_frame()
@@ -145,9 +144,9 @@ class OpenWireSession(Session):
                 raise
             except BrokerError as error:
                 self._refuse(frame, error)
-            if self._update_reading() and not _is_brief(frame) and clock.monotonic_ns() > until:
+            if self._update_reading() and turn.ends(brief=_is_brief(frame)):
                 self.reading = False
-                self._host.wake_soon()  # goes on with what is not decoded yet
+                self._host.wake_soon()
         destinations.acting = None
 
     def _handle(self, frame: Structure, now: MonotonicNs) -> None:
@@ -371,6 +370,10 @@ class OpenWireSession(Session):
     def handle_eof(self) -> None:
         if self.state == CLOSED:
             return
+        while self._turn.over and self.state != CLOSED:  # it left behind what the last read brought
+            self._next_turn(self._services.clock.monotonic_ns())
+        if self.state == CLOSED:
+            return
         if self._departing is None:
             self._close(None)
         else:
@@ -428,6 +431,8 @@ class OpenWireSession(Session):
                 if leaving is not None:
                     self._leaving = None
                     self._leave(leaving, now)
+                    if self._turn.over:
+                        self._host.wake_soon()
                     return
                 parts.acknowledging.begin_turn()
                 parts.consuming.go_on(now)
@@ -450,7 +455,10 @@ class OpenWireSession(Session):
         if self._leaves_until != NO_TIMER and now >= self._leaves_until:
             self._close(None)
             return
-        self._go_on_reading(now)
+        if self._turn.over:
+            self._next_turn(now)
+        else:
+            self._go_on_reading(now)
 
     def handle_written(self, now: MonotonicNs) -> bool:
         form = self._replies.form
@@ -467,10 +475,17 @@ class OpenWireSession(Session):
 
     def _go_on_reading(self, now: MonotonicNs) -> bool:
         """Back-pressure may be over: the frames that were left undecoded come first."""
-        if self.reading or self.state == VERIFYING or not self._update_reading():
+        if self.reading or self._turn.over or self.state == VERIFYING or not self._update_reading():
             return False
         self._handle_frames(now)
         return True
+
+    def _next_turn(self, now: MonotonicNs) -> None:
+        """Goes on where the last turn was too long. That was no back-pressure, which ends later than it begins."""
+        self._turn.over = False
+        self.reading = True
+        if self._update_reading():
+            self._handle_frames(now)
 
     def _update_reading(self) -> bool:
         if self.state in (NEGOTIATED, CONNECTED):

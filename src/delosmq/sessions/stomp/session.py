@@ -32,6 +32,7 @@ from delosmq.sessions.stomp.producing import Producer
 from delosmq.sessions.stomp.subscribing import Subscriber
 from delosmq.sessions.stomp.temporary import Temporaries
 from delosmq.sessions.stomp.transactions import TRANSACTION, StompWork, Transactions
+from delosmq.sessions.turn import Turn
 from delosmq.wire.stomp.decoder import StompDecoder
 from delosmq.wire.stomp.frames import V10, Frame
 
@@ -41,6 +42,9 @@ VERIFYING: Final = 1
 CONNECTED: Final = 2
 DISCONNECTING: Final = 3
 CLOSED: Final = 4
+
+_BRIEF: Final = frozenset(("SEND", "ACK", "NACK"))
+"""Commands that take no time worth a look at the clock, as a rule."""
 
 
 class StompSession(Session):
@@ -80,6 +84,7 @@ class StompSession(Session):
         self._wall: WallMs = WallMs(0)
         self._pending: BrokerError | None = None
         self._pending_receipt: str = ""
+        self._turn: Turn = Turn(services.clock)
         self._owner: _Owner = _Owner(self)
         self._parking: Parking = Parking(broker, self._owner, ordered=True)
         self._producer: Producer = Producer(
@@ -120,6 +125,8 @@ class StompSession(Session):
     def _handle_frames(self, now: MonotonicNs) -> None:
         self._wall = self._services.clock.wall_ms()
         decoder = self._decoder
+        turn = self._turn
+        turn.begin()
         while self.reading and self.state < DISCONNECTING:
             try:
                 frame = decoder.next_frame()
@@ -144,7 +151,9 @@ class StompSession(Session):
             ) as error:
                 self._refuse(error, frame.headers.get("receipt", ""))
                 return
-            self._update_reading()
+            if self._update_reading() and turn.ends(brief=frame.command in _BRIEF):
+                self.reading = False
+                self._host.wake_soon()
 
     def _refuse_command(self, command: str) -> PeerError:
         if command not in COMMANDS[CONNECTED] and command not in ("CONNECT", "STOMP"):
@@ -266,6 +275,8 @@ class StompSession(Session):
         self._temporaries.close()
 
     def handle_eof(self) -> None:
+        while self._turn.over and self.state < DISCONNECTING:  # it left behind what the last read brought
+            self._next_turn(self._services.clock.monotonic_ns())
         if self.state == CLOSED:
             return
         self.state = CLOSED
@@ -304,7 +315,10 @@ class StompSession(Session):
         if self._pulse.is_over(now, waits_for_us=waits_for_us):
             self.fail(refusals.silent(self._peer.name, self._pulse.ttl.ttl_ms))
             return
-        self._go_on_reading(now)
+        if self._turn.over:
+            self._next_turn(now)
+        else:
+            self._go_on_reading(now)
 
     def handle_written(self, now: MonotonicNs) -> bool:
         try:
@@ -316,10 +330,17 @@ class StompSession(Session):
 
     def _go_on_reading(self, now: MonotonicNs) -> bool:
         """Back-pressure may be over: the frames that were left undecoded come first."""
-        if self.reading or self.state != CONNECTED or not self._update_reading():
+        if self.reading or self._turn.over or self.state != CONNECTED or not self._update_reading():
             return False
         self._handle_frames(now)
         return True
+
+    def _next_turn(self, now: MonotonicNs) -> None:
+        """Goes on where the last turn was too long. That was no back-pressure, which ends later than it begins."""
+        self._turn.over = False
+        self.reading = True
+        if self._update_reading():
+            self._handle_frames(now)
 
     def _update_reading(self) -> bool:
         if self.state == CONNECTED:
