@@ -122,6 +122,8 @@ def subscribe_durably(life: Life, rng: Random) -> str:
     shared = rng.random() < 0.5
     # What it has had before would come again.
     asks = not life.knowledge.knows(name)
+    if asks:
+        life.knowledge.late[name] = life.broker.log.position
     options = SubscriptionOptions(name=name, durable=True, shared=shared, retroactive=asks)
     try:
         life.listen(name, 5, subscription=options)

@@ -62,6 +62,7 @@ class Listener(Reader):
             life.check_turn(self.queue, slot)
             life.check_owner(self, self.queue, slot)
         self.rejected.discard(slot.sequence)
+        life.knowledge.gives(self.queue, slot, life.broker.log.position)
         position = slot.message.position if slot.recorded else 0
         self.client.tell(position, lambda: self._sees(slot, position), self.stream, slot.sequence)
 

@@ -36,6 +36,9 @@ class Knowledge(Oracle):
         branches: what was prepared: sends and acknowledgements.
         prepared_told, decided, decided_told: branches in doubt, ended perhaps, ended for sure.
         told_position: the newest that anything told depends on.
+        late: subscriptions of this life that asked for what was kept, and the position before them.
+        copied: what they got of it, and the position by which the copy is stored. A client may see it before that, as
+            the message itself is stored: that it is gone says nothing then.
     """
 
     def __init__(self) -> None:
@@ -52,6 +55,8 @@ class Knowledge(Oracle):
         self.decided: set[bytes] = set()
         self.decided_told: set[bytes] = set()
         self.told_position = 0
+        self.late: dict[str, int] = {}
+        self.copied: dict[Reference, int] = {}
         self.duplicates = 0
         self.delivered = 0
 
@@ -76,6 +81,11 @@ class Knowledge(Oracle):
     def excuse(self, queue: str, slots: Iterable[Slot]) -> None:
         """These may have gone, by no fault."""
         self.excused.update(original(queue, slot) for slot in slots)
+
+    def gives(self, queue: str, slot: Slot, position: int) -> None:
+        """The broker delivers a message; its newest position is ``position``."""
+        if slot.recorded and slot.message.position <= self.late.get(queue, -1):
+            self.copied[original(queue, slot)] = position + 1  # what is decided now is in the next batch
 
     def sees(self, queue: str, slot_message: Message, redelivered: bool) -> None:
         """A client received a message."""
@@ -126,8 +136,10 @@ class Knowledge(Oracle):
         lost = self.confirmed - self.ack_issued - self.excused - alive - copies
         assert not lost, f"lost: {sorted(lost)[:5]}"
         for commit in self.commits:
-            self._check_whole(commit, alive | copies)
+            self._check_whole(commit, alive | copies, position)
         self.commits = []
+        self.late = {}
+        self.copied = {}
 
     def _check_id(self, by_id: dict[Key, int], number: int) -> None:
         key = self.ids.get(number)
@@ -136,8 +148,9 @@ class Knowledge(Oracle):
             first = by_id.setdefault(key, unit)
             assert first == unit, f"messages {first} and {number} have one duplicate id"
 
-    def _check_whole(self, commit: Outcome, alive: set[Reference]) -> None:
-        gone = commit.acknowledged - alive - self.excused
+    def _check_whole(self, commit: Outcome, alive: set[Reference], position: int) -> None:
+        never = {place for place, stored in self.copied.items() if stored > position}
+        gone = commit.acknowledged - alive - self.excused - never
         there = commit.sent & alive
         if not gone and not there:
             return
