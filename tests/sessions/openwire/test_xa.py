@@ -373,6 +373,17 @@ def test_two_phases_need_a_prepare() -> None:
     assert case.counts == (1, 1)
 
 
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_branch_that_could_not_be_committed_still_ends_with_its_connection(ended: bool) -> None:
+    case = Case()
+    if ended:
+        case.go(END)
+    assert refused(case.client, case.xid, COMMIT_TWO_PHASE) == -6
+    case.client.drop()
+    assert not case.bench.broker.transactions
+    assert case.bench.connect().consume(A).bodies() == "0r1 1"
+
+
 def test_one_phase_is_too_late_after_a_prepare() -> None:
     case = Case()
     case.prepare()

@@ -6,13 +6,11 @@ ActiveMQ Classic.
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
 from delosmq.engine.transactions import TransactionWaiter
 from delosmq.model.ids import MonotonicNs
 from delosmq.sessions.openwire import failures
-from delosmq.sessions.openwire.owner import Owner
 from delosmq.sessions.openwire.parts import ParkedCommand, Parts
-from delosmq.sessions.openwire.transactions import XA_OK, XA_RDONLY, LocalWork, carry_out, end_association
+from delosmq.sessions.openwire.transactions import XA_OK, XA_RDONLY, LocalWork, end_association
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,
@@ -35,9 +33,10 @@ _KINDS: Final = frozenset((BEGIN, PREPARE, COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, R
 class ParkedEnd(ParkedCommand):
     """A commit or prepare, which may have to wait for messages of its transaction."""
 
-    def __init__(self, broker: Broker, work: LocalWork, command: TransactionInfo, owner: Owner) -> None:
-        super().__init__(command, owner, work)
-        self._broker = broker
+    def __init__(self, parts: Parts, work: LocalWork, command: TransactionInfo) -> None:
+        super().__init__(command, parts.owner, work)
+        self._broker = parts.broker
+        self._transactions = parts.transactions
         self._ending = work
         self._kind: int = command.type
 
@@ -46,8 +45,8 @@ class ParkedEnd(ParkedCommand):
         if kind == END:
             end_association(self._broker, self._ending)
             return True
-        return carry_out(
-            self._broker, self._ending, waiter, prepare=kind == PREPARE, one_phase=kind != COMMIT_TWO_PHASE
+        return self._transactions.carry_out(
+            self._ending, waiter, prepare=kind == PREPARE, one_phase=kind != COMMIT_TWO_PHASE
         )
 
     def answer(self) -> None:
@@ -93,7 +92,7 @@ def _end(parts: Parts, command: TransactionInfo, transaction_id: TransactionId) 
     Raises:
         Refusal: there is no such transaction.
     """
-    parts.parking.end(ParkedEnd(parts.broker, _take(parts, transaction_id), command, parts.owner))
+    parts.parking.end(ParkedEnd(parts, _take(parts, transaction_id), command))
 
 
 def _end_association(parts: Parts, command: TransactionInfo, transaction_id: XATransactionId) -> None:
@@ -102,7 +101,7 @@ def _end_association(parts: Parts, command: TransactionInfo, transaction_id: XAT
     if work is None:
         parts.owner.ended(command)
     else:
-        parts.parking.end(ParkedEnd(parts.broker, work, command, parts.owner))
+        parts.parking.end(ParkedEnd(parts, work, command))
 
 
 def _roll_back(parts: Parts, transaction_id: TransactionId) -> None:

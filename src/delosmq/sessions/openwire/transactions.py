@@ -183,11 +183,32 @@ class Transactions:
 
     def rollback(self, work: LocalWork, *, keep_delivered: bool) -> None:
         """Nothing of it happens."""
-        if work.xid:
-            end_branch(self._broker, work)
-            self._broker.xa_rollback(work.xid, keep_delivered=keep_delivered)
-        else:
-            self._broker.rollback(work.transaction, keep_delivered=keep_delivered)
+        try:
+            if work.xid:
+                end_branch(self._broker, work)
+                self._broker.xa_rollback(work.xid, keep_delivered=keep_delivered)
+            else:
+                self._broker.rollback(work.transaction, keep_delivered=keep_delivered)
+        except BrokerError:
+            self._keep(work)
+            raise
+
+    def carry_out(self, work: LocalWork, waiter: TransactionWaiter, *, prepare: bool, one_phase: bool) -> bool:
+        """Commits or prepares; False when that goes on and the waiter is told.
+
+        Raises:
+            BrokerError: it was rolled back instead, or is as it was.
+        """
+        try:
+            return _carry_out(self._broker, work, waiter, prepare=prepare, one_phase=one_phase)
+        except BrokerError:
+            self._keep(work)
+            raise
+
+    def _keep(self, work: LocalWork) -> None:
+        """What could not be ended is still this connection's, if it was, and goes with it."""
+        if (work.began or not work.xid) and work.transaction.id in self._broker.transactions:
+            self._works.setdefault(work.key, work)
 
     def open(self) -> list[LocalWork]:
         """Those that would end with this connection."""
@@ -244,12 +265,7 @@ def end_branch(broker: Broker, work: LocalWork) -> None:
         broker.xa_end(work.xid)
 
 
-def carry_out(broker: Broker, work: LocalWork, waiter: TransactionWaiter, *, prepare: bool, one_phase: bool) -> bool:
-    """Commits or prepares; False when that goes on and the waiter is told.
-
-    Raises:
-        BrokerError: it was rolled back instead.
-    """
+def _carry_out(broker: Broker, work: LocalWork, waiter: TransactionWaiter, *, prepare: bool, one_phase: bool) -> bool:
     if work.xid:
         end_branch(broker, work)
     doomed = work.doomed or work.transaction.cause
