@@ -13,10 +13,6 @@ from delosmq.model.settings import AddressMatch, AddressSettings, SecurityMatch,
 
 DEFAULT_SYNTAX: Final = WildcardSyntax()
 
-SEPARATOR: Final = "."
-ONE_WORD: Final = "*"
-ANY_WORDS: Final = "#"
-
 CACHE_LIMIT: Final = 10_000
 
 

@@ -115,7 +115,6 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._reading = True
         self._peer_finished = False
         self._unread_bytes = 0
-        self._holds_much = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = NO_TIMER
         self._deadline: asyncio.TimerHandle | None = None
@@ -472,13 +471,12 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         due = session.next_timer()
         if due != self._timer_due:
             self._arm(due)
+        receiving = self._parts.receiving
         held_bytes = session.held_bytes()
         if held_bytes > FREE_BYTES:
-            self._holds_much = True
-            self._parts.receiving.count(self, held_bytes)
-        elif self._holds_much:
-            self._holds_much = False
-            self._parts.receiving.forget(self)
+            receiving.count(self, held_bytes)
+        elif receiving.held_bytes:
+            receiving.forget(self)
 
     def _arm(self, due: MonotonicNs) -> None:
         if self._timer is not None:

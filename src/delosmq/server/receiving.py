@@ -41,7 +41,7 @@ class Receiving:
         self._receivers: dict[Receiver, int] = {}  # in the order in which their frames began
 
     def count(self, receiver: Receiver, held_bytes: int) -> None:
-        """After each read of a connection that holds more than is free, or did so before."""
+        """Of a connection that holds more than is free, whenever that may have changed."""
         receivers = self._receivers
         self.held_bytes += held_bytes - receivers.get(receiver, 0)
         receivers[receiver] = held_bytes
@@ -59,5 +59,5 @@ class Receiving:
             oldest.give_up(reason)
 
     def forget(self, receiver: Receiver) -> None:
-        """Its frame is complete, or it is gone."""
+        """Its frame is complete, or it is gone; nothing, for one that held no more than is free."""
         self.held_bytes -= self._receivers.pop(receiver, 0)

@@ -37,7 +37,6 @@ _WINDOW_BYTES: Final = 512
 _MAX_COMMAND_BYTES: Final = 32
 # Decimal digits of 2**63: more can't be a size, and int() of very long digit strings is slow.
 _MAX_LENGTH_DIGITS: Final = 19
-_LF: Final = 10
 _CR: Final = 13
 _EOLS: Final = re.compile(rb"(?:\n+|\r\n)+")
 _NO_LENGTH: Final = -1
