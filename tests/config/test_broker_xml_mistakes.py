@@ -168,11 +168,13 @@ MISTAKES = [
     ),
     # matches
     (
-        '<address-settings><address-setting match="orders*"/></address-settings>',
+        '<address-settings><address-setting match="orders#.a"/></address-settings>',
         "DMQ4005",
-        "a wildcard within the word 'orders*'",
+        "has a # within the word 'orders#'",
     ),
-    (SECURITY.format('<security-setting match="orders.a#"/>'), "DMQ4005", "stand for whole words between '.' only"),
+    (SECURITY.format('<security-setting match="orders.#a"/>'), "DMQ4005", "stands for whole words between '.' only"),
+    (SECURITY.format('<security-setting match="a##"/>'), "DMQ4005", "has a # within the word 'a#'"),
+    (SECURITY.format('<security-setting match="a\\*"/>'), "DMQ4005", "choose other letters"),
     (ACCEPTOR.format(STOMP + "router=r"), "DMQ4006", "remove it"),
 ]
 

@@ -169,6 +169,26 @@ def test_placeholders_know_the_instance(tmp_path: Path) -> None:
     assert settings.journal.directory == str(tmp_path / "j-1")
 
 
+def test_placeholders_know_what_the_start_script_of_artemis_sets(tmp_path: Path) -> None:
+    create_instance(tmp_path)
+    path = tmp_path / "etc/broker.xml"
+    path.write_text(path.read_text().replace(">data/journal<", ">${data.dir}/j<"))
+    assert load_instance(tmp_path, properties={}).settings.journal.directory == str(tmp_path / "data/j")
+    elsewhere = load_instance(tmp_path, properties={"data.dir": "/elsewhere"})
+    assert elsewhere.settings.journal.directory == "/elsewhere/j"
+    names = ["artemis.home", "artemis.instance.etc.uri", "hawtio.realm", "java.io.tmpdir", "user.home"]
+    written = "|".join(f"${{{name}}}" for name in names)
+    path.write_text(path.read_text().replace("<name>delosmq<", f"<name>{written}<"))
+    root = str(tmp_path)
+    assert load_instance(tmp_path, properties={}).settings.name.split("|") == [
+        root,
+        f"file://{root}/etc",
+        "activemq",
+        f"{root}/tmp",
+        str(Path.home()),
+    ]
+
+
 def test_roles_of_nobody_and_no_users_are_said(tmp_path: Path) -> None:
     create_instance(tmp_path)
     (tmp_path / "etc/artemis-users.properties").write_text("")

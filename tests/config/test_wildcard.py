@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delosmq.engine.address_limits import AddressLimitError, AddressLimits
 from delosmq.model.settings import AddressMatch, AddressSettings, SecurityMatch, WildcardSyntax
 from delosmq.model.wildcard import (
     AddressSettingsTable,
@@ -85,6 +86,52 @@ def test_the_default_letters_are_plain_in_another_syntax() -> None:
 def test_wildcards_are_whole_words(word: str) -> None:
     assert not is_wildcard(f"x.{word}")
     assert not matches(word, "a")
+
+
+# Words of a match as Artemis takes them: wildcards may be within, and any words stand at the end only.
+PARTIAL_WORDS = st.text("ab*", min_size=1, max_size=5)
+FULL_WORDS = st.text("ab", min_size=1, max_size=5)
+
+
+def as_artemis_reads_it(match: str) -> str:
+    if match == "#":
+        return ".*"
+    return re.escape(match.replace(".#", "#")).replace(r"\*", "[^.]+").replace(r"\#", r"(\..+)*")
+
+
+@given(st.lists(PARTIAL_WORDS, max_size=4), st.sampled_from(["", "#", ".#"]), st.lists(FULL_WORDS, min_size=1))
+def test_a_match_of_settings_stands_for_what_artemis_takes(words: list[str], end: str, name: list[str]) -> None:
+    match = (".".join(words) + end).removeprefix("." * (not words)) or "#"
+    expected = re.fullmatch(as_artemis_reads_it(match), ".".join(name)) is not None
+    table = SecurityTable((SecurityMatch(match, {"send": frozenset({"a"})}),))
+    assert bool(table.roles(".".join(name), "send")) is expected
+
+
+def test_any_words_may_follow_without_a_delimiter_in_matches_of_settings() -> None:
+    # Every broker.xml that `artemis create` wrote until 2.42 has this match.
+    entries = (AddressMatch("#", {"expiry_delay": 1}), AddressMatch("activemq.management#", {"expiry_delay": 2}))
+    table = AddressSettingsTable(entries)
+    names = ["activemq.management", "activemq.management.x.y", "activemq.managements", "activemq"]
+    assert [table.resolve(name).expiry_delay for name in names] == [2, 2, 1, 1]
+    limits = AddressLimits((AddressMatch("a#", {"max_addresses": 1}),), WildcardSyntax())
+    limits.in_force = True
+    limits.count("a.b", 1)
+    limits.check("ab")
+    with pytest.raises(AddressLimitError):
+        limits.check("a.c")
+
+
+def test_the_order_of_matches_with_wildcards_within_words() -> None:
+    # Source: Artemis, HierarchicalObjectRepository.MatchComparator; the shorter of two with single words comes first.
+    ordered = ["ab.c", "a*.c", "ab*.c", "a*.*", "*.*", "abc.#", "ab.#", "ab#", "a*#", "#"]
+    assert sorted(set(ordered), key=specificity, reverse=True) == ordered
+
+
+def test_a_hostile_name_of_one_word_is_read_once() -> None:
+    entries = (SecurityMatch("a*" * 200 + "b", {"send": frozenset({"a"})}),)
+    table = SecurityTable(entries)
+    assert not table.roles("a" * 100_000, "send")
+    assert table.roles("a" * 100_000 + "b", "send")
 
 
 def test_a_hostile_name_is_read_once() -> None:

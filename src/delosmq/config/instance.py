@@ -16,6 +16,7 @@ from delosmq.config.broker_xml import load_broker_xml
 from delosmq.config.findings import NO_USERS, ROLES_OF_NOBODY, ROLES_OF_STRANGERS, WRONG_INSTANCE_VALUE
 from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT, bootstrap_xml, broker_xml
 from delosmq.config.lock import DirectoryLock
+from delosmq.config.placeholders import known_properties
 from delosmq.config.properties import Entry, load_roles, load_users, replace_file, write_properties
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.settings import BrokerSettings
@@ -174,13 +175,7 @@ def load_instance(directory: Path, *, properties: Mapping[str, str] | None = Non
             f"{directory} is no instance directory: it lacks etc/broker.xml; make one with `delosmq create {directory}`"
         )
         raise ConfigurationError("DMQ4030", message)
-    known = {
-        **(os.environ if properties is None else properties),
-        "artemis.instance": str(paths.root),
-        "artemis.instance.etc": str(paths.etc),
-        "artemis.instance.etc.uri": paths.etc.as_uri(),
-        "delosmq.instance": str(paths.root),
-    }
+    known = known_properties(paths.root, os.environ if properties is None else properties)
     loaded = load_broker_xml(paths.broker_xml, instance=paths.root, properties=known)
     notices = list(loaded.notices)
     web: WebBind | None = WebBind()

@@ -1,6 +1,5 @@
 """Reads an XML configuration file without entities, document types, includes or network, keeping line numbers."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +8,13 @@ from typing import Any, Final, cast
 from lxml import etree
 
 from delosmq.config.findings import UNKNOWN_NAME, UNREADABLE, UNSAFE_XML, Findings
+from delosmq.config.placeholders import replace_placeholders
 from delosmq.model.errors import ConfigurationError
 
 _MOST_BYTES: Final = 10 * 1024 * 1024
 
 _SCHEMA_INSTANCE: Final = "http://www.w3.org/2001/XMLSchema-instance"
 _XINCLUDE: Final = "http://www.w3.org/2001/XInclude"
-
-# ${name} and ${name:default}, as in Artemis.
-_PLACEHOLDER: Final = re.compile(r"\$\{([^}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -37,11 +34,12 @@ class XmlElement:
     children: tuple["XmlElement", ...]
 
 
-def read_xml(path: Path, properties: Mapping[str, str]) -> tuple[XmlElement, Findings]:
+def read_xml(path: Path, properties: Mapping[str, str], *, keep_unknown: bool = False) -> tuple[XmlElement, Findings]:
     """The root element of the file at ``path`` and an empty collection for further findings.
 
     Args:
         properties: what ``${name}`` stands for.
+        keep_unknown: a placeholder that stands for nothing stays as it is, and is no mistake.
 
     Raises:
         ConfigurationError: not readable, too large, not well formed, with a document type, or with an include or a
@@ -53,11 +51,28 @@ def read_xml(path: Path, properties: Mapping[str, str]) -> tuple[XmlElement, Fin
         content = path.read_bytes()
     except OSError as failure:
         raise ConfigurationError(UNREADABLE, f"{path} can't be read: {failure.strerror}") from failure
-    return parse_xml(content, str(path), properties)
+    return _parse(content, str(path), _Placeholders(properties, keep_unknown))
 
 
-def parse_xml(content: bytes, file: str, properties: Mapping[str, str]) -> tuple[XmlElement, Findings]:
-    """As `read_xml`, for a ``content`` already at hand; ``file`` is what messages call it."""
+class _Placeholders:
+    """What ``${name}`` stands for in one file, and whether one that stands for nothing is a mistake."""
+
+    def __init__(self, properties: Mapping[str, str], keep_unknown: bool) -> None:
+        self._properties = properties
+        self._keep_unknown = keep_unknown
+
+    def replace(self, text: str, line: int, findings: Findings) -> str:
+        """``text`` with its placeholders replaced: after parsing, so that a value can never become markup."""
+
+        def note_unknown(name: str) -> None:
+            if not self._keep_unknown:
+                sentence = f"${{{name}}} stands for nothing; set the environment variable or write ${{name:default}}"
+                findings.add("DMQ4009", line, sentence)
+
+        return replace_placeholders(text, self._properties, note_unknown)
+
+
+def _parse(content: bytes, file: str, placeholders: _Placeholders) -> tuple[XmlElement, Findings]:
     parser = etree.XMLParser(
         resolve_entities=False,
         load_dtd=False,
@@ -80,7 +95,7 @@ def parse_xml(content: bytes, file: str, properties: Mapping[str, str]) -> tuple
     if cast(Any, root.getroottree().docinfo).doctype:
         raise _doctype_refused(file, 1)
     findings = Findings(file)
-    element = _convert(root, properties, findings)
+    element = _convert(root, placeholders, findings)
     findings.raise_if_any()
     return element, findings
 
@@ -93,7 +108,7 @@ def _doctype_refused(file: str, line: int) -> ConfigurationError:
     )
 
 
-def _convert(node: etree._Element, properties: Mapping[str, str], findings: Findings) -> XmlElement:
+def _convert(node: etree._Element, placeholders: _Placeholders, findings: Findings) -> XmlElement:
     qualified = etree.QName(node)
     line = cast(int, node.sourceline)
     if qualified.namespace == _XINCLUDE:
@@ -102,32 +117,16 @@ def _convert(node: etree._Element, properties: Mapping[str, str], findings: Find
     for key, value in node.attrib.items():
         attribute = etree.QName(key)
         if not attribute.namespace:
-            attributes[attribute.localname] = _substitute(str(value), line, properties, findings)
+            attributes[attribute.localname] = placeholders.replace(str(value), line, findings)
         elif attribute.namespace != _SCHEMA_INSTANCE:
             findings.add(UNKNOWN_NAME, line, f"attribute {attribute.localname!r} of another namespace; remove it")
     text = (node.text or "") + "".join(child.tail or "" for child in node)
-    children = tuple(_convert(child, properties, findings) for child in node)
+    children = tuple(_convert(child, placeholders, findings) for child in node)
     return XmlElement(
         name=qualified.localname,
         namespace=qualified.namespace or "",
         line=line,
         attributes=attributes,
-        text=_substitute(text, line, properties, findings).strip(),
+        text=placeholders.replace(text, line, findings).strip(),
         children=children,
     )
-
-
-def _substitute(text: str, line: int, properties: Mapping[str, str], findings: Findings) -> str:
-    # After parsing, so that a value can never become markup.
-    def replace(found: re.Match[str]) -> str:
-        name, colon, default = found.group(1).partition(":")
-        value = properties.get(name.strip(), default.strip() if colon else None)
-        if value is None:
-            sentence = (
-                f"${{{name.strip()}}} stands for nothing; set the environment variable or write ${{name:default}}"
-            )
-            findings.add("DMQ4009", line, sentence)
-            return ""
-        return value
-
-    return _PLACEHOLDER.sub(replace, text)

@@ -24,7 +24,7 @@ class _Bound:
     """One match that says how many: its addresses are counted where there is a limit."""
 
     def __init__(self, match: str, syntax: WildcardSyntax, limit: int) -> None:
-        self.pattern: WildcardPattern = WildcardPattern(match, syntax)
+        self.pattern: WildcardPattern = WildcardPattern(match, syntax, is_setting=True)
         self.limit = limit
         self.count: int = 0
 

@@ -4,7 +4,11 @@ A name is words between delimiters (``.``); in a match one word may be the singl
 one word, or any words (``#``), which stands for any number of them, none included. `WildcardSyntax` changes the three
 letters.
 
-Source: Artemis manual, "Understanding the Wildcard Syntax" and "Address Settings".
+Matches of settings take two forms more, which are plain letters in addresses: ``a#`` is ``a.#``, and ``*`` within a
+word stands for at least one letter of it.
+
+Source: Artemis manual, "Understanding the Wildcard Syntax" and "Address Settings"; its classes Match and
+HierarchicalObjectRepository.
 """
 
 from typing import Final
@@ -23,25 +27,31 @@ class WildcardPattern:
     can be what the first k words of the pattern (any-words not counted) stand for. A hostile name costs no more than
     its length.
 
+    Args:
+        is_setting: the match is that of a setting, and may have wildcards within words.
+
     Attributes:
         text: the match as it was written.
         is_literal: it has no wildcards and stands for itself only.
     """
 
-    def __init__(self, text: str, syntax: WildcardSyntax = DEFAULT_SYNTAX) -> None:
+    def __init__(self, text: str, syntax: WildcardSyntax = DEFAULT_SYNTAX, *, is_setting: bool = False) -> None:
         self.text = text
-        self.is_literal = not is_wildcard(text, syntax)
+        self.is_literal = not (_has_wildcard(text, syntax) if is_setting else is_wildcard(text, syntax))
         self._delimiter = syntax.delimiter
         self._any_words: int = 0
         self._single_words: int = 0
         self._literal_words: dict[str, int] = {}
+        self._partial_words: list[tuple[list[str], int]] = []
         place = 1
-        for word in text.split(syntax.delimiter):
+        for word in (with_any_words_apart(text, syntax) if is_setting else text).split(syntax.delimiter):
             if word == syntax.any_words:
                 self._any_words |= place
                 continue
             if word == syntax.single_word:
                 self._single_words |= place
+            elif is_setting and syntax.single_word in word:
+                self._partial_words.append((word.split(syntax.single_word), place))
             else:
                 self._literal_words[word] = self._literal_words.get(word, 0) | place
             place <<= 1
@@ -56,6 +66,9 @@ class WildcardPattern:
         reached = 1
         for word in name.split(self._delimiter):
             fits = self._single_words | self._literal_words.get(word, 0)
+            for parts, place in self._partial_words:
+                if _fits(parts, word):
+                    fits |= place
             reached = ((reached & fits) << 1) | (reached & self._any_words)
             if reached == 0:
                 return False
@@ -75,21 +88,47 @@ def is_wildcard(name: str, syntax: WildcardSyntax = DEFAULT_SYNTAX) -> bool:
     return syntax.any_words in words or syntax.single_word in words
 
 
-def specificity(pattern: str, syntax: WildcardSyntax = DEFAULT_SYNTAX) -> tuple[int, int, list[int], str]:
-    """A sort key: of two patterns that match the same name, the more specific one has the larger key.
+def with_any_words_apart(match: str, syntax: WildcardSyntax = DEFAULT_SYNTAX) -> str:
+    """A match of settings with its any words as a word of its own: ``a.#`` for ``a#``."""
+    before = match[: -len(syntax.any_words)]
+    if not match.endswith(syntax.any_words) or not before or before.endswith(syntax.delimiter):
+        return match
+    return before + syntax.delimiter + syntax.any_words
+
+
+def _has_wildcard(match: str, syntax: WildcardSyntax) -> bool:
+    return syntax.any_words in match or syntax.single_word in match
+
+
+def _fits(parts: list[str], word: str) -> bool:
+    """Whether ``word`` is ``parts`` with at least one letter between each two. The first place of each is enough."""
+    if not word.startswith(parts[0]):
+        return False
+    end = len(parts[0])
+    for part in parts[1:-1]:
+        place = word.find(part, end + 1)
+        if place < 0:
+            return False
+        end = place + len(part)
+    return end < len(word) - len(parts[-1]) and word.endswith(parts[-1])
+
+
+def specificity(pattern: str, syntax: WildcardSyntax = DEFAULT_SYNTAX) -> tuple[int, int, list[int], int, str]:
+    """A sort key: of two matches of settings that match the same name, the more specific one has the larger key.
 
     A name without wildcards beats single words, which beat any words. Of two patterns with any words the longer one
-    wins, of two with single words only the one with the first plain word where the other has a wildcard.
+    wins, of two with single words only the one with the first plain word where the other has a wildcard, then the
+    shorter one.
 
     Source: Artemis, HierarchicalObjectRepository. What it leaves to chance (equal length) is decided word by word.
     """
     words = pattern.split(syntax.delimiter)
     plainness = [0 if word == syntax.any_words else 1 if word == syntax.single_word else 2 for word in words]
-    if syntax.any_words in words:
-        return (0, len(pattern), plainness, pattern)
-    if syntax.single_word in words:
-        return (1, 0, plainness, pattern)
-    return (2, 0, plainness, pattern)
+    if syntax.any_words in pattern:
+        return (0, len(pattern), plainness, 0, pattern)
+    if syntax.single_word in pattern:
+        return (1, 0, plainness, -len(pattern), pattern)
+    return (2, 0, plainness, 0, pattern)
 
 
 class AddressSettingsTable:
@@ -101,7 +140,7 @@ class AddressSettingsTable:
         self._patterns: list[WildcardPattern] = []
         self._fields: list[dict[str, object]] = []
         for entry in sorted(entries, key=lambda entry: specificity(entry.match, syntax)):
-            pattern = WildcardPattern(entry.match, syntax)
+            pattern = WildcardPattern(entry.match, syntax, is_setting=True)
             if pattern.is_literal:
                 self._literal.setdefault(entry.match, {}).update(entry.fields)
             else:
@@ -149,7 +188,7 @@ class SecurityTable:
         self._patterns: list[WildcardPattern] = []
         self._wild: list[SecurityMatch] = []
         for entry in sorted(entries, key=lambda entry: specificity(entry.match, syntax), reverse=True):
-            pattern = WildcardPattern(entry.match, syntax)
+            pattern = WildcardPattern(entry.match, syntax, is_setting=True)
             if pattern.is_literal:
                 self._literal.setdefault(entry.match, entry)
             else:

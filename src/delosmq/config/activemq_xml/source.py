@@ -24,15 +24,6 @@ _NEEDLESS_BEANS: Final = {
 _LEAST_LIKENESS: Final = 0.7
 
 
-class _Placeholders(dict[str, str]):
-    """Leaves a placeholder that stands for nothing as it is."""
-
-    def get(self, key: str, default: str | None = None) -> str:  # type: ignore[override]
-        if key in self:
-            return self[key]
-        return f"${{{key}}}" if default is None else default
-
-
 def is_open(text: str) -> bool:
     """Whether ``text`` holds a placeholder, or an expression of Spring, that stands for nothing here."""
     return "${" in text or "#{" in text
@@ -186,7 +177,7 @@ def read_activemq_xml(path: Path, properties: Mapping[str, str], remarks: Remark
     Raises:
         ConfigurationError: not readable, not well formed, with a document type, or without exactly one broker.
     """
-    root, findings = read_xml(path, _Placeholders(properties))
+    root, findings = read_xml(path, properties, keep_unknown=True)
     findings.raise_if_any()
     if _is_broker(root):
         return Section(root, remarks)

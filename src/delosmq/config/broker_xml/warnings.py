@@ -1,7 +1,7 @@
 """What a broker.xml without mistakes does not say, and its operator should know."""
 
 from delosmq.model.settings import UNLIMITED, AddressFullPolicy, BrokerSettings, MessageEviction, QueueSettings
-from delosmq.model.wildcard import AddressSettingsTable
+from delosmq.model.wildcard import AddressSettingsTable, with_any_words_apart
 
 
 def warnings_about(settings: BrokerSettings) -> list[str]:
@@ -44,7 +44,7 @@ def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[st
     """Matches whose message-eviction and message-eviction-key have no effect without each other."""
     keyless, unused = [], []
     for entry in settings.address_settings:
-        resolved = table.resolve(entry.match)
+        resolved = table.resolve(with_any_words_apart(entry.match, settings.wildcards))
         is_unique = resolved.message_eviction is MessageEviction.UNIQUE_PROPERTY
         if "message_eviction" in entry.fields and is_unique and not resolved.message_eviction_key:
             keyless.append(entry.match)
@@ -103,7 +103,7 @@ def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> li
     expired: dict[str, None] = {}
     for entry in settings.address_settings:
         # A match as a name: what it says, and what less specific ones fill in.
-        resolved = table.resolve(entry.match)
+        resolved = table.resolve(with_any_words_apart(entry.match, settings.wildcards))
         if not resolved.auto_create_dead_letter_resources:
             dead[resolved.dead_letter_address] = None
         if not resolved.auto_create_expiry_resources:

@@ -51,13 +51,20 @@ def read_wildcards(reader: Reader, element: XmlElement | None, old_switch: XmlEl
 
 
 def check_match(reader: Reader, element: XmlElement, match: str, syntax: WildcardSyntax) -> None:
-    """Notes a wildcard within a word, which would stand for nothing here and for part of a word in Artemis."""
-    for word in match.split(syntax.delimiter):
-        if len(word) > 1 and (syntax.any_words in word or syntax.single_word in word):
+    """Notes a match that would stand for something else than in Artemis, or that Artemis refuses."""
+    letters = f"{syntax.any_words}{syntax.single_word}"
+    if any(f"\\{letter}" in match for letter in letters):
+        sentence = (
+            f"{match!r} of <{element.name}> has a \\ before a wildcard, which does not make it a plain letter here; "
+            "choose other letters in <wildcard-addresses>"
+        )
+        reader.findings.add(WRONG_VALUE, element.line, sentence)
+        return
+    for word in match.removesuffix(syntax.any_words).split(syntax.delimiter):
+        if len(word) > 1 and syntax.any_words in word:
             sentence = (
-                f"{match!r} of <{element.name}> has a wildcard within the word {word!r}; {syntax.single_word} and "
-                f"{syntax.any_words} stand for whole words between {syntax.delimiter!r} only, so give them a word of "
-                "their own"
+                f"{match!r} of <{element.name}> has a {syntax.any_words} within the word {word!r}; it stands for whole "
+                f"words between {syntax.delimiter!r} only, so give it a word of its own or put it at the end"
             )
             reader.findings.add(WRONG_VALUE, element.line, sentence)
             return

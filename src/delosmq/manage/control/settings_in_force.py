@@ -100,7 +100,11 @@ assert _KNOWN.issuperset(_OF_ADDRESS)
 def _matches(address: str, broker: BrokerSettings) -> list[tuple[str, dict[str, object]]]:
     """The address-settings that match, the most specific first."""
     syntax = broker.wildcards
-    fitting = [entry for entry in broker.address_settings if WildcardPattern(entry.match, syntax).matches(address)]
+    fitting = [
+        entry
+        for entry in broker.address_settings
+        if WildcardPattern(entry.match, syntax, is_setting=True).matches(address)
+    ]
     fitting.sort(key=lambda entry: specificity(entry.match, syntax), reverse=True)
     return [(entry.match, entry.fields) for entry in fitting]
 
