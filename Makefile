@@ -4,13 +4,14 @@
 #   make check      format, lint, rules, types, the compiled form, the whole suite; CI runs it and `interop`
 #   make compiled   a wheel compiled by mypyc, and all tests but Spark's against it    DELOSMQ_OPT=0 builds quickly
 #   make simulate   histories of a whole broker: clients of all kinds, failing disks    SEEDS=1000 FROM=0 JOBS=2
+#   make properties  the tests with made-up examples, TIMES as many, before a release   TIMES=100 SEED=1 ARGS="-k model"
 #   make bench      the benchmarks                                                    ARGS="..."
 #   make interop    the real Java client on DelosMQ and on ActiveMQ Classic, compared  ARGS="redelivery --case AUTO"
 
 BOOTSTRAP = @sh tools/python tools/bootstrap.py
 IN_VENV   = @env -u PYTHONPATH .venv/bin/python
 
-.PHONY: run test check compiled simulate bench interop
+.PHONY: run test check compiled simulate properties bench interop
 
 run:
 	$(BOOTSTRAP) venv
@@ -35,6 +36,13 @@ JOBS ?= 2
 simulate:
 	$(BOOTSTRAP) venv
 	$(IN_VENV) -m tests.simulation --seeds $(SEEDS) --from $(FROM) --jobs $(JOBS)
+
+TIMES ?= 100
+SEED ?= 1
+
+properties:
+	$(BOOTSTRAP) venv
+	@env -u PYTHONPATH DELOSMQ_EXAMPLES=$(TIMES) .venv/bin/python -m pytest -m hypothesis --hypothesis-seed=$(SEED) $(ARGS)
 
 bench:
 	$(BOOTSTRAP) compiled

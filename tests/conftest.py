@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.chance import TIMES, tries
+
 # Timing is no property of the code under test; a slow machine must not fail a test.
-settings.register_profile("delosmq", deadline=None)
+settings.register_profile("delosmq", deadline=None, max_examples=tries(100))
 settings.load_profile("delosmq")
 
 WHOLE_FILE_ON_SPARK = re.compile(r"^pytestmark = .*\bmark\.spark\b", re.MULTILINE)
@@ -18,3 +20,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.option.markexpr != "not spark" or collection_path.suffix != ".py":
         return None
     return True if WHOLE_FILE_ON_SPARK.search(collection_path.read_text("utf-8")) else None
+
+
+@pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """More examples than usual take as long as they take."""
+    if TIMES == 1:
+        return
+    for item in items:
+        if item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.timeout(0))

@@ -7,6 +7,7 @@ from delosmq.engine.consumer import Consumer
 from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot
 from delosmq.model.settings import AddressSettings
+from tests.chance import tries
 from tests.engine.support import Bench, Collector, anycast
 
 
@@ -103,7 +104,7 @@ class History:
                 broker.expire_delivered(consumer, sequence)
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 2, 2, 3, 4, 5, 6, 6, 7]), st.integers(0, 999)), max_size=60))
 def test_counters_equal_a_recount(steps: list[tuple[int, int]]):
     history = History()

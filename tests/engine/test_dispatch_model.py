@@ -16,6 +16,7 @@ from delosmq.engine.standing import (
     why_waiting,
 )
 from delosmq.model.settings import DispatchProfile
+from tests.chance import tries
 from tests.engine.dispatching import Field, Peer
 
 USERS = ("red", "blue")
@@ -111,7 +112,7 @@ class Obvious:
                     able[0].groups += 1
                 self._served(able[0])
                 return letter, able[0]
-            if owner.full() and not self.classic:
+            if owner.full() and not self.classic and owner.takes(letter):
                 return None
             if owner in able:
                 if letter.sequence < 0 if self.classic else letter.sequence == -1:
@@ -212,6 +213,9 @@ class Dispatching(RuleBasedStateMachine):
     )
     def join(self, limit: int, priority: int, exclusive: bool, wants: str) -> None:
         assume(len(self.peers) < 5)
+        self._add(limit, priority, exclusive, wants)
+
+    def _add(self, limit: int, priority: int, exclusive: bool, wants: str) -> None:
         selector = f"JMSXUserID = '{wants}'" if wants else ""
         peer = self.field.peer(limit, priority=priority, exclusive=exclusive, selector=selector)
         reader = Reader(peer.consumer.id, limit, priority, exclusive, wants)
@@ -297,8 +301,21 @@ class Dispatching(RuleBasedStateMachine):
 
 TestDispatching = Dispatching.TestCase
 TestDispatching.settings = settings(
-    max_examples=200,
+    max_examples=tries(200),
     stateful_step_count=40,
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
 )
+
+
+def test_what_the_full_owner_of_a_group_does_not_take_holds_up_nobody() -> None:
+    machine = Dispatching()
+    machine.begin(classic=False, strict=False, everybody=False, queue=False)
+    machine.send(count=1, priority=4, group="c", sequence=0, user="blue")
+    machine._add(1, 0, False, "")
+    machine._add(2, 3, False, "blue")
+    machine.send(count=1, priority=4, group="c", sequence=0, user="red")
+    machine.send(count=2, priority=4, group="", sequence=0, user="blue")
+    machine.settle()
+    assert [body for _, body in machine.log] == ["m1", "m3", "m4"]
+    assert machine.field.waiting == "m2"

@@ -190,6 +190,20 @@ def test_what_the_owner_does_not_match_waits_and_holds_up_nobody():
 
 
 # EXCL-4
+def test_what_the_owner_does_not_match_holds_up_nobody_while_it_is_full():
+    # The one of a higher priority fills up with m1 and m3, so that m2 is looked at before or after it was full.
+    for limit in (1, 2):
+        field = Field()
+        other = field.peer(1)
+        owner = field.peer(limit, priority=3, selector="JMSXUserID = 'blue'")
+        field.put("m1", group="c", user="blue", run=False)
+        field.put("m2", group="c", user="red", run=False)
+        field.put("m3 m4", user="blue")
+        expected = ("m1 m3", "m4", "m2") if limit == 2 else ("m1", "m3", "m2 m4")
+        assert (owner.got, other.got, field.waiting) == expected
+
+
+# EXCL-4
 def test_an_owner_that_has_room_again_still_gets_only_what_it_matches():
     field = Field(dispatch_profile=CLASSIC)
     owner = field.peer(1, selector="JMSXUserID = 'red'")

@@ -14,6 +14,7 @@ from delosmq.engine.slots import Slot
 from delosmq.model.ids import Position
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
 from delosmq.model.settings import UNLIMITED, AddressFullPolicy, QueueSettings
+from tests.chance import tries
 from tests.engine.reference import RefConsumer, Reference, RefGroup, RefQueue, RefSlot
 from tests.engine.support import Bench, Collector, RecordingStore
 
@@ -431,7 +432,7 @@ class Engine(RuleBasedStateMachine):
 
 TestEngine = Engine.TestCase
 TestEngine.settings = settings(
-    max_examples=250,
+    max_examples=tries(250),
     stateful_step_count=40,
     deadline=None,
     # Without the phase that explains failures: it traces every line and takes minutes.

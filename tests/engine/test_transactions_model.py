@@ -7,6 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.transactions import Transaction
+from tests.chance import tries
 from tests.engine.support import Bench, Collector, anycast
 from tests.engine.test_transactions import CountingStore, Waiter
 
@@ -248,6 +249,6 @@ class Machine(RuleBasedStateMachine):
 
 
 Machine.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=tries(25), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestTransactionsModel = Machine.TestCase

@@ -125,23 +125,28 @@ class Handing:
         owner = group.owner
         if not owner.parked and not owner.has_room():
             rules.park(owner)
-        if owner.parked:
-            if not groups.classic:
+        waits = owner.parked and groups.classic
+        if not waits and self._takes(owner, slot):
+            if owner.parked:
                 self._stopped = True
-                return True
-            if not self._work.spend():
-                return False
-            rules.pass_over(slot)
+            else:
+                self._deliver_to_group(slot, group, groups)
+            return True
+        if not self._work.spend():
+            return False
+        rules.pass_over(slot)
+        if waits:
             groups.hold(slot, group)
-            return True
-        if owner.acceptance not in rules.takers:
-            if not self._work.spend():
-                return False
-            rules.pass_over(slot)
+        else:
             groups.miss(group)
-            return True
-        self._deliver_to_group(slot, group, groups)
         return True
+
+    def _takes(self, owner: Consumer, slot: Slot) -> bool:
+        """Whether the owner of a group takes what `Distribution.first` found, with room or without."""
+        acceptance = owner.acceptance
+        if acceptance in self._rules.takers:
+            return True
+        return owner.parked and acceptance is not None and acceptance.accepts(slot.message, self._work)
 
     def _serve_held(self, groups: Groups, slot: Slot, group: Group) -> bool:
         """A message that waited for the owner of its group, which has room now."""

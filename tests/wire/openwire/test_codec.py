@@ -27,6 +27,7 @@ from delosmq.wire.openwire.commands import (
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.form import PLAIN_FORMS, WireForm
 from delosmq.wire.openwire.layout import CLASSES, LAYOUTS, TABLE, new_structure
+from tests.chance import tries
 from tests.wire.openwire.support import FRAMES, decode, decode_one, row, structures
 
 VERSIONS = range(1, 13)
@@ -40,7 +41,7 @@ FORMS = [
 
 @pytest.mark.parametrize("options", FORMS)
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tries(10), suppress_health_check=[HealthCheck.too_slow])
 @given(choice=st.data())
 def test_every_command_comes_back(choice: st.DataObject, version: int, options: dict[str, bool]) -> None:
     code = choice.draw(st.sampled_from([code for code in FRAMES if code in LAYOUTS[version]]))
@@ -59,7 +60,7 @@ def test_every_type_comes_back_with_nothing_in_it(code: int) -> None:
                 assert row(decode_one(encode_command(command, form), form), version) == row(command, version)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(choice=st.data())
 def test_tight_and_loose_say_the_same(choice: st.DataObject) -> None:
     version = choice.draw(st.sampled_from((1, 9, 10, 11, 12)))
@@ -237,7 +238,7 @@ def test_the_quick_response_is_the_encoded_one() -> None:
         assert encode_response(7, form, 3) == encode_command(response, form)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(choice=st.data())
 def test_the_quick_way_of_acknowledgements_agrees_with_the_table(choice: st.DataObject) -> None:
     form = PLAIN_FORMS[12]

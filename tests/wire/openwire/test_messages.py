@@ -32,6 +32,7 @@ from delosmq.wire.openwire.layout import LAYOUTS, MESSAGES, TABLE
 from delosmq.wire.openwire.messages import MessageReader
 from delosmq.wire.openwire.primitives import decode_map
 from delosmq.wire.stomp.conversion import StompConversion
+from tests.chance import tries
 from tests.wire.openwire.support import decode_one, row, structures
 
 CONSUMER = ConsumerId("ID:c", 1, 2)
@@ -95,7 +96,7 @@ def differences(left: MessageCommand, right: MessageCommand) -> dict[str, object
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 9, 10, 12])
-@settings(max_examples=25)
+@settings(max_examples=tries(25))
 @given(choice=st.data())
 def test_the_quick_way_agrees_with_the_table(choice: st.DataObject, version: int) -> None:
     codes = [code for code in sorted(MESSAGES) if code in LAYOUTS[version]]
@@ -119,7 +120,7 @@ def test_the_quick_way_agrees_with_the_table(choice: st.DataObject, version: int
 
 
 @pytest.mark.parametrize("version", [1, 2, 9, 11, 12])
-@settings(max_examples=20)
+@settings(max_examples=tries(20))
 @given(choice=st.data())
 def test_a_stored_message_is_what_was_sent(choice: st.DataObject, version: int) -> None:
     codes = [code for code in sorted(MESSAGES) if code in LAYOUTS[version]]
@@ -140,7 +141,7 @@ def test_a_stored_message_is_what_was_sent(choice: st.DataObject, version: int) 
 
 @pytest.mark.parametrize("consumer", [1, 2, 9, 10, 11, 12])
 @pytest.mark.parametrize("producer", [1, 2, 9, 10, 11, 12])
-@settings(max_examples=5)
+@settings(max_examples=tries(5))
 @given(choice=st.data())
 def test_a_consumer_of_any_version_gets_what_was_sent(choice: st.DataObject, producer: int, consumer: int) -> None:
     oldest = min(producer, consumer)

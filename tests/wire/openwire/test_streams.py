@@ -10,6 +10,7 @@ from delosmq.wire.openwire.commands import KeepAliveInfo, MessageCommand, Messag
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.form import PLAIN_FORMS, WireForm
 from delosmq.wire.openwire.negotiation import WireFormatInfo
+from tests.chance import tries
 from tests.wire.openwire.support import FRAMES, HELLO, decode, open_decoder, structures
 
 FORM = PLAIN_FORMS[12]
@@ -22,7 +23,7 @@ def message(content: bytes) -> MessageCommand:
     return command
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(choice=st.data(), tight=st.booleans())
 def test_any_split_decodes_alike(choice: st.DataObject, tight: bool) -> None:
     form = WireForm(12, tight=tight)
@@ -141,7 +142,7 @@ def test_bytes_behind_the_last_field_are_refused() -> None:
         assert decode([longer], FORM) == ([], "DMQ5210")
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(choice=st.data())
 def test_a_truncated_frame_is_refused(choice: st.DataObject) -> None:
     form = choice.draw(st.sampled_from((WireForm(12), WireForm(12, tight=True))))
