@@ -8,7 +8,7 @@ from delosmq.model.conversion import Conversions
 from delosmq.model.errors import MisuseError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import BYTES_BODY, TEXT_BODY, HubMessage, Message
-from delosmq.wire.stomp.conversion import OF_THE_BROKER, PROTOCOL_TAGS, StompConversion, decode_head, encode_lines
+from delosmq.wire.stomp.conversion import OF_FRAMES, PROTOCOL_TAGS, StompConversion, decode_head, encode_lines
 from delosmq.wire.stomp.frames import V10, V11, V12
 
 
@@ -47,7 +47,7 @@ def test_an_empty_head_is_no_header() -> None:
 )
 def test_properties_survive_the_way_there_and_back(properties: dict[str, str]) -> None:
     hub = HubMessage(b"\xff\x00", BYTES_BODY)
-    hub.properties = {name: value for name, value in properties.items() if name not in OF_THE_BROKER | {"type"}}
+    hub.properties = {name: value for name, value in properties.items() if name not in OF_FRAMES | {"type"}}
     hub.correlation_id = "a:b\n\\"
     encoded = StompConversion().from_hub(hub, "/queue/a")
     message = Message(

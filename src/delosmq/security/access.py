@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.model.errors import PermissionDeniedError
+from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.model.settings import SecurityMatch, WildcardSyntax
 from delosmq.model.wildcard import DEFAULT_SYNTAX, SecurityTable
 
@@ -125,6 +126,11 @@ class AccessControl:
     def require(self, login: Login, address: str, permission: str) -> None:
         """Raises PermissionDeniedError unless ``login`` holds ``permission`` on ``address``."""
         if not self.check(login.roles, address, permission):
+            if _is_the_brokers(address, permission):
+                raise PermissionDeniedError(
+                    "DMQ1002",
+                    f"only the broker sends advisories, so nobody may send to {address!r}; name another destination",
+                )
             raise PermissionDeniedError(
                 "DMQ1001",
                 f"user {login.user!r} lacks the permission {permission!r} on {address!r}; "
@@ -140,7 +146,8 @@ class AccessControl:
             self._holders[address] = by_permission
         found = by_permission.get(permission)
         if found is None:
-            found = self._table.roles(address, permission)
+            theirs = not _is_the_brokers(address, permission)
+            found = self._table.roles(address, permission) if theirs else frozenset()
             by_permission[permission] = found
         return found
 
@@ -151,3 +158,7 @@ class AccessControl:
             mac.update(len(encoded).to_bytes(8, "big"))
             mac.update(encoded)
         return mac.digest()
+
+
+def _is_the_brokers(address: str, permission: str) -> bool:
+    return permission == SEND and address.startswith(ADVISORY_PREFIX)

@@ -5,6 +5,7 @@ What that connection sends carries a mark, and the filter of the queue asks for 
 
 from typing import Final
 
+from delosmq.model.reserved_names import CONNECTION_MARK
 from delosmq.selectors.selector import (
     CONVERT,
     HYPHENATED,
@@ -14,9 +15,6 @@ from delosmq.selectors.selector import (
     Selector,
     parse_selector,
 )
-
-CONNECTION_MARK: Final = "__AMQ_CID"
-"""The property with the mark; named as in Artemis."""
 
 _PREFIXES: Final = (CONVERT, HYPHENATED, NO_CONVERT, NO_HYPHENATED)
 

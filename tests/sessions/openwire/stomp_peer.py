@@ -16,12 +16,13 @@ _NUMBERS = count(1)
 class StompPeer:
     """A STOMP client of the same broker."""
 
-    def __init__(self, bench: OpenWireBench, acceptor: AcceptorSettings = ACCEPTOR) -> None:
+    def __init__(self, bench: OpenWireBench, acceptor: AcceptorSettings = ACCEPTOR, *, version: int = V12) -> None:
         self.bench = bench
         self.host = Host()
+        self.version = version
         peer = Peer("10.0.0.2:6000", f"stomp{next(_NUMBERS)}")
         self.session = StompSession(self.host, peer, acceptor, bench.services, bench.now)
-        self.frame("CONNECT", "accept-version:1.2", "host:h", f"login:{USER}", f"passcode:{PASSWORD}")
+        self.frame("CONNECT", f"accept-version:{version / 10}", "host:h", f"login:{USER}", f"passcode:{PASSWORD}")
         (connected,) = self.take()
         assert connected.command == "CONNECTED"
 
@@ -30,7 +31,8 @@ class StompPeer:
         self.session.receive(head + b"\n\n" + body + b"\0", self.bench.now)
         self.bench.tick()
 
-    def take(self) -> list[Frame]:
+    def take_raw(self) -> bytes:
+        """The bytes received since the last call."""
         raw = b""
         for _ in range(3):
             self.bench.tick()
@@ -38,9 +40,13 @@ class StompPeer:
                 raw += chunk
                 self.session.outbox.confirm_written()
             self.session.handle_written(self.bench.now)
+        return raw
+
+    def take(self) -> list[Frame]:
+        """The frames received since the last call."""
         decoder = StompDecoder(StompLimits())
-        decoder.version = V12
-        decoder.feed(raw)
+        decoder.version = self.version
+        decoder.feed(self.take_raw())
         frames: list[Frame] = []
         while (frame := decoder.next_frame()) is not None:
             frames.append(frame)

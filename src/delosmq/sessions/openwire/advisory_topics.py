@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.sessions.openwire.destinations import ADVISORY_PREFIX
+from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.wire.openwire.commands import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination
 
 CONNECTIONS: Final = f"{ADVISORY_PREFIX}Connection"

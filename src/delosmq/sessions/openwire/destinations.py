@@ -10,14 +10,13 @@ from typing import Final
 from delosmq.engine.broker import Broker
 from delosmq.engine.queue import Queue
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.model.settings import WildcardSyntax
 from delosmq.model.virtual_topics import CLASSIC, VirtualTopicRule, virtual_topic_of
 from delosmq.model.wildcard import WildcardPattern, is_wildcard
 from delosmq.sessions.openwire.failures import name_wrong
 from delosmq.wire.openwire.commands import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination, destination_of
 from delosmq.wire.openwire.text import is_well_formed
-
-ADVISORY_PREFIX: Final = "ActiveMQ.Advisory."
 
 _QUEUE_MARK: Final = "::"
 _LONGEST_CHARACTERS: Final = 1_024

@@ -12,8 +12,8 @@ from delosmq.model.errors import BrokerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import HIGHEST_PRIORITY, Message
 from delosmq.model.properties import TypedValue
+from delosmq.model.reserved_names import CONNECTION_MARK
 from delosmq.security.access import SEND
-from delosmq.sessions.no_local import CONNECTION_MARK
 from delosmq.sessions.openwire import failures
 from delosmq.sessions.openwire.destinations import Destinations, Target, is_somebodys
 from delosmq.sessions.openwire.ids import check_bytes, check_id
@@ -21,6 +21,7 @@ from delosmq.sessions.openwire.owner import Owner
 from delosmq.sessions.openwire.transactions import LocalWork
 from delosmq.sessions.parking import Parked, Parking
 from delosmq.sessions.permissions import Permissions
+from delosmq.wire.openwire.claims import drop_claims
 from delosmq.wire.openwire.commands import Destination, MessageCommand, ProducerId, ProducerInfo
 from delosmq.wire.openwire.heads import BODY_KINDS, PROTOCOL_TAGS, encode_head, measure, stored_body
 from delosmq.wire.openwire.primitives import decode_map
@@ -188,6 +189,7 @@ class Producing:
         if destination is None:
             raise failures.field_missing("destination", "a message")
         targets = self._targets_of(destination)
+        drop_claims(command, self._version)
         many = len(targets) > 1
         copies = Copies() if many else None
         seen: set[str] = set()

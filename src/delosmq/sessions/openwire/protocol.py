@@ -3,9 +3,9 @@
 from typing import Final
 
 from delosmq.model.ids import MonotonicNs
+from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.model.settings import AcceptorSettings, AddressMatch
 from delosmq.sessions.openwire.advisory_topics import TEMPORARY
-from delosmq.sessions.openwire.destinations import ADVISORY_PREFIX
 from delosmq.sessions.openwire.listening import Listening
 from delosmq.sessions.openwire.registry import Registry
 from delosmq.sessions.openwire.session import OpenWireSession

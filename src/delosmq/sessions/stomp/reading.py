@@ -7,7 +7,6 @@ from typing import Final
 
 from delosmq.model.ids import WallMs
 from delosmq.model.message import BYTES_BODY, MAP_BODY, STREAM_BODY, TEXT_BODY, Message
-from delosmq.sessions.no_local import CONNECTION_MARK
 from delosmq.sessions.stomp.destinations import Destinations, Target
 from delosmq.sessions.stomp.headers import (
     INTEGERS,
@@ -21,7 +20,7 @@ from delosmq.sessions.stomp.headers import (
 )
 from delosmq.sessions.stomp.refusals import header_wrong
 from delosmq.sessions.stomp.transactions import TRANSACTION
-from delosmq.wire.stomp.conversion import DESTINATION, DESTINATION_TYPE, MESSAGE_TYPE, encode_lines
+from delosmq.wire.stomp.conversion import DESTINATION, MESSAGE_TYPE, NOT_RELAYED, encode_lines
 from delosmq.wire.stomp.encoder import relay_head
 from delosmq.wire.stomp.frames import Frame
 
@@ -44,27 +43,7 @@ _BODY_KINDS: Final = {
 }
 """What ``amq-msg-type`` may say. Source: LegacyFrameTranslator of ActiveMQ Classic for the first two."""
 
-# Headers of a SEND that concern the way to the broker, that it keeps in fields of its own, that a MESSAGE gets from
-# the broker alone, or by which the broker decides who gets it.
-NOT_RELAYED: Final = frozenset(
-    (
-        DESTINATION_TYPE,
-        "receipt",
-        "content-length",
-        TRANSACTION,
-        "persistent",
-        "priority",
-        "timestamp",
-        EXPIRES,
-        SCHEDULED_DELAY,
-        "AMQ_SCHEDULED_TIME",
-        "message-id",
-        "subscription",
-        "ack",
-        "redelivered",
-        CONNECTION_MARK,
-    )
-)
+_TAKEN_OFF: Final = NOT_RELAYED.union((SCHEDULED_DELAY, "AMQ_SCHEDULED_TIME"))
 
 
 class Reading:
@@ -152,9 +131,9 @@ def read_send(
     if mark is not None:
         changed[mark[0]] = mark[1]
     if changed:
-        head = relay_head(frame, version, NOT_RELAYED.union(changed)) + encode_lines(list(changed.items()), version)
+        head = relay_head(frame, version, _TAKEN_OFF.union(changed)) + encode_lines(list(changed.items()), version)
     else:
-        head = relay_head(frame, version, NOT_RELAYED)
+        head = relay_head(frame, version, _TAKEN_OFF)
     reading = Reading(
         target,
         head,

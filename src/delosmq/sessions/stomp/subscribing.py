@@ -5,9 +5,9 @@ from delosmq.engine.taking import Taking
 from delosmq.engine.transactions import Transaction
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.message import ANYCAST
+from delosmq.model.reserved_names import CONNECTION_MARK
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
-from delosmq.sessions.no_local import CONNECTION_MARK
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import Peer, SessionHost, SessionServices

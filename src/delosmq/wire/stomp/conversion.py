@@ -25,6 +25,7 @@ from delosmq.model.message import (
     HubMessage,
     Message,
 )
+from delosmq.model.reserved_names import RESERVED, reads_as
 from delosmq.wire.stomp.encoder import escape, unescape
 from delosmq.wire.stomp.frames import V10, V11, V12
 
@@ -45,24 +46,32 @@ _TEXT_BODIES: Final = frozenset((TEXT_BODY, MAP_BODY, STREAM_BODY, EMPTY_BODY))
 _NAMED_BODIES: Final = frozenset((MAP_BODY, STREAM_BODY, OBJECT_BODY))
 _JSON_BODIES: Final = frozenset((MAP_BODY, STREAM_BODY))
 _JSON: Final = "application/json"
-# What the broker says in a MESSAGE; a property of that name would be taken for it.
-OF_THE_BROKER: Final = frozenset(
+# What frames to a client say for themselves; a property of that name would be taken for it.
+OF_FRAMES: Final = frozenset(
     (
         DESTINATION,
+        DESTINATION_TYPE,
         MESSAGE_TYPE,
         "ack",
+        "browser",
         "content-length",
         "expires",
+        "ingress-timestamp",
         "message-id",
+        "original-destination",
         "persistent",
         "priority",
         "receipt",
+        "receipt-id",
         "redelivered",
         "subscription",
         "timestamp",
         "transaction",
     )
 )
+
+# Headers of a SEND that do not travel on: all those but for the two that its sender decides.
+NOT_RELAYED: Final = OF_FRAMES.difference((DESTINATION, MESSAGE_TYPE)).union(RESERVED)
 
 # Prefix of a temporary destination of another connection, how the hub form marks it, and how addresses of STOMP's own
 # begin. Source: LegacyFrameTranslator of ActiveMQ Classic.
@@ -150,8 +159,8 @@ class StompConversion(Conversion):
             pairs.append((MESSAGE_TYPE, BODY_KIND_NAMES[hub.body_kind]))
         if hub.group_id is not None:
             pairs.append((_GROUP_ID, hub.group_id))
-        taken = OF_THE_BROKER.union([name for name, _ in pairs])
-        pairs += [pair for pair in hub.property_texts().items() if pair[0] not in taken]
+        taken = OF_FRAMES.union([name for name, _ in pairs])
+        pairs += [pair for pair in hub.property_texts().items() if not reads_as(pair[0], taken)]
         # A NUL ends a text, so that such a one needs its length as bytes do.
         kind = TEXT_BODY if hub.body_kind in _TEXT_BODIES and b"\0" not in hub.body else BYTES_BODY
         return Encoded(PROTOCOL_TAGS[V12], encode_lines(pairs, V12), hub.body, kind)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from delosmq.model.errors import MisuseError
+from delosmq.model.reserved_names import may_read_otherwise, reads_as
 from delosmq.wire.stomp.frames import COMMANDS, CONNECTING, V10, V11, V12, WITH_BODY, Frame
 from delosmq.wire.stomp.refusals import undefined_escape
 
@@ -101,7 +102,7 @@ def relay_head(frame: Frame, version: int, drop: frozenset[str]) -> bytes:
 
     Args:
         version: the version ``frame`` was decoded with.
-        drop: decoded names to leave out.
+        drop: decoded names to leave out, and what a lenient reader takes for one of them.
 
     Returns:
         Lines in the escapes of ``version``, each with its ``\n``, without dropped and repeated headers; maybe empty.
@@ -111,7 +112,7 @@ def relay_head(frame: Frame, version: int, drop: frozenset[str]) -> bytes:
         return b""
     lines = head.split(b"\n")
     headers = frame.headers
-    if len(lines) == len(headers):
+    if len(lines) == len(headers) and not may_read_otherwise(headers):
         # Nothing is repeated, so the two run side by side.
         kept = [lines[index] for index, name in enumerate(headers) if name not in drop]
     else:
@@ -163,6 +164,6 @@ def _first_lines(lines: list[bytes], version: int, drop: frozenset[str]) -> list
         name = unescape(line.partition(b":")[0].decode(), version)
         if name not in seen:
             seen.add(name)
-            if name not in drop:
+            if not reads_as(name, drop):
                 kept.append(line)
     return kept
