@@ -8,7 +8,7 @@ import socket
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -95,10 +95,15 @@ class LossLog(LossListener):
 
 @dataclass(frozen=True)
 class Accounts:
-    """Who may log in: user -> stored password, user -> roles."""
+    """Who may log in: user -> stored password, user -> roles.
+
+    Attributes:
+        vouched: user -> password in plain text that counts as verified, as this process made it.
+    """
 
     users: dict[str, str]
     roles: dict[str, frozenset[str]]
+    vouched: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -208,6 +213,8 @@ class ComposedBroker(Host):
             cache_key=secrets.token_bytes(32),
             wildcards=settings.wildcards,
         )
+        for user, password in accounts.vouched.items():
+            self.access.vouch(user, password)
         self.failed = asyncio.Event()
         self.failure: BaseException | None = None
         self._events = GateEvents(self.broker, self.gate)

@@ -96,6 +96,16 @@ def test_a_reload_forgets_logins_and_permissions() -> None:
     assert not access.check(AMQ, "orders", SEND)
 
 
+def test_what_is_vouched_for_is_verified_with_its_password_only_and_until_a_reload() -> None:
+    access = AccessControl({"a": "s"}, {"a": frozenset({"r"})}, (), cache_key=b"k")
+    access.vouch("a", "tea")
+    assert access.attempt("a", "tea").login == Login("a", frozenset({"r"}))
+    assert access.attempt("a", "coffee").login is None
+    assert access.attempt("b", "tea").login is None
+    access.reload({"a": "s"}, {"a": frozenset({"r"})}, ())
+    assert access.attempt("a", "tea").login is None
+
+
 def test_a_password_changed_while_the_old_one_is_verified_refuses_the_old_one() -> None:
     access = make_access()
     attempt = access.attempt("alice", "old")

@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from delosmq.security.passwords import flaw_of_stored, hash_password, verify_login, verify_password
+from delosmq.security.passwords import flaw_of_stored, hash_password, unmatched_form, verify_login, verify_password
 
 SALT = b"0123456789abcdef"
 
@@ -96,3 +96,10 @@ def test_what_cannot_be_verified_says_why(stored: str, flaw: str) -> None:
 @pytest.mark.parametrize("stored", [RFC_6070, artemis_masked("a"), hash_password("a", SALT)])
 def test_what_can_be_verified_has_no_flaw(stored: str) -> None:
     assert flaw_of_stored(stored) == ""
+
+
+@pytest.mark.parametrize("password", ["", "tea", "x" * 32, "\0" * 32])
+def test_a_form_that_no_password_matches_is_a_whole_hash_and_matches_none(password: str) -> None:
+    stored = unmatched_form(b"s" * 16, b"x" * 32)
+    assert flaw_of_stored(stored) == ""
+    assert not verify_login(stored, password)

@@ -1,5 +1,6 @@
 """Stored forms of passwords: argon2id, which DelosMQ writes, and the one-way hash of Artemis, which it reads."""
 
+import base64
 import hashlib
 import hmac
 from typing import Final
@@ -8,14 +9,14 @@ from argon2 import PasswordHasher, Type, extract_parameters
 from argon2.exceptions import InvalidHashError, VerificationError
 
 SALT_BYTES: Final = 16
+HASH_BYTES: Final = 32
 
 # 19 MiB, two passes, one lane. Source: OWASP Password Storage Cheat Sheet, argon2id minimum.
 _MEMORY_KIB: Final = 19 * 1024
 _PASSES: Final = 2
 _LANES: Final = 1
-_HASH_BYTES: Final = 32
 _HASHER: Final = PasswordHasher(
-    time_cost=_PASSES, memory_cost=_MEMORY_KIB, parallelism=_LANES, hash_len=_HASH_BYTES, salt_len=SALT_BYTES
+    time_cost=_PASSES, memory_cost=_MEMORY_KIB, parallelism=_LANES, hash_len=HASH_BYTES, salt_len=SALT_BYTES
 )
 
 # What a line of artemis-users.properties may ask of us at each login; more is a mistake or an attack.
@@ -45,6 +46,16 @@ def hash_password(password: str, salt: bytes) -> str:
         salt: `SALT_BYTES` random bytes, fresh for each password.
     """
     return _HASHER.hash(_as_bytes(password), salt=salt)
+
+
+def unmatched_form(salt: bytes, digest: bytes) -> str:
+    """A stored form that no password matches and that costs as much to verify as any other; made at once.
+
+    Args:
+        salt, digest: `SALT_BYTES` and `HASH_BYTES` random bytes.
+    """
+    encoded = [base64.b64encode(part).decode("ascii").rstrip("=") for part in (salt, digest)]
+    return f"{_ARGON2ID_PREFIX}v=19$m={_MEMORY_KIB},t={_PASSES},p={_LANES}${encoded[0]}${encoded[1]}"
 
 
 def flaw_of_stored(stored: str) -> str:

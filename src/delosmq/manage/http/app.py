@@ -1,12 +1,14 @@
 """The whole API: its rows, and the ASGI application that serves them."""
 
+import asyncio
+import json
 import logging
 from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
@@ -44,7 +46,7 @@ from delosmq.manage.http.gating import Drain
 from delosmq.manage.http.health import HealthCalls
 from delosmq.manage.http.lease_calls import LeaseCalls
 from delosmq.manage.http.logins import BasicLogins
-from delosmq.manage.http.operations import Call, Endpoints, Operation
+from delosmq.manage.http.operations import JSON_TYPE, Call, Endpoints, Operation
 from delosmq.manage.http.problems import ProblemError
 from delosmq.manage.http.queue_calls import QueueCalls
 from delosmq.model.conversion import Conversions
@@ -60,6 +62,9 @@ _CONSUME: Final = "consume on the address of the queue"
 _LOGIN: Final = "a login"
 _MANAGE: Final = "manage on the address activemq.management"
 _NOTHING: Final = "nothing"
+
+_DOCUMENTS: Final[dict[str, bytes]] = {}
+"""The OpenAPI document of each version, made when it is first asked for: all brokers of a process have the same."""
 
 
 class HttpApi:
@@ -109,7 +114,7 @@ class HttpApi:
             *_health_operations(HealthCalls(control, queues, addresses, leases)),
             Operation("GET", "/openapi.json", "openapi", "This document", _LOGIN, self._openapi, None),
         ]
-        self._document = openapi.document(self.operations, version)
+        self._version = version
         endpoints = Endpoints(BasicLogins(access, passwords), gate, host, logger)
         self._app = Starlette(
             routes=[endpoints.route(operation) for operation in self.operations],
@@ -129,7 +134,16 @@ class HttpApi:
         await self._app(scope, receive, send)
 
     async def _openapi(self, call: Call) -> Response:
-        return JSONResponse(self._document)
+        encoded = _DOCUMENTS.get(self._version)
+        if encoded is None:
+            # Outside the loop, as it takes 200 ms.
+            encoded = await asyncio.to_thread(self._encoded_document)
+            _DOCUMENTS[self._version] = encoded
+        return Response(encoded, media_type=JSON_TYPE)
+
+    def _encoded_document(self) -> bytes:
+        made = openapi.document(self.operations, self._version)
+        return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
