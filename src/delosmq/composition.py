@@ -2,11 +2,9 @@
 
 import asyncio
 import logging
-import os
 import secrets
 import socket
 import time
-import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
 
 START_SYNC_TIMEOUT_S: Final = 60.0
 LEASE_CHECK_EVERY_S: Final = 60.0
-NODE_ID_FILE: Final = "node-id"
 
 
 class SystemClock(Clock):
@@ -136,39 +133,13 @@ def open_store(settings: BrokerSettings, *, sync_process: bool, logger: logging.
     """The store a configuration asks for, not recovered yet.
 
     Raises:
+        ConfigurationError: another broker uses its directory.
         StorageError: its directory can't be made or read.
     """
     if not settings.journal.directory:
         return MemoryStore()
     directory = Path(settings.journal.directory)
-    node_id = load_node_id(directory)
-    return open_journal(directory, settings.journal, node_id=node_id, sync_process=sync_process, logger=logger)
-
-
-def load_node_id(directory: Path) -> bytes:
-    """The identity of the instance a journal belongs to, made at its first start.
-
-    Raises:
-        StorageError: it can't be read or written, or is no UUID.
-    """
-    path = directory / NODE_ID_FILE
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            written = path.with_suffix(".new")
-            written.write_text(f"{uuid.uuid4()}\n", encoding="ascii")
-            with written.open("rb") as file:
-                os.fsync(file.fileno())
-            written.rename(path)
-        return uuid.UUID(path.read_text(encoding="ascii").strip()).bytes
-    except OSError as error:
-        raise StorageError(
-            "DMQ6001", f"{path} can't be used: {error.strerror}; the broker must be able to write there"
-        ) from error
-    except ValueError as error:
-        raise StorageError(
-            "DMQ6002", f"{path} holds no UUID; restore the file from a backup of this instance"
-        ) from error
+    return open_journal(directory, settings.journal, sync_process=sync_process, logger=logger)
 
 
 class ComposedBroker(Host):

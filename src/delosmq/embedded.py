@@ -14,7 +14,6 @@ from typing import Any, Final, Never
 
 from delosmq.composition import Accounts, ComposedBroker, HttpBind, open_store
 from delosmq.config.findings import nearest
-from delosmq.config.lock import DirectoryLock
 from delosmq.engine.events import EngineEvents
 from delosmq.model.errors import ConfigurationError, MisuseError, StorageError
 from delosmq.model.message import ANYCAST, MULTICAST
@@ -30,6 +29,7 @@ from delosmq.model.settings import (
 )
 from delosmq.security.access import PERMISSIONS
 from delosmq.security.passwords import HASH_BYTES, SALT_BYTES, unmatched_form
+from delosmq.storage.lock import DirectoryLock
 
 LOOPBACK: Final = "127.0.0.1"
 ROLE: Final = "amq"

@@ -66,6 +66,12 @@ class Running:
                 self.lines.append(line)
                 self._said.notify_all()
 
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
     def await_line(self, pattern: str) -> str:
         def found() -> str | None:
             return next((match[1] for line in self.lines if (match := re.search(pattern, line))), None)
@@ -82,10 +88,7 @@ def running(instance: Path) -> Iterator[Running]:
         broker.await_line(r"DMQ7010: (broker)")
         yield broker
     finally:
-        broker.process.kill()
-        broker.process.wait()
-        assert broker.process.stderr is not None
-        broker.process.stderr.close()
+        broker.end()
 
 
 def test_create_shows_a_random_password_once(tmp_path: Path) -> None:
@@ -128,6 +131,41 @@ def test_a_second_broker_on_the_same_instance_is_refused(running: Running, insta
     second = call("run", str(instance))
     assert second.returncode == 1
     assert f"in use by the broker with process id {running.process.pid}" in second.stderr
+
+
+@pytest.mark.parametrize("owner_path", ["data/journal", "link"])
+def test_a_second_instance_on_the_same_journal_is_refused(
+    running: Running, instance: Path, tmp_path: Path, owner_path: str
+) -> None:
+    (instance / "link").symlink_to(instance / "data" / "journal")
+    other = tmp_path / "other"
+    ports = ("--stomp-port", "0", "--openwire-port", "0", "--http-port", "0")
+    assert call("create", str(other), "--password-stdin", *ports, text=PASSWORD + "\n").returncode == 0
+    configuration = other / "etc" / "broker.xml"
+    journal = f"<journal-directory>{instance / owner_path}<"
+    configuration.write_text(
+        re.sub("<journal-directory>[^<]*<", journal, configuration.read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    assert journal in configuration.read_text(encoding="utf-8")
+    refused = call("run", str(other))
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == (
+        f"DMQ4031: {instance / owner_path} is in use by the broker with process id {running.process.pid}; stop that one"
+        " first, or give this one a directory of its own"
+    )
+
+
+def test_a_journal_may_lie_right_in_data(instance: Path) -> None:
+    configuration = instance / "etc" / "broker.xml"
+    text = re.sub("<journal-directory>[^<]*<", "<journal-directory>data<", configuration.read_text(encoding="utf-8"))
+    configuration.write_text(text, encoding="utf-8")
+    broker = Running(instance)
+    try:
+        broker.await_line(r"DMQ7010: (broker)")
+        broker.process.terminate()
+        assert broker.process.wait(60) == 0
+    finally:
+        broker.end()
 
 
 def test_run_refuses_what_is_no_instance_and_a_broken_configuration(tmp_path: Path, instance: Path) -> None:

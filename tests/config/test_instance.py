@@ -11,11 +11,11 @@ import pytest
 from delosmq.cli.create import create_command, mask_command
 from delosmq.config.bootstrap import WebBind
 from delosmq.config.instance import create_instance, load_instance
-from delosmq.config.lock import DirectoryLock
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.wildcard import AddressSettingsTable
 from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.security.passwords import verify_password
+from delosmq.storage.lock import DirectoryLock
 
 
 def test_a_new_instance_loads_without_a_notice(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from typing import Final
 from delosmq.cli.usage import FAILED, WrongCallError, exit_code
 from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sentence, open_store
 from delosmq.config.instance import Instance, load_instance
-from delosmq.config.lock import DirectoryLock
 from delosmq.model.errors import BrokerError
 from delosmq.server.turns import TurnLoop
 from delosmq.storage.port import ServedStore
@@ -50,21 +49,21 @@ def run_main(arguments: Sequence[str]) -> int:
         instance = load_instance(parsed.directory, properties={**os.environ, **defined})
         for notice in instance.notices:
             logger.warning(notice)
-        # Forks the sync process: before any thread is started, and before the lock is taken, which it would inherit.
+        # Forks the sync process: before any thread is started.
         store = open_store(instance.settings, sync_process=True, logger=logger)
-        with instance.lock(), _journal_lock(instance), asyncio.Runner(loop_factory=TurnLoop) as runner:
+        with _instance_lock(instance), asyncio.Runner(loop_factory=TurnLoop) as runner:
             return runner.run(_serve(instance, store, logger, parsed.drain))
     except BrokerError as error:
         sys.stderr.write(f"{error}\n")
         return exit_code(error)
 
 
-def _journal_lock(instance: Instance) -> AbstractContextManager[object]:
-    """The lock of a journal that lies elsewhere than in data/, where two instances might share it."""
-    directory = Path(instance.settings.journal.directory)
-    if not instance.settings.journal.directory or directory.is_relative_to(instance.paths.data_directory):
+def _instance_lock(instance: Instance) -> AbstractContextManager[object]:
+    """The lock of data/, unless the journal lies right there and has taken it."""
+    journal, data = instance.settings.journal.directory, instance.paths.data_directory
+    if journal and data.exists() and data.samefile(journal):
         return nullcontext()
-    return DirectoryLock(directory)
+    return instance.lock()
 
 
 def _definition(text: str) -> tuple[str, str]:

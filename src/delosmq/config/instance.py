@@ -15,12 +15,12 @@ from delosmq.config.bootstrap import WebBind, load_bootstrap_xml
 from delosmq.config.broker_xml import load_broker_xml
 from delosmq.config.findings import NO_USERS, ROLES_OF_NOBODY, ROLES_OF_STRANGERS, WRONG_INSTANCE_VALUE
 from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT, bootstrap_xml, broker_xml
-from delosmq.config.lock import DirectoryLock
 from delosmq.config.placeholders import known_properties
 from delosmq.config.properties import Entry, load_roles, load_users, replace_file, write_properties
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.settings import BrokerSettings
 from delosmq.security.passwords import SALT_BYTES, hash_password
+from delosmq.storage.lock import DirectoryLock
 
 # 24 of these 62 letters: 142 bits, out of reach of guessing, and nothing a shell or a URL would stumble over.
 _PASSWORD_LETTERS: Final = ascii_letters + digits

@@ -6,9 +6,11 @@ from pathlib import Path
 from delosmq.model.errors import StorageError
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.files import OsFiles
+from delosmq.storage.journal.node_id import load_node_id
 from delosmq.storage.journal.store import JournalStore
 from delosmq.storage.journal.sync_process import SyncProcess
 from delosmq.storage.journal.syncer import SyncThread
+from delosmq.storage.lock import DirectoryLock
 
 __all__ = ["JournalStore", "open_journal"]
 
@@ -19,28 +21,36 @@ def open_journal(
     directory: Path,
     settings: JournalSettings,
     *,
-    node_id: bytes,
     sync_process: bool,
+    node_id: bytes | None = None,
     logger: logging.Logger | None = None,
 ) -> JournalStore:
-    """A journal in ``directory`` (made when missing), still to be attached and recovered.
+    """A journal in ``directory`` (made when missing), locked until it is closed, still to be attached and recovered.
 
     Args:
-        node_id: the 16 bytes of the instance's UUID.
         sync_process: True forks the sync process, which must happen before threads and the loop start; False uses
             threads, for brokers embedded in somebody else's process.
+        node_id: the 16 bytes that the journal's files bear; None takes those of the directory.
 
     Raises:
+        ConfigurationError: another broker uses the directory, or it can't be locked.
         StorageError: the directory can't be made, or a setting is out of range.
     """
     try:
         directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError("DMQ3025", f"{directory}: the journal directory can't be made: {error}") from error
-    files = OsFiles(directory)
-    syncer = SyncProcess(files) if sync_process else SyncThread(files)
+    lock = DirectoryLock(directory)
     try:
-        return JournalStore(files, settings, node_id=node_id, syncer=syncer, logger=logger)
-    except StorageError:
-        syncer.close()
+        node_id = node_id or load_node_id(directory)
+        files = OsFiles(directory)
+        # The sync process holds the lock as well: it may outlive a broker that is killed, and still writes then.
+        syncer = SyncProcess(files, lock.filenos()) if sync_process else SyncThread(files)
+        try:
+            return JournalStore(files, settings, node_id=node_id, syncer=syncer, lock=lock, logger=logger)
+        except StorageError:
+            syncer.close()
+            raise
+    except BaseException:
+        lock.release()
         raise

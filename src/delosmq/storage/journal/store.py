@@ -29,6 +29,7 @@ from delosmq.storage.journal.room import RoomRules
 from delosmq.storage.journal.segments import Segment
 from delosmq.storage.journal.spares import Spares
 from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer
+from delosmq.storage.lock import DirectoryLock
 
 SMALLEST_FILE_BYTES: Final = 64 * 1024
 LARGEST_FILE_BYTES: Final = 2**32 - 1
@@ -49,6 +50,7 @@ class JournalStore(RoomRules):
         events: StoreEvents | None = None,
         state: StateSource | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
+        lock: DirectoryLock | None = None,
         logger: logging.Logger | None = None,
     ) -> None:
         size = settings.file_size_bytes
@@ -75,6 +77,7 @@ class JournalStore(RoomRules):
         self._events = events
         self._state = state
         self._node_id = node_id
+        self._lock = lock
         self._compact_min_files = settings.compact_min_files
         self._compact_percentage = settings.compact_percentage
         self._old_tail: Segment | None = None
@@ -368,6 +371,8 @@ class JournalStore(RoomRules):
             self._syncer.close()
             for segment in [*self._ledger.all(), *self._freed, *self._freed_asked]:
                 self._close_handle(segment)
+            if self._lock is not None:
+                self._lock.release()
 
     def _close_well(self, timeout_s: float) -> None:
         try:

@@ -57,9 +57,13 @@ ROOM_FOR_DESCRIPTORS: Final = socket.CMSG_LEN(MOST_DESCRIPTORS * INT.size)
 
 
 class SyncProcess(Syncer):
-    """Runs the child and talks to it."""
+    """Runs the child and talks to it.
 
-    def __init__(self, files: Files) -> None:
+    Args:
+        kept: descriptors that the child holds until it ends, those of the directory's lock.
+    """
+
+    def __init__(self, files: Files, kept: Sequence[int] = ()) -> None:
         self._socket, child_end = socket.socketpair()
         self._buffer = b""
         self._dead: OSError | None = None
@@ -68,11 +72,15 @@ class SyncProcess(Syncer):
         self._kept: tuple[int, int, int] | None = None
         sys.stdout.flush()
         sys.stderr.flush()
+        # The lock's own descriptors are closed by every fork.
+        copies = [os.dup(descriptor) for descriptor in kept]
         self._pid = os.fork()
         if self._pid == 0:
             self._socket.close()
-            _live_as_child(files, child_end)
+            _live_as_child(files, child_end, copies)
         child_end.close()
+        for descriptor in copies:
+            os.close(descriptor)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -180,16 +188,18 @@ def _decode_answer(kind: int, payload: bytes) -> Report:
     return Prepared(payload[ERRNO.size :].decode(), error_from(ERRNO.unpack_from(payload)[0]))
 
 
-def _live_as_child(files: Files, parent: socket.socket) -> NoReturn:
+def _live_as_child(files: Files, parent: socket.socket, kept: list[int]) -> NoReturn:
     """Serves until the parent is gone, then leaves without running anything the parent had planned for its own end."""
     status = 1
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         signal.set_wakeup_fd(-1)
-        keep = parent.fileno()
-        os.closerange(3, keep)
-        os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < READ_SIZE else READ_SIZE)
+        start = 3
+        for keep in sorted([parent.fileno(), *kept]):
+            os.closerange(start, keep)
+            start = keep + 1
+        os.closerange(start, max(start, min(os.sysconf("SC_OPEN_MAX"), READ_SIZE)))
         _Child(files, parent).serve()
         status = 0
     finally:

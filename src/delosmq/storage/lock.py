@@ -1,0 +1,130 @@
+"""The lock of a directory that one broker at a time may use."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from delosmq.model.errors import ConfigurationError
+
+LOCK_FILE: Final = "lock"
+PATIENCE_S: Final = 10.0
+"""For the sync process of a broker that was killed: it ends once its last sync or fill has."""
+LOOK_EVERY_S: Final = 0.02
+
+_held: set[int] = set()
+
+
+def _let_go_in_child() -> None:
+    """A process that is forked off a broker's, for whatever reason, holds nothing."""
+    for descriptor in _held:
+        os.close(descriptor)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+class DirectoryLock:
+    """Held from construction until `release`, or until the process ends, however it ends.
+
+    The directory itself is locked and a file in it. Two names of one directory (symbolic links, mounts) are the same
+    lock; a file that was removed as "stale" lets nobody in; and on NFS, where a directory can't be locked, the file is.
+
+    Args:
+        directory: made when it is missing.
+
+    Raises:
+        ConfigurationError: another broker holds it, or the directory can't be written or locked.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / LOCK_FILE
+        self._descriptors: list[int] = []
+        try:
+            self._take(directory)
+        except BaseException:
+            self.release()
+            raise
+
+    def _take(self, directory: Path) -> None:
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = self._open(self.path, os.O_RDWR | os.O_CREAT)
+            folder = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as failure:
+            message = f"{self.path} can't be opened: {failure.strerror}; the broker must be able to write there"
+            raise ConfigurationError("DMQ4032", message) from failure
+        deadline = time.monotonic() + PATIENCE_S
+        while not (self._lock(folder, is_file=False) and self._lock(file, is_file=True)):
+            holder = os.pread(file, 20, 0).decode("ascii", "replace").strip()
+            if not _has_ended(holder) or time.monotonic() > deadline:
+                message = (
+                    f"{directory} is in use by the broker with process id {holder or 'unknown'}; stop that one first,"
+                    " or give this one a directory of its own"
+                )
+                raise ConfigurationError("DMQ4031", message)
+            time.sleep(LOOK_EVERY_S)
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()}\n".encode("ascii"), 0)
+
+    def _open(self, path: Path, flags: int) -> int:
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+        self._descriptors.append(descriptor)
+        _held.add(descriptor)
+        return descriptor
+
+    def _lock(self, descriptor: int, *, is_file: bool) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as failure:
+            if failure.errno in {errno.EWOULDBLOCK, errno.EACCES}:
+                return False
+            if is_file:
+                message = (
+                    f"{self.path} can't be locked: {failure.strerror}; use a file system with locks (on NFS the"
+                    " server's lock service must run), or another directory"
+                )
+                raise ConfigurationError("DMQ4036", message) from failure
+        return True
+
+    def filenos(self) -> Sequence[int]:
+        """The descriptors that hold the lock."""
+        return self._descriptors
+
+    def release(self) -> None:
+        """Lets others in; a second call does nothing. The file stays."""
+        for descriptor in self._descriptors:
+            if descriptor in _held:
+                _held.discard(descriptor)
+                os.close(descriptor)
+        self._descriptors = []
+
+    def __enter__(self) -> "DirectoryLock":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def _has_ended(holder: str) -> bool:
+    """Whether a process of this id is gone. What still holds its lock is then its sync process, on the way out."""
+    if not holder.isdecimal():
+        return False
+    with contextlib.suppress(OSError):
+        # A dead one that its parent has not asked for is still there; the state follows the name in brackets.
+        return Path(f"/proc/{holder}/stat").read_text("utf-8", "replace").rpartition(") ")[2][:1] in {"Z", "X"}
+    try:
+        os.kill(int(holder), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
