@@ -89,6 +89,19 @@ class LossLog(LossListener):
             queue,
         )
 
+    def queue_moved_aside(self, queue: str, address: str, declared_on: str, renamed: str, *, messages: int) -> None:
+        self._logger.warning(
+            "DMQ2659: broker.xml puts queue '%s' on address '%s', and the journal held one of that name on address"
+            " '%s', which no configuration names: that one is called '%s' now, keeps its %s and takes no more; read"
+            " them there, then delete it with `delosmq queue delete %s`",
+            queue,
+            declared_on,
+            address,
+            renamed,
+            counted(messages, "message"),
+            renamed,
+        )
+
 
 @dataclass(frozen=True)
 class Accounts:

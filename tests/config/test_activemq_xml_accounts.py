@@ -10,7 +10,8 @@ import delosmq
 from delosmq.config.activemq_xml import Kind, convert_activemq_xml, write_instance
 from delosmq.config.activemq_xml.names import covers
 from delosmq.config.instance import load_instance
-from delosmq.security.access import PERMISSIONS, AccessControl
+from delosmq.model.errors import PermissionDeniedError
+from delosmq.security.access import PERMISSIONS, AccessControl, Login
 from delosmq.security.passwords import verify_password
 from tests.config.activemq_xml import Converted, broker, convert_text, policies
 
@@ -75,6 +76,17 @@ def test_rights_of_queues_and_topics(tmp_path: Path) -> None:
     assert allowed(made, "ann", "t") == READ | QUEUES
     assert allowed(made, "ann", "other") == set()
     assert allowed(made, "admin", "q") == allowed(made, "admin", "other") == set(PERMISSIONS)
+
+
+def test_who_may_read_a_topic_names_durable_subscriptions_as_they_like(tmp_path: Path) -> None:
+    made = convert(tmp_path, USERS + authorization('<authorizationEntry topic="t.>" read="users"/>'))
+    access = AccessControl({}, {}, made.settings.security_settings, cache_key=b"k")
+    login = Login("ann", frozenset({"users"}))
+    access.require_queue(login, "t.a", "laptop.prices", "createDurableQueue")
+    for address, name in (("q", "laptop.prices"), ("laptop.prices", "laptop.prices")):
+        with pytest.raises(PermissionDeniedError):
+            access.require_queue(login, address, name, "createDurableQueue")
+    access.require_queue(Login("root", frozenset({"amq"})), "t.a", "laptop.prices", "edit")
 
 
 MAKING_TEMPORARY = {"createAddress", "createNonDurableQueue"}

@@ -5,6 +5,7 @@ from delosmq.engine.consumer import Consumer, ConsumerPort
 from delosmq.engine.credit import Credit, OpenCredit
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.log import Batch, Replay, Store
+from delosmq.engine.losses import LossListener
 from delosmq.engine.slots import Slot
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
@@ -216,7 +217,7 @@ class Bench:
         found = self.broker.queues[queue]
         return found.message_count, found.delivering_count, found.scheduled_count
 
-    def restart(self, position: int | None = None) -> "Bench":
+    def restart(self, position: int | None = None, *, listener: LossListener | None = None) -> "Bench":
         """A new engine on what the store holds, or held at ``position``."""
         again = Bench.__new__(Bench)
         again.clock = self.clock
@@ -230,6 +231,7 @@ class Bench:
             events=EngineEvents(),
             conversions=Conversions({"stomp": StompConversion()}),
         )
+        again.broker.losses.listener = listener
         again.broker.start()
         return again
 

@@ -157,6 +157,19 @@ def test_a_queue_of_the_wanted_name_on_another_address_takes_what_expires():
     assert (bench.pending("DLQ.q"), bench.pending("q")) == ("A", "")
 
 
+@pytest.mark.parametrize("expires_in_ms", [0, 10])
+def test_nothing_leaves_for_a_queue_of_the_wanted_name_on_a_foreign_address(expires_in_ms: int):
+    bench = individual((anycast("q"), QueueSettings("DLQ.q", "bob.x", ANYCAST), anycast("DLQ")))
+    bench.send("q", "A", expires_in_ms=expires_in_ms)
+    if expires_in_ms:
+        bench.clock.now_ms += 11
+        bench.consume("q")
+        bench.run()
+    else:
+        fail(bench, "q")
+    assert (bench.pending("DLQ.q"), bench.pending("DLQ"), bench.pending("q")) == ("", "A", "")
+
+
 def test_a_queue_whose_dead_letters_would_have_its_own_name_does_not_get_them_back():
     bench = bench_with(auto_create_dead_letter_resources=True, dead_letter_queue_prefix="")
     bench.send("q", "A")
@@ -287,6 +300,9 @@ class Told(LossListener):
     def messages_refused(self, queue: str) -> None:
         raise AssertionError(queue)
 
+    def queue_moved_aside(self, queue: str, address: str, declared_on: str, renamed: str, *, messages: int) -> None:
+        raise AssertionError(queue)
+
 
 def test_dead_letters_that_nobody_takes_any_more_are_told_once_of_each_queue():
     bench = bench_with(queues=(anycast("q"), anycast("p"), anycast("DLQ")))
@@ -330,6 +346,9 @@ class Refused(LossListener):
 
     def messages_refused(self, queue: str) -> None:
         self.seen.append(queue)
+
+    def queue_moved_aside(self, queue: str, address: str, declared_on: str, renamed: str, *, messages: int) -> None:
+        raise AssertionError(queue)
 
 
 def test_what_goes_to_a_disabled_queue_alone_is_told_once_until_it_is_enabled():

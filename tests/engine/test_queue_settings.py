@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from delosmq.engine.binding_json import queue_from_json, settings_as_json
+from delosmq.engine.losses import LossListener
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import BrokerSettings, QueueSettings
@@ -175,6 +176,49 @@ def test_broker_xml_changes_stored_queues_where_it_says_something():
     settings = bench.restart().broker.queues["q"].settings
     assert (settings.max_consumers, settings.group_buckets, settings.exclusive) == (5, 4, True)
     assert (settings.filter, settings.enabled) == ("", False)
+
+
+class Aside(LossListener):
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str, str, int]] = []
+
+    def messages_lost(self, queue: str, setting: str, address: str) -> None:
+        raise AssertionError(queue)
+
+    def messages_refused(self, queue: str) -> None:
+        raise AssertionError(queue)
+
+    def queue_moved_aside(self, queue: str, address: str, declared_on: str, renamed: str, *, messages: int) -> None:
+        self.told.append((queue, address, declared_on, renamed, messages))
+
+
+@pytest.mark.parametrize("routing", [ANYCAST, MULTICAST])
+def test_a_declared_queue_has_its_name_and_the_stored_one_keeps_its_messages_under_another(routing: int):
+    bench = RoutingBench()
+    bench.listen("bob.x", queue_name="orders.new", routing=routing)
+    bench.put("bob.x", "A", queue_name="orders.new")
+    bench.broker.create_queue(QueueSettings("orders.new.aside", "else", ANYCAST))
+    bench.settings = BrokerSettings(queues=(anycast("orders.new"),))
+    listener = Aside()
+    again = bench.restart(listener=listener)
+    assert listener.told == [("orders.new", "bob.x", "orders.new", "orders.new.aside-2", 1)]
+    again.send("orders.new", "B")
+    assert (again.pending("orders.new"), again.pending("orders.new.aside-2")) == ("B", "A")
+    third = again.restart(listener=listener)
+    assert len(listener.told) == 1
+    assert (third.pending("orders.new"), third.pending("orders.new.aside-2")) == ("B", "A")
+    moved = third.broker.queues["orders.new.aside-2"]
+    assert (moved.address.name, moved.settings.enabled) == ("bob.x", False)
+    third.broker.delete_queue("orders.new.aside-2")
+    assert sorted(third.restart().broker.queues) == ["orders.new", "orders.new.aside"]
+
+
+def test_a_stored_queue_that_an_operator_made_gives_its_name_to_no_declared_one():
+    bench = RoutingBench()
+    bench.broker.create_queue(QueueSettings("q", "a", ANYCAST, user="anna"))
+    bench.settings = BrokerSettings(queues=(anycast("q"),))
+    with pytest.raises(MisuseError, match=r"DMQ2106: .*where user 'anna' created it"):
+        bench.restart()
 
 
 def test_pausing_and_resuming_survive_a_restart():

@@ -1,5 +1,7 @@
 """Subscriptions on multicast addresses: durable, shared, with a filter, by queue name; temporary destinations."""
 
+from dataclasses import replace
+
 import pytest
 
 from delosmq.engine.outcome import ROUTED
@@ -157,14 +159,12 @@ def test_an_address_does_not_stand_for_a_queue_of_its_name_on_another_address():
         bench.listen("all", routing=ANYCAST)
     assert not bench.broker.queues["all"].consumers
     assert "all" not in bench.broker.addresses
-    assert bench.broker.address_of("all", "") == "all"
-    assert bench.broker.address_of("news", "all") == "news"
 
 
 def test_without_a_routing_type_the_address_decides_and_no_queue_of_its_name_elsewhere():
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("all", "news", MULTICAST),)))
     needed = bench.broker.needs_creation("all", "", ANY_ROUTING, for_subscription=True)
-    assert needed == [("createAddress", "all"), ("createNonDurableQueue", "all")]
+    assert needed == [("createAddress", "all", ""), ("createNonDurableQueue", "all", "")]
     consumer, _ = bench.listen("all", routing=ANY_ROUTING)
     assert consumer.queue is not None
     assert consumer.queue.address.name == "all"
@@ -195,12 +195,32 @@ def test_what_a_subscription_creates_is_known_before():
     bench.broker.close_consumer(consumer)
 
 
+@pytest.mark.parametrize("made", ["by broker.xml", "by an operator"])
+def test_a_subscription_never_replaces_or_ends_what_an_operator_made(made: str):
+    own = QueueSettings("me", "news", MULTICAST)
+    bench = RoutingBench(BrokerSettings(queues=(own,) if made == "by broker.xml" else ()))
+    if made == "by an operator":
+        bench.broker.create_queue(replace(own, user="anna"))
+    bench.put("news", "A", routing=MULTICAST)
+    for address, filter in (("news", "a = 1"), ("other", "")):
+        with pytest.raises(MisuseError, match="DMQ2658: queue 'me' on address 'news' was made by an operator"):
+            bench.listen(address, name="me", durable=True, filter=filter)
+    for broker in (bench.broker, bench.restart().broker):
+        with pytest.raises(MisuseError, match="DMQ2641"):
+            broker.unsubscribe("me")
+    assert bench.pending("me") == "A"
+    consumer, port = bench.listen("news", name="me", durable=True)
+    bench.run()
+    assert port.bodies == "A"
+    bench.broker.close_consumer(consumer)
+
+
 def creations(bench: RoutingBench, address: str, **options: object) -> list[str]:
     from delosmq.engine.subscriptions import SubscriptionOptions
 
     subscription = SubscriptionOptions(**options)  # type: ignore[arg-type]
     needed = bench.broker.needs_creation(address, "", MULTICAST, for_subscription=True, subscription=subscription)
-    return [permission for permission, _ in needed]
+    return [permission for permission, _, _ in needed]
 
 
 # -- temporary destinations ------------------------------------------------------------------------------------------

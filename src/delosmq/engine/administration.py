@@ -38,6 +38,8 @@ CHANGEABLE: Final = (
     "auto_delete_message_count",
 )
 """Fields of a queue that broker.xml changes in a stored one when it names them. Its filter always counts."""
+ASIDE: Final = ".aside"
+"""After the name of a stored queue whose own name a declared one has."""
 
 
 class Administration:
@@ -91,18 +93,38 @@ class Administration:
 
     def _configure_queue(self, settings: QueueSettings) -> None:
         known = self._bindings.queues.get(settings.name)
+        if known is not None and not _is_same(known.settings, settings):
+            self._move_aside(known, settings)
+            known = None
         if known is None:
-            self._bindings.create_queue(settings)
-        elif (known.settings.address, known.settings.routing_type) != (settings.address, settings.routing_type):
-            raise MisuseError(
-                "DMQ2106",
-                f"broker.xml puts queue '{settings.name}' on address '{settings.address}', the journal holds it on"
-                f" '{known.settings.address}'; delete the stored queue first or give the new one another name",
-            )
+            known = self._bindings.create_queue(settings)
         else:
             merged = _merged(known.settings, settings)
             if merged != known.settings:
                 self._bindings.update_queue(known, merged)
+        known.declared = True
+
+    def _move_aside(self, stored: Queue, declared: QueueSettings) -> None:
+        """Gives a stored queue another name, as a declared one has its own. It keeps what it holds and takes nothing
+        more.
+
+        Raises:
+            MisuseError: an operator made it.
+        """
+        if stored.operators:
+            raise MisuseError(
+                "DMQ2106",
+                f"broker.xml puts queue '{declared.name}' on address '{declared.address}', the journal holds it on"
+                f" '{stored.settings.address}', where user '{stored.settings.user}' created it; start without it in"
+                " broker.xml and delete the stored queue, or give the new one another name",
+            )
+        name = f"{stored.name}{ASIDE}"
+        count = 1
+        while name in self._bindings.queues:
+            count += 1
+            name = f"{stored.name}{ASIDE}-{count}"
+        self._core.losses.moved_aside(stored, name, declared.address)
+        self._bindings.update_queue(stored, replace(stored.settings, name=name, enabled=False))
 
     def create_address(self, name: str, routing_types: set[int]) -> Address:
         """Creates an address, or adds routing types to an existing one."""
@@ -232,11 +254,15 @@ class Administration:
             MisuseError: it is in use, or no subscription.
         """
         queue = self._bindings.queue_named(name)
-        if queue.settings.routing_type != MULTICAST:
+        if queue.settings.routing_type != MULTICAST or queue.operators:
             raise MisuseError("DMQ2641", f"'{name}' is a queue and no subscription; delete it instead")
         if queue.consumers or self._leases.on_queue(queue):
             raise MisuseError("DMQ2642", f"subscription '{name}' is in use; close its consumers first")
         self._dropping.drop(queue)
+
+
+def _is_same(stored: QueueSettings, declared: QueueSettings) -> bool:
+    return (stored.address, stored.routing_type) == (declared.address, declared.routing_type)
 
 
 def _merged(stored: QueueSettings, configured: QueueSettings) -> QueueSettings:

@@ -126,8 +126,12 @@ class Bindings:
         return queue
 
     def change_queue(self, queue: Queue, settings: QueueSettings) -> None:
-        """Puts new settings of a queue into force."""
+        """Puts new settings of a queue into force, its name included."""
         address = queue.address
+        if settings.name != queue.name:
+            del self.queues[queue.name]
+            queue.name = settings.name
+            self.queues[queue.name] = queue
         if queue.settings.durable:
             self._state_bytes += queue_state_bytes(settings) - queue_state_bytes(queue.settings)
         address.unbind(queue)

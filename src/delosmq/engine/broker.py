@@ -249,10 +249,6 @@ class Broker:
             address, queue_name, routing, for_subscription=for_subscription, subscription=subscription
         )
 
-    def address_of(self, address: str, queue_name: str) -> str:
-        """See `Foresight.address_of`."""
-        return self._foresight.address_of(address, queue_name)
-
     def settings_of(self, address: str) -> AddressSettings:
         """What the address-settings say of an address, whether there is one or not."""
         return self._core.bindings.settings_of(address)

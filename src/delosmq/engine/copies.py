@@ -86,7 +86,7 @@ class Copies:
         there is none.
 
         Args:
-            taker: the queue that takes it instead, of whatever address.
+            taker: the queue that takes it instead, on an address of its own name.
         """
         if taker is not None:
             message.address = taker.address.name
@@ -100,16 +100,17 @@ class Copies:
     def make_resources(self, target: str, origin: str, *, prefix: str, suffix: str) -> Queue | None:
         """Sees to it that an address has the queue for what comes from one origin.
 
-        A queue of that name on another address, which whoever looked for it first has made, takes what comes instead:
-        it is given back, for `deliver`.
+        A queue of that name on an address of that name, which is made for whoever looked for it first, takes what comes
+        instead: it is given back, for `deliver`. One on any other address gets nothing, as those who read that address
+        need not be allowed to read what comes from the origin.
         """
         name = f"{prefix}{origin}{suffix}"
         if origin == target:
             return None
         known = self._bindings.queues.get(name)
         if known is not None:
-            elsewhere = known.address.name not in (target, origin)
-            return known if elsewhere and _keeps(known) else None
+            of_its_own = known.address.name == name and name not in (target, origin)
+            return known if of_its_own and _keeps(known) else None
         quoted = origin.replace("'", "''")
         settings = QueueSettings(
             name,

@@ -5,7 +5,8 @@ from delosmq.engine.queue import Queue
 from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
 
-Creation = tuple[str, str]
+Creation = tuple[str, str, str]
+"""A permission, the address that it is asked for, and the queue there if a queue is made; "" for the address's own."""
 
 
 class Foresight:
@@ -23,26 +24,29 @@ class Foresight:
         for_subscription: bool,
         subscription: SubscriptionOptions = NO_OPTIONS,
     ) -> list[Creation]:
-        """The creations the next send or subscription would cause, as ``(permission, address)``; [] normally."""
+        """The creations the next send or subscription would cause, [] normally."""
         needed: list[Creation] = []
         known = self._bindings.addresses.get(address)
         if known is None or (routing != ANY_ROUTING and routing not in known.routing_types):
-            needed.append(("createAddress", address))
+            needed.append(("createAddress", address, ""))
         if for_subscription and subscription.name:
             queue = self._bindings.queues.get(subscription.name)
             if queue is None or self._is_other(queue, address, subscription):
                 kind = "createDurableQueue" if subscription.durable else "createNonDurableQueue"
-                needed.append((kind, address))
+                needed.append((kind, address, subscription.name))
+                if queue is not None and queue.address.name != address:
+                    needed.append(("deleteDurableQueue", queue.address.name, ""))
             return needed
         kind_of_queue = self._bindings.resolve_routing(address, routing)
         if queue_name:
-            if for_subscription and queue_name not in self._bindings.queues:
-                needed.append(("createDurableQueue", address))
+            # One that is on another address is refused like one that is not there.
+            if for_subscription and not self._is_on(queue_name, address):
+                needed.append(("createDurableQueue", address, queue_name))
         elif kind_of_queue == ANYCAST:
             if address not in self._bindings.queues and (known is None or not known.anycast or for_subscription):
-                needed.append(("createDurableQueue", address))
+                needed.append(("createDurableQueue", address, ""))
         elif for_subscription and not self._is_queue(address, routing):
-            needed.append(("createNonDurableQueue", address))
+            needed.append(("createNonDurableQueue", address, ""))
         return needed
 
     @staticmethod
@@ -55,11 +59,10 @@ class Foresight:
             or settings.durable != subscription.durable
         )
 
+    def _is_on(self, queue_name: str, address: str) -> bool:
+        queue = self._bindings.queues.get(queue_name)
+        return queue is not None and queue.address.name == address
+
     def _is_queue(self, name: str, routing: int) -> bool:
         queue = self._bindings.queues.get(name)
         return routing != MULTICAST and queue is not None and queue.address.name == name
-
-    def address_of(self, address: str, queue_name: str) -> str:
-        """The address whose permissions decide about a subscription: that of the queue it would read."""
-        queue = self._bindings.queues.get(queue_name) if queue_name else None
-        return queue.address.name if queue is not None else address

@@ -53,7 +53,7 @@ class Leasing:
         ended = self._leases.find(group)
         queue = ended.queue
         count = self._leases.release(group)
-        if ended.owns_queue and not queue.consumers:
+        if ended.owns_queue and not queue.consumers and not queue.operators:
             self._dropping.drop(queue)  # nobody would ever empty it
         return count
 

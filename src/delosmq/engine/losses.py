@@ -5,6 +5,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from delosmq.engine.queue import Queue
+
 DEAD_LETTER_ADDRESS: Final = "dead-letter-address"
 EXPIRY_ADDRESS: Final = "expiry-address"
 
@@ -24,6 +26,10 @@ class LossListener(ABC):
     def messages_refused(self, queue: str) -> None:
         """A message found no queue but this disabled one and is gone, though its sender is told that it was sent; told
         once, and once more after the queue was enabled."""
+
+    @abstractmethod
+    def queue_moved_aside(self, queue: str, address: str, declared_on: str, renamed: str, *, messages: int) -> None:
+        """A stored queue has another name now, as broker.xml puts a queue of its name on another address."""
 
 
 class Losses:
@@ -58,6 +64,13 @@ class Losses:
         self._disabled.add(queue)
         if self.listener is not None:
             self.listener.messages_refused(queue)
+
+    def moved_aside(self, stored: Queue, renamed: str, declared_on: str) -> None:
+        """A stored queue is about to be renamed for a declared one."""
+        if self.listener is not None:
+            self.listener.queue_moved_aside(
+                stored.name, stored.settings.address, declared_on, renamed, messages=stored.message_count
+            )
 
     def enabled(self, queue: str) -> None:
         """A queue takes messages again."""

@@ -43,6 +43,7 @@ class Queue:
         owner: the connection whose temporary destination it is, "" for all others; nobody else consumes from it.
         unshared: the one consumer it has wants no other beside it (a subscription with a name).
         internal: made by the broker for itself; clients and operators don't see it.
+        declared: broker.xml names it.
         claims: open transactions that will add to it; like consumers and leases they keep it from being deleted.
         created_at, unused_since: monotonic ns; the latter when its last consumer left, 0 while it never had one.
         swept: the last scan found it unused.
@@ -114,6 +115,7 @@ class Queue:
         self.paused: bool = False
         self.owner: str = ""
         self.unshared: bool = False
+        self.declared: bool = False
         self.claims: int = 0
         self.created_at: int = 0
         self.unused_since: int = 0
@@ -139,6 +141,11 @@ class Queue:
         self.messages_killed: int = 0
         self.messages_expired: int = 0
         self.newest_sequence: Sequence = Sequence(0)
+
+    @property
+    def operators(self) -> bool:
+        """Made by broker.xml or management, and no client's."""
+        return self.declared or self.settings.user != ""
 
     @property
     def pending_count(self) -> int:

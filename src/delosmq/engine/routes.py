@@ -19,11 +19,11 @@ from delosmq.model.errors import BrokerError, LimitError, MisuseError, NotFoundE
 from delosmq.model.ids import MessageId
 from delosmq.model.message import ANY_ROUTING, ANYCAST, Message
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
+from delosmq.model.wildcard import QUEUE_MARK
 
 DIVERTS_IN_A_ROW: Final = 8
 """A message that went through more is in a loop: Artemis has no bound and ends such a send with a stack overflow."""
 COPIES_OF_A_SEND: Final = 1_000
-QUEUE_MARK: Final = "::"
 
 
 class Step:

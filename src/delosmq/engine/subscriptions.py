@@ -10,10 +10,10 @@ from delosmq.engine.core import Core
 from delosmq.engine.dropping import Dropping
 from delosmq.engine.pending_limit import PendingLimit
 from delosmq.engine.queue import Queue
-from delosmq.engine.routes import QUEUE_MARK
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, MULTICAST
 from delosmq.model.settings import AddressSettings, QueueSettings
+from delosmq.model.wildcard import QUEUE_MARK
 
 
 class SubscriptionOptions:
@@ -164,6 +164,13 @@ class Subscribing:
             purge_on_no_consumers=False,
         )
         if queue is not None:
+            if queue.operators:
+                raise MisuseError(
+                    "DMQ2658",
+                    f"queue '{options.name}' on address '{queue.address.name}' was made by an operator, with filter"
+                    f" '{queue.settings.filter}', and no subscription replaces it; subscribe to that address with that"
+                    " filter, under another name, or have the queue deleted",
+                )
             # The name stands for another subscription now: as in JMS, the old one ends.
             self._bindings.ask_room(settings)
             self._dropping.drop(queue)

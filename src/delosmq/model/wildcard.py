@@ -18,6 +18,8 @@ from delosmq.model.settings import AddressMatch, AddressSettings, SecurityMatch,
 DEFAULT_SYNTAX: Final = WildcardSyntax()
 
 CACHE_LIMIT: Final = 10_000
+QUEUE_MARK: Final = "::"
+"""Between an address and a queue of it."""
 
 
 class WildcardPattern:
@@ -180,20 +182,46 @@ class AddressSettingsTable:
         return found
 
 
+class _QueueMatch:
+    """A match ``address::queue``."""
+
+    def __init__(self, entry: SecurityMatch, syntax: WildcardSyntax) -> None:
+        address, _, queue = entry.match.partition(QUEUE_MARK)
+        self.entry = entry
+        self.address: WildcardPattern = WildcardPattern(address, syntax, is_setting=True)
+        self.queue: WildcardPattern = WildcardPattern(queue, syntax, is_setting=True)
+
+
 class SecurityTable:
-    """Finds the roles a permission needs: the most specific match decides alone, nothing is inherited."""
+    """Finds the roles a permission needs: the most specific match decides alone, nothing is inherited.
+
+    A match ``address::queue`` says who may give queues of an address such names, and nothing else; both parts may have
+    wildcards. Artemis (SecurityStoreImpl.check) knows such matches without wildcards, for all permissions.
+    """
 
     def __init__(self, entries: tuple[SecurityMatch, ...], syntax: WildcardSyntax = DEFAULT_SYNTAX) -> None:
         self._literal: dict[str, SecurityMatch] = {}
         self._patterns: list[WildcardPattern] = []
         self._wild: list[SecurityMatch] = []
+        self._queues: list[_QueueMatch] = []
         for entry in sorted(entries, key=lambda entry: specificity(entry.match, syntax), reverse=True):
+            if QUEUE_MARK in entry.match:
+                self._queues.append(_QueueMatch(entry, syntax))
+                continue
             pattern = WildcardPattern(entry.match, syntax, is_setting=True)
             if pattern.is_literal:
                 self._literal.setdefault(entry.match, entry)
             else:
                 self._patterns.append(pattern)
                 self._wild.append(entry)
+
+    def roles_of_queue(self, address: str, queue: str, permission: str) -> frozenset[str] | None:
+        """Roles that hold ``permission`` by a match ``address::queue``; None when no such match names it."""
+        for match in self._queues:
+            holders = match.entry.permissions.get(permission)
+            if holders is not None and match.address.matches(address) and match.queue.matches(queue):
+                return holders
+        return None
 
     def roles(self, address: str, permission: str) -> frozenset[str]:
         """Roles that hold ``permission`` (as named in broker.xml) on ``address``; empty means nobody."""

@@ -8,7 +8,7 @@ from typing import Final
 from delosmq.model.errors import PermissionDeniedError
 from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.model.settings import SecurityMatch, WildcardSyntax
-from delosmq.model.wildcard import DEFAULT_SYNTAX, SecurityTable
+from delosmq.model.wildcard import DEFAULT_SYNTAX, QUEUE_MARK, SecurityTable
 
 SEND: Final = "send"
 CONSUME: Final = "consume"
@@ -142,11 +142,22 @@ class AccessControl:
                     "DMQ1002",
                     f"only the broker sends advisories, so nobody may send to {address!r}; name another destination",
                 )
-            raise PermissionDeniedError(
-                "DMQ1001",
-                f"user {login.user!r} lacks the permission {permission!r} on {address!r}; "
-                f"grant it to one of the user's roles in security-settings",
-            )
+            raise _denied(login, permission, repr(address), "")
+
+    def require_queue(self, login: Login, address: str, queue: str, permission: str) -> None:
+        """The same for a queue that is made on ``address``. Nobody else can have a queue of its name then, so the
+        permission is asked for that name as well, if it is not the address's: of a match ``address::queue``, or else as
+        if the name were an address.
+        """
+        self.require(login, address, permission)
+        if queue == address:
+            return
+        holders = self._table.roles_of_queue(address, queue, permission)
+        if holders is None:
+            holders = self._holders_of(queue, permission)
+        if holders.isdisjoint(login.roles):
+            whole = f"{address}{QUEUE_MARK}{queue}"
+            raise _denied(login, permission, f"{queue!r}, the name of the queue", f", for that name or for {whole!r}")
 
     def _holders_of(self, address: str, permission: str) -> frozenset[str]:
         by_permission = self._holders.get(address)
@@ -173,3 +184,11 @@ class AccessControl:
 
 def _is_the_brokers(address: str, permission: str) -> bool:
     return permission == SEND and address.startswith(ADVISORY_PREFIX)
+
+
+def _denied(login: Login, permission: str, what: str, where: str) -> PermissionDeniedError:
+    return PermissionDeniedError(
+        "DMQ1001",
+        f"user {login.user!r} lacks the permission {permission!r} on {what}; "
+        f"grant it to one of the user's roles in security-settings{where}",
+    )

@@ -61,10 +61,24 @@ class Permissions:
         subscription: SubscriptionOptions = NO_OPTIONS,
     ) -> None:
         """Raises PermissionDeniedError when the command would create something that the user may not create."""
-        for permission, name in self._broker.needs_creation(
+        for permission, name, queue in self._broker.needs_creation(
             address, queue_name, routing, for_subscription=for_subscription, subscription=subscription
         ):
-            self.require(name, permission)
+            if queue:
+                self._access.require_queue(self._login, name, queue, permission)
+            else:
+                self.require(name, permission)
+
+    def require_reading(self, address: str, queue_name: str, permission: str) -> None:
+        """Raises PermissionDeniedError unless the user holds ``permission`` on the address of the queue to be read. A
+        user who could not read it under its name is told the same as if there were none.
+
+        Args:
+            queue_name: as it was asked for; "" for the queue of the address.
+        """
+        if queue_name and not self._access.check(self._login.roles, address, permission):
+            self.require(queue_name, permission)
+        self.require(address, permission)
 
 
 _GRANTED_LIMIT: Final = 1_000

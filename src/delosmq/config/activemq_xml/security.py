@@ -11,6 +11,7 @@ from delosmq.config.activemq_xml.names import ALL, KINDS, QUEUE, TOPIC, covers, 
 from delosmq.config.activemq_xml.remarks import Kind
 from delosmq.config.activemq_xml.source import Section, is_open
 from delosmq.config.activemq_xml.target import Target
+from delosmq.model.wildcard import QUEUE_MARK
 from delosmq.security import access
 
 _RIGHTS: Final = ("read", "write", "admin")
@@ -192,9 +193,9 @@ class Accounts:
         else:
             self._add_up(section)
         permissions.setdefault(ALL, {})
-        for match in permissions.values():
-            for permission in access.PERMISSIONS:
-                roles = match.setdefault(permission, [])
+        for match, granted in permissions.items():
+            for permission in access.PERMISSIONS if QUEUE_MARK not in match else tuple(granted):
+                roles = granted.setdefault(permission, [])
                 roles[:] = [self._role, *(role for role in roles if role != self._role)]
 
     def _role_of_everybody(self) -> str:
@@ -230,6 +231,11 @@ class Accounts:
                 named = sorted(everybody if role == _EVERYBODY else role for role in administrators)
                 permissions[permission] = list(dict.fromkeys(named))
             self._target.permissions[match] = permissions
+            subscribers = permissions.get(access.CREATE_DURABLE_QUEUE)
+            if subscribers and match in self._entries[TOPIC]:
+                # Classic asks nothing about the names of subscriptions.
+                names = f"{match}{QUEUE_MARK}{ALL}"
+                self._target.permissions[names] = {access.CREATE_DURABLE_QUEUE: list(subscribers)}
             self._compare(section, match, by_kind)
             self._note_overlaps(section, match)
             self._note_dead_letters(section, match)

@@ -8,6 +8,7 @@ from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import WRONG_VALUE
 from delosmq.config.xml_document import XmlElement
 from delosmq.model.settings import WildcardSyntax
+from delosmq.model.wildcard import QUEUE_MARK
 
 # What names are made of, lists and `address::queue` are cut by, and Artemis escapes with.
 _TAKEN: Final = frozenset(",:\\_-")
@@ -60,7 +61,7 @@ def check_match(reader: Reader, element: XmlElement, match: str, syntax: Wildcar
         )
         reader.findings.add(WRONG_VALUE, element.line, sentence)
         return
-    for word in match.removesuffix(syntax.any_words).split(syntax.delimiter):
+    for word in match.replace(QUEUE_MARK, syntax.delimiter).removesuffix(syntax.any_words).split(syntax.delimiter):
         if len(word) > 1 and syntax.any_words in word:
             sentence = (
                 f"{match!r} of <{element.name}> has a {syntax.any_words} within the word {word!r}; it stands for whole "

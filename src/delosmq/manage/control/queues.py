@@ -74,7 +74,7 @@ class QueueControl:
             ExistsError: the name is taken.
             MisuseError: a setting makes no sense.
         """
-        self._access.require(login, settings.address, EDIT)
+        self._access.require_queue(login, settings.address, settings.name, EDIT)
         if settings.name in self._broker.queues:
             raise ExistsError("DMQ6204", f"queue '{settings.name}' exists already; update it or choose another name")
         return queue_info(self._broker, self._broker.create_queue(replace(settings, user=login.user)))

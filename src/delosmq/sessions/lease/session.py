@@ -99,9 +99,10 @@ class LeaseSession:
         if known is None and incarnation is not None:
             self._broker.leases.find(group)
         queue = known.queue if known is not None else self._broker.queues.get(group)
-        if queue is None:
-            self._access.require(self._login, topic, CREATE_DURABLE_QUEUE)
-        elif queue.address.name != topic:
+        if queue is None or queue.address.name != topic:
+            # One that is on another address is refused like one that is not there.
+            self._access.require_queue(self._login, topic, group, CREATE_DURABLE_QUEUE)
+        if queue is not None and queue.address.name != topic:
             raise LeaseError(
                 "DMQ5402",
                 FOREIGN_INCARNATION,

@@ -13,12 +13,11 @@ from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.model.settings import WildcardSyntax
 from delosmq.model.virtual_topics import CLASSIC, VirtualTopicRule, virtual_topic_of
-from delosmq.model.wildcard import WildcardPattern, is_wildcard
+from delosmq.model.wildcard import QUEUE_MARK, WildcardPattern, is_wildcard
 from delosmq.sessions.openwire.failures import name_wrong
 from delosmq.wire.openwire.commands import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination, destination_of
 from delosmq.wire.openwire.text import is_well_formed
 
-_QUEUE_MARK: Final = "::"
 _LONGEST_CHARACTERS: Final = 1_024
 """A queue's name is stored in two-byte lengths."""
 _LONGEST_COMPOSITE_CHARACTERS: Final = 8_192
@@ -121,7 +120,7 @@ class Destinations:
             return Target(destination, name, "", ANYCAST)
         if code == TEMP_TOPIC:
             return Target(destination, name, "", MULTICAST)
-        address, mark, queue_name = name.partition(_QUEUE_MARK)
+        address, mark, queue_name = name.partition(QUEUE_MARK)
         if mark:
             if not address or not queue_name:
                 raise name_wrong(name, "address and queue stand before and after '::'")

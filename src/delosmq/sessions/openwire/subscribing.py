@@ -8,7 +8,7 @@ from typing import Final
 from delosmq.engine.consumer import ConsumerOptions
 from delosmq.engine.credit import PrefetchCredit
 from delosmq.engine.queue import Queue
-from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.model.errors import BrokerError, NotFoundError, PermissionDeniedError
 from delosmq.model.ids import NOTHING_DURABLE
 from delosmq.model.message import ANYCAST, MULTICAST
@@ -127,6 +127,8 @@ class Subscribing:
         subscription.places = len(targets)
         self._consumers.places += len(targets)
         try:
+            if len(targets) > 1:
+                self._check_all(targets, info)  # or a refusal would leave what was made for those before
             for target in targets:
                 self._attach_all(subscription, target, selector, durable=durable)
         except BrokerError:
@@ -285,22 +287,30 @@ class Subscribing:
         return options, wanted
 
     def _check(self, target: Target, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:
-        broker = self._broker
-        if target.temporary and not is_somebodys(target, broker):
+        if target.temporary and not is_somebodys(target, self._broker):
             raise failures.temporary_gone(target.destination.name)
+        self._check_permissions(target, info, wanted)
         name = wanted.name
         if name:
-            queue = broker.queues.get(name)
+            queue = self._broker.queues.get(name)
             if queue is not None and queue.consumers:
                 raise failures.subscription_in_use(self._client_id, info.subscription_name or "")
             if queue is not None and not _is_subscription(queue):
                 raise failures.subscription_name_taken(info.subscription_name or "", name)
+
+    def _check_all(self, targets: list[Target], info: ConsumerInfo) -> None:
+        for target in targets:
+            spread = target.wildcard and target.routing == ANYCAST
+            if not spread and not target.temporary and (not target.advisory or self._hears_advisories):
+                self._check_permissions(target, info, NO_OPTIONS)
+
+    def _check_permissions(self, target: Target, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:
         # A queue that stays, or that others may read, needs the right to make it like any other.
         heard = target.advisory and not target.queue_name and not wanted.durable
         if target.temporary or (heard and target.address in TEMPORARY):
             return  # every client listens to these, and may not be able to do without
         permissions = self._permissions
-        permissions.require(broker.address_of(target.address, target.queue_name), _right(info))
+        permissions.require_reading(target.address, target.queue_name, _right(info))
         if heard:
             return
         permissions.require_creation(

@@ -127,7 +127,7 @@ class Temporaries:
             return
         if queue.consumers:
             raise failures.destination_in_use(target.destination.qualified_name())
-        self._permissions.require(broker.address_of(target.address, target.queue_name), DELETE_DURABLE_QUEUE)
+        self._permissions.require(target.address, DELETE_DURABLE_QUEUE)
         broker.delete_queue(queue.name)
 
     def _remove_address(self, target: Target, address: Address) -> None:

@@ -9,11 +9,11 @@ from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AcceptorSettings
 from delosmq.model.virtual_topics import virtual_topic_of
+from delosmq.model.wildcard import QUEUE_MARK
 from delosmq.sessions.stomp.refusals import header_wrong
 from delosmq.sessions.stomp.temporary import Temporaries
 from delosmq.wire.stomp.conversion import StompConversion
 
-QUEUE_MARK: Final = "::"
 # A queue's name is stored in two-byte lengths.
 _LONGEST_CHARACTERS: Final = 1_024
 

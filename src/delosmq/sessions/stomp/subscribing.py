@@ -145,9 +145,8 @@ class Subscriber:
     def _check_consume(self, target: Target, wishes: Wishes) -> None:
         permissions = self._permissions
         assert permissions is not None  # connected
-        name = wishes.subscription.name
-        address = self._broker.address_of(target.address, target.queue_name)
-        permissions.require(address, BROWSE if wishes.options.browser else CONSUME)
+        right = BROWSE if wishes.options.browser else CONSUME
+        permissions.require_reading(target.address, target.queue_name, right)
         permissions.require_creation(
             target.address,
             target.queue_name,
@@ -155,9 +154,6 @@ class Subscriber:
             for_subscription=True,
             subscription=wishes.subscription,
         )
-        replaced = self._broker.queues.get(name) if name else None
-        if replaced is not None and replaced.address.name != target.address:
-            permissions.require(replaced.address.name, DELETE_DURABLE_QUEUE)
 
     def unsubscribe(self, frame: Frame) -> None:
         """Handles an UNSUBSCRIBE; the caller answers it."""

@@ -9,11 +9,12 @@ from typing import Final
 from delosmq.engine.consumer import PLAIN, ConsumerOptions
 from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.wildcard import QUEUE_MARK
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import WHITESPACE, Selector, parse_selector
 from delosmq.sessions.durable_names import durable_queue_name
 from delosmq.sessions.no_local import without_own
-from delosmq.sessions.stomp.destinations import QUEUE_MARK, Target
+from delosmq.sessions.stomp.destinations import Target
 from delosmq.sessions.stomp.headers import SMALL, read_flag, read_number
 from delosmq.sessions.stomp.refusals import (
     browser_not_durable,
