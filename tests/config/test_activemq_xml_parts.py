@@ -424,3 +424,65 @@ def test_a_wrong_wait_for_room_is_listed(tmp_path: Path) -> None:
     usage = '<systemUsage><systemUsage sendFailIfNoSpaceAfterTimeout="long"/></systemUsage>'
     ((_, sentence),) = convert_text(broker(usage), tmp_path).said(Kind.WRONG)
     assert "'sendFailIfNoSpaceAfterTimeout' of <systemUsage> is 'long'" in sentence
+
+
+# -- plugins that log --------------------------------------------------------------------------------------------------
+
+
+def plugin(tmp_path: Path, inner: str) -> Converted:
+    return convert_text(broker(f"<plugins>\n{inner}</plugins>"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "logged"),
+    [
+        ("", "connections, sessions"),
+        ('logConnectionEvents="false" logProducerEvents="true"', "sessions, producers and each message that is sent"),
+        (
+            'logAll="true" logSessionEvents="false" perDestinationLogger="true"',
+            "connections, sessions, consumers and acknowledgements, producers and each message that is sent,"
+            " transactions, what the broker does to queues and messages",
+        ),
+    ],
+)
+def test_what_a_logging_plugin_logged_is_said(tmp_path: Path, attributes: str, logged: str) -> None:
+    made = plugin(tmp_path, f"<loggingBrokerPlugin {attributes}/>")
+    ((_, sentence),) = made.said(Kind.IMPOSSIBLE)
+    assert sentence.startswith(f"<loggingBrokerPlugin> is left out: it logs {logged}; here")
+    assert "<divert>" in sentence
+    assert made.said(Kind.NEEDLESS) == []
+
+
+def test_a_logging_plugin_that_logs_nothing_is_not_needed(tmp_path: Path) -> None:
+    made = plugin(tmp_path, '<loggingBrokerPlugin logConnectionEvents="false" logSessionEvents="false"/>')
+    assert [sentence for _, sentence in made.said(Kind.NEEDLESS)] == [
+        "<loggingBrokerPlugin> is not needed: all that it could log is switched off"
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "runtimeConfigurationPlugin",
+        "traceBrokerPathPlugin",
+        "udpTraceBrokerPlugin",
+        "multicastTraceBrokerPlugin",
+        "connectionDotFilePlugin",
+        "destinationDotFilePlugin",
+        "virtualSelectorCacheBrokerPlugin",
+    ],
+)
+def test_a_plugin_whose_work_is_lost_is_left_out_and_not_needless(tmp_path: Path, name: str) -> None:
+    made = plugin(tmp_path, f"<{name}/>")
+    assert made.said(Kind.NEEDLESS) == []
+    ((_, sentence),) = made.said(Kind.IMPOSSIBLE)
+    assert sentence.startswith(f"<{name}> is left out: it ")
+
+
+@pytest.mark.parametrize(
+    ("option", "about"), [("trace=true", "logs each command"), ("soWriteTimeout=500", "closes connections")]
+)
+def test_an_option_of_a_connector_whose_work_is_lost_is_left_out(tmp_path: Path, option: str, about: str) -> None:
+    made = connectors(tmp_path, f'<transportConnector name="in" uri="stomp://h:5?{option}"/>')
+    ((_, sentence),) = made.said(Kind.IMPOSSIBLE)
+    assert about in sentence

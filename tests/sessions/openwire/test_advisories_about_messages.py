@@ -158,6 +158,26 @@ def test_each_message_that_is_sent() -> None:
     assert about(topics) == ["-"]  # one, however many take it
 
 
+def test_a_message_to_a_virtual_topic_is_told_of_for_its_queues_and_for_the_topic() -> None:
+    bench = bench_with(advisory_for_delivery=True)
+    client = bench.connect()
+    reader = listen(client, "MessageDelivered.>")
+    a, b, virtual = queue("Consumer.A.VirtualTopic.x"), queue("Consumer.B.VirtualTopic.x"), topic("VirtualTopic.x")
+    client.consume(a)
+    client.consume(b)
+
+    def heard() -> list[object]:
+        return [properties(advisory)["orignalDestination"] for advisory in told(reader)]
+
+    send(client, virtual, "m1")
+    assert heard() == [f"queue://{a.name}", f"queue://{b.name}", f"topic://{virtual.name}"]
+    send(client, a, "m2")  # this queue alone
+    assert heard() == [f"queue://{a.name}"]
+    client.consume(virtual)
+    send(client, virtual, "m3")
+    assert sorted(map(str, heard())) == [f"queue://{a.name}", f"queue://{b.name}", f"topic://{virtual.name}"]
+
+
 def test_each_message_that_is_sent_in_a_transaction_is_told_of_at_its_commit() -> None:
     bench = bench_with(advisory_for_delivery=True, include_body_for_advisory=True)
     client = bench.connect()

@@ -53,7 +53,9 @@ BROKER: Final[Rows] = rows(
     ),
     needless_all("keepDurableSubsActive", "a durable subscription is a queue"),
     needless_all("enableMessageExpirationOnActiveDurableSubs", "expired messages of all queues go by themselves"),
-    needless_all("maxInflatedDataSize", "compressed bodies are relayed as they are"),
+    needless_all(
+        "maxInflatedDataSize", "compressed bodies are relayed as they are, and inflated to 10 MiB at most for others"
+    ),
     needless_all("useLocalHostBrokerName brokerId vmConnectorURI defaultSocketURIString", "nothing asks for it"),
     needless_all("maxSchedulerRepeatAllowed", "a scheduled message is sent once"),
     needless_all("rollbackOnlyOnAsyncException", "a failed send dooms its transaction"),
@@ -149,7 +151,9 @@ CONNECTOR: Final[Rows] = rows(
         impossible("updateClusterFilter", "chooses brokers that clients are sent to", "there are no clusters"),
         Row("autoStart", "opens the connector with the broker", to="autoStart"),
     ],
-    needless_all("disableAsyncDispatch enableStatusMonitor auditNetworkProducers warnOnRemoteClose", _OWN_LOOP),
+    [impossible("warnOnRemoteClose", "logs clients that leave without closing their connection", "", "false")],
+    needless_all("disableAsyncDispatch enableStatusMonitor", _OWN_LOOP),
+    needless_all("auditNetworkProducers", "there are no networks"),
     needless_all("displayStackTrace", "there are no stack traces of Java"),
 )
 """Attributes of ``<transportConnector>``."""
@@ -199,6 +203,8 @@ OPTIONS: Final[Rows] = rows(
         ),
         Row("producerCredit@AMQP", "is the credit of senders", to="amqpCredits", read=number, harmless=("1000",)),
         Row("idleTimeout@AMQP", "closes silent connections", to="amqpIdleTimeout", read=number, harmless=("30000",)),
+        impossible("trace", "logs each command of a connection", "", "false"),
+        impossible("soWriteTimeout", "closes connections whose peer reads nothing for so long", "", "0"),
         impossible("transformer@AMQP", "chooses how messages are translated", "it is done when needed", "jms"),
         impossible("subscriptionStrategy@MQTT", "chooses how subscriptions are kept", ""),
         *[
@@ -211,11 +217,11 @@ OPTIONS: Final[Rows] = rows(
             )
         ],
     ],
+    needless_all("startLogging dynamicManagement jmxPort logWriterName", "it is about trace"),
     needless_all(
-        "socketBufferSize soTimeout soLinger tcpNoDelay trace closeAsync backlog daemon threadName stackSize "
-        "soWriteTimeout "
-        "useQueueForAccept ioBufferSize keepAlive trafficClass useKeepAlive dynamicManagement startLogging jmxPort "
-        "logWriterName useInactivityMonitor minmumWireFormatVersion cacheEnabled cacheSize tightEncodingEnabled "
+        "socketBufferSize soTimeout soLinger tcpNoDelay closeAsync backlog daemon threadName stackSize "
+        "useQueueForAccept ioBufferSize keepAlive trafficClass useKeepAlive useInactivityMonitor "
+        "minmumWireFormatVersion cacheEnabled cacheSize tightEncodingEnabled "
         "sizePrefixDisabled stackTraceEnabled tcpNoDelayEnabled maxFrameSizeEnabled version connectionTimeout "
         "initialReceiveBufferSize selectionKeyCorePoolSize",
         "sockets are asyncio's, and what is on the wire is settled with each client",

@@ -12,18 +12,22 @@ from delosmq.config.activemq_xml.source import Section, note_bean
 from delosmq.config.activemq_xml.target import Settings, Target
 
 _NEEDLESS: Final = {
-    "loggingBrokerPlugin": "the log says what matters, and metrics are at /metrics",
-    "runtimeConfigurationPlugin": "changes of broker.xml take effect at the next start; queues change with "
-    "`delosmq queue`",
-    "traceBrokerPathPlugin": "messages pass one broker only",
-    "udpTraceBrokerPlugin": "`delosmq explain` tells where a message is",
-    "multicastTraceBrokerPlugin": "`delosmq explain` tells where a message is",
-    "connectionDotFilePlugin": "connections are listed over HTTP",
-    "destinationDotFilePlugin": "queues are listed by `delosmq queue stat`",
     "destinationsPlugin": "addresses and queues are kept in the journal",
-    "virtualSelectorCacheBrokerPlugin": "selectors belong to queues, and are kept with them",
 }
 _IMPOSSIBLE: Final = {
+    "runtimeConfigurationPlugin": "takes up changes of the file while the broker runs; here they count from the next "
+    "start, but for queues, which change with `delosmq queue`",
+    "traceBrokerPathPlugin": "writes the names of the brokers into a property of each message; messages pass one "
+    "broker only",
+    "udpTraceBrokerPlugin": "sends what each client does to a UDP port; `delosmq explain message` tells where a "
+    "message is",
+    "multicastTraceBrokerPlugin": "sends what each client does to a multicast address; `delosmq explain message` tells "
+    "where a message is",
+    "connectionDotFilePlugin": "draws the connections into a file; `delosmq explain queue` names who reads a queue",
+    "destinationDotFilePlugin": "draws the destinations into a file; `delosmq queue stat` and `delosmq address stat` "
+    "list them",
+    "virtualSelectorCacheBrokerPlugin": "keeps the selectors of virtual topics with selectorAware, which is refused; "
+    "write a <filter> into the <queue>",
     "statisticsBrokerPlugin": "answers messages with statistics; ask the HTTP API, or /metrics",
     "jaasAuthenticationPlugin": "takes users from Java login modules; write those of users.properties and "
     "groups.properties "
@@ -37,6 +41,15 @@ _IMPOSSIBLE: Final = {
     "forcePersistencyModeBroker": "makes all messages persistent or none; let clients send them so",
     "shiroPlugin": "asks Apache Shiro; write users and roles into the files of the instance",
 }
+# Each with its default, and what it has logged. Source: LoggingBrokerPlugin of ActiveMQ Classic.
+_LOGGED: Final = (
+    ("logConnectionEvents", True, "connections"),
+    ("logSessionEvents", True, "sessions"),
+    ("logConsumerEvents", False, "consumers and acknowledgements"),
+    ("logProducerEvents", False, "producers and each message that is sent"),
+    ("logTransactionEvents", False, "transactions"),
+    ("logInternalEvents", False, "what the broker does to queues and messages"),
+)
 # Without a bound Classic's delay grows for ever; here a maximum is always there.
 _A_YEAR_MS: Final = 365 * 86_400_000
 
@@ -46,6 +59,7 @@ def read_plugins(section: Section, target: Target, accounts: Accounts) -> None:
     readers: dict[str, Callable[[Section], None]] = {
         "simpleAuthenticationPlugin": accounts.read_simple_authentication,
         "authorizationPlugin": accounts.read_authorization,
+        "loggingBrokerPlugin": _read_logging,
         "timeStampingBrokerPlugin": lambda plugin: _read_time_stamping(plugin, target),
         "redeliveryPlugin": lambda plugin: _read_redelivery(plugin, target),
         "discardingDLQBrokerPlugin": lambda plugin: _read_discarding(plugin, target),
@@ -87,6 +101,24 @@ def _amount(section: Section, name: str, default: int) -> int:
     except ValueError as rule:
         section.wrong(f"{name!r} of <{section.element.name}>", text, str(rule))
         return default
+
+
+def _read_logging(plugin: Section) -> None:
+    everything = plugin.flag("logAll", False)
+    logged = [what for name, default, what in _LOGGED if plugin.flag(name, default) or everything]
+    plugin.flag("perDestinationLogger", False)
+    plugin.close([name for name, _, _ in _LOGGED] + ["logAll", "perDestinationLogger"])
+    if not logged:
+        sentence = "<loggingBrokerPlugin> is not needed: all that it could log is switched off"
+        plugin.remarks.add(Kind.NEEDLESS, plugin.line, sentence)
+        return
+    plugin.remarks.add(
+        Kind.IMPOSSIBLE,
+        plugin.line,
+        f"<loggingBrokerPlugin> is left out: it logs {', '.join(logged)}; here the log names what is refused and what "
+        "goes wrong. To see each message, copy messages with a <divert> to a queue and read that, or let an OpenWire "
+        "client listen to advisories (advisory-for-delivery, advisory-for-consumed)",
+    )
 
 
 def _read_time_stamping(plugin: Section, target: Target) -> None:

@@ -15,6 +15,7 @@ from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.properties import INT_KIND, LONG_KIND, TypedValue
 from delosmq.model.settings import AddressSettings
+from delosmq.model.virtual_topics import CLASSIC, virtual_topic_of
 from delosmq.sessions.openwire import advisory_topics as topics
 from delosmq.sessions.openwire.advisory_notices import Notice, Notices
 from delosmq.sessions.openwire.advisory_posting import NO_PROPERTIES, Posting, Properties, text
@@ -96,12 +97,16 @@ class MessageAdvisories:
             return
         told: set[str] = set()
         consumed = False
+        virtual = False
         for queue in queues:
             destination = self._place_of(queue, message)
             consumed = consumed or len(queue.consumers) > 0
             if destination.name not in told:
                 told.add(destination.name)
                 self._delivered(settings, message, destination)
+                virtual = virtual or virtual_topic_of(queue.name, CLASSIC) == message.address
+        if virtual and message.address not in told:
+            self._delivered_to_virtual_topic(settings, message)
         if not consumed and queues:
             self._no_consumer(settings, message, self._place_of(queues[0], message))
 
@@ -174,6 +179,16 @@ class MessageAdvisories:
     def _delivered(self, settings: AddressSettings, message: Message, destination: Destination) -> None:
         if settings.advisory_for_delivery:
             self._note(topics.of_all_kinds("MessageDelivered", destination), message, destination, named=True)
+
+    def _delivered_to_virtual_topic(self, settings: AddressSettings, message: Message) -> None:
+        """Classic tells of each queue and then of the topic, unless a queue was what the sender named."""
+        topic = Destination(message.address, TOPIC)
+        if not self._posting.listeners_of(topics.of_all_kinds("MessageDelivered", topic)):
+            return
+        command = self.command_of(message, topic)
+        named = None if command is None else command.destination
+        if named is None or not named.is_queue:
+            self._delivered(settings, message, topic)
 
     def _no_consumer(self, settings: AddressSettings, message: Message, destination: Destination) -> None:
         if message.durable or not settings.advisory_if_no_consumers:
