@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,8 +55,8 @@ def instance(tmp_path: Path) -> Path:
 class Running:
     """A `delosmq run` whose log is read as it comes."""
 
-    def __init__(self, directory: Path) -> None:
-        self.process = subprocess.Popen([*COMMAND, "run", str(directory)], stderr=subprocess.PIPE, text=True)
+    def __init__(self, directory: Path, *options: str) -> None:
+        self.process = subprocess.Popen([*COMMAND, "run", str(directory), *options], stderr=subprocess.PIPE, text=True)
         self.lines: list[str] = []
         self._said = threading.Condition()
         threading.Thread(target=self._read, daemon=True).start()
@@ -81,14 +83,20 @@ class Running:
             return found() or ""
 
 
-@pytest.fixture
-def running(instance: Path) -> Iterator[Running]:
-    broker = Running(instance)
+@contextmanager
+def started(instance: Path, *options: str) -> Iterator[Running]:
+    broker = Running(instance, *options)
     try:
         broker.await_line(r"DMQ7010: (broker)")
         yield broker
     finally:
         broker.end()
+
+
+@pytest.fixture
+def running(instance: Path) -> Iterator[Running]:
+    with started(instance) as broker:
+        yield broker
 
 
 def test_create_shows_a_random_password_once(tmp_path: Path) -> None:
@@ -125,6 +133,24 @@ def test_queue_stat_lists_what_run_serves_and_sigterm_ends_it_well(running: Runn
     running.process.send_signal(signal.SIGTERM)
     assert running.process.wait(60) == 0
     running.await_line(r"DMQ7011: (broker)")
+
+
+def test_a_broker_that_leaves_names_out_says_so_in_its_log_and_in_its_health(instance: Path) -> None:
+    path = instance / "etc" / "broker.xml"
+    path.write_text(path.read_text().replace("<name>", "<ha-policy/><cluster-connections/><name>"))
+    refused = call("run", str(instance))
+    assert refused.returncode == 1
+    assert "DMQ4000" in refused.stderr
+    unknown = call("run", str(instance), "--without", "ha-polcy")
+    assert unknown.returncode == 2
+    assert "did you mean 'ha-policy'?" in unknown.stderr
+    with started(instance, "--without", "ha-policy", "--without", "cluster-connections") as broker:
+        broker.await_line(r"WARNING DMQ4115: broker 'delosmq' runs without (ha-policy, cluster-connections), as")
+        url = broker.await_line(r"HTTP interface listens on (\S+)")
+        with urllib.request.urlopen(f"{url}/health/ready") as answer:
+            health = json.load(answer)
+    assert health["status"] == "UP"
+    assert health["detail"] == "DMQ4115: runs without ha-policy, cluster-connections, as --without says"
 
 
 def test_a_second_broker_on_the_same_instance_is_refused(running: Running, instance: Path) -> None:

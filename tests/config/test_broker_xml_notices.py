@@ -39,7 +39,6 @@ def test_the_value_of_what_is_ignored_is_not_shown(load: Load) -> None:
 @pytest.mark.parametrize(
     "core",
     [
-        "<security-enabled>true</security-enabled>",
         "<global-max-messages>-1</global-max-messages>",
         SETTING.format("<page-limit-bytes>-1</page-limit-bytes><slow-consumer-policy>NOTIFY</slow-consumer-policy>"),
     ],
@@ -51,13 +50,29 @@ def test_a_refused_name_that_asks_for_nothing_is_accepted_silently(load: Load, c
 def test_an_acceptor_of_protocols_to_come_is_named_and_stays_closed(load: Load) -> None:
     loaded = load(acceptor("tcp://127.0.0.1:5672?protocols=AMQP,MQTT"))
     assert loaded.settings.acceptors == ()
-    assert "DMQ4102: acceptor 'a' stays closed: AMQP, MQTT not in effect yet" in loaded.notices
+    (said,) = [notice for notice in loaded.notices if notice.startswith("DMQ4102")]
+    assert said.endswith("/broker.xml:3: acceptor 'a' stays closed: AMQP, MQTT not in effect yet")
 
 
 def test_an_acceptor_of_several_protocols_says_what_it_speaks(load: Load) -> None:
     loaded = load(acceptor("tcp://127.0.0.1:61616?protocols=CORE,STOMP"))
     assert loaded.settings.acceptors[0].protocols == ("STOMP",)
-    assert "DMQ4103: acceptor 'a' speaks STOMP only: CORE not in effect yet" in loaded.notices
+    (said,) = [notice for notice in loaded.notices if notice.startswith("DMQ4103")]
+    assert said.endswith("/broker.xml:3: acceptor 'a' speaks STOMP only: CORE not in effect yet")
+
+
+def test_an_acceptor_takes_an_idle_option_without_a_value_as_artemis_does(load: Load) -> None:
+    # As in a broker.xml of Artemis's own tests: what it takes for a switch is none there either.
+    loaded = load(acceptor("tcp://127.0.0.1:61616?protocols=STOMP;useKQueue;connectionsAllowed=7"))
+    assert loaded.settings.acceptors[0].connections_allowed == 7
+
+
+def test_a_login_is_required_all_the_same_and_the_start_says_so(load: Load) -> None:
+    assert "DMQ4114" not in codes(load("<security-enabled>true</security-enabled>").notices)
+    (said,) = [
+        notice for notice in load("<security-enabled>false</security-enabled>").notices if notice.startswith("DMQ4114")
+    ]
+    assert "/broker.xml:3: security-enabled is false, and yet a login is always required" in said
 
 
 @pytest.mark.parametrize("url", ["vm://0", OPEN + ";autoStart=false"])

@@ -46,6 +46,9 @@ def test_a_relative_directory_is_relative_to_the_instance(tmp_path: Path) -> Non
     path = tmp_path / "etc/broker.xml"
     path.write_text('<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"/></configuration>')
     assert load_broker_xml(path).settings.journal.directory == str(tmp_path / "data/journal")
+    directory = "<journal-directory>${data.dir}/j</journal-directory>"
+    path.write_text(path.read_text().replace(':core"/>', f':core">{directory}</core>'))
+    assert load_broker_xml(path).settings.journal.directory == str(tmp_path / "data/j")
 
 
 @pytest.mark.parametrize(

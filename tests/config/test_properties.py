@@ -15,7 +15,8 @@ MASKED = "ENC(1024:00:00)"
 
 def read(path: Path, content: str) -> list[Entry]:
     path.write_bytes(content.encode())
-    entries, _ = read_properties(path)
+    entries, findings = read_properties(path)
+    findings.raise_if_any()
     return entries
 
 
@@ -105,5 +106,5 @@ def test_roles_are_turned_around(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"DMQ4001: .*/users can't be read: No such file.*; make it, if"):
+    with pytest.raises(ConfigurationError, match=r"DMQ4001: .*/users: can't be read: No such file.*; make it, if"):
         load_users(tmp_path / "users")

@@ -104,6 +104,25 @@ def convert(
     raise typer.Exit(convert_command(source, output, properties=known, password=password, http_port=http_port))
 
 
+@app.command()
+def check(
+    path: Annotated[Path, typer.Argument(help="Instance directory, or a broker.xml.")],
+    *,
+    define: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="What ${NAME} stands for; repeatable.")
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,NAME", help="Names to leave out, as `delosmq run` takes them.")
+    ] = None,
+) -> None:
+    """List all mistakes and all that is not supported, left out or ignored; the exit code is 1 if no broker starts."""
+    from delosmq.cli.check import check_command
+    from delosmq.cli.convert import read_definitions
+
+    known = {**os.environ, **read_definitions(define or [], None)}
+    raise typer.Exit(check_command(path, properties=known, without=without or []))
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
 def run(context: typer.Context) -> None:
     """Run the broker of an instance directory."""

@@ -83,7 +83,11 @@ def read_definitions(written: Sequence[str], file: Path | None) -> dict[str, str
         WrongCallError: an option is not of this form.
         ConfigurationError: the file can't be read.
     """
-    found = {entry.key: entry.value for entry in read_properties(file)[0]} if file is not None else {}
+    found: dict[str, str] = {}
+    if file is not None:
+        entries, findings = read_properties(file)
+        findings.raise_if_any()
+        found = {entry.key: entry.value for entry in entries}
     for text in written:
         name, equals, value = text.partition("=")
         if not name or not equals:

@@ -14,13 +14,17 @@ from typing import Final
 
 from delosmq.cli.usage import FAILED, WrongCallError, exit_code
 from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sentence, open_store
-from delosmq.config.instance import Instance, load_instance
+from delosmq.config.findings import LEFT_OUT
+from delosmq.config.instance import Instance, load_instance, read_without
 from delosmq.model.errors import BrokerError
 from delosmq.server.turns import TurnLoop
 from delosmq.storage.port import ServedStore
 
 # A full collection at a million messages paused 800 ms; the message path makes no cycles (docs/decisions/0017).
 GC_THRESHOLDS: Final = (2_000, 3, 1_000_000)
+
+REMIND_EVERY_S: Final = 3_600.0
+"""How often the log repeats what the broker runs without."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -34,6 +38,13 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         help="what ${NAME} stands for in the configuration; may be repeated",
     )
+    made.add_argument(
+        "--without",
+        metavar="NAME,NAME",
+        action="append",
+        default=[],
+        help="start although these names of broker.xml or bootstrap.xml are not supported; `delosmq check` lists them",
+    )
     made.add_argument("--drain", metavar="SECONDS", type=float, default=10.0, help="time to finish in at SIGTERM")
     return made
 
@@ -46,9 +57,11 @@ def run_main(arguments: Sequence[str]) -> int:
     logger = logging.getLogger("delosmq")
     try:
         defined = dict(_definition(text) for text in parsed.define)
-        instance = load_instance(parsed.directory, properties={**os.environ, **defined})
+        without = read_without(parsed.without)
+        instance = load_instance(parsed.directory, properties={**os.environ, **defined}, without=without)
         for notice in instance.notices:
             logger.warning(notice)
+        _remind_of_what_is_left_out(instance, logger)
         # Forks the sync process: before any thread is started.
         store = open_store(instance.settings, sync_process=True, logger=logger)
         with _instance_lock(instance), asyncio.Runner(loop_factory=TurnLoop) as runner:
@@ -79,6 +92,7 @@ async def _serve(instance: Instance, store: ServedStore, logger: logging.Logger,
     composed = ComposedBroker(instance.settings, accounts, store, http=http, logger=logger)
     stop_wanted = asyncio.Event()
     loop = asyncio.get_running_loop()
+    reminding = loop.create_task(keep_reminding(instance, logger))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_wanted.set)
     try:
@@ -92,12 +106,32 @@ async def _serve(instance: Instance, store: ServedStore, logger: logging.Logger,
         for wait in waits:
             wait.cancel()
     finally:
+        reminding.cancel()
         await composed.stop(drain_s)
     if composed.failure is not None:
         sys.stderr.write(f"{failure_sentence(composed.failure)}\n")
         return FAILED
     logger.info("DMQ7011: broker '%s' is down; everything it confirmed is on disk", instance.settings.name)
     return 0
+
+
+def _remind_of_what_is_left_out(instance: Instance, logger: logging.Logger) -> None:
+    if instance.settings.left_out:
+        logger.warning(
+            "%s: broker '%s' runs without %s, as --without says: `delosmq check %s` tells what each would do. This is"
+            " said again every hour",
+            LEFT_OUT,
+            instance.settings.name,
+            ", ".join(instance.settings.left_out),
+            instance.paths.root,
+        )
+
+
+async def keep_reminding(instance: Instance, logger: logging.Logger) -> None:
+    """Repeats what the broker runs without, for as long as it does."""
+    while instance.settings.left_out:
+        await asyncio.sleep(REMIND_EVERY_S)
+        _remind_of_what_is_left_out(instance, logger)
 
 
 def _settle_garbage_collection() -> None:

@@ -1,15 +1,13 @@
 """etc/bootstrap.xml: where the HTTP interface listens."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from delosmq.config.findings import (
     MISSING,
-    NAMES_WITHOUT_EFFECT,
-    NOT_SUPPORTED,
     UNKNOWN_NAME,
     WRONG_VALUE,
     Findings,
@@ -17,6 +15,8 @@ from delosmq.config.findings import (
 )
 from delosmq.config.xml_document import XmlElement, read_xml
 
+NAMES_THAT_STOP: Final = ("security-manager", "clientAuth", "binding", "web")
+"""What stops a start, as ``--without`` takes it."""
 BOOTSTRAP_NAMESPACE: Final = "http://activemq.apache.org/schema"
 
 
@@ -61,30 +61,34 @@ class LoadedBootstrap:
     """
 
     web: WebBind | None
-    notices: list[str] = field(default_factory=list)
+    findings: Findings
+
+    @property
+    def notices(self) -> list[str]:
+        """Sentences with their codes, to be logged once at start."""
+        return self.findings.notices()
 
 
-def load_bootstrap_xml(path: Path, properties: Mapping[str, str]) -> LoadedBootstrap:
+def load_bootstrap_xml(
+    path: Path, properties: Mapping[str, str], *, without: frozenset[str] = frozenset()
+) -> LoadedBootstrap:
     """Reads the bootstrap.xml at ``path``.
 
+    Args:
+        without: names that are left out although they should stop the start.
+
     Raises:
-        ConfigurationError: with file, line and remedy of each mistake.
+        FlawedFileError: with file, line and remedy of each mistake.
     """
-    root, findings = read_xml(path, properties)
-    reader = _BootstrapReader(findings)
-    web = reader.read(root)
+    root, findings = read_xml(path, properties, without=without)
+    web = _BootstrapReader(findings).read(root)
     findings.raise_if_any()
-    notices: list[str] = []
-    if reader.ignored:
-        names = ", ".join(dict.fromkeys(reader.ignored))
-        notices.append(f"{NAMES_WITHOUT_EFFECT}: {path}: known but not in effect yet, hence ignored: {names}")
-    return LoadedBootstrap(web, notices)
+    return LoadedBootstrap(web, findings)
 
 
 class _BootstrapReader:
     def __init__(self, findings: Findings) -> None:
         self._findings = findings
-        self.ignored: list[str] = []
 
     def read(self, root: XmlElement) -> WebBind | None:
         if root.name != "broker" or root.namespace != BOOTSTRAP_NAMESPACE:
@@ -99,13 +103,13 @@ class _BootstrapReader:
                 sentence = (
                     "<security-manager> is not in effect yet; users and roles are in artemis-users.properties and "
                 )
-                self._findings.add(NOT_SUPPORTED, child.line, f"{sentence}artemis-roles.properties: remove it")
+                self._findings.refuse(child.name, child.line, f"{sentence}artemis-roles.properties: remove it")
             elif child.name == "server":
                 self._check_server(child)
             elif child.name != "jaas-security":
                 self._unknown(child.line, f"element <{child.name}> in <broker>", child.name, _BROKER_CHILDREN)
         for line, _ in binds[1:]:
-            self._findings.add(NOT_SUPPORTED, line, "a second <binding> is not in effect yet; keep one")
+            self._findings.refuse("binding", line, "a second <binding> is not in effect yet; keep one")
         return self._parse_bind(*binds[0]) if binds else None
 
     def _check_server(self, server: XmlElement) -> None:
@@ -125,7 +129,7 @@ class _BootstrapReader:
                 self._check_children(child, _BINDING_CHILDREN)
                 binds.append((child.line, child.attributes.get("uri", "")))
             elif child.name in _WEB_CHILDREN:
-                self.ignored.append(child.name)
+                self._ignore(child.name, child.line)
             else:
                 self._unknown(child.line, f"element <{child.name}> in <web>", child.name, _WEB_CHILDREN)
         if not binds:
@@ -135,7 +139,7 @@ class _BootstrapReader:
     def _check_children(self, element: XmlElement, known: tuple[str, ...]) -> None:
         for child in element.children:
             if child.name in known:
-                self.ignored.append(child.name)
+                self._ignore(child.name, child.line)
             else:
                 self._unknown(child.line, f"element <{child.name}> in <{element.name}>", child.name, known)
 
@@ -145,11 +149,12 @@ class _BootstrapReader:
             if name not in known:
                 self._unknown(element.line, what, name, known)
             elif name == "clientAuth" and value.strip().lower() != "false":
-                self._findings.add(
-                    NOT_SUPPORTED, element.line, f"{what} is not in effect yet: there is no TLS; write false"
-                )
+                self._findings.refuse(name, element.line, f"{what} is not in effect yet: there is no TLS; write false")
             elif name not in obeyed:
-                self.ignored.append(name)
+                self._ignore(name, element.line)
+
+    def _ignore(self, name: str, line: int) -> None:
+        self._findings.ignore(name, line, f"{name!r} is ignored")
 
     def _unknown(self, line: int, what: str, name: str, known: tuple[str, ...]) -> None:
         self._findings.add(UNKNOWN_NAME, line, f"unknown {what}{nearest(name, list(known)) or '; remove it'}")
@@ -163,7 +168,7 @@ class _BootstrapReader:
         else:
             if parts.scheme == "https":
                 sentence = "https is not in effect yet; write http://127.0.0.1:8161 and put a TLS proxy in front"
-                self._findings.add(NOT_SUPPORTED, line, sentence)
+                self._findings.refuse("web", line, sentence)
                 return None
             if parts.scheme == "http" and parts.hostname and port is not None and not parts.query:
                 return WebBind(parts.hostname, port)

@@ -1,7 +1,8 @@
-"""What is wrong with a configuration file: collected, so that one start names all of it."""
+"""What is to be said of a configuration file: collected, so that one start names all that is wrong with it."""
 
 from difflib import get_close_matches
-from typing import Final, NamedTuple
+from enum import Enum
+from typing import Final, NamedTuple, NoReturn
 
 from delosmq.model.errors import ConfigurationError
 
@@ -13,6 +14,7 @@ WRONG_VALUE: Final = "DMQ4005"
 NOT_SUPPORTED: Final = "DMQ4006"
 MISSING: Final = "DMQ4007"
 TWICE: Final = "DMQ4008"
+UNKNOWN_PLACEHOLDER: Final = "DMQ4009"
 CONTRADICTION: Final = "DMQ4012"
 WRONG_INSTANCE_VALUE: Final = "DMQ4034"
 NO_USERS: Final = "DMQ4021"
@@ -20,6 +22,10 @@ ROLES_OF_STRANGERS: Final = "DMQ4022"
 ROLES_OF_NOBODY: Final = "DMQ4112"
 NAMES_WITHOUT_EFFECT: Final = "DMQ4101"
 WITHOUT_EFFECT_HERE: Final = "DMQ4110"
+LEFT_OUT: Final = "DMQ4115"
+
+# Others in a line with one of these come from it.
+_SPEAK_ALONE: Final = frozenset({UNSAFE_XML, UNKNOWN_PLACEHOLDER})
 
 _MOST_REPORTED: Final = 20
 
@@ -27,45 +33,133 @@ _MOST_REPORTED: Final = 20
 _LEAST_LIKENESS: Final = 0.4
 
 
+class Kind(Enum):
+    """What a finding means for the start."""
+
+    MISTAKE = "mistake"
+    UNSUPPORTED = "unsupported"
+    LEFT_OUT = "left out"
+    IGNORED = "ignored"
+    NOTICE = "notice"
+
+    @property
+    def stops(self) -> bool:
+        """Whether the broker does not start with it."""
+        return self in (Kind.MISTAKE, Kind.UNSUPPORTED)
+
+
 class Finding(NamedTuple):
-    """One mistake, with the line it stands in (0 when it is in none)."""
+    """One thing to be said.
+
+    Attributes:
+        line: 0 when it is in none.
+        sentence: what it is, and what to do.
+        name: of what is unsupported, left out or ignored, as ``--without`` takes it; "" for the others.
+    """
 
     line: int
     code: str
     sentence: str
+    kind: Kind = Kind.MISTAKE
+    name: str = ""
+
+
+class FlawedFileError(ConfigurationError):
+    """A file with mistakes.
+
+    Attributes:
+        findings: all that was found in it.
+    """
+
+    def __init__(self, code: str, message: str, findings: "Findings") -> None:
+        super().__init__(code, message)
+        self.findings = findings
 
 
 class Findings:
-    """The mistakes of one file.
+    """What was found in one file.
 
     Args:
         file: the file as its reader knows it.
+        without: names that are left out where they would stop the start.
+
+    Attributes:
+        found: in the order of the file, what is in no line first.
     """
 
-    def __init__(self, file: str) -> None:
-        self._file = file
+    def __init__(self, file: str, without: frozenset[str] = frozenset()) -> None:
+        self.file = file
+        self._without = without
         self._found: list[Finding] = []
+        self._settled: set[int] = set()
+
+    @property
+    def found(self) -> list[Finding]:
+        """All of it, in the order of the file."""
+        return sorted(self._found, key=lambda finding: finding.line)
 
     def add(self, code: str, line: int, sentence: str) -> None:
         """Notes one mistake; ``sentence`` says what is wrong and what to do."""
+        if line in self._settled:
+            return
+        if code in _SPEAK_ALONE:
+            self._settled.add(line)
         self._found.append(Finding(line, code, sentence))
 
+    def stop(self, code: str, line: int, sentence: str) -> NoReturn:
+        """Notes a mistake beyond which nothing can be read, and raises FlawedFileError."""
+        self.add(code, line, sentence)
+        self.raise_if_any()
+        raise AssertionError("a mistake stops the start")
+
+    def refuse(self, name: str, line: int, sentence: str) -> None:
+        """Notes that ``name`` can't be obeyed and must not be ignored; unless it is left out on purpose."""
+        left_out = name in self._without
+        kind = Kind.LEFT_OUT if left_out else Kind.UNSUPPORTED
+        self._found.append(Finding(line, LEFT_OUT if left_out else NOT_SUPPORTED, sentence, kind, name))
+
+    def ignore(self, name: str, line: int, sentence: str) -> None:
+        """Notes that ``name`` is known and does nothing yet."""
+        self._found.append(Finding(line, NAMES_WITHOUT_EFFECT, sentence, Kind.IGNORED, name))
+
+    def notice(self, code: str, line: int, sentence: str) -> None:
+        """Notes what the operator should know although the start goes on."""
+        self._found.append(Finding(line, code, sentence, Kind.NOTICE))
+
     def raise_if_any(self) -> None:
-        """Raises ConfigurationError that names every mistake found, in the order of the file."""
-        if not self._found:
+        """Raises FlawedFileError that names everything which stops the start, in the order of the file."""
+        stopping = [finding for finding in self.found if finding.kind.stops]
+        if not stopping:
             return
-        ordered = sorted(self._found, key=lambda finding: finding.line)
-        if len(ordered) == 1:
-            raise ConfigurationError(ordered[0].code, self._line(ordered[0]))
-        shown = [f"  {finding.code}: {self._line(finding)}" for finding in ordered[:_MOST_REPORTED]]
-        if len(ordered) > _MOST_REPORTED:
-            shown.append(f"  and {len(ordered) - _MOST_REPORTED} more")
-        head = f"{self._file} has {len(ordered)} mistakes; correct them and start again:"
-        raise ConfigurationError("DMQ4000", "\n".join([head, *shown]))
+        if len(stopping) == 1:
+            raise FlawedFileError(stopping[0].code, self._line(stopping[0]), self)
+        shown = [f"  {finding.code}: {self._line(finding)}" for finding in stopping[:_MOST_REPORTED]]
+        if len(stopping) > _MOST_REPORTED:
+            shown.append(f"  and {len(stopping) - _MOST_REPORTED} more; `delosmq check` lists all")
+        head = f"{self.file} has {len(stopping)} mistakes; correct them and start again:"
+        raise FlawedFileError("DMQ4000", "\n".join([head, *shown]), self)
+
+    def notices(self) -> list[str]:
+        """What a start logs once: sentences with their codes."""
+        said: list[str] = []
+        ignored = self.names(Kind.IGNORED)
+        if ignored:
+            said.append(
+                f"{NAMES_WITHOUT_EFFECT}: {self.file}: known but not in effect yet, hence ignored: {', '.join(ignored)}"
+            )
+        return said + [
+            f"{finding.code}: {self._line(finding) if finding.line else finding.sentence}"
+            for finding in self._found
+            if finding.kind is Kind.NOTICE
+        ]
+
+    def names(self, kind: Kind) -> list[str]:
+        """The names of findings of one kind, each once, in the order in which they were found."""
+        return list(dict.fromkeys(finding.name for finding in self._found if finding.kind is kind))
 
     def place(self, line: int) -> str:
         """How messages name ``line`` of the file."""
-        return f"{self._file}:{line}" if line else self._file
+        return f"{self.file}:{line}" if line else self.file
 
     def _line(self, finding: Finding) -> str:
         return f"{self.place(finding.line)}: {finding.sentence}"

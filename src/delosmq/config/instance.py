@@ -4,19 +4,27 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import Final
 
-from delosmq.config.bootstrap import WebBind, load_bootstrap_xml
-from delosmq.config.broker_xml import load_broker_xml
-from delosmq.config.findings import NO_USERS, ROLES_OF_NOBODY, ROLES_OF_STRANGERS, WRONG_INSTANCE_VALUE
+from delosmq.config.bootstrap import NAMES_THAT_STOP, WebBind, load_bootstrap_xml
+from delosmq.config.broker_xml import load_broker_xml, names_that_stop
+from delosmq.config.findings import (
+    NO_USERS,
+    ROLES_OF_NOBODY,
+    ROLES_OF_STRANGERS,
+    WRONG_INSTANCE_VALUE,
+    Kind,
+    nearest,
+)
 from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT, bootstrap_xml, broker_xml
 from delosmq.config.placeholders import known_properties
 from delosmq.config.properties import Entry, load_roles, load_users, replace_file, write_properties
+from delosmq.config.values import comma_separated
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.settings import BrokerSettings
 from delosmq.security.passwords import SALT_BYTES, hash_password
@@ -160,48 +168,77 @@ def create_instance(
     return CreatedInstance(paths, user, plain, password is None, host, stomp_port, openwire_port, web)
 
 
-def load_instance(directory: Path, *, properties: Mapping[str, str] | None = None) -> Instance:
+def load_instance(
+    directory: Path, *, properties: Mapping[str, str] | None = None, without: frozenset[str] = frozenset()
+) -> Instance:
     """Reads the instance directory at ``directory``; changes nothing.
 
     Args:
         properties: what ``${name}`` stands for in its files, beside ``artemis.instance``; by default the environment.
+        without: names that are left out although they should stop the start, as `read_without` gives them.
 
     Raises:
         ConfigurationError: it is no instance directory, or one of its files has mistakes.
     """
     paths = InstancePaths(directory.absolute())
+    require_instance(paths, directory)
+    known = known_properties(paths.root, os.environ if properties is None else properties)
+    loaded = load_broker_xml(paths.broker_xml, instance=paths.root, properties=known, without=without)
+    settings, notices = loaded.settings, list(loaded.notices)
+    web: WebBind | None = WebBind()
+    if paths.bootstrap_xml.exists():
+        bootstrap = load_bootstrap_xml(paths.bootstrap_xml, known, without=without)
+        web = bootstrap.web
+        notices += bootstrap.notices
+        more = bootstrap.findings.names(Kind.LEFT_OUT)
+        settings = replace(settings, left_out=(*settings.left_out, *more))
+    users, roles = load_users(paths.users), load_roles(paths.roles)
+    notices += [
+        f"{code}: {file}: {sentence}" for file, code, sentence in account_notices(paths, settings, users, roles)
+    ]
+    return Instance(paths, settings, users, roles, web, notices)
+
+
+def require_instance(paths: InstancePaths, directory: Path) -> None:
+    """Raises ConfigurationError where there is no instance at ``directory``, as its user wrote it."""
     if not paths.broker_xml.exists():
         message = (
             f"{directory} is no instance directory: it lacks etc/broker.xml; make one with `delosmq create {directory}`"
         )
         raise ConfigurationError("DMQ4030", message)
-    known = known_properties(paths.root, os.environ if properties is None else properties)
-    loaded = load_broker_xml(paths.broker_xml, instance=paths.root, properties=known)
-    notices = list(loaded.notices)
-    web: WebBind | None = WebBind()
-    if paths.bootstrap_xml.exists():
-        bootstrap = load_bootstrap_xml(paths.bootstrap_xml, known)
-        web = bootstrap.web
-        notices += bootstrap.notices
-    users, roles = load_users(paths.users), load_roles(paths.roles)
-    notices += _account_notices(paths, users, roles)
-    if users:
-        notices += _role_notices(paths, loaded.settings, roles)
-    return Instance(paths, loaded.settings, users, roles, web, notices)
 
 
-def _account_notices(paths: InstancePaths, users: dict[str, str], roles: dict[str, frozenset[str]]) -> list[str]:
-    notices: list[str] = []
+def read_without(written: Iterable[str]) -> frozenset[str]:
+    """The names that ``--without NAME,NAME`` options hold.
+
+    Raises:
+        ConfigurationError: one is no name that stops a start.
+    """
+    known = [*names_that_stop(), *NAMES_THAT_STOP]
+    names = frozenset(name for text in written for name in comma_separated(text))
+    for name in sorted(names):
+        if name not in known:
+            remedy = nearest(name, known) or "; `delosmq check` lists those in your files"
+            raise ConfigurationError(WRONG_INSTANCE_VALUE, f"--without {name}: no such name stops a start{remedy}")
+    return names
+
+
+def account_notices(
+    paths: InstancePaths, settings: BrokerSettings, users: dict[str, str], roles: dict[str, frozenset[str]]
+) -> list[tuple[Path, str, str]]:
+    """What the files of an instance say together: file, code and sentence."""
+    notices: list[tuple[Path, str, str]] = []
     if not users:
-        notices.append(f"{NO_USERS}: {paths.users}: no users, so nobody can log in; add one with `delosmq mask`")
+        notices.append((paths.users, NO_USERS, "no users, so nobody can log in; add one with `delosmq mask`"))
     if strangers := sorted(roles.keys() - users.keys()):
-        notices.append(
-            f"{ROLES_OF_STRANGERS}: {paths.roles}: not in {paths.users.name}, hence of no use: {', '.join(strangers)}"
-        )
-    return notices
+        sentence = f"not in {paths.users.name}, hence of no use: {', '.join(strangers)}"
+        notices.append((paths.roles, ROLES_OF_STRANGERS, sentence))
+    return notices + (_role_notices(paths, settings, roles) if users else [])
 
 
-def _role_notices(paths: InstancePaths, settings: BrokerSettings, roles: dict[str, frozenset[str]]) -> list[str]:
+def _role_notices(
+    paths: InstancePaths, settings: BrokerSettings, roles: dict[str, frozenset[str]]
+) -> list[tuple[Path, str, str]]:
     """Roles that permissions name and nobody holds: most of them are misspelt."""
     held: set[str] = set().union(*roles.values())
     idle: dict[str, list[str]] = {}
@@ -211,10 +248,11 @@ def _role_notices(paths: InstancePaths, settings: BrokerSettings, roles: dict[st
     if not idle:
         return []
     named = ", ".join(f"{role!r} (match {', '.join(map(repr, matches))})" for role, matches in sorted(idle.items()))
-    return [
-        f"{ROLES_OF_NOBODY}: {paths.broker_xml}: permissions are given to roles that no user has: {named}; check how "
-        f"they are spelt, or give them to users in {paths.roles.name}"
-    ]
+    sentence = (
+        f"permissions are given to roles that no user has: {named}; check how they are spelt, or give them to users in "
+        f"{paths.roles.name}"
+    )
+    return [(paths.broker_xml, ROLES_OF_NOBODY, sentence)]
 
 
 def _random_password() -> str:

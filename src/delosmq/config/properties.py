@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from delosmq.config.findings import TWICE, UNREADABLE, Findings
 from delosmq.config.values import comma_separated
-from delosmq.model.errors import ConfigurationError
 from delosmq.security.passwords import flaw_of_stored
 
 _OWNER_ONLY: Final = 0o600
@@ -29,21 +28,22 @@ class Entry(NamedTuple):
 
 
 def read_properties(path: Path) -> tuple[list[Entry], Findings]:
-    """The entries of the file at ``path`` in its order, and the collection for further findings.
+    """The entries of the file at ``path`` in its order, and what was found in it so far: a letter that is not ASCII, a
+    bad escape, or a key given twice.
 
     Raises:
-        ConfigurationError: not readable, not ASCII, a bad escape, or a key given twice.
+        FlawedFileError: not readable.
 
     Source: java.util.Properties.load(InputStream), but for letters beyond ASCII, which have to be written as
     ``\\uXXXX``: what an editor saves as UTF-8, Java would read as something else.
     """
+    findings = Findings(str(path))
     try:
         content = path.read_bytes()
     except OSError as failure:
         missing = isinstance(failure, FileNotFoundError)
         remedy = "make it, if only an empty one" if missing else "let the user that runs this read it"
-        raise ConfigurationError(UNREADABLE, f"{path} can't be read: {failure.strerror}; {remedy}") from failure
-    findings = Findings(str(path))
+        findings.stop(UNREADABLE, 0, f"can't be read: {failure.strerror}; {remedy}")
     entries: list[Entry] = []
     first_lines: dict[str, int] = {}
     for line, text in _logical_lines(content, findings):
@@ -55,7 +55,6 @@ def read_properties(path: Path) -> tuple[list[Entry], Findings]:
             findings.add(TWICE, line, sentence)
         first_lines.setdefault(entry.key, line)
         entries.append(entry)
-    findings.raise_if_any()
     return entries, findings
 
 
@@ -94,7 +93,7 @@ def load_users(path: Path) -> dict[str, str]:
     """User -> stored form of the password.
 
     Raises:
-        ConfigurationError: as `read_properties`, or a password is plain text or of an unknown form. The message never
+        FlawedFileError: as `read_properties`, or a password is plain text or of an unknown form. The message never
             holds the password.
     """
     entries, findings = read_properties(path)
@@ -109,7 +108,8 @@ def load_users(path: Path) -> dict[str, str]:
 
 def load_roles(path: Path) -> dict[str, frozenset[str]]:
     """User -> roles, from a file of ``role = user,user``."""
-    entries, _ = read_properties(path)
+    entries, findings = read_properties(path)
+    findings.raise_if_any()
     roles: dict[str, set[str]] = {}
     for entry in entries:
         for user in comma_separated(entry.value):

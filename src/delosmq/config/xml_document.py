@@ -7,13 +7,16 @@ from typing import Any, Final, cast
 
 from lxml import etree
 
-from delosmq.config.findings import UNKNOWN_NAME, UNREADABLE, UNSAFE_XML, Findings
+from delosmq.config.findings import UNKNOWN_NAME, UNKNOWN_PLACEHOLDER, UNREADABLE, UNSAFE_XML, Findings
 from delosmq.config.placeholders import replace_placeholders
-from delosmq.model.errors import ConfigurationError
 
 _MOST_BYTES: Final = 10 * 1024 * 1024
 
 _SCHEMA_INSTANCE: Final = "http://www.w3.org/2001/XMLSchema-instance"
+_DOCTYPE_REFUSED: Final = (
+    "a document type (<!DOCTYPE ...>) and the entities it declares are never read; remove it and write the values "
+    "themselves, or use ${name:default}"
+)
 _XINCLUDE: Final = "http://www.w3.org/2001/XInclude"
 
 
@@ -34,24 +37,31 @@ class XmlElement:
     children: tuple["XmlElement", ...]
 
 
-def read_xml(path: Path, properties: Mapping[str, str], *, keep_unknown: bool = False) -> tuple[XmlElement, Findings]:
-    """The root element of the file at ``path`` and an empty collection for further findings.
+def read_xml(
+    path: Path,
+    properties: Mapping[str, str],
+    *,
+    keep_unknown: bool = False,
+    without: frozenset[str] = frozenset(),
+) -> tuple[XmlElement, Findings]:
+    """The root element of the file at ``path``, and what was found in it so far.
 
     Args:
         properties: what ``${name}`` stands for.
         keep_unknown: a placeholder that stands for nothing stays as it is, and is no mistake.
+        without: names that are left out although they should stop the start.
 
     Raises:
-        ConfigurationError: not readable, too large, not well formed, with a document type, or with an include or a
-            placeholder that stands for nothing.
+        FlawedFileError: not readable, too large, not well formed, or with a document type.
     """
+    findings = Findings(str(path), without)
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise ConfigurationError(UNSAFE_XML, f"{path} is larger than {_MOST_BYTES} bytes; split what it configures")
+            findings.stop(UNSAFE_XML, 0, f"larger than {_MOST_BYTES} bytes; split what it configures")
         content = path.read_bytes()
     except OSError as failure:
-        raise ConfigurationError(UNREADABLE, f"{path} can't be read: {failure.strerror}") from failure
-    return _parse(content, str(path), _Placeholders(properties, keep_unknown))
+        findings.stop(UNREADABLE, 0, f"can't be read: {failure.strerror}; correct the path or its permissions")
+    return _parse(content, findings, _Placeholders(properties, keep_unknown)), findings
 
 
 class _Placeholders:
@@ -67,12 +77,12 @@ class _Placeholders:
         def note_unknown(name: str) -> None:
             if not self._keep_unknown:
                 sentence = f"${{{name}}} stands for nothing; set the environment variable or write ${{name:default}}"
-                findings.add("DMQ4009", line, sentence)
+                findings.add(UNKNOWN_PLACEHOLDER, line, sentence)
 
         return replace_placeholders(text, self._properties, note_unknown)
 
 
-def _parse(content: bytes, file: str, placeholders: _Placeholders) -> tuple[XmlElement, Findings]:
+def _parse(content: bytes, findings: Findings, placeholders: _Placeholders) -> XmlElement:
     parser = etree.XMLParser(
         resolve_entities=False,
         load_dtd=False,
@@ -83,29 +93,17 @@ def _parse(content: bytes, file: str, placeholders: _Placeholders) -> tuple[XmlE
         remove_pis=True,
     )
     if b"<!DOCTYPE" in content:
-        raise _doctype_refused(file, content[: content.index(b"<!DOCTYPE")].count(b"\n") + 1)
+        findings.stop(UNSAFE_XML, content[: content.index(b"<!DOCTYPE")].count(b"\n") + 1, _DOCTYPE_REFUSED)
     try:
         root = etree.fromstring(content, parser)
     except etree.XMLSyntaxError as failure:
         line = failure.lineno or 1
         reason = (failure.msg or "unreadable").rsplit(", line ", 1)[0]
-        sentence = f"{file}:{line}: not well-formed XML ({reason}); correct the markup in or before this line"
-        raise ConfigurationError("DMQ4002", sentence) from failure
+        findings.stop("DMQ4002", line, f"not well-formed XML ({reason}); correct the markup in or before this line")
     # In an encoding where the search above sees nothing, such as UTF-16.
     if cast(Any, root.getroottree().docinfo).doctype:
-        raise _doctype_refused(file, 1)
-    findings = Findings(file)
-    element = _convert(root, placeholders, findings)
-    findings.raise_if_any()
-    return element, findings
-
-
-def _doctype_refused(file: str, line: int) -> ConfigurationError:
-    return ConfigurationError(
-        UNSAFE_XML,
-        f"{file}:{line}: a document type (<!DOCTYPE ...>) and the entities it declares are never read; "
-        f"remove it and write the values themselves, or use ${{name:default}}",
-    )
+        findings.stop(UNSAFE_XML, 1, _DOCTYPE_REFUSED)
+    return _convert(root, placeholders, findings)
 
 
 def _convert(node: etree._Element, placeholders: _Placeholders, findings: Findings) -> XmlElement:

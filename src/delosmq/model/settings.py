@@ -433,6 +433,7 @@ class BrokerSettings:
         persist_id_cache: duplicate ids survive a restart.
         temporary_queue_namespace: permissions to make temporary destinations are looked for below this name; "" looks
             for them under the name of each.
+        left_out: names of the configuration that are not obeyed, as its operator wished.
     """
 
     name: str = "delosmq"
@@ -453,3 +454,4 @@ class BrokerSettings:
     queues: tuple[QueueSettings, ...] = ()
     address_settings: tuple[AddressMatch, ...] = ()
     security_settings: tuple[SecurityMatch, ...] = ()
+    left_out: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from delosmq.config.broker_xml.acceptor_catalog import (
     LATER_PROTOCOLS,
     SERVED_PROTOCOLS,
 )
+from delosmq.config.broker_xml.catalog import Policy
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import MISSING, TWICE, WRONG_VALUE, nearest
 from delosmq.config.tls import TlsMistake, load_tls
@@ -24,6 +25,7 @@ from delosmq.config.xml_document import XmlElement
 from delosmq.model.settings import AcceptorSettings, TlsSettings
 from delosmq.model.virtual_topics import parse_virtual_topics
 
+_STAYS_CLOSED: Final = "DMQ4102"
 _FORM: Final = "write tcp://host:port?option=value;option=value"
 # Time enough to renew a certificate by hand.
 _EXPIRES_SOON_DAYS: Final = 30
@@ -89,14 +91,13 @@ class _AcceptorUrl:
         self.options = options
 
 
-def read_acceptors(reader: Reader, element: XmlElement, directory: Path) -> tuple[list[AcceptorSettings], list[str]]:
-    """The acceptors to open, and the notices about those that stay closed or speak less than they were asked to.
+def read_acceptors(reader: Reader, element: XmlElement, directory: Path) -> list[AcceptorSettings]:
+    """The acceptors to open; about those that stay closed or speak less than they were asked to there are notices.
 
     Args:
         directory: what relative paths of key and trust stores are relative to.
     """
     opened: list[AcceptorSettings] = []
-    notices: list[str] = []
     lines: dict[str, int] = {}
     for child in reader.children(element, ACCEPTORS):
         reader.leaf(child, ACCEPTOR)
@@ -108,7 +109,7 @@ def read_acceptors(reader: Reader, element: XmlElement, directory: Path) -> tupl
             sentence = f"acceptor {name!r} is already in line {lines[name]}; give one of them another name"
             reader.findings.add(TWICE, child.line, sentence)
         lines[name] = child.line
-        acceptor = _read_acceptor(reader, child.line, name, url, directory=directory, notices=notices)
+        acceptor = _read_acceptor(reader, child.line, name, url, directory=directory)
         if acceptor is None:
             continue
         for other in opened:
@@ -116,7 +117,7 @@ def read_acceptors(reader: Reader, element: XmlElement, directory: Path) -> tupl
                 sentence = f"acceptor {name!r} has the port {acceptor.port} of acceptor {other.name!r} in line "
                 reader.findings.add("DMQ4158", child.line, f"{sentence}{lines[other.name]}; give it another one")
         opened.append(acceptor)
-    return opened, notices
+    return opened
 
 
 def share_port(one: tuple[str, int], other: tuple[str, int]) -> bool:
@@ -129,10 +130,11 @@ def share_port(one: tuple[str, int], other: tuple[str, int]) -> bool:
 
 
 def _read_acceptor(
-    reader: Reader, line: int, name: str, url: _AcceptorUrl, *, directory: Path, notices: list[str]
+    reader: Reader, line: int, name: str, url: _AcceptorUrl, *, directory: Path
 ) -> AcceptorSettings | None:
     if url.scheme == "vm":
-        notices.append(f"DMQ4102: acceptor {name!r} stays closed: in-process connections (vm://) are not in effect yet")
+        sentence = f"acceptor {name!r} stays closed: in-process connections (vm://) are not in effect yet"
+        reader.findings.notice(_STAYS_CLOSED, line, sentence)
         return None
     options: dict[str, str] = {}
     fields: dict[str, Any] = {}
@@ -149,21 +151,23 @@ def _read_acceptor(
             option = known.get(key)
             if option is not None:
                 found[option.field] = reader.parsed(line, what, text, option.parse, default=None)
-    protocols = _read_protocols(reader, line, name, options.get("protocols"), notices=notices)
+    protocols = _read_protocols(reader, line, name, options.get("protocols"))
     if not _read_flag(reader, line, name, options, option="autoStart", default="true"):
-        notices.append(f"DMQ4102: acceptor {name!r} stays closed: autoStart is false")
+        reader.findings.notice(_STAYS_CLOSED, line, f"acceptor {name!r} stays closed: autoStart is false")
         return None
     if not protocols or None in fields.values() or None in tls_fields.values():
         return None
     if _read_flag(reader, line, name, options, option="sslEnabled", default="false"):
-        fields["tls"] = _read_tls(reader, line, name, tls_fields, directory=directory, notices=notices)
+        fields["tls"] = _read_tls(reader, line, name, tls_fields, directory=directory)
     elif tls_fields:
-        notices.append(f"DMQ6100: acceptor {name!r} speaks no TLS, whatever its stores: add sslEnabled=true to its URL")
+        sentence = f"acceptor {name!r} speaks no TLS, whatever its stores: add sslEnabled=true to its URL"
+        reader.findings.notice("DMQ6100", line, sentence)
     if not _is_loopback(url.host) and fields.get("tls") is None:
-        notices.append(
-            f"DMQ4107: acceptor {name!r} listens on {url.host}, reachable from other machines without TLS: passwords "
-            f"and messages travel in the clear; use 127.0.0.1 or a network you trust"
+        sentence = (
+            f"acceptor {name!r} listens on {url.host}, reachable from other machines without TLS: passwords and "
+            f"messages travel in the clear; use 127.0.0.1 or a network you trust"
         )
+        reader.findings.notice("DMQ4107", line, sentence)
     return AcceptorSettings(name=name, host=url.host, port=url.port, protocols=protocols, options=options, **fields)
 
 
@@ -172,9 +176,7 @@ def _read_flag(reader: Reader, line: int, name: str, options: dict[str, str], *,
     return reader.parsed(line, what, options.get(option, default), values.parse_boolean, default=default == "true")
 
 
-def _read_tls(
-    reader: Reader, line: int, name: str, fields: dict[str, Any], *, directory: Path, notices: list[str]
-) -> TlsSettings | None:
+def _read_tls(reader: Reader, line: int, name: str, fields: dict[str, Any], *, directory: Path) -> TlsSettings | None:
     """The settings, once a handshake with them has worked; None after noting what is wrong."""
     if "key_store_path" not in fields:
         reader.findings.add(
@@ -196,14 +198,15 @@ def _read_tls(
     if checked.not_after:
         left_days = (ssl.cert_time_to_seconds(checked.not_after) - time.time()) / _SECONDS_PER_DAY
         if left_days < _EXPIRES_SOON_DAYS:
-            notices.append(
-                f"DMQ6108: the certificate of acceptor {name!r} expires on {checked.not_after}, in {left_days:.0f} "
-                "days; renew it before clients refuse it"
+            sentence = (
+                f"the certificate of acceptor {name!r} expires on {checked.not_after}, in {left_days:.0f} days; renew "
+                "it before clients refuse it"
             )
+            reader.findings.notice("DMQ6108", line, sentence)
     return settings
 
 
-def _read_protocols(reader: Reader, line: int, name: str, text: str | None, *, notices: list[str]) -> tuple[str, ...]:
+def _read_protocols(reader: Reader, line: int, name: str, text: str | None) -> tuple[str, ...]:
     if text is None:
         return SERVED_PROTOCOLS
     asked = [protocol.upper() for protocol in values.comma_separated(text)]
@@ -220,9 +223,10 @@ def _read_protocols(reader: Reader, line: int, name: str, text: str | None, *, n
     later = ", ".join(protocol for protocol in asked if protocol in LATER_PROTOCOLS)
     if later and served:
         speaks = ", ".join(served)
-        notices.append(f"DMQ4103: acceptor {name!r} speaks {speaks} only: {later} not in effect yet")
+        sentence = f"acceptor {name!r} speaks {speaks} only: {later} not in effect yet"
+        reader.findings.notice("DMQ4103", line, sentence)
     elif later:
-        notices.append(f"DMQ4102: acceptor {name!r} stays closed: {later} not in effect yet")
+        reader.findings.notice(_STAYS_CLOSED, line, f"acceptor {name!r} stays closed: {later} not in effect yet")
     return served
 
 
@@ -242,8 +246,11 @@ def _split_url(text: str) -> _AcceptorUrl:
     options: list[tuple[str, str]] = []
     for pair in parts.query.replace("&", ";").split(";"):
         key, equals, value = pair.partition("=")
+        # Artemis drops options without a value. Nothing is lost by it where the option does nothing here either.
         if equals:
             options.append((unquote(key.strip()), unquote(value.strip())))
+        elif (item := ACCEPTOR_OPTIONS.get(pair.strip())) is not None and item.policy is Policy.NOT_YET:
+            options.append((item.name, ""))
         elif pair.strip():
             raise ValueError(f"a URL whose options have values; {_FORM}")
     return _AcceptorUrl("tcp", parts.hostname, port, options)

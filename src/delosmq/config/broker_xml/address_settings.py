@@ -184,4 +184,4 @@ def _check_expiry(reader: Reader, match: str, fields: dict[str, Any], lines: dic
             f"address-setting {match!r} has an expiry-delay, beside which min-expiry-delay and max-expiry-delay "
             "have no effect; remove it or them"
         )
-        reader.notice(WITHOUT_EFFECT_HERE, lines["expiry_delay"], sentence)
+        reader.findings.notice(WITHOUT_EFFECT_HERE, lines["expiry_delay"], sentence)

@@ -39,4 +39,4 @@ def check_traits(reader: Reader, line: int, where: str, traits: Traits) -> None:
             f"{where} is exclusive, so one consumer has all groups and group-rebalance has no effect; remove one of "
             "the two"
         )
-        reader.notice(WITHOUT_EFFECT_HERE, line, sentence)
+        reader.findings.notice(WITHOUT_EFFECT_HERE, line, sentence)

@@ -43,6 +43,7 @@ _IN_EFFECT: Final = [
     in_effect("addresses", "holds `<address>`: addresses and queues made at start"),
     in_effect("address-settings", "holds `<address-setting>`"),
     in_effect("diverts", "holds `<divert>`"),
+    in_effect("security-enabled", "a login is always required, and the start says so if this is false", "true"),
     in_effect("security-settings", "holds `<security-setting>`; without any, nobody may do anything"),
 ]
 
@@ -90,7 +91,6 @@ _MEMORY_AND_DISK: Final = [
 ]
 
 _SECURITY: Final = [
-    refused("security-enabled", "a login is always required", "true"),
     *not_yet_all(
         "security-invalidation-interval authentication-cache-size authorization-cache-size",
         "what was verified is forgotten when users, roles or permissions change",

@@ -7,12 +7,13 @@ from delosmq.config.broker_xml.address_catalog import ADD, DIVERT, DIVERTS, DROP
 from delosmq.config.broker_xml.filters import CheckSelector, read_filter
 from delosmq.config.broker_xml.names import parse_address
 from delosmq.config.broker_xml.reader import Reader
-from delosmq.config.findings import CONTRADICTION, MISSING, NOT_SUPPORTED
+from delosmq.config.findings import CONTRADICTION, MISSING
 from delosmq.config.xml_document import XmlElement
 from delosmq.model.settings import STRIP_ROUTING, DivertSettings, Transformer, WildcardSyntax
 from delosmq.model.wildcard import WildcardPattern
 
 _ADD_HEADERS: Final = "org.apache.activemq.artemis.core.server.transformer.AddHeadersTransformer"
+TRANSFORMER_NAME: Final = "transformer"
 _OWN_FORM: Final = '<add name="" value=""/>, <drop name=""/> and <rename from="" to=""/>'
 
 
@@ -106,7 +107,7 @@ def _can_run(reader: Reader, divert: str, element: XmlElement) -> bool:
         f"the Java class {element.text!r} of divert {divert!r} can't run here; write what it does as <transformer> "
         f"with {_OWN_FORM}, or as {_ADD_HEADERS} with <property>"
     )
-    reader.findings.add(NOT_SUPPORTED, element.line, sentence)
+    reader.findings.refuse(TRANSFORMER_NAME, element.line, sentence)
     return False
 
 

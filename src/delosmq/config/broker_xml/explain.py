@@ -22,6 +22,7 @@ from delosmq.config.broker_xml.address_catalog import (
 )
 from delosmq.config.broker_xml.catalog import Item, Policy, Table
 from delosmq.config.broker_xml.core_catalog import CORE, WILDCARD_ADDRESSES
+from delosmq.config.broker_xml.diverts import TRANSFORMER_NAME
 from delosmq.config.broker_xml.setting_catalog import ADDRESS_SETTING, ADDRESS_SETTINGS
 
 _SECTIONS: Final[list[tuple[str, Table]]] = [
@@ -58,6 +59,12 @@ def tables(policy: Policy) -> str:
         if items:
             parts.append("\n".join([f"### {title}", "", *_rows(policy, items)]))
     return "\n\n".join(parts)
+
+
+def names_that_stop() -> list[str]:
+    """Every name that stops a start, in the order of the tables."""
+    refused = [item.name for _, known in _SECTIONS for item in known.values() if item.policy is Policy.REFUSED]
+    return list(dict.fromkeys([*(name.lstrip("@") for name in refused), TRANSFORMER_NAME]))
 
 
 def _rows(policy: Policy, items: list[Item]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -17,8 +17,9 @@ from delosmq.config.broker_xml.reader import CORE_NAMESPACE, Reader
 from delosmq.config.broker_xml.security_settings import read_security_settings
 from delosmq.config.broker_xml.warnings import warnings_about
 from delosmq.config.broker_xml.wildcards import read_wildcards
-from delosmq.config.findings import MISSING, NAMES_WITHOUT_EFFECT, UNKNOWN_NAME
+from delosmq.config.findings import MISSING, UNKNOWN_NAME, Findings, Kind
 from delosmq.config.memory import available_memory_bytes
+from delosmq.config.placeholders import known_properties
 from delosmq.config.xml_document import XmlElement, read_xml
 from delosmq.model.settings import (
     UNLIMITED,
@@ -33,6 +34,10 @@ from delosmq.model.wildcard import AddressSettingsTable
 T = TypeVar("T")
 
 _ROOT_NAMESPACE: Final = "urn:activemq"
+_JMS_REMEDY: Final = (
+    'declare its queues in <core> as <addresses><address name="..."><anycast><queue name="..."/></anycast></address>'
+    "</addresses>, and its topics as addresses with <multicast/>"
+)
 _DEFAULT_MEMORY_PERCENT: Final = 50
 _DEFAULT_DIRECTORY: Final = "data/journal"
 
@@ -50,11 +55,16 @@ class LoadedConfiguration:
 
     Attributes:
         settings: complete; ``journal.directory`` is absolute, or "" when nothing is kept.
-        notices: sentences with their codes, to be logged once at start: what is not in effect, or is in another way.
+        findings: what is not in effect, or is in another way.
     """
 
     settings: BrokerSettings
-    notices: list[str] = field(default_factory=list)
+    findings: Findings
+
+    @property
+    def notices(self) -> list[str]:
+        """Sentences with their codes, to be logged once at start."""
+        return self.findings.notices()
 
 
 def load_broker_xml(
@@ -64,22 +74,26 @@ def load_broker_xml(
     properties: Mapping[str, str] | None = None,
     memory_bytes: int | None = None,
     check_selector: CheckSelector = parse_as_selector,
+    without: frozenset[str] = frozenset(),
 ) -> LoadedConfiguration:
     """Reads, checks and translates the broker.xml at ``path``.
 
     Args:
         instance: what relative directories are relative to; by default the parent of ``etc``, where the file lies, or
             its own directory when that isn't called ``etc``.
-        properties: what ``${name}`` stands for; by default the environment.
+        properties: what ``${name}`` stands for; by default the environment and what is known of ``instance``.
         memory_bytes: of this machine or control group; by default it is looked up.
         check_selector: raises what is wrong with the selector of a filter.
+        without: names that are left out although they should stop the start.
 
     Raises:
-        ConfigurationError: with file, line and remedy of up to 20 mistakes.
+        FlawedFileError: with file, line and remedy of up to 20 mistakes, and all findings.
     """
     if instance is None:
         instance = path.parent.parent if path.parent.name == "etc" else path.parent
-    root, findings = read_xml(path, os.environ if properties is None else properties)
+    if properties is None:
+        properties = known_properties(instance.absolute(), os.environ)
+    root, findings = read_xml(path, properties, without=without)
     reader = Reader(findings)
     core = _core_of(reader, root)
     # Without <core> nothing else can be read.
@@ -89,8 +103,12 @@ def load_broker_xml(
     if memory_bytes is None:
         memory_bytes = available_memory_bytes()
     settings = _Loader(reader, instance, memory_bytes, check_selector, etc=path.parent).read(core)
+    # What is missing for other reasons would be warned of.
+    if not any(finding.kind.stops for finding in findings.found):
+        for warned in warnings_about(settings):
+            findings.notice(warned.code, 0, warned.sentence)
     findings.raise_if_any()
-    return LoadedConfiguration(settings, [*_not_yet_notices(path, reader), *reader.notices, *warnings_about(settings)])
+    return LoadedConfiguration(replace(settings, left_out=tuple(findings.names(Kind.LEFT_OUT))), findings)
 
 
 def _core_of(reader: Reader, root: XmlElement) -> XmlElement | None:
@@ -103,7 +121,8 @@ def _core_of(reader: Reader, root: XmlElement) -> XmlElement | None:
         if child.name == "core" and child.namespace == CORE_NAMESPACE and core is None:
             core = child
         else:
-            sentence = f'<{child.name}> in <configuration>, which holds one <core xmlns="{CORE_NAMESPACE}">; remove it'
+            remedy = _JMS_REMEDY if child.name == "jms" else "remove it"
+            sentence = f'<{child.name}> in <configuration>, which holds one <core xmlns="{CORE_NAMESPACE}">; {remedy}'
             reader.findings.add(UNKNOWN_NAME, child.line, sentence)
     if core is None and not root.children:
         sentence = f'<configuration> is empty; write <core xmlns="{CORE_NAMESPACE}"> in it'
@@ -127,12 +146,12 @@ class _Loader:
     def read(self, core: XmlElement) -> BrokerSettings:
         """The settings; only to be used when no finding was noted."""
         self._found = self._reader.once(self._reader.children(core, CORE))
+        self._note_open_door()
         reader, found, standard = self._reader, self._found, BrokerSettings()
         syntax = read_wildcards(reader, found.get("wildcard-addresses"), found.get("wild-card-routing-enabled"))
         acceptors: list[AcceptorSettings] = []
         if element := found.get("acceptors"):
-            acceptors, notices = read_acceptors(reader, element, self._etc)
-            reader.notices += notices
+            acceptors = read_acceptors(reader, element, self._etc)
         address_settings = self._address_settings(syntax)
         defaults = AddressSettingsTable(address_settings, syntax)
         addresses, queues = (
@@ -175,6 +194,14 @@ class _Loader:
             security_settings=tuple(security_settings),
         )
 
+    def _note_open_door(self) -> None:
+        if not self._value("security-enabled", values.parse_boolean, True):
+            sentence = (
+                "security-enabled is false, and yet a login is always required: clients that send none are refused; "
+                "give them users in artemis-users.properties, and permissions in <security-settings>"
+            )
+            self._reader.findings.notice("DMQ4114", self._found["security-enabled"].line, sentence)
+
     def _address_settings(self, syntax: WildcardSyntax) -> tuple[AddressMatch, ...]:
         reader, found = self._reader, self._found
         read = read_address_settings(reader, found["address-settings"], syntax) if "address-settings" in found else []
@@ -214,9 +241,3 @@ class _Loader:
     def _value(self, name: str, parse: Callable[[str], T], default: T) -> T:
         element = self._found.get(name)
         return default if element is None else self._reader.value(element, parse, default)
-
-
-def _not_yet_notices(path: Path, reader: Reader) -> list[str]:
-    if not reader.not_yet:
-        return []
-    return [f"{NAMES_WITHOUT_EFFECT}: {path}: known but not in effect yet, hence ignored: {', '.join(reader.not_yet)}"]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from delosmq.config.broker_xml.catalog import Item, Policy, Table
-from delosmq.config.findings import MISSING, NOT_SUPPORTED, TWICE, UNKNOWN_NAME, WRONG_VALUE, Findings, nearest
+from delosmq.config.findings import MISSING, TWICE, UNKNOWN_NAME, WRONG_VALUE, Findings, nearest
 from delosmq.config.xml_document import XmlElement
 
 T = TypeVar("T")
@@ -29,19 +29,11 @@ class Reader:
     """Reads elements by the catalogue and collects what is wrong and what is not in effect yet.
 
     Attributes:
-        findings: mistakes; the start is refused if there are any.
-        not_yet: name -> lines of what is known and does nothing yet, in the order of the file.
-        notices: what is allowed and yet worth a sentence, with its code.
+        findings: the start is refused if there are mistakes among them.
     """
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
-        self.not_yet: dict[str, list[int]] = {}
-        self.notices: list[str] = []
-
-    def notice(self, code: str, line: int, sentence: str) -> None:
-        """Notes what the operator should know although the start goes on."""
-        self.notices.append(f"{code}: {self.findings.place(line)}: {sentence}")
 
     def note_twice(self, kind: str, name: str, line: int, lines: dict[str, int]) -> None:
         """Notes it as a mistake when ``name`` is among ``lines``, the ones seen so far; adds it when it isn't."""
@@ -121,11 +113,11 @@ class Reader:
     def in_effect(self, line: int, what: str, value: str, item: Item) -> bool:
         """Whether ``item`` is in effect; when it isn't, lists or refuses it."""
         if item.policy is Policy.NOT_YET:
-            self.not_yet.setdefault(item.name.lstrip("@"), []).append(line)
+            self.findings.ignore(item.name.lstrip("@"), line, f"{what} is ignored{item.about and ': '}{item.about}")
         elif item.policy is Policy.REFUSED and value.lower() not in [allowed.lower() for allowed in item.allowed]:
             sentence = f"{what} is not in effect yet: {item.about}"
             remedy = "" if ";" in item.about else f"; write {item.allowed[0]}" if any(item.allowed) else "; remove it"
-            self.findings.add(NOT_SUPPORTED, line, sentence + remedy)
+            self.findings.refuse(item.name.lstrip("@"), line, sentence + remedy)
         return item.policy is Policy.IN_EFFECT
 
     def _is_in_effect(self, child: XmlElement, parent: str, known: Table) -> bool:

@@ -1,46 +1,66 @@
 """What a broker.xml without mistakes does not say, and its operator should know."""
 
+from typing import NamedTuple
+
 from delosmq.model.settings import UNLIMITED, AddressFullPolicy, BrokerSettings, MessageEviction, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable, with_any_words_apart
 
 
-def warnings_about(settings: BrokerSettings) -> list[str]:
-    """Sentences with their codes."""
-    notices: list[str] = []
+class Warned(NamedTuple):
+    """One sentence with its code."""
+
+    code: str
+    sentence: str
+
+
+def warnings_about(settings: BrokerSettings) -> list[Warned]:
+    """In no order that matters."""
+    notices: list[Warned] = []
     if not settings.acceptors:
         notices.append(
-            "DMQ4108: no acceptor is open, so no client can connect; add one with protocols=OPENWIRE for JMS, STOMP, "
-            "or both"
+            Warned(
+                "DMQ4108",
+                "no acceptor is open, so no client can connect; add one with protocols=OPENWIRE for JMS, STOMP, "
+                "or both",
+            )
         )
     if not settings.security_settings:
         every = settings.wildcards.any_words
-        notices.append(
-            f'DMQ4105: there are no security-settings, so nobody may do anything; add one with match="{every}"'
-        )
+        sentence = f'there are no security-settings, so nobody may do anything; add one with match="{every}"'
+        notices.append(Warned("DMQ4105", sentence))
     table = AddressSettingsTable(settings.address_settings, settings.wildcards)
     if _pages_somewhere(settings):
         notices.append(
-            "DMQ4104: address-full-policy PAGE acts as BLOCK, as paging is not in effect yet: "
-            "producers wait when memory is full"
+            Warned(
+                "DMQ4104",
+                "address-full-policy PAGE acts as BLOCK, as paging is not in effect yet: "
+                "producers wait when memory is full",
+            )
         )
     # RING-10
     rings = [queue.name for queue in settings.queues if _is_ring(queue, table) and _pages(queue.address, table)]
     if rings:
         notices.append(
-            f"DMQ4106: ring queues on addresses with address-full-policy PAGE: {', '.join(rings)}; a ring doesn't "
-            f"bound what is paged, so write BLOCK, FAIL or DROP for them"
+            Warned(
+                "DMQ4106",
+                f"ring queues on addresses with address-full-policy PAGE: {', '.join(rings)}; a ring doesn't "
+                f"bound what is paged, so write BLOCK, FAIL or DROP for them",
+            )
         )
     empty = [entry.match for entry in settings.address_settings if entry.fields.get("default_ring_size") == 0]
     if empty:
         notices.append(
-            f"DMQ4150: default-ring-size 0 for {', '.join(empty)}: queues there keep nothing, each message that comes "
-            f"is pushed out at once; give a larger one, or -1 for none"
+            Warned(
+                "DMQ4150",
+                f"default-ring-size 0 for {', '.join(empty)}: queues there keep nothing, each message that comes "
+                f"is pushed out at once; give a larger one, or -1 for none",
+            )
         )
     notices += _evictions(settings, table)
     return notices + _without_queues(settings, table) + _diverted_nowhere(settings)
 
 
-def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[str]:
+def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[Warned]:
     """Matches whose message-eviction and message-eviction-key have no effect without each other."""
     keyless, unused = [], []
     for entry in settings.address_settings:
@@ -50,32 +70,41 @@ def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[st
             keyless.append(entry.match)
         if entry.fields.get("message_eviction_key") and not is_unique:
             unused.append(entry.match)
-    notices: list[str] = []
+    notices: list[Warned] = []
     if keyless:
         notices.append(
-            f"DMQ4156: message-eviction unique-property without message-eviction-key for {', '.join(keyless)}: a slow "
-            "consumer loses the oldest messages; name the property"
+            Warned(
+                "DMQ4156",
+                f"message-eviction unique-property without message-eviction-key for {', '.join(keyless)}: a slow "
+                "consumer loses the oldest messages; name the property",
+            )
         )
     if unused:
         notices.append(
-            f"DMQ4157: message-eviction-key without message-eviction unique-property for {', '.join(unused)} has no "
-            "effect; add the one or remove the other"
+            Warned(
+                "DMQ4157",
+                f"message-eviction-key without message-eviction unique-property for {', '.join(unused)} has no "
+                "effect; add the one or remove the other",
+            )
         )
     return notices
 
 
-def _diverted_nowhere(settings: BrokerSettings) -> list[str]:
+def _diverted_nowhere(settings: BrokerSettings) -> list[Warned]:
     """Ends of diverts that nothing in the file declares: most of them are misspelt."""
     declared = {queue.address for queue in settings.queues} | {address.name for address in settings.addresses}
-    notices: list[str] = []
+    notices: list[Warned] = []
     for divert in settings.diverts:
         ends = [divert.address, *divert.forwarding_addresses]
         missing = sorted({end for end in ends if end not in declared})
         if missing:
             lost = "; being exclusive, it takes what it moves from everybody else" if divert.exclusive else ""
             notices.append(
-                f"DMQ4111: divert '{divert.name}' names addresses that are not below <addresses>: "
-                f"{', '.join(missing)}; what is moved to one without a queue is gone, so check the names{lost}"
+                Warned(
+                    "DMQ4111",
+                    f"divert '{divert.name}' names addresses that are not below <addresses>: "
+                    f"{', '.join(missing)}; what is moved to one without a queue is gone, so check the names{lost}",
+                )
             )
     return notices
 
@@ -96,7 +125,7 @@ def _pages(address: str, table: AddressSettingsTable) -> bool:
     return table.resolve(address).address_full_policy is AddressFullPolicy.PAGE
 
 
-def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> list[str]:
+def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> list[Warned]:
     """Dead-letter and expiry addresses that nothing in the file gives a queue."""
     declared = {queue.address for queue in settings.queues}
     dead: dict[str, None] = {}
@@ -108,7 +137,7 @@ def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> li
             dead[resolved.dead_letter_address] = None
         if not resolved.auto_create_expiry_resources:
             expired[resolved.expiry_address] = None
-    notices: list[str] = []
+    notices: list[Warned] = []
     for setting, resources, addresses in (
         ("dead-letter-address", "auto-create-dead-letter-resources", dead),
         ("expiry-address", "auto-create-expiry-resources", expired),
@@ -116,7 +145,10 @@ def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> li
         missing = sorted(addresses.keys() - declared - {""})
         if missing:
             notices.append(
-                f"DMQ4109: {setting} without a queue below <addresses>: {', '.join(missing)}; what goes there is "
-                f"dropped until it has one, so declare a queue, or set {resources}"
+                Warned(
+                    "DMQ4109",
+                    f"{setting} without a queue below <addresses>: {', '.join(missing)}; what goes there is "
+                    f"dropped until it has one, so declare a queue, or set {resources}",
+                )
             )
     return notices

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from delosmq.config.findings import LEFT_OUT
 from delosmq.engine.broker import Broker
 from delosmq.manage.control.host import Host, Reason
 from delosmq.model.ports import Clock
@@ -60,6 +61,13 @@ class BrokerControl:
             storage_low=broker.storage_full,
             uptime_ms=(self._clock.monotonic_ns() - self._started_ns) // _NS_PER_MS,
         )
+
+    def left_out(self) -> list[Reason]:
+        """What the broker runs without although its configuration names it; [] when it obeys all of it."""
+        names = self._broker.settings.left_out
+        if not names:
+            return []
+        return [Reason(LEFT_OUT, f"runs without {', '.join(names)}, as --without says")]
 
     def not_ready(self) -> list[Reason]:
         """Why the broker should be sent no work; [] when it is ready."""

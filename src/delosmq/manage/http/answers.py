@@ -103,7 +103,7 @@ class Released:
 
 @dataclass(frozen=True)
 class Health:
-    """``status`` is UP or DOWN; if DOWN, why."""
+    """``status`` is UP or DOWN; if DOWN, why; if UP, what the broker runs without, as its operator wished."""
 
     status: str
     detail: str

@@ -145,11 +145,10 @@ class HealthCalls:
 
     async def ready(self, call: Call) -> Response:
         """GET /health/ready: whether to send work, and if not, why."""
-        reasons = self._broker.not_ready()
-        if not reasons:
-            return JSONResponse(asdict(Health("UP", "", [])))
+        troubles, left_out = self._broker.not_ready(), self._broker.left_out()
+        reasons = [*troubles, *left_out]
         why = "; ".join(f"{reason.code}: {reason.detail}" for reason in reasons)
-        return JSONResponse(asdict(Health("DOWN", why, reasons)), 503)
+        return JSONResponse(asdict(Health("DOWN" if troubles else "UP", why, reasons)), 503 if troubles else 200)
 
     async def metrics(self, call: Call) -> Response:
         """GET /metrics: of the broker, and of the queues and groups this login may see."""

@@ -1,0 +1,99 @@
+"""Everything that is to be said of an instance directory or a broker.xml, at once."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from delosmq.config.bootstrap import load_bootstrap_xml
+from delosmq.config.broker_xml import LoadedConfiguration, load_broker_xml
+from delosmq.config.findings import Finding, Findings, FlawedFileError, Kind
+from delosmq.config.instance import InstancePaths, account_notices, require_instance
+from delosmq.config.placeholders import known_properties
+from delosmq.config.properties import load_roles, load_users
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was found.
+
+    Attributes:
+        files: those with findings, in the order in which a start reads them.
+    """
+
+    files: list[Findings]
+
+    def of(self, kind: Kind) -> list[Finding]:
+        """The findings of one kind."""
+        return [finding for findings in self.files for finding in findings.found if finding.kind is kind]
+
+    def names(self, kind: Kind) -> list[str]:
+        """The names of findings of one kind, each once."""
+        return list(dict.fromkeys(finding.name for finding in self.of(kind)))
+
+    @property
+    def starts(self) -> bool:
+        """Whether a broker would start with these files."""
+        return not self.of(Kind.MISTAKE) and not self.of(Kind.UNSUPPORTED)
+
+
+def inspect(path: Path, *, properties: Mapping[str, str], without: frozenset[str] = frozenset()) -> Inspection:
+    """Reads all files of the instance directory at ``path``, or the one broker.xml there; changes nothing.
+
+    Args:
+        properties: what ``${name}`` stands for, beside what is known of the directory.
+        without: names that are left out although they should stop the start.
+
+    Raises:
+        ConfigurationError: ``path`` is a directory and no instance.
+    """
+    if path.is_dir():
+        paths = InstancePaths(path.absolute())
+        require_instance(paths, path)
+        return _Inspector(known_properties(paths.root, properties), without).read_instance(paths)
+    file = path.absolute()
+    root = file.parent.parent if file.parent.name == "etc" else file.parent
+    inspector = _Inspector(known_properties(root, properties), without)
+    inspector.read_broker_xml(file, root)
+    return Inspection(inspector.files)
+
+
+class _Inspector:
+    def __init__(self, known: Mapping[str, str], without: frozenset[str]) -> None:
+        self._known = known
+        self._without = without
+        self.files: list[Findings] = []
+
+    def read_instance(self, paths: InstancePaths) -> Inspection:
+        loaded = self.read_broker_xml(paths.broker_xml, paths.root)
+        if paths.bootstrap_xml.exists():
+            bootstrap = self._attempt(
+                lambda: load_bootstrap_xml(paths.bootstrap_xml, self._known, without=self._without)
+            )
+            if bootstrap is not None:
+                self.files.append(bootstrap.findings)
+        users = self._attempt(lambda: load_users(paths.users))
+        roles = self._attempt(lambda: load_roles(paths.roles))
+        if loaded is not None and users is not None and roles is not None:
+            for file, code, sentence in account_notices(paths, loaded.settings, users, roles):
+                findings = Findings(str(file))
+                findings.notice(code, 0, sentence)
+                self.files.append(findings)
+        return Inspection(self.files)
+
+    def read_broker_xml(self, path: Path, root: Path) -> LoadedConfiguration | None:
+        loaded = self._attempt(
+            lambda: load_broker_xml(path, instance=root, properties=self._known, without=self._without)
+        )
+        if loaded is not None:
+            self.files.append(loaded.findings)
+        return loaded
+
+    def _attempt(self, load: Callable[[], T]) -> T | None:
+        try:
+            return load()
+        except FlawedFileError as flawed:
+            self.files.append(flawed.findings)
+            return None

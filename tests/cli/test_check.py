@@ -1,0 +1,194 @@
+"""``delosmq check`` and ``delosmq run --without``: all that is to be said of a configuration, and a start anyhow."""
+
+# BROKER-3
+
+import asyncio
+import io
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from delosmq.cli import run
+from delosmq.cli.check import check_command
+from delosmq.config.broker_xml import load_broker_xml, names_that_stop
+from delosmq.config.findings import FlawedFileError, Kind
+from delosmq.config.inspection import inspect
+from delosmq.config.instance import create_instance, load_instance, read_without
+from delosmq.model.errors import ConfigurationError
+from tools.broker_xml_survey import survey
+
+HEAD = '<configuration xmlns="urn:activemq">\n<core xmlns="urn:activemq:core">\n'
+TAIL = "\n</core>\n</configuration>\n"
+CLUSTERED = "<ha-policy/>\n<cluster-connections/>\n<journal-type>NIO</journal-type>"
+
+
+def write(path: Path, core: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(HEAD + core + TAIL, encoding="utf-8")
+    return path
+
+
+def check(path: Path, *without: str) -> tuple[int, list[str]]:
+    """Exit code and lines, the path taken off them."""
+    out = io.StringIO()
+    code = check_command(path, properties={}, without=without, file=out)
+    return code, [line.removeprefix(str(path)) for line in out.getvalue().splitlines()]
+
+
+def test_a_new_instance_has_nothing_to_be_said(tmp_path: Path) -> None:
+    create_instance(tmp_path / "broker")
+    assert check(tmp_path / "broker") == (0, [": nothing to say; a broker starts with it"])
+
+
+def test_everything_is_listed_at_once_with_its_line(tmp_path: Path) -> None:
+    create_instance(tmp_path)
+    etc = tmp_path / "etc"
+    write(
+        etc / "broker.xml", f"<jurnal/>\n{CLUSTERED}\n<name>${{nowhere}}</name>\n<global-max-size>x</global-max-size>"
+    )
+    (etc / "bootstrap.xml").write_text(
+        '<broker xmlns="http://activemq.apache.org/schema">\n<security-manager/>\n'
+        '<web bind="ftp://x" path="p"/>\n</broker>'
+    )
+    (etc / "artemis-users.properties").write_text("a = plain\n\\u12 = b\n")
+    (etc / "artemis-roles.properties").write_text("amq = a\namq = b\n")
+    code, lines = check(tmp_path)
+    assert code == 1
+    assert [line.split(": ")[:3] for line in lines[:-1]] == [
+        ["/etc/broker.xml:3", "mistake", "DMQ4004"],
+        ["/etc/broker.xml:4", "unsupported", "DMQ4006"],
+        ["/etc/broker.xml:5", "unsupported", "DMQ4006"],
+        ["/etc/broker.xml:6", "ignored", "DMQ4101"],
+        ["/etc/broker.xml:7", "mistake", "DMQ4009"],
+        ["/etc/broker.xml:8", "mistake", "DMQ4005"],
+        ["/etc/bootstrap.xml:2", "unsupported", "DMQ4006"],
+        ["/etc/bootstrap.xml:3", "ignored", "DMQ4101"],
+        ["/etc/bootstrap.xml:3", "mistake", "DMQ4005"],
+        ["/etc/artemis-users.properties:1", "mistake", "DMQ4020"],
+        ["/etc/artemis-users.properties:2", "mistake", "DMQ4010"],
+        ["/etc/artemis-roles.properties:2", "mistake", "DMQ4008"],
+    ]
+    assert lines[-1] == (
+        ": 7 mistakes, 3 unsupported names, 2 ignored names; correct the mistakes, and a broker starts with "
+        "--without cluster-connections,ha-policy,security-manager"
+    )
+
+
+def test_what_is_not_supported_can_be_left_out_and_is_named_as_such(tmp_path: Path) -> None:
+    path = write(tmp_path / "broker.xml", CLUSTERED)
+    code, lines = check(path)
+    assert code == 1
+    assert lines[-1].endswith("no broker starts with it, but one does with --without cluster-connections,ha-policy")
+    code, lines = check(path, "ha-policy,cluster-connections")
+    assert code == 0
+    assert lines[-1].endswith("; a broker starts with it")
+    assert [line.split(": ")[1] for line in lines if ": left out: " in line] == ["left out"] * 2
+
+
+@pytest.mark.parametrize(
+    ("core", "name"),
+    [
+        ('<acceptors>\n<acceptor name="a">tcp://127.0.0.1:0?protocols=STOMP;router=r</acceptor></acceptors>', "router"),
+        (
+            '<diverts><divert name="d"><address>a</address><forwarding-address>b</forwarding-address>\n'
+            "<transformer-class-name>a.B</transformer-class-name></divert></diverts>",
+            "transformer",
+        ),
+        (
+            '<address-settings><address-setting match="a">\n<slow-consumer-policy>KILL</slow-consumer-policy>'
+            "</address-setting></address-settings>",
+            "slow-consumer-policy",
+        ),
+        ("\n<store/>", "store"),
+    ],
+)
+def test_names_of_every_place_can_be_left_out(tmp_path: Path, core: str, name: str) -> None:
+    path = write(tmp_path / "broker.xml", core)
+    with pytest.raises(FlawedFileError) as caught:
+        load_broker_xml(path, properties={})
+    assert [finding.name for finding in caught.value.findings.found if finding.kind is Kind.UNSUPPORTED] == [name]
+    loaded = load_broker_xml(path, properties={}, without=read_without([name]))
+    assert loaded.settings.left_out == (name,)
+    (left_out,) = (finding for finding in loaded.findings.found if finding.kind is Kind.LEFT_OUT)
+    assert left_out.line == 4
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"--without cluster-conections: .*; did you mean 'cluster-connections'?"
+    ):
+        read_without(["ha-policy,cluster-conections"])
+    with pytest.raises(ConfigurationError, match="`delosmq check` lists"):
+        read_without(["zzzzzzzz"])
+    # What is in effect, or ignored anyway, stops no start.
+    with pytest.raises(ConfigurationError, match="no such name stops a start"):
+        read_without(["journal-type"])
+    assert "security-settings" not in names_that_stop()
+
+
+def test_a_mistake_is_not_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "broker.xml", f"{CLUSTERED}<zzz/>")
+    assert not inspect(path, properties={}, without=frozenset({"ha-policy", "cluster-connections"})).starts
+
+
+def test_an_instance_knows_what_it_starts_without(tmp_path: Path) -> None:
+    create_instance(tmp_path)
+    path = tmp_path / "etc/broker.xml"
+    path.write_text(path.read_text().replace("<name>", "<ha-policy/><name>"))
+    without = frozenset({"ha-policy", "security-manager"})
+    assert load_instance(tmp_path, properties={}, without=without).settings.left_out == ("ha-policy",)
+
+
+def test_a_directory_that_is_no_instance_and_a_file_that_is_not_there_are_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"DMQ4030: .* is no instance directory"):
+        check(tmp_path)
+    code, lines = check(tmp_path / "nothing.xml")
+    assert (code, len(lines)) == (1, 2)
+    assert lines[0].startswith(": mistake: DMQ4001: can't be read")
+
+
+def test_the_command_ends_with_its_exit_code(tmp_path: Path) -> None:
+    path = write(tmp_path / "broker.xml", "<name>${who}</name>\n<ha-policy/>")
+
+    def call(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "delosmq.cli.main", "check", str(path), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert call("--define", "who=me").returncode == 1
+    assert call("--define", "who=me", "--without", "ha-policy").returncode == 0
+    wrong = call("--without", "ha-polcy")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "did you mean 'ha-policy'?" in wrong.stderr
+
+
+async def test_the_log_repeats_what_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create_instance(tmp_path)
+    path = tmp_path / "etc/broker.xml"
+    path.write_text(path.read_text().replace("<name>", "<ha-policy/><name>"))
+    instance = load_instance(tmp_path, properties={}, without=frozenset({"ha-policy"}))
+    monkeypatch.setattr(run, "REMIND_EVERY_S", 0.0)
+    said: asyncio.Queue[str] = asyncio.Queue()
+
+    class Heard(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.put_nowait(record.getMessage())
+
+    logger = logging.Logger("test")
+    logger.addHandler(Heard())
+    reminding = asyncio.create_task(run.keep_reminding(instance, logger))
+    for _ in range(2):
+        assert (await said.get()).startswith("DMQ4115: broker 'delosmq' runs without ha-policy, as --without says")
+    reminding.cancel()
+
+
+def test_a_survey_counts_what_starts_and_what_stops_the_rest(tmp_path: Path) -> None:
+    write(tmp_path / "a/broker.xml", "")
+    write(tmp_path / "b/broker.xml", "<ha-policy/>")
+    write(tmp_path / "c/d/broker-c.xml", "<ha-policy/><zzz/>")
+    found = survey(tmp_path)
+    assert (found.files, found.starting) == (3, 1)
+    assert found.without == {"ha-policy": 1}
+    assert found.stopping == {"DMQ4004: unknown element <zzz> in <core>; remove it": 1}
