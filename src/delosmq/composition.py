@@ -26,6 +26,7 @@ from delosmq.security.access import AccessControl
 from delosmq.server.connection import ServerParts
 from delosmq.server.listener import Server, bind
 from delosmq.server.passwords import PasswordChecks
+from delosmq.server.peer_log import PeerLog
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.openwire.protocol import OpenWireProtocol
 from delosmq.sessions.outbox import Gate
@@ -208,6 +209,7 @@ class ComposedBroker(Host):
         self._ticker: Ticker | None = None
         self._passwords: PasswordChecks | None = None
         self._server: Server | None = None
+        self._peer_log: PeerLog | None = None
         self._lease_timer: asyncio.TimerHandle | None = None
         self._draining = False
 
@@ -254,6 +256,7 @@ class ComposedBroker(Host):
         spoken = self._protocols
         parts = ServerParts(loop, services, self._ticker, passwords=passwords, protocols=spoken, log=self.logger)
         self._server = Server(parts)
+        self._peer_log = parts.peer_log
         self._server.bind(self.settings.acceptors)
         if self._http_bind is not None:
             # Before the first client is served: a port in use must stop the start, not a running broker.
@@ -361,6 +364,8 @@ class ComposedBroker(Host):
         if self._server is not None:
             reason = PeerError("DMQ6008", "the broker is stopping; connect again later or to another broker")
             await self._server.drain(reason, drain_s)
+        if self._peer_log is not None:
+            self._peer_log.close()
         if self._ticker is not None:
             self._ticker.stop()
         if self.failure is not None:

@@ -1,6 +1,8 @@
 """The HTTP server on a real socket."""
 
 import asyncio
+import base64
+import contextlib
 import json
 import signal
 
@@ -127,4 +129,125 @@ async def test_what_is_no_http_is_told_with_its_peer_and_answered(
     assert says in json.loads(body)["detail"]
     (told,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert told.startswith(f"DMQ6164: what came from 127.0.0.1:{port} is no HTTP request; {says}")
+    await server.stop()
+
+
+HEALTH = b"GET /health/live HTTP/1.1\r\nHost: x\r\n"
+POST = b"POST /api/v1/queues/q/pause HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "are both there"),
+        (POST + b"Transfer-Encoding: chunked\r\ncontent-length: 5\r\n\r\n0\r\n\r\n", "are both there"),
+        (POST + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", "is there twice"),
+        (POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", ""),
+        (POST + b"Content-Length: 2, 3\r\n\r\n{}", ""),
+        (POST + b"Content-Length: +2\r\n\r\n{}", ""),
+        (POST + b"Content-Length : 2\r\n\r\n{}", ""),
+        (POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", ""),
+        (POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", ""),
+        (POST.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.0"),
+        (HEALTH + b"X: a\r\n b\r\n\r\n", "a second line"),
+        (HEALTH + b"X: a\r\n\tContent-Length: 5\r\n\r\n", "a second line"),
+        (HEALTH + b"X: a\n\r\n", "CR LF"),
+        (HEALTH.replace(b"\r\n", b"\n") + b"\n", "CR LF"),
+        (HEALTH + b"X: a\rContent-Length: 5\r\n\r\n", ""),
+        (HEALTH + b"Host: y\r\n\r\n", ""),
+    ],
+)
+async def test_a_request_whose_end_may_be_seen_elsewhere_is_refused_and_the_connection_closed(
+    api: Api, sent: bytes, says: str
+):
+    server, _ = await started(api)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(sent + HEALTH + b"\r\n")
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1") == 1
+    assert says in json.loads(answer.partition(b"\r\n\r\n")[2])["detail"]
+    assert not api.broker.queues["q"].paused
+    await server.stop()
+
+
+async def test_what_follows_a_request_is_judged_like_the_first(api: Api):
+    server, _ = await started(api)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(HEALTH + b"\r\n" + POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    writer.close()
+    assert (answer.count(b"HTTP/1.1 200"), answer.count(b"HTTP/1.1 400")) == (1, 1)
+    await server.stop()
+
+
+async def test_a_body_whose_chunks_are_mostly_extensions_has_a_bound(api: Api):
+    server, _ = await started(api)
+    login = b"Authorization: Basic " + base64.b64encode(f"admin:{PASSWORD}".encode()) + b"\r\n"
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(POST + login + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+    chunk = b"1;" + b"x" * 32_768 + b"\r\n \r\n"
+    sent = 0
+    async with asyncio.timeout(20):
+        with contextlib.suppress(OSError):
+            while sent < 10 * http_server.REQUEST_LIMIT_BYTES:
+                writer.write(chunk)
+                await writer.drain()
+                sent += len(chunk)
+    assert sent < 5 * http_server.REQUEST_LIMIT_BYTES
+    writer.close()
+    await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+    await server.stop()
+
+
+@pytest.mark.parametrize("half", [b"", b"GET /health/live HTTP/1.1\r\nHost: x\r\n", HEALTH + b"\r\nGET /"])
+async def test_half_requests_do_not_keep_others_from_health(api: Api, monkeypatch: pytest.MonkeyPatch, half: bytes):
+    monkeypatch.setattr(http_server, "CONNECTION_LIMIT", 8)
+    server, url = await started(api)
+    halves = []
+    for _ in range(40):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(half)
+        halves.append((reader, writer))
+    for _ in range(3):
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(f"{url}/health/live")).status_code == 200
+    for _, writer in halves:
+        writer.close()
+    await server.stop()
+
+
+async def test_health_answers_while_all_places_serve_and_others_are_told_to_wait(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(http_server, "CONNECTION_LIMIT", 2)
+    server, url = await started(api)
+    for group in "abc":
+        await api.open(group)
+    wanted = {"after": 0, "max_rows": 1, "max_bytes": 1, "wait_ms": 30_000, "epoch": 1}
+    async with httpx.AsyncClient(auth=("admin", PASSWORD), timeout=60) as client:
+        asked = [asyncio.create_task(client.post(f"{url}/api/v1/leases/{group}/lease", json=wanted)) for group in "ab"]
+        await eventually(lambda: all(len(api.broker.leases.find(group).waiters) == 1 for group in "ab"))
+        async with httpx.AsyncClient(auth=("admin", PASSWORD)) as other:
+            assert (await other.get(f"{url}/health/live")).status_code == 200
+            assert problem(await other.get(f"{url}/api/v1/queues"))[:2] == (503, "DMQ6173")
+        await server.stop()
+        assert [succeeded(await one)["lease"] for one in asked] == [0, 0]
+
+
+async def test_a_second_request_must_come_as_fast_as_the_first(api: Api, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(http_server, "HEAD_TIMEOUT_S", 0.05)
+    server, _ = await started(api)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(HEALTH + b"\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    writer.write(HEALTH)
+    async with asyncio.timeout(10):
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+    writer.close()
+    await asyncio.gather(writer.wait_closed(), return_exceptions=True)
     await server.stop()

@@ -8,3 +8,14 @@ def counted(count: int, singular: str, plural: str = "") -> str:
         plural: where it is not the singular with an s.
     """
     return f"{count} {singular}" if count == 1 else f"{count} {plural or singular + 's'}"
+
+
+def one_line(text: str, most: int) -> str:
+    """A text of a peer as a line of the log may hold it: at most ``most`` characters, and none that begins a line or
+    steers a terminal."""
+    rest = len(text) - most
+    if rest > 0:
+        text = f"{text[:most]}... ({rest} more characters)"
+    if text.isprintable():
+        return text
+    return "".join([each if each.isprintable() else ascii(each)[1:-1] for each in text])

@@ -16,6 +16,7 @@ from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
 from delosmq.server.layers import AWAITED, Upper
 from delosmq.server.passwords import PasswordCheck, PasswordChecks
+from delosmq.server.peer_log import PeerLog
 from delosmq.server.receiving import FREE_BYTES, Receiver, Receiving
 from delosmq.server.ticker import Ticker, TickParticipant
 from delosmq.server.tls import HandshakeTurns
@@ -88,6 +89,7 @@ class ServerParts:
         self.ticker = ticker
         self.protocols = protocols
         self.log = log
+        self.peer_log = PeerLog(log)
         self.passwords = passwords
         self.buffer = memoryview(bytearray(READ_BYTES))
         self.handshakes = HandshakeTurns(loop)
@@ -133,7 +135,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         connection_id = f"{self._acceptor.name}-{self._number}-{secrets.token_hex(ID_BYTES)}"
         self._peer = Peer(_name(transport.get_extra_info("peername")), connection_id)
         if not self._owner.connection_opened(self):
-            self._parts.log.warning(
+            self._tell(
                 "DMQ6701: %s was turned away: acceptor '%s' serves its %d connections already (connectionsAllowed)",
                 self._peer.name,
                 self._acceptor.name,
@@ -230,7 +232,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._parts.loop.call_soon(self._on_timer)
 
     def report(self, trouble: BrokerError) -> None:
-        self._parts.log.warning("%s [peer %s, acceptor '%s']", trouble, self._peer.name, self._acceptor.name)
+        self._tell("%s [peer %s, acceptor '%s']", trouble, self._peer.name, self._acceptor.name)
 
     def finish(self, reason: BrokerError | None) -> None:
         if self._state >= _FINISHING:
@@ -308,12 +310,16 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
 
     def _give_up(self, error: OSError | RuntimeError) -> None:
         """The socket is of no use any more; that is this connection's end and nobody else's."""
-        self._parts.log.info(
+        self._parts.peer_log.info(
+            self._peer.host(),
             "DMQ6704: the socket of %s can't be used any more (%s); closed. Its messages go back to their queues",
             self._peer.name,
             error,
         )
         self.abort()
+
+    def _tell(self, message: str, *args: object) -> None:
+        self._parts.peer_log.warning(self._peer.host(), message, *args)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -365,16 +371,15 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         layer.receive(start)
 
     def _turn_away(self) -> None:
-        log = self._parts.log
         if self._acceptor.tls is None and self._start.startswith(_TLS_START):
-            log.warning(
+            self._tell(
                 "DMQ6130: %s begins with TLS, which acceptor '%s' does not speak; closed. Set sslEnabled=true in its"
                 " URL, or switch TLS off in the client",
                 self._peer.name,
                 self._acceptor.name,
             )
         else:
-            log.warning(
+            self._tell(
                 "DMQ6702: %s speaks no protocol of acceptor '%s' (%s): its first bytes look like %s; closed."
                 " Check the port and the client's protocol",
                 self._peer.name,
@@ -499,7 +504,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._session.fail(reason)
             self._parts.ticker.schedule()
         else:
-            self._parts.log.warning("%s [acceptor '%s']", reason, self._acceptor.name)
+            self._tell("%s [acceptor '%s']", reason, self._acceptor.name)
             self._close()
 
     def _linger(self) -> None:

@@ -61,6 +61,10 @@ class Peer:
         self.name = name
         self.connection_id = connection_id
 
+    def host(self) -> str:
+        """The address without the port."""
+        return self.name.rpartition(":")[0] or self.name
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class SessionHost(OutboxOwner):

@@ -52,6 +52,7 @@ from delosmq.manage.http.queue_calls import QueueCalls
 from delosmq.model.conversion import Conversions
 from delosmq.security.access import AccessControl
 from delosmq.server.passwords import PasswordChecks
+from delosmq.server.peer_log import PeerLog
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
 from delosmq.sessions.outbox import Gate
 
@@ -73,7 +74,7 @@ class HttpApi:
     Attributes:
         drain: start it before the server stops, so that long polls end.
         operations: every call, in the order of the documentation.
-        logger: for what its server has to tell.
+        peer_log: for what those who call cause.
     """
 
     def __init__(
@@ -115,14 +116,14 @@ class HttpApi:
             Operation("GET", "/openapi.json", "openapi", "This document", _LOGIN, self._openapi, None),
         ]
         self._version = version
-        endpoints = Endpoints(BasicLogins(access, passwords), gate, host, logger)
+        self.peer_log = PeerLog(logger)
+        endpoints = Endpoints(BasicLogins(access, passwords), gate, host, logger, self.peer_log)
         self._app = Starlette(
             routes=[endpoints.route(operation) for operation in self.operations],
             exception_handlers={HTTPException: _on_http_exception},
         )
         # A slash too many is answered as any other path that does not exist, and not by a redirection without words.
         self._app.router.redirect_slashes = False
-        self.logger = logger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request (ASGI 3)."""

@@ -21,6 +21,7 @@ from delosmq.manage.http.problems import FieldFault, ProblemError, problem_of
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import Position
 from delosmq.security.access import Login
+from delosmq.server.peer_log import PeerLog
 from delosmq.sessions.outbox import Gate
 
 BODY_LIMIT_BYTES: Final = 1024 * 1024
@@ -99,11 +100,12 @@ LARGE_ANSWER: Final = 100
 class Endpoints:
     """Turns operations into routes: login, checked input, gate, problems."""
 
-    def __init__(self, logins: BasicLogins, gate: Gate, host: Host, logger: logging.Logger) -> None:
+    def __init__(self, logins: BasicLogins, gate: Gate, host: Host, logger: logging.Logger, peer_log: PeerLog) -> None:
         self._logins = logins
         self._gate = gate
         self._host = host
         self._logger = logger
+        self._peer_log = peer_log
 
     def route(self, operation: Operation) -> Route:
         """The route that serves an operation."""
@@ -118,7 +120,8 @@ class Endpoints:
             response = await self._answer(operation, request)
         except ProblemError as problem:
             if problem.status == 401 and problem.code != NO_LOGIN:
-                self._logger.warning("%s: refused a login from %s: %s", problem.code, _peer(request), problem.detail)
+                peer = _peer(request)
+                self._peer_log.warning(peer, "%s: refused a login from %s: %s", problem.code, peer, problem.detail)
             response = problem.response()
         except BrokerError as error:
             if isinstance(error, InvariantError):

@@ -5,56 +5,148 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, cast
 
 import h11
 import uvicorn
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from delosmq.manage.http.app import HttpApi
+from delosmq.manage.http.framing import CheckedConnection
+from delosmq.manage.http.operations import BODY_LIMIT_BYTES
 from delosmq.manage.http.problems import ProblemError
 from delosmq.model.errors import LimitError
 
 CONNECTION_LIMIT: Final = 256
 HEAD_TIMEOUT_S: Final = 10.0
-"""From connecting to the end of the first request's head, as for every protocol (handshake)."""
+"""For the head of each request: the first from connecting on, as for every protocol (handshake); for what is left of a
+body that nobody reads, too."""
 KEEP_ALIVE_S: Final = 75
 """Longer than readers pause between polls, so that they keep their connection."""
 HEAD_LIMIT_BYTES: Final = 64 * 1024
+REQUEST_LIMIT_BYTES: Final = 8 * BODY_LIMIT_BYTES
+"""Of one request as it is sent: a body in chunks of one byte takes six times its size."""
 STOP_TIMEOUT_S: Final = 5.0
 DATE_EVERY_S: Final = 1.0
 
-
 _NO_REQUEST: Final = "DMQ6164"
+_DOUBTFUL: Final = "DMQ6174"
 _TLS_BEGINS: Final = b"\x16\x03"
-_NOT_HTTP: Final = "Invalid HTTP request received."
+_OF_REQUESTS: Final = (
+    "Invalid HTTP request received.",
+    "Unsupported upgrade request.",
+    "No supported WebSocket library",
+)
+_HEALTH: Final = "/health/"
 
 
-class _NotHttpFilter(logging.Filter):
-    """Keeps back what uvicorn says of requests that are none: `_Protocol` says it, and of whom."""
+class _RequestFilter(logging.Filter):
+    """Keeps back what uvicorn says of odd requests: `_Protocol` says what matters, of whom, and not for ever."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.msg != _NOT_HTTP
+        return not str(record.msg).startswith(_OF_REQUESTS)
 
 
-_NOT_HTTP_FILTER: Final = _NotHttpFilter()
+_REQUEST_FILTER: Final = _RequestFilter()
+
+
+class _Places:
+    """The connections, the oldest first, and which of them wait for a request of their peer."""
+
+    def __init__(self) -> None:
+        self._all: dict[_Protocol, None] = {}
+
+    def enter(self, connection: "_Protocol") -> None:
+        """A new one. When there are too many, the oldest of those that wait goes, of the peer that has most of them: a
+        check of health always finds a place."""
+        if len(self._all) >= CONNECTION_LIMIT:
+            self._make_room()
+        self._all[connection] = None
+
+    def leave(self, connection: "_Protocol") -> None:
+        """It is closed."""
+        self._all.pop(connection, None)
+
+    def all_serve(self) -> bool:
+        """Whether as many requests as may be are being served."""
+        if len(self._all) <= CONNECTION_LIMIT:
+            return False
+        return sum([not connection.waits() for connection in self._all]) > CONNECTION_LIMIT
+
+    def _make_room(self) -> None:
+        waiting: dict[str, list[_Protocol]] = {}
+        for connection in self._all:
+            if connection.waits():
+                waiting.setdefault(connection.host(), []).append(connection)
+        if waiting:
+            max(waiting.values(), key=len)[0].give_up()
 
 
 class _Protocol(H11Protocol):
     """Closes connections that don't say what they want, and tells of those that don't speak HTTP."""
 
+    def __init__(self, places: _Places, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._checked = CheckedConnection(HEAD_LIMIT_BYTES)
+        self.conn = self._checked
+        self._places = places
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._request_bytes = 0
+        self._looks_like_tls = False
+
+    def waits(self) -> bool:
+        """Whether no request is being served."""
+        # uvicorn's cycle is the request it serves; it declares it as never None.
+        cycle: object = self.cycle
+        return cycle is None or self.cycle.response_complete
+
+    def host(self) -> str:
+        """The address of the peer."""
+        return "an unknown peer" if self.client is None else self.client[0]
+
+    def give_up(self) -> None:
+        """Closes at once."""
+        self._places.leave(self)
+        self.transport.abort()
+
     def data_received(self, data: bytes) -> None:
-        self._looks_like_tls = data.startswith(_TLS_BEGINS)
+        if self.waits():
+            self._request_bytes = 0
+            self._looks_like_tls = data.startswith(_TLS_BEGINS)
+        self._request_bytes += len(data)
+        if self._request_bytes > REQUEST_LIMIT_BYTES:
+            self.give_up()
+            return
         super().data_received(data)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Something came: if it is not a request yet, the rest must not take for ever."""
+        timer = self._head_timer
+        if not self.waits():
+            if timer is not None:
+                timer.cancel()
+                self._head_timer = None
+        elif timer is None and not self.transport.is_closing():
+            self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._close_if_silent)
 
     def send_400_response(self, msg: str) -> None:
         """Answers what is no HTTP request, with a problem document as any other refusal."""
         advice = "there is no TLS here, write http://" if self._looks_like_tls else "look at what is sent to this port"
-        peer = "an unknown peer" if self.client is None else f"{self.client[0]}:{self.client[1]}"
+        doubt = self._checked.doubt
+        sentence = f"its end is not clear: {doubt}" if doubt else f"this is no HTTP request; {advice}"
         app = self.config.app
-        if isinstance(app, HttpApi):
-            app.logger.warning("%s: what came from %s is no HTTP request; %s", _NO_REQUEST, peer, advice)
-        problem = ProblemError(400, _NO_REQUEST, "INVALID", f"this is no HTTP request; {advice}").response()
+        if isinstance(app, _Door):
+            peer = "an unknown peer" if self.client is None else f"{self.client[0]}:{self.client[1]}"
+            what = (
+                f"a request from {peer} is refused: {doubt}" if doubt else f"what came from {peer} is no HTTP request"
+            )
+            app.api.peer_log.warning(
+                self.host(), "%s: %s", _DOUBTFUL if doubt else _NO_REQUEST, what if doubt else f"{what}; {advice}"
+            )
+        problem = ProblemError(400, _DOUBTFUL if doubt else _NO_REQUEST, "INVALID", sentence).response()
         headers = [*problem.raw_headers, (b"connection", b"close")]
         head = self.conn.send(h11.Response(status_code=400, headers=headers, reason=b"Bad Request"))
         body = self.conn.send(h11.Data(data=bytes(problem.body)))
@@ -64,17 +156,37 @@ class _Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._head_timer = asyncio.get_running_loop().call_later(HEAD_TIMEOUT_S, self._close_if_silent)
+        self._places.enter(self)
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._close_if_silent)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._head_timer.cancel()
+        self._places.leave(self)
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
         super().connection_lost(exc)
 
     def _close_if_silent(self) -> None:
-        # uvicorn's cycle is the request it serves; it declares it as never None.
-        cycle: object = self.cycle
-        if cycle is None and not self.transport.is_closing():
-            self.transport.close()
+        self._head_timer = None
+        if self.waits() and not self.transport.is_closing():
+            self.give_up()
+
+
+class _Door:
+    """Serves at most `CONNECTION_LIMIT` requests at once, and health always."""
+
+    def __init__(self, api: HttpApi, places: _Places) -> None:
+        self.api = api
+        self._places = places
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._places.all_serve() and not scope["path"].startswith(_HEALTH):
+            sentence = f"{CONNECTION_LIMIT} requests are being served already; try again later"
+            response = ProblemError(503, "DMQ6173", "BUSY", sentence).response()
+            response.headers["Connection"] = "close"
+            await response(scope, receive, send)
+            return
+        await self.api(scope, receive, send)
 
 
 class _Server(uvicorn.Server):
@@ -159,13 +271,15 @@ class HttpServer:
             server.leave(force=True)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+        self._api.peer_log.close()
 
 
-def _config(api: Any) -> uvicorn.Config:
-    logging.getLogger("uvicorn.error").addFilter(_NOT_HTTP_FILTER)
+def _config(api: HttpApi) -> uvicorn.Config:
+    logging.getLogger("uvicorn.error").addFilter(_REQUEST_FILTER)
+    places = _Places()
     return uvicorn.Config(
-        api,
-        http=_Protocol,
+        _Door(api, places),
+        http=cast(type[asyncio.Protocol], partial(_Protocol, places)),
         ws="none",
         loop="none",
         lifespan="off",
@@ -174,8 +288,6 @@ def _config(api: Any) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=CONNECTION_LIMIT,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=int(STOP_TIMEOUT_S),
-        h11_max_incomplete_event_size=HEAD_LIMIT_BYTES,
     )

@@ -1,0 +1,103 @@
+"""What peers cause to be logged: a peer that repeats itself fills no disk, and writes no lines of its own.
+
+Of each sentence (its DMQ code) a peer gets `LINES_PER_PEER` lines a minute and all peers together `LINES_PER_CODE`; how
+many more there were is said once the minute is over. That minute begins with the first line.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from delosmq.model.wording import counted, one_line
+
+MINUTE_S: Final = 60.0
+LINES_PER_PEER: Final = 10
+LINES_PER_CODE: Final = 100
+MOST_CHARACTERS: Final = 2_000
+"""Of one line."""
+_PEERS_COUNTED: Final = 1_000
+"""Of each sentence; more of them are counted together."""
+_OTHERS: Final = "other peers"
+_CODE_LETTERS: Final = 7
+
+
+class OneLine(logging.Filter):
+    """Keeps each message on one line and within bounds, as names in it may come from peers."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        safe = one_line(text, MOST_CHARACTERS)
+        if safe != text:
+            record.msg = safe
+            record.args = ()
+        return True
+
+
+ONE_LINE: Final = OneLine()
+
+
+class PeerLog:
+    """Writes what peers cause, within bounds. Used within a running loop."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        log.addFilter(ONE_LINE)
+        self._log = log
+        self._ends_at: float = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        # Of this minute: lines by code and peer, lines by code, and what was not written by code and peer.
+        self._lines: dict[tuple[str, str], int] = {}
+        self._of_code: dict[str, int] = {}
+        self._held: dict[str, dict[str, int]] = {}
+
+    def warning(self, host: str, message: str, *args: object) -> None:
+        """What went wrong with a peer of that host; the message begins with its code."""
+        self._tell(logging.WARNING, host, message, args)
+
+    def info(self, host: str, message: str, *args: object) -> None:
+        """What a peer of that host did."""
+        self._tell(logging.INFO, host, message, args)
+
+    def close(self) -> None:
+        """Says what was not written so far."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._end_minute()
+
+    def _tell(self, level: int, host: str, message: str, args: tuple[object, ...]) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._ends_at:
+            self._end_minute()
+            self._ends_at = loop.time() + MINUTE_S
+        code = (message % args if args else message)[:_CODE_LETTERS]
+        of_peer = self._lines.get((code, host), 0)
+        of_code = self._of_code.get(code, 0)
+        if of_peer < LINES_PER_PEER and of_code < LINES_PER_CODE:
+            self._lines[code, host] = of_peer + 1
+            self._of_code[code] = of_code + 1
+            self._log.log(level, message, *args)
+            return
+        held = self._held.setdefault(code, {})
+        known = host if host in held or len(held) < _PEERS_COUNTED else _OTHERS
+        held[known] = held.get(known, 0) + 1
+        if self._timer is None:
+            self._timer = loop.call_at(self._ends_at, self._end_minute)
+
+    def _end_minute(self) -> None:
+        self._timer = None
+        held = self._held
+        self._held = {}
+        self._lines.clear()
+        self._of_code.clear()
+        self._ends_at = 0.0
+        for code, peers in held.items():
+            most = max(peers, key=peers.__getitem__)
+            others = f" and {counted(len(peers) - 1, 'other')}" if len(peers) > 1 else ""
+            self._log.warning(
+                "DMQ6172: %s: %d more of these in the last minute, from %s (%d)%s; they are not written out. Mend or"
+                " block these clients",
+                code,
+                sum(peers.values()),
+                most,
+                peers[most],
+                others,
+            )
