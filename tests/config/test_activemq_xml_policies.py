@@ -645,6 +645,26 @@ def test_prefetches_and_what_browsers_see(tmp_path: Path, attribute: str, field:
     assert getattr(made.resolve("a"), field) == value
 
 
+def test_browsers_see_everything_where_no_policy_of_queues_says_otherwise(tmp_path: Path) -> None:
+    # Classic bounds a browser by the policyEntry it finds for the queue, to 400 by default, and by none otherwise.
+    made = convert(
+        tmp_path,
+        '<policyEntry queue="a.>" producerFlowControl="true"/><policyEntry queue="a.wide" maxBrowsePageSize="0"/>'
+        '<policyEntry topic=">" advisoryForConsumed="true"/>',
+    )
+    pages = {name: made.resolve(name).max_browse_page_size for name in ("a", "a.b", "a.wide", "b")}
+    assert pages == {"a": 400, "a.b": 400, "a.wide": -1, "b": -1}
+
+
+def test_the_default_policy_bounds_browsers(tmp_path: Path) -> None:
+    policy_map = (
+        "<destinationPolicy><policyMap><defaultEntry><policyEntry/></defaultEntry><policyEntries>"
+        "<policyEntry queue='a' maxBrowsePageSize='7'/></policyEntries></policyMap></destinationPolicy>"
+    )
+    made = convert_text(broker(policy_map), tmp_path)
+    assert [made.resolve(name).max_browse_page_size for name in ("a", "b")] == [7, 400]
+
+
 def test_a_prefetch_below_0_is_wrong(tmp_path: Path) -> None:
     made = convert(tmp_path, '<policyEntry queue="a" queuePrefetch="-1"/>')
     assert "'queuePrefetch'" in made.said(Kind.WRONG)[0][1]

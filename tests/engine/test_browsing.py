@@ -122,12 +122,13 @@ def test_the_selector_of_a_browser_counts():
 
 
 # EXCL-3
-def test_a_classic_browser_sees_400_messages():
-    field = Field(dispatch_profile=CLASSIC)
-    field.put(" ".join(str(k) for k in range(450)))
-    browser = field.peer(browser=True)
-    field.run()
-    assert (len(browser.port.slots), browser.port.ends) == (400, 1)
+def test_a_classic_browser_sees_as_much_as_its_address_says():
+    for page, seen in ((400, 400), (-1, 450)):
+        field = Field(dispatch_profile=CLASSIC, max_browse_page_size=page)
+        field.put(" ".join(str(k) for k in range(450)))
+        browser = field.peer(browser=True)
+        field.run()
+        assert (len(browser.port.slots), browser.port.ends) == (seen, 1)
 
 
 # EXCL-3

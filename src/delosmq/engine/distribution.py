@@ -13,7 +13,7 @@ from delosmq.engine.exclusive import Ownership
 from delosmq.engine.groups import Groups
 from delosmq.engine.lanes import Acceptance, Work, precedes
 from delosmq.engine.queue import Queue
-from delosmq.engine.reading import CLASSIC_PAGE, UNBOUNDED, Browsing, Reading
+from delosmq.engine.reading import UNBOUNDED, Browsing, Reading
 from delosmq.engine.slots import Slot
 from delosmq.engine.starting import Start
 from delosmq.model.message import Message
@@ -74,8 +74,6 @@ class Distribution:
         consumer.acceptance = acceptance
         if consumer.options.browser:
             page = queue.address.settings.max_browse_page_size
-            if page is None:
-                page = CLASSIC_PAGE if self._classic else UNBOUNDED
             reading: Reading = Browsing(consumer, queue, acceptance, page=page)
         elif queue.non_destructive:
             reading = Reading(consumer, queue, acceptance, page=UNBOUNDED)

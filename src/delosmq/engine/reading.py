@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from delosmq.engine.starting import Starter
 
 UNBOUNDED: Final = -1
-CLASSIC_PAGE: Final = 400
-"""Messages a browser sees of a queue with Classic's habits. Source: Queue.maxBrowsePageSize."""
 SETTLED_PER_SLICE: Final = 1_000
 
 

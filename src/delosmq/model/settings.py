@@ -105,8 +105,7 @@ class AddressSettings:
             Classic's policyEntry, for the queues of the address.
         queue_prefetch .. durable_topic_prefetch: likewise: of OpenWire consumers that ask for their client's default;
             -1 gives what they ask for. use_prefetch_extension: False: reported deliveries give no more.
-        max_browse_page_size: likewise: messages that a browser sees, -1 for all; None is 400 with Classic's habits and
-            all with Artemis's.
+        max_browse_page_size: likewise: messages that a browser sees, -1 for all.
         pending_message_limit, pending_message_limit_multiplier: likewise: most messages that wait for an OpenWire
             consumer of a topic, not durable, beyond its prefetch; a number, or a multiple of the prefetch. -1 for any
             number; with both the lower one counts.
@@ -201,7 +200,7 @@ class AddressSettings:
     topic_prefetch: int = UNLIMITED
     durable_topic_prefetch: int = UNLIMITED
     use_prefetch_extension: bool = True
-    max_browse_page_size: int | None = None
+    max_browse_page_size: int = UNLIMITED
     pending_message_limit: int = UNLIMITED
     pending_message_limit_multiplier: float = -1.0
     message_eviction: MessageEviction = MessageEviction.OLDEST

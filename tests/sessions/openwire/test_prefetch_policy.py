@@ -234,12 +234,13 @@ def test_without_an_extension_a_pull_brings_its_message() -> None:
         (DispatchProfile.CLASSIC, 3, 3),
         (DispatchProfile.ARTEMIS, 3, 3),
         (DispatchProfile.CLASSIC, -1, 405),
-        (DispatchProfile.CLASSIC, None, 400),
+        (DispatchProfile.CLASSIC, None, 405),
         (DispatchProfile.ARTEMIS, None, 405),
     ],
 )
 def test_how_much_a_browser_sees(profile: DispatchProfile, size: int | None, seen: int) -> None:
-    client = connected(dispatch_profile=profile, max_browse_page_size=size)
+    page = {} if size is None else {"max_browse_page_size": size}
+    client = connected(dispatch_profile=profile, **page)
     for number in range(405):
         client.feed(client.text(A, str(number)))
     info = consumer(client, "browser", 1000)

@@ -32,6 +32,7 @@ _CHILD_NAMES = [
 _UNSHARED = frozenset(
     row.to for row in (*POLICY.values(), *CHILDREN.values()) if row.queues_only or row.topics_only
 ) | {"always-retroactive"}
+_BROWSE_PAGE = "max-browse-page-size"
 _DEAD = ("dead-letter-address", "expiry-address")
 # Of no use to topics.
 _QUEUES_ALONE = _UNSHARED | {"default-group-buckets"}
@@ -62,7 +63,7 @@ class Policies:
             for entry in default.children("policyEntry"):
                 fields = self._fields(entry, "the default policyEntry", is_all=True)
                 for kind in KINDS:
-                    self._target.policies[kind].setdefault(ALL, fields)
+                    self._target.policies[kind].setdefault(ALL, _with_page(kind, fields))
                     self._lines.setdefault((kind, ALL), entry.line)
             default.close(["policyEntry"])
         policy_map.close(["policyEntries", "defaultEntry"])
@@ -112,7 +113,7 @@ class Policies:
                 f"a second policyEntry for {kind} {name!r} is left out; join it with line {first}",
             )
             return
-        known[match] = dict(fields)
+        known[match] = _with_page(kind, fields)
         self._lines[kind, match] = entry.line
 
     def _fields(self, entry: Section, what: str, *, is_all: bool) -> dict[str, str]:
@@ -303,6 +304,14 @@ def restate(settings: Settings) -> Settings:
                     full[name] = default
         made[match] = full
     return made
+
+
+def _with_page(kind: str, fields: dict[str, str]) -> dict[str, str]:
+    """What a policyEntry says of one kind. Any of queues bounds what browsers see: without one they see everything.
+
+    Source: Classic, QueueRegion.createSubscription and PolicyEntry.configure of a QueueBrowserSubscription.
+    """
+    return {_BROWSE_PAGE: DEFAULTS[_BROWSE_PAGE], **fields} if kind == KINDS[0] else dict(fields)
 
 
 def _value(fields: dict[str, str], name: str) -> str:

@@ -182,7 +182,7 @@ _CONSUMERS: Final = [
     in_effect(
         "max-browse-page-size",
         "DelosMQ only: most messages that a browser sees; -1 for all",
-        "-1; 400 with dispatch-profile classic",
+        "-1",
     ),
     in_effect(
         "pending-message-limit",
