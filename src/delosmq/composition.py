@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from delosmq.config.reload import ReloadPlan, plan_reload
 from delosmq.engine.broker import Broker
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.fan_out import events_for
@@ -329,6 +330,33 @@ class ComposedBroker(Host):
     def broken(self, error: InvariantError) -> None:
         if self._ticker is not None:
             self._ticker.fatal(error)
+
+    def reload(self, settings: BrokerSettings, users: dict[str, str], roles: dict[str, frozenset[str]]) -> ReloadPlan:
+        """Takes over what can change while the broker runs, and says in the log what became of the rest.
+
+        Args:
+            settings, users, roles: as the files say now.
+        """
+        plan = plan_reload(self.settings, settings)
+        self.settings = plan.settings
+        self.access.reload(users, roles, plan.settings.security_settings)
+        if self._server is not None:
+            self._server.rights_changed()
+        refused = self.broker.reload(_with_addresses_of(self._protocols, plan.settings))
+        self.changed()
+        for sentence in refused:
+            self.logger.warning("DMQ6150: the configuration was reloaded, but %s", sentence)
+        if plan.waiting:
+            self.logger.warning(
+                "DMQ6151: these changes wait for a restart, and what was in force stays: %s", "; ".join(plan.waiting)
+            )
+        if plan.removed:
+            self.logger.warning(
+                "DMQ6152: not in broker.xml any more, and still there with all they hold: %s; delete them with"
+                " `delosmq queue delete` and `delosmq address delete`",
+                ", ".join(plan.removed),
+            )
+        return plan
 
     # -- end -----------------------------------------------------------------------------------------------------
 

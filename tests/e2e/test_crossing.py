@@ -48,7 +48,7 @@ class Meeting:
 @pytest.fixture
 def meeting() -> Iterator[Meeting]:
     settings = default_settings()
-    (acceptor,) = settings.acceptors
+    acceptor = settings.acceptors[0]
     both = replace(
         acceptor,
         protocols=("STOMP", "OPENWIRE"),

@@ -42,7 +42,7 @@ def connect(broker: delosmq.Broker) -> OpenWirePeer:
 
 def test_what_it_sent_arrives_once_there_is_room() -> None:
     settings = default_settings()
-    (acceptor,) = settings.acceptors
+    acceptor = settings.acceptors[0]
     one_message = {"max_size_messages": 1, "address_full_policy": AddressFullPolicy.BLOCK}
     settings = replace(
         settings,

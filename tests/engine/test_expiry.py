@@ -2,12 +2,15 @@
 
 import pytest
 
+from delosmq.engine.credit import MessageCredit
 from delosmq.engine.events import EngineEvents
-from delosmq.engine.expiry import COPY_COST, EXPIRE_COST, SLICE_COST
+from delosmq.engine.expiry import COPY_COST, EXPIRE_COST, SLICE_COST, SMALL_QUEUE, UNKNOWN_AGAIN_MS
 from delosmq.engine.expiry_rules import apply_expiry, changes_expiry
+from delosmq.engine.expiry_times import DueListener, ExpiryTimes
 from delosmq.engine.slots import Slot
+from delosmq.engine.timers import Timers
 from delosmq.model.settings import AddressSettings, DispatchProfile
-from tests.engine.support import Bench, anycast
+from tests.engine.support import Bench, ManualClock, anycast
 
 SCAN_MS = 30_000
 
@@ -131,18 +134,109 @@ def test_without_an_expiry_address_it_is_dropped():
     assert (bench.broker.used_bytes, bench.restart().counts("q")) == (0, (0, 0, 0))
 
 
-def test_a_scan_finds_what_no_consumer_asks_for():
+def test_what_no_consumer_asks_for_expires_at_its_time():
     bench = bench_with()
     bench.send("q", "A", expires_in_ms=100)
     bench.send("q", "B")
-    bench.send("q", "C", expires_in_ms=200, priority=9)
-    bench.later(SCAN_MS - 1)
+    bench.send("q", "C", expires_in_ms=250, priority=9)
+    bench.later(99)
     assert bench.pending("q") == "C A B"
     bench.later(1)
+    assert (bench.pending("q"), bench.pending("EXP")) == ("C B", "A")
+    bench.later(150)
     assert (bench.pending("q"), bench.pending("EXP")) == ("B", "C A")
-    bench.send("q", "D", expires_in_ms=100)
-    bench.later(SCAN_MS)
-    assert (bench.pending("q"), bench.pending("EXP")) == ("B", "C A D")
+    bench.send("q", "D", expires_in_ms=5_000)
+    bench.send("q", "E", expires_in_ms=1_000)
+    bench.later(1_000)
+    assert (bench.pending("q"), bench.pending("EXP")) == ("B D", "C A E")
+    bench.later(4_000)
+    assert (bench.pending("q"), bench.pending("EXP")) == ("B", "C A E D")
+
+
+def test_it_does_so_after_a_restart():
+    bench = bench_with()
+    bench.send("q", "A", expires_in_ms=500)
+    again = bench.restart()
+    again.later(500)
+    assert (again.pending("q"), again.pending("EXP")) == ("", "A")
+
+
+def test_what_came_back_to_a_small_queue_expires_within_a_second():
+    bench = bench_with()
+    bench.send("q", "A", expires_in_ms=200)
+    bench.send("q", "B", expires_in_ms=100)
+    consumer, _ = bench.consume("q", MessageCredit(1))
+    bench.run()
+    bench.later(100)
+    assert (bench.counts("q"), bench.pending("EXP")) == ((1, 1, 0), "B")
+    bench.later(200)
+    bench.broker.close_consumer(consumer)
+    bench.later(UNKNOWN_AGAIN_MS)
+    assert (bench.pending("q"), bench.pending("EXP")) == ("", "B A")
+
+
+def test_in_a_large_queue_a_scan_finds_what_no_consumer_asks_for():
+    bench = bench_with()
+    bench.send("q", " ".join(["m"] * SMALL_QUEUE))
+    bench.send("q", "A", expires_in_ms=100)
+    bench.later(SCAN_MS - 1)
+    assert bench.pending("EXP") == ""
+    bench.later(1)
+    assert bench.pending("EXP") == "A"
+
+
+def test_in_a_large_queue_it_goes_when_somebody_looks():
+    bench = bench_with()
+    bench.send("q", " ".join(["m"] * SMALL_QUEUE))
+    bench.send("q", "A", expires_in_ms=100)
+    bench.later(100)
+    queue = bench.broker.queues["q"]
+    assert queue.expiring_count == 1
+    bench.broker.expire_due(queue)
+    bench.run()
+    assert bench.pending("EXP") == "A"
+
+
+def test_a_short_queue_shows_nothing_expired_to_who_looks():
+    bench = bench_with()
+    bench.send("q", "A B C", expires_in_ms=100)
+    bench.clock.now_ms += 100  # and no tick since
+    queue = bench.broker.queues["q"]
+    bench.broker.expire_due(queue)
+    assert queue.message_count == 0
+
+
+def test_appointments_for_expiries_are_bounded_and_not_closer_than_a_gap():
+    clock, timers = ManualClock(), Timers()
+    times = ExpiryTimes(clock, timers)
+
+    class Counting(DueListener):
+        def __init__(self) -> None:
+            self.count = 0
+
+        def due(self) -> None:
+            self.count += 1
+
+    listener = times.listener = Counting()
+    now_ms = clock.wall_ms()
+    for left_ms in range(10_000, 0, -1):
+        times.note(now_ms + left_ms)
+    assert len(timers._appointments) <= 11
+    for _ in range(1_000):  # each ms one expires
+        clock.now_ms += 1
+        times.note(clock.wall_ms())
+        timers.run(clock.monotonic_ns())
+    assert 1_000 // 100 - 1 <= listener.count <= 1_000 // 100 + 1
+
+
+def test_a_wall_clock_that_goes_back_expires_nothing_early():
+    bench = bench_with()
+    bench.send("q", "A", expires_in_ms=100)
+    bench.clock.set_by_ms = -5_000
+    bench.later(4_000)
+    assert bench.pending("q") == "A"
+    bench.later(1_200)
+    assert bench.pending("EXP") == "A"
 
 
 def test_a_scan_remembers_when_to_look_again():
@@ -203,7 +297,7 @@ def test_dispatch_of_expired_messages_is_bounded_per_tick():
     bench.clock.now_ms += 100
     bench.consume("q")
     bench.broker.tick()
-    assert 0 < bench.broker.queues["q"].messages_expired < 20
+    assert 0 < bench.broker.queues["q"].messages_expired < 40
     bench.run()
     assert bench.broker.queues["EXP"].message_count == 100
 

@@ -7,8 +7,9 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -55,17 +56,20 @@ def run_main(arguments: Sequence[str]) -> int:
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logger = logging.getLogger("delosmq")
+    # Until the broker can reload its configuration: SIGHUP must not end it while it starts.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         defined = dict(_definition(text) for text in parsed.define)
         without = read_without(parsed.without)
-        instance = load_instance(parsed.directory, properties={**os.environ, **defined}, without=without)
+        read = partial(load_instance, parsed.directory, properties={**os.environ, **defined}, without=without)
+        instance = read()
         for notice in instance.notices:
             logger.warning(notice)
         _remind_of_what_is_left_out(instance, logger)
         # Forks the sync process: before any thread is started.
         store = open_store(instance.settings, sync_process=True, logger=logger)
         with _instance_lock(instance), asyncio.Runner(loop_factory=TurnLoop) as runner:
-            return runner.run(_serve(instance, store, logger, parsed.drain))
+            return runner.run(_serve(instance, store, logger, read=read, drain_s=parsed.drain))
     except BrokerError as error:
         sys.stderr.write(f"{error}\n")
         return exit_code(error)
@@ -86,7 +90,9 @@ def _definition(text: str) -> tuple[str, str]:
     return name, value
 
 
-async def _serve(instance: Instance, store: ServedStore, logger: logging.Logger, drain_s: float) -> int:
+async def _serve(
+    instance: Instance, store: ServedStore, logger: logging.Logger, *, read: Callable[[], Instance], drain_s: float
+) -> int:
     accounts = Accounts(instance.users, instance.roles)
     http = HttpBind(instance.web.host, instance.web.port) if instance.web is not None else None
     composed = ComposedBroker(instance.settings, accounts, store, http=http, logger=logger)
@@ -95,11 +101,13 @@ async def _serve(instance: Instance, store: ServedStore, logger: logging.Logger,
     reminding = loop.create_task(keep_reminding(instance, logger))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_wanted.set)
+    reloads = Reloads(instance, composed, logger, read)
     try:
         composed.recover()
         await composed.start()
         await composed.start_http()
         _settle_garbage_collection()
+        loop.add_signal_handler(signal.SIGHUP, reloads.ask)
         logger.info("DMQ7010: broker '%s' is up", instance.settings.name)
         waits = {asyncio.create_task(stop_wanted.wait()), asyncio.create_task(composed.failed.wait())}
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -107,6 +115,7 @@ async def _serve(instance: Instance, store: ServedStore, logger: logging.Logger,
             wait.cancel()
     finally:
         reminding.cancel()
+        reloads.end()
         await composed.stop(drain_s)
     if composed.failure is not None:
         sys.stderr.write(f"{failure_sentence(composed.failure)}\n")
@@ -132,6 +141,61 @@ async def keep_reminding(instance: Instance, logger: logging.Logger) -> None:
     while instance.settings.left_out:
         await asyncio.sleep(REMIND_EVERY_S)
         _remind_of_what_is_left_out(instance, logger)
+
+
+class Reloads:
+    """Reads the instance directory again at SIGHUP. What comes while it reads counts afterwards."""
+
+    def __init__(
+        self, instance: Instance, composed: ComposedBroker, logger: logging.Logger, read: Callable[[], Instance]
+    ) -> None:
+        self._instance = instance
+        self._composed = composed
+        self._logger = logger
+        self._read = read
+        self._task: asyncio.Task[None] | None = None
+        self._again = False
+
+    def ask(self) -> None:
+        """SIGHUP came."""
+        self._again = True
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="delosmq reload")
+
+    def end(self) -> None:
+        """Reads no more; the signal is ignored from now on."""
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        while self._again:
+            self._again = False
+            try:
+                await self._reload()
+            except BrokerError as error:
+                self._logger.error("DMQ7013: nothing was reloaded, and what was in force stays: %s", error)
+            except Exception:
+                self._logger.exception("DMQ7015: the reload failed half-way; restart the broker, and report this")
+        self._task = None
+
+    async def _reload(self) -> None:
+        root = self._instance.paths.root
+        read = await asyncio.to_thread(self._read)
+        for notice in read.notices:
+            self._logger.warning(notice)
+        before = self._instance
+        plan = self._composed.reload(read.settings, read.users, read.roles)
+        self._instance = read
+        if read.web != before.web:
+            self._logger.warning("DMQ7014: the binding in %s changed; it waits for a restart", read.paths.bootstrap_xml)
+        changed = list(plan.changed)
+        if read.users != before.users:
+            changed.append(read.paths.users.name)
+        if read.roles != before.roles:
+            changed.append(read.paths.roles.name)
+        self._logger.info("DMQ7012: %s was read again; changed: %s", root, ", ".join(changed) or "nothing")
 
 
 def _settle_garbage_collection() -> None:

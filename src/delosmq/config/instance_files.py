@@ -7,7 +7,7 @@ from delosmq.config.bootstrap import BOOTSTRAP_NAMESPACE, WebBind
 from delosmq.security.access import PERMISSIONS
 
 USERS_COMMENT: Final = """Who may log in: user = password, as `delosmq mask` prints it.
-Roles are in artemis-roles.properties. Changes take effect at the next start."""
+Roles are in artemis-roles.properties. Changes take effect at the next start or SIGHUP."""
 
 ROLES_COMMENT: Final = """Who holds which role: role = user,user
 What a role may do stands in broker.xml, below <security-settings>."""

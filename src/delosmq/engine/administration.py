@@ -16,9 +16,10 @@ from delosmq.engine.purge import Purge
 from delosmq.engine.queue import Queue
 from delosmq.engine.retroactive import Retroactive
 from delosmq.engine.settings_checks import TRAITS, check_together, names_trait
-from delosmq.model.errors import MisuseError, NotFoundError
+from delosmq.model.errors import BrokerError, MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.settings import DivertSettings, QueueSettings
+from delosmq.model.settings import BrokerSettings, DivertSettings, QueueSettings
+from delosmq.model.wildcard import AddressSettingsTable
 from delosmq.model.wording import counted
 
 CHANGEABLE: Final = (
@@ -125,6 +126,43 @@ class Administration:
             name = f"{stored.name}{ASIDE}-{count}"
         self._core.losses.moved_aside(stored, name, declared.address)
         self._bindings.update_queue(stored, replace(stored.settings, name=name, enabled=False))
+
+    def reload(self, settings: BrokerSettings) -> list[str]:
+        """Puts other address-settings, a bound of memory and new addresses and queues into force while the broker runs.
+
+        A queue is changed only where its own settings differ from those of the last load: what an operator changed
+        meanwhile stays. Nothing is deleted.
+
+        Returns:
+            Why addresses and queues are not as ``settings`` want them, a sentence each.
+        """
+        before = {queue.name: queue for queue in self._settings.queues}
+        self._settings = settings
+        self._core.memory.global_max_bytes = settings.global_max_size_bytes
+        for queue in self._bindings.replace_settings(
+            AddressSettingsTable(settings.address_settings, settings.wildcards)
+        ):
+            self._core.dispatcher.mark(queue)
+        self._core.memory.released = True  # whoever waits for room asks again
+        refused: list[str] = []
+        for address in settings.addresses:
+            try:
+                self._bindings.create_address(address.name, set(address.routing_types))
+            except BrokerError as error:
+                refused.append(f"address '{address.name}' is not made: {error}")
+            self._log.close()
+        for wanted in settings.queues:
+            if before.get(wanted.name) == wanted:
+                continue
+            try:
+                self._configure_queue(wanted)
+            except BrokerError as error:
+                refused.append(f"queue '{wanted.name}' stays as it is: {error}")
+            self._log.close()
+            known = self._bindings.queues.get(wanted.name)
+            if known is not None:
+                self._core.dispatcher.mark(known)
+        return refused
 
     def create_address(self, name: str, routing_types: set[int]) -> Address:
         """Creates an address, or adds routing types to an existing one."""

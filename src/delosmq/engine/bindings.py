@@ -173,6 +173,21 @@ class Bindings:
             address.serve_by_priority()
             self._changed(address)
 
+    def replace_settings(self, table: AddressSettingsTable) -> list[Queue]:
+        """Puts other address-settings into force; gives the queues of which something changed."""
+        self._table = table
+        found: list[Queue] = []
+        for address in self.addresses.values():
+            settings = table.resolve(address.name)
+            if settings == address.settings:
+                continue
+            address.settings = settings
+            address.refresh()
+            for queue in address.queues():
+                self.change_queue(queue, queue.settings)
+                found.append(queue)
+        return found
+
     def relink(self, address: Address) -> None:
         """Finds the wildcard addresses that stand for one."""
         found: list[Address] = []

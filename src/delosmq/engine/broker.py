@@ -229,6 +229,10 @@ class Broker:
         """See `Sending.waited_too_long`."""
         return self._sending.waited_too_long(address)
 
+    def expire_due(self, queue: Queue) -> None:
+        """See `ExpiryScan.look`."""
+        self._expiry_scan.look(queue)
+
     def call_at(self, due: int, timer: Timer) -> None:
         """See `Timers.at`; in a tick."""
         self._timers.at(due, timer)
@@ -252,6 +256,11 @@ class Broker:
     def settings_of(self, address: str) -> AddressSettings:
         """What the address-settings say of an address, whether there is one or not."""
         return self._core.bindings.settings_of(address)
+
+    def reload(self, settings: BrokerSettings) -> list[str]:
+        """See `Administration.reload`."""
+        self.settings = settings
+        return self._administration.reload(settings)
 
     def create_address(self, name: str, routing_types: set[int]) -> Address:
         """See `Administration.create_address`."""

@@ -7,6 +7,7 @@ from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.duplicates import Duplicates
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.evictions import Evictions
+from delosmq.engine.expiry_times import ExpiryTimes
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.jobs import Jobs
 from delosmq.engine.last_value_rule import LastValueRule
@@ -80,6 +81,7 @@ class Core:
         self.removals: Removals = Removals(self.log, self.memory, events)
         self.evictions: Evictions = Evictions(self.removals, events, log=self.log, jobs=self.jobs)
         self.last_value_rule: LastValueRule = LastValueRule(self.evictions, conversions)
+        self.expiry_times: ExpiryTimes = ExpiryTimes(clock, self.timers)
         self.schedule: Schedule = Schedule(
             self.log,
             self.timers,
@@ -98,6 +100,7 @@ class Core:
             evictions=self.evictions,
             schedule=self.schedule,
             last_value_rule=self.last_value_rule,
+            expiry_times=self.expiry_times,
         )
         # Non-durable ones too: a lease stores what it holds.
         self.largest_message_bytes: int = _message_bytes(settings.journal, largest_batch_bytes)

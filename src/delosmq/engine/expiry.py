@@ -1,18 +1,20 @@
 """Messages that are too old: found when their turn comes, and by a scan for those whose turn doesn't come.
 
 The scan walks the queues with a cursor each, a slice at a time, and only those that may hold something expired: a heap
-of times would have to keep an entry for each message with an expiry until that time, long after it was consumed.
+of times would have to keep an entry for each message with an expiry until that time, long after it was consumed. Small
+queues of a small broker are walked when their first message expires (`ExpiryTimes`), all others every
+``message-expiry-scan-period`` and when an operator looks at them.
 
 Only pending messages expire. Source: Artemis QueueImpl.expire, ExpiryScanner.
 """
 
 from typing import Final
 
-from delosmq.engine.bindings import Bindings
 from delosmq.engine.copies import Copies, as_classic
 from delosmq.engine.core import Core
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.expiry_gate import ENDED, ROOM_TO_COME, STAYS, ExpiryGate
+from delosmq.engine.expiry_times import FAR, DueListener
 from delosmq.engine.jobs import LOOK_AGAIN_NS, Job
 from delosmq.engine.log import FITS, NO_ROOM, WAITS
 from delosmq.engine.losses import EXPIRY_ADDRESS
@@ -34,7 +36,14 @@ EXPIRE_COST: Final = 10
 """Ending a durable message without a copy, in messages looked at; measured in pure Python: 3 us and 0.3 us."""
 COPY_COST: Final = 40
 """The same with a copy: 15 us."""
-FAR: Final = 1 << 62
+SMALL_QUEUE: Final = 1_000
+"""Pending messages up to which a queue is walked when its first message expires: 0.3 ms."""
+SMALL_BROKER: Final = 1_000
+"""Queues up to which it is looked which of them is due."""
+EARLY_SLOTS: Final = 10_000
+"""Messages looked at in one early walk; what is left is due again at once."""
+UNKNOWN_AGAIN_MS: Final = 1_000
+"""When to look again at a queue of which consumers hold messages, whose expiries the walk did not see."""
 
 
 class Expiry(ExpiryGate):
@@ -133,7 +142,7 @@ class _LetGoOn(Timer):
 
 
 class ExpiryScan(Timer):
-    """Starts a walk through all queues now and then.
+    """Starts a walk through all queues now and then, and through small ones when something in them expires.
 
     Args:
         period_ms: ``message-expiry-scan-period``; 0 or less: never.
@@ -144,30 +153,86 @@ class ExpiryScan(Timer):
         self._clock = core.clock
         self._jobs = core.jobs
         self._bindings = core.bindings
+        self._times = core.expiry_times
         self._expiry = expiry
         self._period_ms = period_ms
         self._walk: _Walk | None = None
+        self._early: _Walk | None = None
 
     def start(self) -> None:
-        """Makes the first appointment."""
+        """Makes the first appointments."""
         if self._period_ms > 0:
             self._timers.at(self._clock.monotonic_ns() + self._period_ms * NS_PER_MS, self)
+            self._times.listener = _Due(self)
+            self._plan()
 
     def on_timer(self, now: MonotonicNs) -> None:
-        self.start()
+        self._timers.at(self._clock.monotonic_ns() + self._period_ms * NS_PER_MS, self)
         if self._walk is None or self._walk.done:
-            self._walk = _Walk(self._bindings, self._expiry)
+            self._walk = _Walk(list(self._bindings.queues.values()), self._expiry)
             self._jobs.add(self._walk)
+
+    def due(self) -> None:
+        """Something has expired, unless it is gone by now."""
+        queues = self._bindings.queues
+        if len(queues) > SMALL_BROKER or (self._early is not None and not self._early.done):
+            return
+        now_ms = self._clock.wall_ms()
+        room = EARLY_SLOTS
+        chosen: list[Queue] = []
+        for queue in queues.values():
+            count = queue.pending.count
+            if queue.expiring_count and queue.next_expiry_ms <= now_ms and count <= SMALL_QUEUE and room > 0:
+                chosen.append(queue)
+                room -= count
+        self._early = _Walk(chosen, self._expiry, self)
+        self._jobs.add(self._early)
+
+    def walked(self) -> None:
+        """An early walk is done."""
+        self._plan()
+
+    def look(self, queue: Queue) -> None:
+        """An operator looks at a queue: what is expired is gone, or goes now where that takes a while."""
+        if queue.expiring_count == 0 or queue.next_expiry_ms > self._clock.wall_ms():
+            return
+        walk = _Walk([queue], self._expiry)
+        if not walk.step():
+            self._jobs.add(walk)
+
+    def _plan(self) -> None:
+        """Makes the appointment for what expires next in the small queues."""
+        queues = self._bindings.queues
+        if len(queues) > SMALL_BROKER:
+            return
+        now_ms = self._clock.wall_ms()
+        earliest_ms = FAR
+        for queue in queues.values():
+            if queue.expiring_count and queue.pending.count <= SMALL_QUEUE:
+                at_ms = queue.next_expiry_ms
+                earliest_ms = min(earliest_ms, at_ms if at_ms else now_ms + UNKNOWN_AGAIN_MS)
+        self._times.note(earliest_ms)
+
+
+class _Due(DueListener):
+    """Starts an early walk."""
+
+    def __init__(self, scan: ExpiryScan) -> None:
+        self._scan = scan
+
+    def due(self) -> None:
+        self._scan.due()
 
 
 class _Walk(Job):
-    """One look at every queue."""
+    """One look at some queues; tells ``scan`` when it is done."""
 
-    def __init__(self, bindings: Bindings, expiry: Expiry) -> None:
-        self._queues: list[Queue] = list(bindings.queues.values())
+    def __init__(self, queues: list[Queue], expiry: Expiry, scan: ExpiryScan | None = None) -> None:
+        self._queues: list[Queue] = queues
         self._expiry = expiry
+        self._scan = scan
         self._cursor: Cursor | None = None
-        self._earliest_ms = FAR
+        self._earliest_ms: int = FAR
         self.done: bool = False
 
     def step(self) -> bool:
@@ -191,6 +256,8 @@ class _Walk(Job):
                 self._leave_hint(queue)
                 queues.pop()
         self.done = not queues
+        if self.done and self._scan is not None:
+            self._scan.walked()
         return self.done
 
     def _look(self, queue: Queue, cursor: Cursor, now_ms: int, room: int) -> int:

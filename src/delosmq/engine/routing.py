@@ -4,6 +4,7 @@ from delosmq.engine.address import Address
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.diverts import Divert
 from delosmq.engine.evictions import Evictions
+from delosmq.engine.expiry_times import ExpiryTimes
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.last_value_rule import LastValueRule
 from delosmq.engine.log import Log
@@ -62,6 +63,7 @@ class Router:
         evictions: Evictions,
         schedule: Schedule,
         last_value_rule: LastValueRule,
+        expiry_times: ExpiryTimes,
     ) -> None:
         self._log = log
         self._ids = ids
@@ -71,6 +73,7 @@ class Router:
         self._evictions = evictions
         self._schedule = schedule
         self._last_value_rule = last_value_rule
+        self._expiry_times = expiry_times
         self.plan: list[Planned] | None = None
 
     def put(self, message: Message, queues: list[Queue], address: Address | None = None) -> None:
@@ -96,6 +99,8 @@ class Router:
         due_at_ms = message.due_at_ms
         if due_at_ms and self._schedule.is_due(due_at_ms):
             message.due_at_ms = due_at_ms = 0
+        if message.expires_at_ms:
+            self._expiry_times.note(message.expires_at_ms)
         if durable:
             self._record(message, queues)
         for queue in queues:
@@ -126,6 +131,8 @@ class Router:
         """
         address.routed_messages += 1
         message.references = len(queues)
+        if message.expires_at_ms:
+            self._expiry_times.note(message.expires_at_ms)
         for queue in queues:
             slot = Slot(message, message.home is not None and queue.settings.durable)
             if queue.deleted:

@@ -74,6 +74,9 @@ class AccessControl:
         users: user -> stored form of the password.
         roles: user -> roles.
         cache_key: 32 random bytes of this run, so that what the cache holds is worthless elsewhere.
+
+    Attributes:
+        reloads: how often `reload` was called: what was decided before has to be decided again.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class AccessControl:
         cache_key: bytes,
         wildcards: WildcardSyntax = DEFAULT_SYNTAX,
     ) -> None:
+        self.reloads: int = 0
         self._cache_key = cache_key
         self._wildcards = wildcards
         self._users: dict[str, str] = users
@@ -97,7 +101,8 @@ class AccessControl:
     def reload(
         self, users: dict[str, str], roles: dict[str, frozenset[str]], security_settings: tuple[SecurityMatch, ...]
     ) -> None:
-        """Replaces everything and forgets every verified login; open connections keep the roles they came with."""
+        """Replaces everything and forgets every verified login."""
+        self.reloads += 1
         self._users = users
         self._roles = roles
         self._table = SecurityTable(security_settings, self._wildcards)
@@ -110,6 +115,10 @@ class AccessControl:
         self._vouched[self._key(user, password, self._users.get(user, ""))] = Login(
             user, self._roles.get(user, frozenset())
         )
+
+    def renewed(self, login: Login) -> Login:
+        """A login with the roles that its user has by now; none for a user who is gone."""
+        return Login(login.user, self._roles.get(login.user, frozenset()) if login.user in self._users else frozenset())
 
     def attempt(self, user: str, password: str) -> LoginAttempt:
         """Starts a login. When ``login`` is not set, verify the password in a worker and call `finish`."""

@@ -94,6 +94,11 @@ class Listener(ConnectionOwner):
         if not self.connections:
             self._empty.set()
 
+    def rights_changed(self) -> None:
+        """Tells all connections that permissions were reloaded."""
+        for connection in list(self.connections):
+            connection.rights_changed()
+
     def refuse_new(self) -> None:
         """Stops accepting; connections go on."""
         if self._server is not None:
@@ -143,6 +148,11 @@ class Server:
         """Begins to serve."""
         for listener in self.listeners:
             await listener.start()
+
+    def rights_changed(self) -> None:
+        """Tells all connections that permissions were reloaded."""
+        for listener in self.listeners:
+            listener.rights_changed()
 
     def close(self) -> None:
         """Gives the ports back."""

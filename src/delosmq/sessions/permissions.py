@@ -1,4 +1,4 @@
-"""What the user of one connection may do. Decisions are cached, so a change of roles counts for new connections."""
+"""What the user of one connection may do. Decisions are cached until the configuration is reloaded."""
 
 from typing import Final
 
@@ -26,15 +26,23 @@ class Permissions:
         self._access = access
         self._broker = broker
         self._granted: set[tuple[str, str]] = set()
+        self._reloads: int = access.reloads
 
     def require(self, address: str, permission: str) -> None:
         """Raises PermissionDeniedError unless the user holds ``permission`` on ``address``."""
+        if self._reloads != self._access.reloads:
+            self._renew()
         key = (address, permission)
         if key not in self._granted:
             self._access.require(self._login, address, permission)
             if len(self._granted) >= _GRANTED_LIMIT:
                 self._granted.clear()
             self._granted.add(key)
+
+    def _renew(self) -> None:
+        self._reloads = self._access.reloads
+        self._login = self._access.renewed(self._login)
+        self._granted.clear()
 
     def require_temporary(self, address: str, *, queue: bool) -> None:
         """Raises PermissionDeniedError unless the user may make a temporary destination of that name."""
@@ -47,6 +55,8 @@ class Permissions:
 
     def may_create(self, address: str) -> bool:
         """Whether a send may create whatever it needs, so that nobody has to look each time."""
+        if self._reloads != self._access.reloads:
+            self._renew()
         roles = self._login.roles
         access = self._access
         return access.check(roles, address, CREATE_ADDRESS) and access.check(roles, address, CREATE_DURABLE_QUEUE)

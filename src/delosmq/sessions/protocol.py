@@ -141,6 +141,9 @@ class Session(ABC):
     def handle_eof(self) -> None:
         """The peer will send nothing more: give back what it held, let its replies leave, then `SessionHost.finish`."""
 
+    def rights_changed(self) -> None:  # noqa: B027 - not every protocol remembers what was granted
+        """Users, roles or permissions were reloaded: what was found out about them counts no more."""
+
     @abstractmethod
     def connection_lost(self) -> None:
         """The peer is gone: give back what it held. Nothing is called after this."""

@@ -166,7 +166,7 @@ _REST: Final = [
     ),
     *not_yet_all("scheduled-thread-pool-max-size thread-pool-max-size", "one loop and a small pool do all work"),
     *not_yet_all("graceful-shutdown-enabled graceful-shutdown-timeout", "a stop drains for a bounded time"),
-    not_yet("configuration-file-refresh-period", "changes take effect at the next start"),
+    not_yet("configuration-file-refresh-period", "changes take effect at SIGHUP or at the next start"),
     *not_yet_all("uuid-namespace internal-naming-prefix system-property-prefix"),
     *not_yet_all("resolve-protocols async-connection-execution-enabled log-delegate-factory-class-name"),
 ]

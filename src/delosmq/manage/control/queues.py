@@ -60,7 +60,7 @@ class QueueControl:
 
     def peek(self, login: Login, name: str) -> QueueInfo | None:
         """As `get`, or None when the queue went away since it was listed."""
-        return self.get(login, name) if name in self._broker.queues else None
+        return queue_info(self._broker, self._permitted(login, name, VIEW)) if name in self._broker.queues else None
 
     def is_measured(self, name: str) -> bool:
         """Whether metrics show a queue (``enable-metrics`` of its address)."""
@@ -172,6 +172,12 @@ class QueueControl:
         return Browse(self._broker, queue, after=after, until=until, max_rows=max_rows)
 
     def find(self, login: Login, name: str, *permissions: str) -> Queue:
+        """As `_permitted`, without what has expired by now."""
+        queue = self._permitted(login, name, *permissions)
+        self._broker.expire_due(queue)
+        return queue
+
+    def _permitted(self, login: Login, name: str, *permissions: str) -> Queue:
         """The queue, for those who have one of the permissions on its address.
 
         Raises:

@@ -246,6 +246,11 @@ class Producing:
             message.annotations = {CONNECTION_MARK: self.mark}
         return message
 
+    def rights_changed(self) -> None:
+        """Whether the user may send is asked again."""
+        self._targets.clear()
+        self._target_count = 0
+
     def _targets_of(self, destination: Destination) -> list[Target]:
         key = destination.qualified_name()
         known = self._targets.get(key)

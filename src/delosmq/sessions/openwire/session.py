@@ -379,6 +379,10 @@ class OpenWireSession(Session):
         else:
             self._depart()
 
+    def rights_changed(self) -> None:
+        if self._parts is not None:
+            self._parts.producing.rights_changed()
+
     def connection_lost(self) -> None:
         self.state = CLOSED
         self._drop_left_behind()

@@ -258,6 +258,11 @@ class Producer:
         frame = f"RECEIPT\nreceipt-id:{receipt_id}\n\n\0"
         self._outbox.reply(self._parking.position, frame.encode())
 
+    def rights_changed(self) -> None:
+        """Whether the user may send is asked again."""
+        self._targets.clear()
+        self._reading = None
+
     def _target(self, headers: dict[str, str]) -> Target:
         destination = headers.get(DESTINATION)
         if destination is None:

@@ -284,6 +284,9 @@ class StompSession(Session):
         self._give_up()
         self._host.finish(None)
 
+    def rights_changed(self) -> None:
+        self._producer.rights_changed()
+
     def connection_lost(self) -> None:
         self.state = CLOSED
         self._give_up()

@@ -1,0 +1,145 @@
+"""What a changed configuration comes to for a broker that runs: what it takes over, and what waits for a restart.
+
+Source: Artemis manual, "Configuration Reload", for what its users expect to be taken over.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+from delosmq.model.settings import AddressMatch, BrokerSettings
+
+LIVE_SETTINGS: Final = frozenset(
+    {
+        "dead_letter_address",
+        "auto_create_dead_letter_resources",
+        "dead_letter_queue_prefix",
+        "dead_letter_queue_suffix",
+        "send_to_dla_on_no_route",
+        "dead_letter_non_durable",
+        "dead_letter_duplicates",
+        "dead_letter_expiry_delay",
+        "max_delivery_attempts",
+        "redelivery_delay",
+        "redelivery_delay_multiplier",
+        "redelivery_collision_avoidance_factor",
+        "max_redelivery_delay",
+        "expiry_address",
+        "auto_create_expiry_resources",
+        "expiry_queue_prefix",
+        "expiry_queue_suffix",
+        "expiry_delay",
+        "min_expiry_delay",
+        "max_expiry_delay",
+        "no_expiry",
+        "max_size_bytes",
+        "max_size_messages",
+        "address_full_policy",
+        "block_timeout",
+        "auto_create_queues",
+        "auto_create_addresses",
+        "auto_delete_queues",
+        "auto_delete_created_queues",
+        "auto_delete_queues_delay",
+        "auto_delete_queues_message_count",
+        "auto_delete_queues_skip_usage_check",
+        "auto_delete_addresses",
+        "auto_delete_addresses_delay",
+        "auto_delete_addresses_skip_usage_check",
+        "default_address_routing_type",
+        "default_queue_routing_type",
+        "default_ring_size",
+        "default_max_consumers",
+        "default_purge_on_no_consumers",
+        "enable_metrics",
+        "queue_prefetch",
+        "queue_browser_prefetch",
+        "topic_prefetch",
+        "durable_topic_prefetch",
+        "use_prefetch_extension",
+        "max_browse_page_size",
+    }
+)
+"""Fields of `AddressSettings` that an address takes over while it lives; what it holds depends on the others."""
+
+_TAKEN_OVER: Final = frozenset(
+    {"address_settings", "security_settings", "addresses", "queues", "global_max_size_bytes"}
+)
+_WRITTEN: Final = {
+    "connection_ttl_override_ms": "connection-ttl-override",
+    "connection_ttl_check_interval_ms": "connection-ttl-check-interval",
+    "message_expiry_scan_period_ms": "message-expiry-scan-period",
+    "address_queue_scan_period_ms": "address-queue-scan-period",
+    "transaction_timeout_ms": "transaction-timeout",
+    "transaction_timeout_scan_period_ms": "transaction-timeout-scan-period",
+    "wildcards": "wildcard-addresses",
+    "journal": "persistence-enabled, journal-directory or another setting of the journal",
+}
+"""Fields of `BrokerSettings` that broker.xml writes in another way than with ``-`` for ``_``."""
+
+
+@dataclass(frozen=True)
+class ReloadPlan:
+    """What becomes of a reload.
+
+    Attributes:
+        settings: to be in force from now on.
+        changed: what the broker takes over, as broker.xml names it.
+        waiting: what changed and waits for a restart, likewise.
+        removed: addresses and queues that broker.xml does not name any more; they stay.
+    """
+
+    settings: BrokerSettings
+    changed: list[str]
+    waiting: list[str]
+    removed: list[str]
+
+
+def plan_reload(present: BrokerSettings, wanted: BrokerSettings) -> ReloadPlan:
+    """Compares what is in force with what the files say now."""
+    matches, waiting = _merged(present.address_settings, wanted.address_settings)
+    for field in fields(BrokerSettings):
+        name = field.name
+        if name not in _TAKEN_OVER and getattr(present, name) != getattr(wanted, name):
+            waiting.append(_WRITTEN.get(name, name.replace("_", "-")))
+    settings = replace(
+        present,
+        address_settings=matches,
+        security_settings=wanted.security_settings,
+        addresses=wanted.addresses,
+        queues=wanted.queues,
+        global_max_size_bytes=wanted.global_max_size_bytes,
+    )
+    changed = [
+        name.replace("_bytes", "").replace("_", "-")
+        for name in sorted(_TAKEN_OVER)
+        if getattr(present, name) != getattr(settings, name)
+    ]
+    kept_addresses = {one.name for one in wanted.addresses} | {one.address for one in wanted.queues}
+    kept_queues = {one.name for one in wanted.queues}
+    removed = [f"queue '{one.name}'" for one in present.queues if one.name not in kept_queues]
+    removed += [f"address '{one.name}'" for one in present.addresses if one.name not in kept_addresses]
+    return ReloadPlan(settings, changed, waiting, removed)
+
+
+def _merged(
+    present: tuple[AddressMatch, ...], wanted: tuple[AddressMatch, ...]
+) -> tuple[tuple[AddressMatch, ...], list[str]]:
+    """The wanted matches, but of fields that can't change those in force; and the names of these."""
+    before, after = _by_match(present), _by_match(wanted)
+    merged: dict[str, dict[str, object]] = {}
+    waiting: list[str] = []
+    for match in dict.fromkeys((*after, *before)):
+        old, new = before.get(match, {}), after.get(match, {})
+        fixed = {name: value for name, value in old.items() if name not in LIVE_SETTINGS}
+        merged[match] = {**fixed, **{name: value for name, value in new.items() if name in LIVE_SETTINGS}}
+        for name in sorted(name for name in old.keys() | new.keys() if name not in LIVE_SETTINGS):
+            if old.get(name) != new.get(name):
+                waiting.append(f"{name.replace('_', '-')} of address-setting '{match}'")
+    return tuple(AddressMatch(match, said) for match, said in merged.items() if said or match in after), waiting
+
+
+def _by_match(entries: tuple[AddressMatch, ...]) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = {}
+    for entry in entries:
+        found.setdefault(entry.match, {}).update(entry.fields)
+    return found
