@@ -28,6 +28,8 @@ LEFT_OUT: Final = "DMQ4115"
 _SPEAK_ALONE: Final = frozenset({UNSAFE_XML, UNKNOWN_PLACEHOLDER})
 
 _MOST_REPORTED: Final = 20
+_MOST_FOUND: Final = 1_000
+"""Then the rest of the file is not looked at: what is wrong so often is no configuration."""
 
 # Below this likeness (0 to 1) a suggestion misleads more than it helps.
 _LEAST_LIKENESS: Final = 0.4
@@ -91,6 +93,7 @@ class Findings:
         self.file = file
         self._without = without
         self._found: list[Finding] = []
+        self._stopping = 0
         self._settled: set[int] = set()
 
     @property
@@ -99,12 +102,24 @@ class Findings:
         return sorted(self._found, key=lambda finding: finding.line)
 
     def add(self, code: str, line: int, sentence: str) -> None:
-        """Notes one mistake; ``sentence`` says what is wrong and what to do."""
+        """Notes one mistake; ``sentence`` says what is wrong and what to do.
+
+        Raises:
+            FlawedFileError: there are very many.
+        """
         if line in self._settled:
             return
         if code in _SPEAK_ALONE:
             self._settled.add(line)
-        self._found.append(Finding(line, code, sentence))
+        self._note(Finding(line, code, sentence))
+
+    def _note(self, finding: Finding) -> None:
+        self._found.append(finding)
+        self._stopping += finding.kind.stops
+        if self._stopping == _MOST_FOUND:
+            sentence = f"{_MOST_FOUND} mistakes, so the rest of the file was not looked at; correct these first"
+            self._found.append(Finding(finding.line, "DMQ4037", sentence))
+            self.raise_if_any()
 
     def stop(self, code: str, line: int, sentence: str) -> NoReturn:
         """Notes a mistake beyond which nothing can be read, and raises FlawedFileError."""
@@ -116,7 +131,7 @@ class Findings:
         """Notes that ``name`` can't be obeyed and must not be ignored; unless it is left out on purpose."""
         left_out = name in self._without
         kind = Kind.LEFT_OUT if left_out else Kind.UNSUPPORTED
-        self._found.append(Finding(line, LEFT_OUT if left_out else NOT_SUPPORTED, sentence, kind, name))
+        self._note(Finding(line, LEFT_OUT if left_out else NOT_SUPPORTED, sentence, kind, name))
 
     def ignore(self, name: str, line: int, sentence: str) -> None:
         """Notes that ``name`` is known and does nothing yet."""

@@ -99,6 +99,7 @@ def read_acceptors(reader: Reader, element: XmlElement, directory: Path) -> list
     """
     opened: list[AcceptorSettings] = []
     lines: dict[str, int] = {}
+    by_port: dict[int, list[AcceptorSettings]] = {}
     for child in reader.children(element, ACCEPTORS):
         reader.leaf(child, ACCEPTOR)
         url = reader.parsed(child.line, "the URL of <acceptor>", child.text, _split_url, default=None)
@@ -112,11 +113,13 @@ def read_acceptors(reader: Reader, element: XmlElement, directory: Path) -> list
         acceptor = _read_acceptor(reader, child.line, name, url, directory=directory)
         if acceptor is None:
             continue
-        for other in opened:
+        on_port = by_port.setdefault(acceptor.port, [])
+        for other in on_port:
             if share_port((other.host, other.port), (acceptor.host, acceptor.port)):
                 sentence = f"acceptor {name!r} has the port {acceptor.port} of acceptor {other.name!r} in line "
                 reader.findings.add("DMQ4158", child.line, f"{sentence}{lines[other.name]}; give it another one")
         opened.append(acceptor)
+        on_port.append(acceptor)
     return opened
 
 

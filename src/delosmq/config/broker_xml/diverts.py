@@ -166,25 +166,59 @@ def _value(reader: Reader, element: XmlElement) -> str:
 
 def _check_loops(reader: Reader, placed: list[_Placed], syntax: WildcardSyntax) -> None:
     """Notes what would send a message round for ever: to its own address, or, unfiltered, back through others."""
-    patterns = [WildcardPattern(one.divert.address, syntax) for one in placed]
-    following = [
-        [
-            j
-            for j, pattern in enumerate(patterns)
-            if any(pattern.matches(target) for target in one.divert.forwarding_addresses)
-        ]
-        for one in placed
-    ]
+    following = _following(placed, syntax)
+    circular = _in_circles(following, placed)
     for i, one in enumerate(placed):
         if i in following[i]:
             sentence = f"divert {one.divert.name!r} sends to its own address {one.divert.address!r}, again and again"
             reader.findings.add(CONTRADICTION, one.line, f"{sentence}; name another <forwarding-address>")
-        elif (back := _way_back(i, following, placed)) is not None:
+        elif i in circular and (back := _way_back(i, following, placed)) is not None:
             names = " and ".join(repr(placed[j].divert.name) for j in sorted({i, back}))
             sentence = (
                 f"the diverts {names} send round in a circle what they take; break it by a <filter> or remove one"
             )
             reader.findings.add(CONTRADICTION, one.line, sentence)
+
+
+def _following(placed: list[_Placed], syntax: WildcardSyntax) -> list[list[int]]:
+    """Of each divert those that take what it forwards, in the order of the file."""
+    literal: dict[str, list[int]] = {}
+    wild: list[tuple[int, WildcardPattern]] = []
+    for i, one in enumerate(placed):
+        pattern = WildcardPattern(one.divert.address, syntax)
+        if pattern.is_literal:
+            literal.setdefault(one.divert.address, []).append(i)
+        else:
+            wild.append((i, pattern))
+    following: list[list[int]] = []
+    for one in placed:
+        targets = one.divert.forwarding_addresses
+        found = {j for target in targets for j in literal.get(target, ())}
+        found.update(j for j, pattern in wild if any(pattern.matches(target) for target in targets))
+        following.append(sorted(found))
+    return following
+
+
+def _in_circles(following: list[list[int]], placed: list[_Placed]) -> set[int]:
+    """The diverts that may be in a circle of unfiltered ones: what is left when those that no such one follows, or that
+    follow none, are taken away again and again."""
+    onward = [[] if one.divert.filter else after for one, after in zip(placed, following, strict=True)]
+    backward: list[list[int]] = [[] for _ in placed]
+    for i, after in enumerate(onward):
+        for j in after:
+            backward[j].append(i)
+    left = set(range(len(placed)))
+    for ways, others in ((onward, backward), (backward, onward)):
+        open_ways = [len(each) for each in ways]
+        ends = [i for i, count in enumerate(open_ways) if count == 0]
+        while ends:
+            i = ends.pop()
+            left.discard(i)
+            for j in others[i]:
+                open_ways[j] -= 1
+                if open_ways[j] == 0:
+                    ends.append(j)
+    return left
 
 
 def _way_back(start: int, following: list[list[int]], placed: list[_Placed]) -> int | None:
