@@ -2,6 +2,7 @@
 
 import pytest
 
+from delosmq.engine.consumer import ConsumerOptions
 from delosmq.engine.credit import MessageCredit
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.expiry import COPY_COST, EXPIRE_COST, SLICE_COST, SMALL_QUEUE, UNKNOWN_AGAIN_MS
@@ -9,8 +10,9 @@ from delosmq.engine.expiry_rules import apply_expiry, changes_expiry
 from delosmq.engine.expiry_times import DueListener, ExpiryTimes
 from delosmq.engine.slots import Slot
 from delosmq.engine.timers import Timers
-from delosmq.model.settings import AddressSettings, DispatchProfile
-from tests.engine.support import Bench, ManualClock, anycast
+from delosmq.model.message import ANYCAST
+from delosmq.model.settings import AddressSettings, DispatchProfile, QueueSettings
+from tests.engine.support import Bench, Collector, ManualClock, anycast
 
 SCAN_MS = 30_000
 
@@ -95,6 +97,46 @@ def test_an_expired_message_goes_to_the_expiry_address_instead_of_a_consumer():
     assert (queue.messages_expired, queue.messages_killed, queue.message_count) == (1, 0, 2)
     again = bench.restart()
     assert (again.pending("q"), again.pending("EXP")) == ("B C", "A")
+
+
+def test_a_non_destructive_queue_hands_out_no_expired_message():
+    bench = Bench(
+        queues=(QueueSettings("q", "q", ANYCAST, non_destructive=True), anycast("EXP")),
+        settings={"q": {"expiry_address": "EXP"}},
+    )
+    bench.send("q", "A B", expires_in_ms=100)
+    bench.send("q", "C " * SMALL_QUEUE)  # so that its turn, or a scan, is what finds an expired message
+    _, early = bench.consume("q", MessageCredit(3))
+    bench.run()
+    bench.clock.now_ms += 100
+    _, late = bench.consume("q", MessageCredit(1))
+    bench.run()
+    assert (early.bodies, late.bodies, bench.pending("EXP")) == ("A B C", "C", "A B")
+
+
+def test_a_browser_shows_what_is_still_there_though_it_has_expired():
+    bench = bench_with()
+    bench.send("q", "A", expires_in_ms=100)
+    bench.send("q", "B " * SMALL_QUEUE)
+    bench.clock.now_ms += 100
+    port = Collector()
+    bench.broker.subscribe("q", port, MessageCredit(2), options=ConsumerOptions(browser=True))
+    bench.run()
+    assert (port.bodies, bench.pending("EXP")) == ("A B", "")
+
+
+def test_a_lease_takes_no_expired_message():
+    bench = bench_with()
+    bench.send("q", "A", expires_in_ms=100)
+    bench.send("q", "B")
+    bench.send("q", "C", expires_in_ms=101)
+    bench.send("q", "D", expires_in_ms=100)
+    bench.clock.now_ms += 100
+    group = bench.broker.open_lease("g", queue="q", topic="", run="run", incarnation=None)
+    lease = bench.broker.leases.request("g", after=0, max_rows=9, max_bytes=1_000, epoch=group.epoch, until=None)
+    assert lease is not None
+    assert [slot.message.body.decode() for slot in lease.slots] == ["B", "C"]
+    assert (bench.pending("q"), bench.pending("EXP")) == ("", "A D")
 
 
 def test_classic_says_that_it_expired_and_keeps_it_safe():

@@ -4,15 +4,18 @@ import pytest
 
 from delosmq.engine.consumer import Consumer, ConsumerOptions
 from delosmq.engine.credit import OpenCredit, PrefetchCredit
+from delosmq.engine.lease import Lease
 from delosmq.engine.outcome import BLOCKED, ROUTED
 from delosmq.model.errors import LimitError
-from delosmq.model.settings import AddressFullPolicy, DispatchProfile
+from delosmq.model.message import ANYCAST
+from delosmq.model.settings import AddressFullPolicy, DispatchProfile, QueueSettings
 from delosmq.selectors.selector import parse_selector
 from tests.engine.support import Bench, Collector, RecordingStore, anycast
 from tests.engine.test_queue import Waiter
 
 ATTEMPTS = 2
 MOMENT_MS = 10
+SCAN_MS = 30_000
 
 
 class FullSegment(RecordingStore):
@@ -111,6 +114,37 @@ def test_what_expired_is_not_delivered_while_its_copy_waits(consumers: str):
     bench.later(MOMENT_MS)
     assert (port.bodies, bench.pending("DLQ")) == ("B C", "A")
     assert bench.broker.queues["q"].returning == 0
+
+
+def test_nor_is_it_lent_or_leased_then():
+    store = FullSegment()
+    bench = Bench(
+        queues=(QueueSettings("q", "q", ANYCAST, non_destructive=True), anycast("r"), anycast("EXP")),
+        settings={name: {"expiry_address": "EXP"} for name in "qr"},
+        store=store,
+    )
+    for name in "qr":
+        bench.send(name, "A", expires_in_ms=10)
+        bench.send(name, "B")
+    bench.clock.now_ms += 10
+    bench.broker.set_storage_low(True)
+    _, port = bench.consume("q")
+    bench.run()
+    group = bench.broker.open_lease("g", queue="r", topic="", run="run", incarnation=None)
+
+    def request() -> Lease | None:
+        limits = {"max_rows": 9, "max_bytes": 1_000, "epoch": group.epoch}
+        return bench.broker.leases.request("g", after=0, until=None, **limits)
+
+    assert request() is None
+    assert (port.bodies, group.waits_for_room, bench.pending("r")) == ("B", True, "A B")
+    store.room = 1 << 20
+    bench.broker.set_storage_low(False)
+    lease = request()
+    assert lease is not None
+    assert [slot.message.body.decode() for slot in lease.slots] == ["B"]
+    bench.later(SCAN_MS)
+    assert (port.bodies, bench.pending("q"), bench.pending("EXP")) == ("B", "B", "A A")
 
 
 def test_one_that_waited_for_the_owner_of_its_group_is_not_lost_when_its_copy_waits_too():

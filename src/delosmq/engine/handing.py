@@ -53,7 +53,7 @@ class Handing:
         more = False
         ended = False
         for reading in rules.readers:
-            if reading.read(limit, self._work):
+            if reading.read(limit, self._work, self._expiry, self._now_ms):
                 more = True
             ended = ended or reading.ended
         if more and len(rules.readers) > 1:

@@ -84,7 +84,8 @@ class LeaseGroup:
         forgetting: acknowledged leases whose references are not all ended yet.
         contact_ms: wall clock of the last call by its run.
         owns_queue: its queue is the subscription to a topic that was made for it, and ends with it.
-        waits_for_room: the next message has to be stored with the lease, and the store makes ready for it.
+        waits_for_room: the next message has to be stored with the lease, or has expired and is to be copied, and the
+            store makes ready for it.
     """
 
     def __init__(self, name: str, queue: Queue, incarnation: str, consumer: Consumer) -> None:

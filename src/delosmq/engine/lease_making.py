@@ -6,6 +6,7 @@ from delosmq.engine.acks import Acknowledgements
 from delosmq.engine.core import RECORD_ROOM_BYTES
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.events import EngineEvents
+from delosmq.engine.expiry_gate import ROOM_TO_COME, STAYS
 from delosmq.engine.lease import ROWS_PER_SLICE, Lease, LeaseGroup
 from delosmq.engine.lease_rows import LeaseRows
 from delosmq.engine.log import FITS, NO_ROOM, WAITS, Log
@@ -60,6 +61,10 @@ class LeaseMaking:
             slot = self._dispatcher.next_for_lease(group.queue, until)
             if slot is None or (barrier and slot.sequence > barrier):
                 return slot is None and len(group.building) > 0
+            if group.queue.expiring_count and self._expired(group, slot, now_ms):
+                if group.waits_for_room:
+                    return False
+                continue
             if not slot.recorded:
                 room = self._room_for(group, slot)
                 if room != FITS:
@@ -70,6 +75,13 @@ class LeaseMaking:
             slot.delivered_at_ms = now_ms
             group.draft.add(slot)
         return self._is_complete(group, max_rows, max_bytes)
+
+    def _expired(self, group: LeaseGroup, slot: Slot, now_ms: int) -> bool:
+        """Whether a message is too old; it may still be there then, until its copy has room (``waits_for_room``)."""
+        expiry = self._dispatcher.expiry
+        fate = STAYS if expiry is None else expiry.take_expired(group.queue, slot, now_ms)
+        group.waits_for_room = fate == ROOM_TO_COME
+        return fate != STAYS
 
     @staticmethod
     def _is_complete(group: LeaseGroup, max_rows: int, max_bytes: int) -> bool:

@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from delosmq.engine.consumer import Consumer
+from delosmq.engine.expiry_gate import ENDED, STAYS, ExpiryGate
 from delosmq.engine.jobs import Job, Jobs
 from delosmq.engine.lanes import Acceptance, Work, precedes
 from delosmq.engine.queue import Queue
@@ -40,6 +41,7 @@ class Reading:
         # All up to this number is answered, but not all of it let go of yet.
         self._answered: int = 0
         self._settling: bool = False
+        self._ends_expired: bool = True
         self.ended: bool = False
 
     def close(self) -> None:
@@ -97,8 +99,12 @@ class Reading:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def read(self, limit: int, work: Work) -> bool:
-        """Lends what comes next, ``limit`` at most; True when there may be more at once."""
+    def read(self, limit: int, work: Work, expiry: ExpiryGate | None, now_ms: int) -> bool:
+        """Lends what comes next, ``limit`` at most; True when there may be more at once.
+
+        Args:
+            expiry: ends what is too old; None when nothing in the queue expires.
+        """
         consumer = self._consumer
         lent = 0
         while lent < limit and not self.ended:
@@ -107,6 +113,12 @@ class Reading:
             slot = self.next(work)
             if slot is None:
                 return work.out
+            if expiry is not None and self._ends_expired:
+                fate = expiry.take_expired(self._queue, slot, now_ms)
+                if fate == ENDED:
+                    lent += expiry.cost(self._queue)
+                if fate != STAYS:
+                    continue  # with ROOM_TO_COME the scan ends it later
             self._lend(slot)
             lent += 1
         return not self.ended
@@ -167,6 +179,7 @@ class Browsing(Reading):
 
     def __init__(self, consumer: Consumer, queue: Queue, acceptance: Acceptance, *, page: int) -> None:
         super().__init__(consumer, queue, acceptance, page=page)
+        self._ends_expired = False  # it looks, whatever there is
         self._seen: set[int] = set()
         # In delivery, not looked at yet in this pass.
         self._held: list[tuple[int, int, int, Slot]] = []
