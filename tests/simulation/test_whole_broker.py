@@ -73,7 +73,7 @@ def test_a_failing_history_is_made_short_and_fails_again_as_before() -> None:
     found = shrink(seed, canary)
     assert found is not None
     kept, failure = found
-    assert 0 < len(kept) < 15 < len(steps_of(seed))
+    assert 0 < len(kept) < 20 < len(steps_of(seed))
     assert "credit of a consumer" in str(failure)
     again = failure_of(seed, canary, indexes(ranges(kept)))
     assert again is not None

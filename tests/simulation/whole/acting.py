@@ -22,6 +22,8 @@ ATTEMPTS = 3
 TOLD = 5
 """Of many messages, so many are told one by one."""
 SUBSCRIPTIONS = ("sub-a", "sub-b", "sub-c", "sub-d")
+OWNED = ("chief", "chiefs")
+STAND_BY = 4
 IDS = 6
 NOT_HELD = "what a client has and did not answer is no longer in delivery to it"
 LARGE_FROM = 0.9
@@ -37,10 +39,10 @@ def _fields(life: Life, rng: Random, address: str, large_bytes: int) -> dict[str
         "priority": rng.choice([4, 4, 4, 9, 0]),
         "size_bytes": rng.choice([10, 10, 300, rng.randrange(large_bytes)]),
     }
-    timed = next(place.timed for place in life.catalogue.places if place.address == address)
-    if timed and rng.random() < 0.12:
+    scheduled = next(place.scheduled for place in life.catalogue.places if place.address == address)
+    if scheduled and rng.random() < 0.12:
         fields["due_at_ms"] = life.clock.wall_ms() + rng.choice([1, 400, 5_000])
-    if timed and rng.random() < 0.1:
+    if rng.random() < 0.1:
         fields["expires_at_ms"] = life.clock.wall_ms() + rng.choice([1, 1_000, 20_000])
     if address == "teams":
         fields["group_id"] = rng.choice(["", "x", "y", "z"])
@@ -104,14 +106,41 @@ def subscribe(life: Life, rng: Random) -> str:
         options, kind = ConsumerOptions(browser=True), " to browse"
     elif rng.random() < 0.2 and name in ("red", "late", "board", "feed"):
         options, kind = ConsumerOptions(selector=parse_selector("color = 'red' OR key = 'b'")), " with a selector"
-    elif rng.random() < 0.2 and name in ("ranks", "late"):
+    elif rng.random() < 0.2 and name in ("ranks", "late", "solo"):
         options, kind = ConsumerOptions(priority=rng.choice([1, 5])), " with a priority"
+    elif name in OWNED:
+        options, kind = _exclusive(rng)
     if name == "orders.archive" and GROUP in life.broker.leases.groups:
         return ""
     by_bytes = rng.random() < 0.2
     credit = rng.choice([500, 5_000]) if by_bytes else rng.choice([20, 20, 3] if life.catalogue.slice else [1, 3, 20])
     life.listen(name, credit, options=options, by_bytes=by_bytes)
     return f"subscribe to {name}{kind} with a credit of {credit}{' bytes' if by_bytes else ''}"
+
+
+def _exclusive(rng: Random) -> tuple[ConsumerOptions, str]:
+    priority, exclusive = rng.choice([0, 0, 1, 5, 127]), rng.random() < 0.7
+    return (
+        ConsumerOptions(priority=priority, exclusive=exclusive),
+        f" with priority {priority}{', exclusively' if exclusive else ''}",
+    )
+
+
+def succeed(life: Life, rng: Random) -> str:
+    """The owner of a queue goes when some stand by; else there is one more of these."""
+    able = [name for name in OWNED if name in life.broker.queues]
+    if not able:
+        return ""
+    name = rng.choice(able)
+    here = [listener for listener in life.listeners if listener.queue == name]
+    if len(here) < STAND_BY:
+        options, kind = _exclusive(rng)
+        life.listen(name, 3, options=options)
+        return f"subscribe to {name}{kind} with a credit of 3"
+    owner = life.knowledge.owners.owner(name)
+    first = next((listener for listener in here if listener.consumer is owner), here[0])
+    life.part(first)
+    return f"the {'owner' if owner is not None else 'first consumer'} of {name} goes"
 
 
 def subscribe_durably(life: Life, rng: Random) -> str:

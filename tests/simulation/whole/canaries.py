@@ -141,6 +141,37 @@ class TwoOwners(Front):
         return self.real.tick()
 
 
+class ElectsTheFirst(Front):
+    """When the owner of a queue leaves, the first exclusive consumer is next, whatever its priority."""
+
+    def close_consumer(self, consumer: Consumer, unseen: Any) -> None:
+        queue = consumer.queue
+        rules = None if queue is None else queue.distribution
+        owned = rules is not None and rules.ownership.owner is consumer
+        self.real.close_consumer(consumer, unseen)
+        if owned and queue is not None and queue.distribution is not None:
+            exclusive = (other for other in queue.consumers if other.options.exclusive)
+            queue.distribution.ownership.owner = next(exclusive, None)
+
+
+class HandsOutExpired(Front):
+    """Only the scan of each second ends what has expired."""
+
+    def tick(self) -> bool:
+        self.real._core.dispatcher.expiry = None
+        self.real._core.expiry_times.listener = None
+        return self.real.tick()
+
+
+class KeepsIdsOfRollbacks(Front):
+    """The duplicate ids of a branch that is rolled back keep their places in the store."""
+
+    def xa_rollback(self, xid: bytes) -> None:
+        for note in self.real._transacting.branches[xid].notes:
+            note.home = None
+        self.real.xa_rollback(xid)
+
+
 class LosesAccounts(Front):
     """An acknowledgement gives back less memory than the message took."""
 
@@ -349,6 +380,13 @@ CANARIES: dict[str, Canary] = {
     "purge forgets scheduled": Canary(front=PurgeForgetsScheduled, often=("send", "purge")),
     "group owner not released": Canary(front=KeepsGroupOwners, about=("teams",), often=("send", "subscribe", "leave")),
     "two exclusive owners": Canary(front=TwoOwners, about=("solo",), often=("send", "subscribe")),
+    "the first exclusive consumer elected": Canary(
+        front=ElectsTheFirst, about=("chief",), often=("send", "succeed"), within=20
+    ),
+    "expired messages handed out": Canary(front=HandsOutExpired, often=("send", "subscribe", "time"), within=60),
+    "duplicate ids of a rollback keep their places": Canary(
+        front=KeepsIdsOfRollbacks, often=(*TRANSACTED, "prepare", "decide"), within=60
+    ),
     "memory account leaks": Canary(front=LosesAccounts),
     "commit loses a message": Canary(front=LosesTheLastSend, often=(*TRANSACTED, "commit"), within=35),
     "acknowledgement in slices happens in part": Canary(

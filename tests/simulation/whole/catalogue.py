@@ -36,7 +36,7 @@ class Place:
 
     Attributes:
         strict: its queues hand out in order of priority and sequence, whatever is returned.
-        timed: messages may be scheduled, and expire.
+        scheduled: messages may be.
     """
 
     address: str
@@ -45,7 +45,7 @@ class Place:
     diverts: tuple[DivertSettings, ...] = ()
     routing: int = ANYCAST
     strict: bool = False
-    timed: bool = True
+    scheduled: bool = True
 
 
 def _place(name: str, *, strict: bool = False, fields: dict[str, object] | None = None, **settings: object) -> Place:
@@ -62,14 +62,17 @@ PLACES = {
             {"dead_letter_duplicates": False},
             routing=MULTICAST,
             strict=True,
-            # What a lease has collected is out of the schedule's and expiry's reach.
-            timed=False,
+            # What a lease has collected is out of the schedule's reach.
+            scheduled=False,
         ),
         _place("prices", strict=True, ring_size=3),
         _place("ranks", ring_size=3, fields={"ring_eviction": RingEviction.LOWEST_PRIORITY}),
         _place("board", last_value_key="key"),
         _place("feed", non_destructive=True, ring_size=5),
         _place("solo", strict=True, exclusive=True, fields={"persist_delivery_count_before_delivery": True}),
+        # Consumers that ask for all of a queue, and a queue whose consumers all do.
+        _place("chief", strict=True),
+        _place("chiefs", strict=True, fields={"all_consumers_exclusive_by_default": True}),
         _place("teams"),
         _place("late", fields={"redelivery_delay": 500, "redelivery_delay_multiplier": 2.0}),
         _place("red", filter="color = 'red'"),

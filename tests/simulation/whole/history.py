@@ -28,6 +28,7 @@ ACTS: dict[str, tuple[int, Act]] = {
     "subscribe durably": (12, acting.subscribe_durably),
     "unsubscribe": (3, acting.unsubscribe),
     "leave": (24, acting.leave),
+    "succeed": (40, acting.succeed),
     "acknowledge": (90, acting.acknowledge),
     "return": (50, acting.reject),
     "begin": (36, acting.begin),

@@ -16,11 +16,12 @@ from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import Message
 from delosmq.storage.journal.store import JournalStore
 from tests.engine.support import ManualClock
-from tests.simulation.broker_world import Client, Reader, World, body_of, number_of
+from tests.simulation.broker_world import GROUP, Client, Reader, World, body_of, number_of
 from tests.simulation.disk import SimDisk
 from tests.simulation.whole.catalogue import CROWD, Catalogue
 from tests.simulation.whole.oracle import Knowledge, Outcome, original
-from tests.simulation.whole.recount import check_counters, check_same, durable_state
+from tests.simulation.whole.owners import Owners
+from tests.simulation.whole.recount import check_counters, check_places, check_same, durable_state
 from tests.simulation.whole.stomp import StompPeer, services_for
 
 HOPELESS = frozenset({"DMQ2650", "DMQ2664"})
@@ -61,6 +62,9 @@ class Listener(Reader):
         if not self.borrows:
             life.check_turn(self.queue, slot)
             life.check_owner(self, self.queue, slot)
+            life.knowledge.owners.check(self.queue, self.subscribed, slot)
+        if not self.browses:
+            life.check_fresh(self.queue, slot)
         self.rejected.discard(slot.sequence)
         life.knowledge.gives(self.queue, slot, life.broker.log.position)
         position = slot.message.position if slot.recorded else 0
@@ -152,6 +156,7 @@ class Life(World):
         clock: ManualClock,
     ) -> None:
         self.knowledge = knowledge
+        knowledge.owners = Owners()
         self.catalogue = catalogue
         self.credits = credits
         self.opaque = 0
@@ -176,7 +181,7 @@ class Life(World):
             settings=catalogue.settings,
             clock=clock,
         )
-        self.real = self.broker
+        self.real = knowledge.owners.broker = self.broker
         self.services = services_for(self)
         if catalogue.slice:
             transacting = self.real._transacting
@@ -257,6 +262,8 @@ class Life(World):
             self._check_credit(listener)
         if not self.more and not self.is_opaque:
             check_counters(self.real, self.holders)
+            if not self.store._owed:
+                check_places(self.real, self.holders, self.store)
 
     def is_foreign(self, consumer: Consumer) -> bool:
         """Whether it belongs to a STOMP session."""
@@ -314,18 +321,22 @@ class Life(World):
         assert ahead, f"{name} hands out {slot.sequence} before {head.sequence}"
 
     def check_owner(self, listener: object, name: str, slot: Slot) -> None:
-        """An exclusive queue has one owner, and so has a group."""
-        if self.broker.queues[name].exclusive:
-            key = (name, "")
-        elif slot.message.group_id and name == "teams":
-            key = (name, slot.message.group_id)
-        else:
+        """A group has one owner."""
+        if not slot.message.group_id or name != "teams":
             return
+        key = (name, slot.message.group_id)
         owner = self.owners.get(key)
         assert owner is None or owner is listener or getattr(owner, "gone", True), f"{key} has two owners"
         self.owners[key] = listener
         if slot.message.group_sequence == -1:
             del self.owners[key]
+
+    def check_fresh(self, name: str, slot: Slot) -> None:
+        """Nothing expired is handed out; on a full disk it may be, rather than be lost (docs/decisions/0042)."""
+        expires_at_ms = slot.message.expires_at_ms
+        fresh = expires_at_ms == 0 or expires_at_ms > self.clock.wall_ms()
+        full = self.store._spares.short or self.real.log.storage_full
+        assert fresh or full, f"{name} hands out {slot.sequence}, which has expired"
 
     # -- sending -------------------------------------------------------------------------------------------------
 
@@ -449,13 +460,20 @@ class Life(World):
 
     def lease(self, rows: int) -> None:
         """As `World.lease`; asking for the next lease acknowledges the one before."""
+        knowledge = self.knowledge
         try:
             super().lease(rows)
+            for slot in self._leased():
+                fresh = slot.message.expires_at_ms == 0 or slot.message.expires_at_ms > slot.delivered_at_ms
+                assert fresh or knowledge.was_full, f"{slot.sequence} is leased, which had expired"
         finally:
-            knowledge = self.knowledge
             for number, leased in knowledge.leased.items():
                 if number <= max(knowledge.lease_acked, knowledge.lease_ack_issued):
                     knowledge.ack_issued.update((number_of(body), "orders.archive") for _, body, _ in leased)
+
+    def _leased(self) -> list[Slot]:
+        group = self.real.leases.groups.get(GROUP)
+        return [] if group is None else [slot for lease in group.leases.values() for slot in lease.slots]
 
     # -- transactions --------------------------------------------------------------------------------------------
 

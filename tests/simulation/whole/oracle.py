@@ -7,6 +7,7 @@ from delosmq.engine.stamps import ORIGINAL_QUEUE
 from delosmq.model.message import Message
 from tests.simulation.broker_world import Oracle, Reference, number_of
 from tests.simulation.whole.catalogue import DIVERTS
+from tests.simulation.whole.owners import Owners
 from tests.simulation.whole.recount import Found
 
 Key = tuple[str, bytes]
@@ -37,6 +38,7 @@ class Knowledge(Oracle):
         prepared_told, decided, decided_told: branches in doubt, ended perhaps, ended for sure.
         told_position: the newest that anything told depends on.
         late: subscriptions of this life that asked for what was kept, and the position before them.
+        owners: of the queues of this life.
         copied: what they got of it, and the position by which the copy is stored. A client may see it before that, as
             the message itself is stored: that it is gone says nothing then.
     """
@@ -57,10 +59,20 @@ class Knowledge(Oracle):
         self.told_position = 0
         self.late: dict[str, int] = {}
         self.copied: dict[Reference, int] = {}
+        self.owners = Owners()
         self.duplicates = 0
         self.delivered = 0
 
     # -- what the engine reports ---------------------------------------------------------------------------------
+
+    def consumer_created(self, queue: str, consumer_id: int) -> None:
+        self.owners.came(queue, consumer_id)
+
+    def consumer_closed(self, queue: str, consumer_id: int) -> None:
+        self.owners.went(queue, consumer_id)
+
+    def queue_deleted(self, queue: str) -> None:
+        self.owners.forget(queue)
 
     def message_replaced(self, queue: str, slot: Slot) -> None:
         self.excuse(queue, [slot])

@@ -7,6 +7,7 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot
 from delosmq.engine.transactions import PREPARED
+from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_world import number_of
 from tests.simulation.holders import Holders
 
@@ -108,6 +109,20 @@ def check_counters(broker: Broker, holders: Holders) -> None:
         charged.setdefault(0, []).extend(sizes)
     total = sum(map(sum, charged.values()))
     assert broker.used_bytes == total, f"the broker counts {broker.used_bytes} bytes, there are {total}"
+
+
+def check_places(broker: Broker, holders: Holders, store: JournalStore) -> None:
+    """The store keeps as many places as there are messages and duplicate ids. Only when nothing is under way."""
+    messages = {id(f.slot.message): f.slot.message.home for f in find_all(broker, holders) if f.slot.recorded}
+    homes = list(messages.values())
+    for known in broker._core.duplicates.addresses.values():
+        homes += [entry.home for entry in known.order]
+    for transaction in broker.transactions.values():
+        homes += [p.message.home for p in transaction.planned if id(p.message) not in messages]
+        homes += [note.home for note in transaction.notes]
+    referred = sum(home is not None and home.segment > 0 for home in homes)
+    kept = sum(segment.live for segment in store._ledger.all())
+    assert kept == referred, f"the store keeps {kept} places, {referred} of them are referred to"
 
 
 def durable_state(broker: Broker, holders: Holders) -> Durable:
