@@ -1,14 +1,14 @@
-"""`python -m benchmarks`: the comparisons, then the engine alone; tables on standard output.
+"""`python -m benchmarks`: the comparisons, then the engine alone and a restart; tables on standard output.
 
-Arguments are those of the comparisons. `python -m benchmarks stomp`, `openwire` or `engine` runs one of them; arguments
-behind the word are its own.
+Arguments are those of the comparisons. `python -m benchmarks stomp`, `openwire`, `engine` or `restart` runs one of
+them; arguments behind the word are its own.
 """
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import compare, engine, report
+from benchmarks import compare, engine, report, restart
 from benchmarks.comparison import COMPARISONS
 
 
@@ -22,9 +22,11 @@ def main() -> int:
     which, rest = sys.argv[1:2], sys.argv[2:]
     if which == ["engine"]:
         return engine.main(rest)
+    if which == ["restart"]:
+        return restart.main(rest)
     if which and which[0] in COMPARISONS:
         return _compare(which[0], rest)
-    return max(*(_compare(name, sys.argv[1:]) for name in COMPARISONS), engine.main([]))
+    return max(*(_compare(name, sys.argv[1:]) for name in COMPARISONS), engine.main([]), restart.main([]))
 
 
 if __name__ == "__main__":

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from benchmarks import engine, engine_worker
+from benchmarks import engine, engine_worker, restart
 from benchmarks.cells import CELL_NAMES, Job
 from benchmarks.generator import Generator
 from benchmarks.report import Results, render
 from benchmarks.sink import SinkThread, count_across
+
+TIMES = {"send_cpu_s": 0.3, "start_s": 0.5, "start_cpu_s": 0.4}
 
 
 def _job(port: int, *, messages: int, outstanding: int | None, connections: int, rate_per_s: float | None) -> Job:
@@ -139,3 +141,12 @@ def test_the_best_of_several_rounds_counts_and_what_misses_its_aim_is_said() -> 
     text = "\n".join(engine.render(content))
     assert "| purge, durable | compiled | 8.00 |" in text
     assert "| lines run (pure) | 200.0 | 200.0 |" in text
+
+
+def test_a_restart_is_measured(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = restart.Figures("pure", 10, 5, accounted=2.0, idle=60.0, sent=2.0, started=2.1, peak=2.4, **TIMES)
+    monkeypatch.setattr(restart, "measure", lambda form, messages, body_bytes: made)
+    assert restart.main(["--form", "pure"]) == 1
+    printed = capsys.readouterr().out
+    assert "| pure | 10 | 5 | 2 | 2 | 2 | 2 | 1.20 | 0.5 | 0.4 | 0.3 |" in printed
+    assert "falls short: pure takes 1.20 times what is accounted; the aim is 1.1" in printed

@@ -7,12 +7,13 @@ from delosmq.engine.credit import OpenCredit
 from delosmq.engine.jobs import Jobs
 from delosmq.engine.log import Batch
 from delosmq.engine.queue import Queue
-from delosmq.engine.records import COUNTED, REMOVED, STORED, decode_stored_place, encode_stored
+from delosmq.engine.records import COUNTED, REMOVED, STORED, encode_stored
 from delosmq.engine.slots import Slot
+from delosmq.engine.stored_messages import StoredMessages
 from delosmq.engine.xa import TMSUCCESS, TMSUSPEND
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import WallMs
-from delosmq.model.message import MULTICAST, Message
+from delosmq.model.message import MULTICAST, Home, Message
 from delosmq.model.settings import QueueSettings
 from tests.engine.support import Bench, Collector, RecordingStore, anycast
 
@@ -255,7 +256,7 @@ def test_the_newest_record_and_its_queues_count() -> None:
     moving = Moving(*NEWS)
     moving.bench.send("news", "a")
     ((_, metas, bodies),) = [batch for batch in moving.store.batches if batch[1][0][0] == STORED]
-    _, (first, second) = decode_stored_place(metas[0])
+    first, second = StoredMessages().decode(metas[0], Home()).queue_ids
     (slot,) = moving.slots("news.a")
     position = moving.broker.log.position + 1
     slot.message.user = "newer"

@@ -2,11 +2,16 @@
 
 # BROKER-5
 
+import gc
 import logging
+from contextlib import nullcontext
 
 import pytest
 
 from delosmq.composition import Accounts, ComposedBroker
+from delosmq.engine.log import Replay
+from delosmq.model.errors import StorageError
+from delosmq.model.ids import Position
 from delosmq.model.settings import BrokerSettings, QueueSettings
 from delosmq.storage.memory import MemoryStore
 from tests.manage.support import Api, bodies, problem, succeeded, table
@@ -262,3 +267,30 @@ async def test_a_ring_of_nothing_is_told_at_each_start(caplog: pytest.LogCapture
     composed.recover()
     (told,) = [record.getMessage() for record in caplog.records if "DMQ6162" in record.getMessage()]
     assert told.startswith("DMQ6162: queue 'r0' has a ring-size of 0 and keeps nothing")
+
+
+class WatchingStore(MemoryStore):
+    """Notes whether garbage is collected while it is recovered."""
+
+    def __init__(self, error: StorageError | None = None) -> None:
+        super().__init__()
+        self.collecting: list[bool] = []
+        self._error = error
+
+    def recover(self, replay: Replay) -> Position:
+        self.collecting.append(gc.isenabled())
+        if self._error is not None:
+            raise self._error
+        return super().recover(replay)
+
+
+@pytest.mark.parametrize("error", [None, StorageError("DMQ3010", "damaged")], ids=["whole", "damaged"])
+def test_garbage_is_not_collected_during_a_restart_but_after_it(error: StorageError | None):
+    store = WatchingStore(error)
+    logger = logging.getLogger("tests.start")
+    composed = ComposedBroker(BrokerSettings(), Accounts({}, {}), store, http=None, logger=logger)
+    gc.enable()
+    with pytest.raises(StorageError) if error is not None else nullcontext():
+        composed.recover()
+    assert store.collecting == [False]
+    assert gc.isenabled()

@@ -60,7 +60,7 @@ def test_homes_point_at_the_bodies(batch: Batch) -> None:
     for index, home in batch.stored:
         assert home.segment == 9
         assert content[home.offset : home.offset + home.size_bytes] == batch.bodies[index]
-        assert records.checked_body(content[home.offset - 4 : home.offset + home.size_bytes], SEED) is not None
+        assert records.checked_body(content, home.offset - 4, home.size_bytes, SEED) is not None
     found = Kept()
     records.replay_rows(found, frame.rows, 9)
     assert found.records == [(batch.position, meta) for meta in batch.metas]
@@ -122,8 +122,8 @@ def test_a_body_of_another_segment_is_none() -> None:
     records.replay_rows(found, frame.rows, 1)
     (home,) = found.homes
     stored = content[home.offset - 4 : home.offset + home.size_bytes]
-    assert records.checked_body(stored, SEED) == b"body"
-    assert records.checked_body(stored, SEED + 1) is None
+    assert records.checked_body(stored, 0, 4, SEED) == b"body"
+    assert records.checked_body(stored, 0, 4, SEED + 1) is None
 
 
 @given(batches(), st.integers(0, 100), st.integers(0, 255))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from delosmq.cli.usage import FAILED, WrongCallError, exit_code
-from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sentence, open_store
+from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sentence, not_collecting, open_store
 from delosmq.config.findings import LEFT_OUT
 from delosmq.config.instance import Instance, load_instance, read_without
 from delosmq.model.errors import BrokerError
@@ -103,7 +103,7 @@ async def _serve(
         loop.add_signal_handler(number, stop_wanted.set)
     reloads = Reloads(instance, composed, logger, read)
     try:
-        composed.recover()
+        _recover(composed)
         await composed.start()
         await composed.start_http()
         _settle_garbage_collection()
@@ -141,6 +141,14 @@ async def keep_reminding(instance: Instance, logger: logging.Logger) -> None:
     while instance.settings.left_out:
         await asyncio.sleep(REMIND_EVERY_S)
         _remind_of_what_is_left_out(instance, logger)
+
+
+def _recover(composed: ComposedBroker) -> None:
+    """Recovers, and hides what came up from the garbage collector at once: looking at millions of messages would keep
+    the first clients waiting for seconds."""
+    with not_collecting():
+        composed.recover()
+        gc.freeze()
 
 
 class Reloads:

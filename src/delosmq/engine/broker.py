@@ -32,6 +32,7 @@ from delosmq.engine.replay_transactions import TransactionReplay
 from delosmq.engine.rollback import RollingBack
 from delosmq.engine.scheduled_living import ScheduledLiving
 from delosmq.engine.sending import Sending
+from delosmq.engine.stored_messages import StoredMessages
 from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.engine.timers import Timer
 from delosmq.engine.transacting import OPEN_PER_OWNER, Transacting
@@ -142,11 +143,23 @@ class Broker:
             StorageError: the store is damaged or foreign.
         """
         core = self._core
+        stored = StoredMessages()
         transactions = TransactionReplay(
-            core.bindings, core.memory, core.duplicates, transacting=self._transacting, branches=self.branches
+            core.bindings,
+            core.memory,
+            core.duplicates,
+            stored=stored,
+            transacting=self._transacting,
+            branches=self.branches,
         )
         replay = EngineReplay(
-            core.bindings, core.ids, self.leases, core.memory, schedule=core.schedule, transactions=transactions
+            core.bindings,
+            core.ids,
+            self.leases,
+            core.memory,
+            schedule=core.schedule,
+            stored=stored,
+            transactions=transactions,
         )
         position = self._store.recover(replay)
         self.log.position = position

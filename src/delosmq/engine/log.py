@@ -304,6 +304,10 @@ class Store(ABC):
     def read(self, home: Home) -> bytes:
         """The body stored at ``home``."""
 
+    def read_in_order(self, homes: list[Home]) -> list[bytes]:
+        """The bodies stored at ``homes``, which are in the order of the store: quicker than one by one."""
+        return [self.read(home) for home in homes]
+
     def takes(self, size_bytes: int) -> bool:
         """Whether a batch of this size leaves alone what is kept for removals, even while space is low. False while one
         that came before waits for room."""

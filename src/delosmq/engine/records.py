@@ -41,7 +41,6 @@ from typing import Final
 from delosmq.engine.slots import Slot
 from delosmq.engine.stamps import OriginalPlace
 from delosmq.model.errors import StorageError
-from delosmq.model.ids import MessageId, Sequence, WallMs
 from delosmq.model.message import Message
 
 STORED: Final = 1
@@ -75,15 +74,13 @@ KILLED: Final = 3
 PURGED: Final = 4
 EXPIRED: Final = 5
 
-_STORED: Final = Struct("<BBBBQQQQIHHBHIB")
+STORED_FIXED: Final = Struct("<BBBBQQQQIHHBHIB")
 # With the id of the one queue that nearly every message has
 _pack_stored_one: Final = Struct("<BBBBQQQQIHHBHIBQ").pack
 # The same in two: kind, version, priority and body kind as one number, to the size of the head; the rest
 _pack_stored_front: Final = Struct("<IQQQQI").pack
 _pack_stored_tail: Final = Struct("<HHBHIBQ").pack
-# Of the same: sequence, queues, first queue id (a stored message has one at least)
-_STORED_PLACE: Final = Struct("<4xQ28xH10xQ")
-_QUEUE_ID: Final = Struct("<Q")
+QUEUE_ID: Final = Struct("<Q")
 _REMOVED: Final = Struct("<BBBQI")
 _REMOVED_ONE: Final = Struct("<BBBQIQ")
 _pack_removed_front: Final = Struct("<BBBQI").pack
@@ -93,10 +90,10 @@ _COUNT: Final = Struct("<QI")
 _SCHEDULE: Final = Struct("<QIQ")
 _REFERRED: Final = Struct("<BBBQQ")
 _IDS: Final = Struct("<BBQ")
-_FLAGS_AT: Final = _STORED.size - 1
-_DUE: Final = Struct("<Q")
-_GROUP: Final = Struct("<qH")
-_COPY: Final = Struct("<QH")
+_FLAGS_AT: Final = STORED_FIXED.size - 1
+DUE: Final = Struct("<Q")
+GROUP: Final = Struct("<qH")
+COPY: Final = Struct("<QH")
 _DUPLICATE: Final = Struct("<BBBQQQHH")
 
 
@@ -178,7 +175,7 @@ def encode_sent(
         return _encode_stored_sections(message, queue_ids, index, transaction, SENT_FLAG)
     meta = _encode_stored_sections(message, queue_ids, index, transaction, SENT_FLAG | COPY_FLAG)
     name = original.property_name.encode()
-    return meta + _COPY.pack(original.place, len(name)) + name
+    return meta + COPY.pack(original.place, len(name)) + name
 
 
 def _encode_stored_sections(
@@ -191,12 +188,12 @@ def _encode_stored_sections(
     sections = b""
     if message.due_at_ms:
         flags |= DUE_FLAG
-        sections += _DUE.pack(message.due_at_ms)
+        sections += DUE.pack(message.due_at_ms)
     if message.group_id:
         flags |= GROUP_FLAG
         group = message.group_id.encode()
-        sections += _GROUP.pack(message.group_sequence, len(group)) + group
-    fixed = _STORED.pack(
+        sections += GROUP.pack(message.group_sequence, len(group)) + group
+    fixed = STORED_FIXED.pack(
         STORED,
         STORED_VERSION if flags else VERSION,
         message.priority,
@@ -213,7 +210,7 @@ def _encode_stored_sections(
         len(annotations),
         flags | (DURABLE_FLAG if message.durable else 0),
     )
-    queues = b"".join(map(_QUEUE_ID.pack, queue_ids))
+    queues = b"".join(map(QUEUE_ID.pack, queue_ids))
     return b"".join((fixed, queues, address, protocol, user, annotations, sections))
 
 
@@ -224,94 +221,8 @@ def is_sent(meta: bytes) -> bool:
 
 def decode_sent_place(meta: bytes) -> tuple[int, int]:
     """Transaction of such a record, and the message's place in it."""
-    fields = _STORED.unpack_from(meta)
+    fields = STORED_FIXED.unpack_from(meta)
     return int(fields[5]), int(fields[4])
-
-
-class StoredRecord:
-    """A decoded STORED record: the message without head and body, which the store still holds."""
-
-    def __init__(self, message: Message, head_size: int, queue_ids: list[int]) -> None:
-        self.message = message
-        self.head_size = head_size
-        self.queue_ids = queue_ids
-        self.original: OriginalPlace | None = None
-
-
-def decode_stored(meta: bytes) -> StoredRecord:
-    """Reads a STORED record back."""
-    (
-        _,
-        _,
-        priority,
-        body_kind,
-        sequence,
-        message_id,
-        timestamp_ms,
-        expires_at_ms,
-        head_size,
-        queues,
-        address_size,
-        protocol_size,
-        user_size,
-        annotations_size,
-        flags,
-    ) = _STORED.unpack_from(meta)
-    at = _STORED.size
-    queue_ids = [queue_id for (queue_id,) in _QUEUE_ID.iter_unpack(meta[at : at + _QUEUE_ID.size * queues])]
-    at += _QUEUE_ID.size * queues
-    address = meta[at : at + address_size].decode()
-    at += address_size
-    protocol = meta[at : at + protocol_size].decode()
-    at += protocol_size
-    user = meta[at : at + user_size].decode()
-    at += user_size
-    annotations = json.loads(meta[at : at + annotations_size]) if annotations_size else None
-    at += annotations_size
-    due_at_ms = 0
-    group_id = ""
-    group_sequence = 0
-    if flags & DUE_FLAG:
-        (due_at_ms,) = _DUE.unpack_from(meta, at)
-        at += _DUE.size
-    if flags & GROUP_FLAG:
-        group_sequence, group_size = _GROUP.unpack_from(meta, at)
-        at += _GROUP.size
-        group_id = meta[at : at + group_size].decode()
-        at += group_size
-    message = Message(
-        address,
-        protocol,
-        b"",
-        b"",
-        body_kind=body_kind,
-        priority=priority,
-        durable=flags & DURABLE_FLAG != 0,
-        timestamp_ms=WallMs(timestamp_ms),
-        expires_at_ms=expires_at_ms,
-        user=user,
-        annotations=annotations,
-        due_at_ms=due_at_ms,
-        group_id=group_id,
-        group_sequence=group_sequence,
-    )
-    message.sequence = Sequence(sequence)
-    message.message_id = MessageId(message_id)
-    record = StoredRecord(message, head_size, queue_ids)
-    if flags & COPY_FLAG:
-        place, name_size = _COPY.unpack_from(meta, at)
-        at += _COPY.size
-        record.original = OriginalPlace(place, meta[at : at + name_size].decode())
-    return record
-
-
-def decode_stored_place(meta: bytes) -> tuple[int, list[int]]:
-    """Sequence and queue ids of a STORED record: all that replay needs of a message that is dead by its end."""
-    sequence, queues, first = _STORED_PLACE.unpack_from(meta)
-    if queues == 1:
-        return sequence, [first]
-    at = _STORED.size
-    return sequence, [queue_id for (queue_id,) in _QUEUE_ID.iter_unpack(meta[at : at + _QUEUE_ID.size * queues])]
 
 
 def encode_removed(queue_id: int, reason: int, slots: list[Slot]) -> bytes:

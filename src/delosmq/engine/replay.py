@@ -27,7 +27,6 @@ from delosmq.engine.records import (
     SCHEDULED,
     STORED,
     TRANSACTION,
-    StoredRecord,
     check_version,
     decode_counted,
     decode_ids,
@@ -35,19 +34,18 @@ from delosmq.engine.records import (
     decode_referenced,
     decode_removed,
     decode_scheduled,
-    decode_stored,
-    decode_stored_place,
     encode_removed_one,
     is_sent,
     removed_front,
 )
-from delosmq.engine.replay_transactions import TransactionReplay, load
+from delosmq.engine.replay_transactions import TransactionReplay
 from delosmq.engine.schedule import Schedule
 from delosmq.engine.slots import Slot
+from delosmq.engine.stored_messages import StoredMessages
 from delosmq.engine.xa import Branches
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import MessageId, Position, QueueId, Sequence
-from delosmq.model.message import Home
+from delosmq.model.message import Home, Message
 
 Json = dict[str, object]
 
@@ -124,26 +122,6 @@ class _GroupState:
         self.leases: dict[int, str] = {}
 
 
-class _Kept:
-    """A STORED record as it came: most messages die during replay, and only the others are decoded.
-
-    Attributes:
-        references: queues that hold it; at 0 it is forgotten.
-    """
-
-    def __init__(self, meta: bytes, home: Home) -> None:
-        self.meta = meta
-        self.home = home
-        self.references: int = 0
-
-
-class _Reference:
-    """What is known of one message in one queue."""
-
-    def __init__(self) -> None:
-        self.delivery_count: int = 0
-
-
 class EngineReplay(Replay):
     """Receives state block and records, then `finish` makes the engine ready."""
 
@@ -155,6 +133,7 @@ class EngineReplay(Replay):
         memory: MemoryLimits,
         *,
         schedule: Schedule,
+        stored: StoredMessages,
         transactions: TransactionReplay,
     ) -> None:
         self._bindings = bindings
@@ -162,18 +141,19 @@ class EngineReplay(Replay):
         self._leases = leases
         self._memory = memory
         self._schedule = schedule
+        self._stored = stored
         self._transactions = transactions
         self._state_position = Position(0)
-        # By queue id and sequence.
-        self._references: dict[int, dict[int, _Reference]] = {}
+        # What lives so far, by queue id and sequence, as queues will hold it; bodies come last. Objects of replay's own
+        # would leave holes in the memory when they go.
+        self._references: dict[int, dict[int, Slot]] = {}
+        # The table that the last message was found in of which only its sequence was known.
+        self._found_in: dict[int, Slot] = {}
+        self._newest: int = 0
         # Of returned messages that wait: when they are due, by queue id and sequence.
         self._due_times: dict[int, dict[int, int]] = {}
         # Queues that are gone: what the crash left of their purge.
-        self._dropped: dict[int, dict[int, _Reference]] = {}
-        # By sequence; the newest record of a message.
-        self._kept: dict[int, _Kept] = {}
-        self._alive: dict[int, StoredRecord] = {}
-        self._slots: dict[int, dict[int, Slot]] = {}
+        self._dropped: dict[int, dict[int, Slot]] = {}
         self._groups: dict[str, _GroupState] = {}
 
     # -- state ---------------------------------------------------------------------------------------------------
@@ -240,9 +220,9 @@ class EngineReplay(Replay):
             self._replay_scheduled(meta)
         elif kind == REFERRED:
             queue_id, sequence = decode_referenced(meta)
-            kept = self._kept.get(sequence)
-            if kept is not None:
-                self._add_reference(kept, queue_id, sequence)
+            message = self._find_anywhere(sequence)
+            if message is not None:
+                self._add_reference(message, queue_id)
         elif self._transactions.replay_record(kind, meta, home):
             pass
         elif kind == TRANSACTION:
@@ -255,10 +235,11 @@ class EngineReplay(Replay):
         references = self._references.get(record.queue_id)
         dropped = self._dropped.get(record.queue_id)
         for sequence in record.sequences:
-            if (references is not None and references.pop(sequence, None) is not None) or (
-                dropped is not None and dropped.pop(sequence, None) is not None
-            ):
-                self._release(sequence)
+            slot = None if references is None else references.pop(sequence, None)
+            if slot is None and dropped is not None:
+                slot = dropped.pop(sequence, None)
+            if slot is not None:
+                slot.message.recorded_references -= 1
 
     def _replay_transaction(self, value: Json, is_news: bool) -> None:
         if is_news:
@@ -268,54 +249,90 @@ class EngineReplay(Replay):
         transaction = _int(value["tx"])
         first = _int(value["first"])
         for index, sent in self._transactions.committed_sends(transaction).items():
-            kept = _Kept(sent.meta, sent.home)
-            self._kept[first + index] = kept
-            for queue_id in decode_stored_place(sent.meta)[1]:
-                self._add_reference(kept, queue_id, first + index)
+            record = self._stored.decode(sent.meta, sent.home)
+            message = record.message
+            if record.original is not None:
+                record.original.stamp(message, first)
+            # The commit gave it its number.
+            message.sequence = Sequence(first + index)
+            message.message_id = MessageId(first + index)
+            self._keep(message, record.queue_ids)
         for item in self._transactions.committed_acks(transaction):
             references = self._references.get(item.queue_id, {})
             for sequence in item.sequences:
-                reference = references.pop(sequence, None)
-                if reference is not None:
+                slot = references.pop(sequence, None)
+                if slot is not None:
                     # Its end may be recorded, or else is after the start.
-                    self._dropped.setdefault(item.queue_id, {})[sequence] = reference
+                    self._dropped.setdefault(item.queue_id, {})[sequence] = slot
         self._transactions.committed_ids(transaction)
 
     def _replay_stored(self, meta: bytes, home: Home) -> None:
         if is_sent(meta):
             self._transactions.replay_sent(meta, home)
             return
-        sequence, queue_ids = decode_stored_place(meta)
-        kept = self._kept.get(sequence)
-        if kept is None:
-            kept = _Kept(meta, home)
-            self._kept[sequence] = kept
-            for queue_id in queue_ids:
-                self._add_reference(kept, queue_id, sequence)
-            return
-        # Stored again, elsewhere: the newest home counts, and the queues named there. What else is known of them stays.
-        former_ids = decode_stored_place(kept.meta)[1]
-        kept.meta = meta
-        kept.home = home
+        record = self._stored.decode(meta, home)
+        message = record.message
+        # As a rule each has a higher one than all before it, and then it can't be stored again.
+        if message.sequence <= self._newest:
+            former = self._find(message.sequence, record.queue_ids)
+            if former is not None:
+                self._replace(former, message, record.queue_ids)
+        self._keep(message, record.queue_ids)
+
+    def _keep(self, message: Message, queue_ids: list[int]) -> None:
+        if message.sequence > self._newest:
+            self._newest = message.sequence
         for queue_id in queue_ids:
-            self._add_reference(kept, queue_id, sequence)
-        for queue_id in former_ids:
-            if queue_id not in queue_ids and self._references_of(queue_id).pop(sequence, None) is not None:
-                self._release(sequence)
+            self._add_reference(message, queue_id)
 
-    def _add_reference(self, kept: _Kept, queue_id: int, sequence: int) -> None:
+    def _find(self, sequence: int, queue_ids: list[int]) -> Message | None:
+        """The message as one of these queues holds it. When it is stored again, all are named that hold it."""
+        for queue_id in queue_ids:
+            references = self._references.get(queue_id)
+            slot = None if references is None else references.get(sequence)
+            if slot is None and queue_id in self._dropped:
+                slot = self._dropped[queue_id].get(sequence)
+            if slot is not None:
+                return slot.message
+        return None
+
+    def _find_anywhere(self, sequence: int) -> Message | None:
+        slot = self._found_in.get(sequence)
+        if slot is not None:
+            return slot.message
+        for tables in (self._references, self._dropped):
+            for references in tables.values():
+                slot = references.get(sequence)
+                if slot is not None:
+                    self._found_in = references
+                    return slot.message
+        return None
+
+    def _replace(self, former: Message, message: Message, queue_ids: list[int]) -> None:
+        """A message was stored again: the newest record counts, and the queues named there. What else is known of its
+        references stays."""
+        sequence = message.sequence
+        for tables in (self._references, self._dropped):
+            for queue_id in queue_ids:
+                slot = tables[queue_id].get(sequence) if queue_id in tables else None
+                if slot is not None:
+                    slot.message = message
+                    message.recorded_references += 1
+        if message.recorded_references == former.recorded_references:
+            return
+        for tables in (self._references, self._dropped):
+            for queue_id, references in tables.items():
+                if queue_id not in queue_ids:
+                    references.pop(sequence, None)
+
+    def _add_reference(self, message: Message, queue_id: int) -> None:
         references = self._references_of(queue_id)
+        sequence = message.sequence
         if sequence not in references:
-            references[sequence] = _Reference()
-            kept.references += 1
+            references[sequence] = Slot(message, True)
+            message.recorded_references += 1
 
-    def _release(self, sequence: int) -> None:
-        kept = self._kept[sequence]
-        kept.references -= 1
-        if kept.references == 0:
-            del self._kept[sequence]
-
-    def _references_of(self, queue_id: int) -> dict[int, _Reference]:
+    def _references_of(self, queue_id: int) -> dict[int, Slot]:
         references = self._references.get(queue_id)
         if references is None:
             references = self._dropped.setdefault(queue_id, {})
@@ -326,9 +343,9 @@ class EngineReplay(Replay):
         references = self._references.get(record.queue_id)
         if references is not None:
             for sequence, deliveries in record.counts:
-                reference = references.get(sequence)
-                if reference is not None:
-                    reference.delivery_count = deliveries
+                slot = references.get(sequence)
+                if slot is not None:
+                    slot.delivery_count = deliveries
 
     def _replay_scheduled(self, meta: bytes) -> None:
         record = decode_scheduled(meta)
@@ -336,9 +353,9 @@ class EngineReplay(Replay):
         if references is not None:
             times = self._due_times.setdefault(record.queue_id, {})
             for sequence, deliveries, due_at_ms in record.times:
-                reference = references.get(sequence)
-                if reference is not None:
-                    reference.delivery_count = deliveries
+                slot = references.get(sequence)
+                if slot is not None:
+                    slot.delivery_count = deliveries
                     times[sequence] = due_at_ms
 
     def _replay_change(self, kind: int, meta: bytes) -> None:
@@ -363,6 +380,7 @@ class EngineReplay(Replay):
             queue = self._bindings.by_id.get(queue_id)
             if queue is not None:
                 self._bindings.drop_queue(queue)
+                self._found_in = {}
                 self._dropped.setdefault(queue_id, {}).update(self._references.pop(queue_id))
         elif "drop_address" in value:
             name = str(value["drop_address"])
@@ -390,66 +408,56 @@ class EngineReplay(Replay):
     # -- the end -------------------------------------------------------------------------------------------------
 
     def finish(self, store: Store) -> None:
-        """Puts slots into queues, rebuilds leases and loads the bodies of what is alive."""
+        """Puts slots into queues, rebuilds leases and loads the bodies of what is alive.
+
+        Raises:
+            StorageError: a body is damaged or can't be read.
+        """
+        self._found_in = {}
         leased = {state.queue_id for state in self._groups.values()} | self._transactions.queues_held()
+        found: dict[int, dict[int, Slot]] = {}
         for queue_id, references in self._references.items():
-            queue = self._bindings.by_id[queue_id]
-            made: dict[int, Slot] = {}
-            due_times = self._due_times.get(queue_id, {})
-            for sequence in sorted(references):
-                record = self._decoded(sequence)
-                message = record.message
-                if message.references == 0:
-                    load(store, record)
-                    charged = self._bindings.addresses.get(message.address, queue.address)
-                    self._memory.charge(charged.account, message)
-                message.references += 1
-                message.recorded_references += 1
-                slot = Slot(message, True)
-                slot.delivery_count = references[sequence].delivery_count
-                queue.add(slot)
-                due_at_ms = due_times.get(sequence, message.due_at_ms)
-                if due_at_ms:
-                    self._schedule.hold_pending(queue, slot, due_at_ms)
-                if queue_id in leased:
-                    made[sequence] = slot
-            self._slots[queue_id] = made
-            queue.messages_added = 0
+            self._fill(self._bindings.by_id[queue_id], references)
+            if queue_id in leased:
+                found[queue_id] = references
+            else:
+                references.clear()
+        self._references = {}
+        self._due_times = {}
         for name, state in self._groups.items():
             owner = self._bindings.by_id.get(state.queue_id)
             if owner is not None:
-                self._rebuild_group(name, state, owner)
-        self._transactions.finish(store, self._slots)
-        self._slots = {}
-        self._due_times = {}
-        self._references = {}
-        for references in self._dropped.values():
-            for sequence in references:
-                self._decoded(sequence).message.recorded_references += 1
-        self._kept = {}
+                self._rebuild_group(name, state, owner, found[owner.id])
+        self._transactions.finish(found)
+        # Last: what the tables took is free by now.
+        found = {}
+        self._stored.load(store)
 
-    def _decoded(self, sequence: int) -> StoredRecord:
-        record = self._alive.get(sequence)
-        if record is None:
-            kept = self._kept[sequence]
-            record = decode_stored(kept.meta)
-            record.message.home = kept.home
-            if record.original is not None:
-                record.original.stamp(record.message, sequence - record.message.sequence)
-            # A committed transaction gave it its number.
-            record.message.sequence = Sequence(sequence)
-            record.message.message_id = MessageId(sequence)
-            self._alive[sequence] = record
-        return record
+    def _fill(self, queue: Queue, references: dict[int, Slot]) -> None:
+        due_times = self._due_times.get(queue.id, {})
+        for sequence in sorted(references):
+            slot = references[sequence]
+            message = slot.message
+            if message.references == 0:
+                self._stored.await_body(message)
+                charged = self._bindings.addresses.get(message.address, queue.address)
+                self._memory.charge(charged.account, message)
+            message.references += 1
+            queue.add(slot)
+            due_at_ms = due_times.get(sequence, message.due_at_ms)
+            if due_at_ms:
+                self._schedule.hold_pending(queue, slot, due_at_ms)
+        queue.messages_added = 0
 
     def purge_dropped(self, log: Log) -> None:
         """Ends the references of queues that are gone; without it their segments would never be free."""
         for queue_id, references in self._dropped.items():
             for sequence in sorted(references):
-                message = self._alive[sequence].message
+                slot = references[sequence]
+                message = slot.message
                 home = message.home
                 assert home is not None
-                log.record(encode_removed_one(removed_front(queue_id, PURGED), Slot(message, True)))
+                log.record(encode_removed_one(removed_front(queue_id, PURGED), slot))
                 batch = log.batch()
                 batch.targets.append(home)
                 message.recorded_references -= 1
@@ -458,17 +466,15 @@ class EngineReplay(Replay):
                 if len(batch.metas) >= PURGED_PER_BATCH:
                     log.close()
         self._dropped = {}
-        self._alive = {}
         log.close()
         self._transactions.purge(log)
 
-    def _rebuild_group(self, name: str, state: _GroupState, queue: Queue) -> None:
+    def _rebuild_group(self, name: str, state: _GroupState, queue: Queue, slots: dict[int, Slot]) -> None:
         group = self._leases.restore(name, queue, state.incarnation)
         group.epoch = state.epoch
         group.run = state.run
         group.contact_ms = state.contact_ms
         group.owns_queue = state.owns_queue
-        slots = self._slots[queue.id]
         for number in sorted(state.leases):
             rows = LeaseRows()
             for sequence in unpack_sequences(state.leases[number]):

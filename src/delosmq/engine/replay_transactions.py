@@ -11,7 +11,7 @@ from delosmq.engine.bindings import Bindings
 from delosmq.engine.consumer import Consumer, ConsumerOptions, NoPort
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.duplicates import Duplicates, KnownId
-from delosmq.engine.log import Log, Store
+from delosmq.engine.log import Log
 from delosmq.engine.memory import MemoryLimits
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import (
@@ -20,15 +20,14 @@ from delosmq.engine.records import (
     FORGOTTEN,
     PROMISED,
     DuplicateRecord,
-    StoredRecord,
     decode_numbers,
     decode_promised,
     decode_sent_place,
-    decode_stored,
     encode_discarded,
 )
 from delosmq.engine.routing import Planned
 from delosmq.engine.slots import Slot
+from delosmq.engine.stored_messages import StoredMessages
 from delosmq.engine.transacting import Transacting
 from delosmq.engine.transactions import PREPARED, IdNote, Promised, Transaction
 from delosmq.engine.xa import Branches
@@ -80,9 +79,11 @@ class TransactionReplay:
         memory: MemoryLimits,
         duplicates: Duplicates,
         *,
+        stored: StoredMessages,
         transacting: Transacting,
         branches: Branches,
     ) -> None:
+        self._stored = stored
         self._bindings = bindings
         self._memory = memory
         self._duplicates = duplicates
@@ -170,8 +171,8 @@ class TransactionReplay:
         """Ids of queues in which prepared branches acknowledge something."""
         return {item.queue_id for key in self._prepared for item in self._promised.get(key, [])}
 
-    def finish(self, store: Store, slots: dict[int, dict[int, Slot]]) -> None:
-        """Puts prepared branches and duplicate ids together.
+    def finish(self, slots: dict[int, dict[int, Slot]]) -> None:
+        """Puts prepared branches and duplicate ids together; the bodies of what branches send are still to be loaded.
 
         Args:
             slots: of the queues held, by queue id and sequence.
@@ -182,7 +183,7 @@ class TransactionReplay:
             transaction.recorded = True
             transaction.began_ms = prepared.at_ms
             transaction.prepared_ms = prepared.at_ms
-            self._restore_sends(store, transaction)
+            self._restore_sends(transaction)
             self._restore_acks(transaction, slots)
             for known in self._coming.pop(transaction_id, {}).values():
                 self._restore_id(transaction, known)
@@ -193,13 +194,13 @@ class TransactionReplay:
             self._duplicates.restore(known.record.address, entry)
         self._known = {}
 
-    def _restore_sends(self, store: Store, transaction: Transaction) -> None:
+    def _restore_sends(self, transaction: Transaction) -> None:
         sent = self._sent.pop(transaction.id, {})
         for index in sorted(sent):
-            record = decode_stored(sent[index].meta)
+            home = sent[index].home
+            record = self._stored.decode(sent[index].meta, home)
             message = record.message
-            message.home = sent[index].home
-            load(store, record)
+            self._stored.await_body(message)
             address = self._bindings.addresses.get(message.address)
             if address is None:
                 address = Address(message.address, {ANYCAST}, self._bindings.settings_of(message.address))
@@ -214,7 +215,7 @@ class TransactionReplay:
             transaction.planned.append(planned)
             transaction.indexes.append(index)
             transaction.planned_bytes += message.encoded_size_bytes
-            transaction.segments[message.home.segment] = message.home
+            transaction.segments[home.segment] = home
 
     def _queue(self, queue_id: int, address: Address) -> Queue:
         queue = self._bindings.by_id.get(queue_id) or self._tombstones.get(queue_id)
@@ -277,15 +278,3 @@ class TransactionReplay:
         self._promised = {}
         self._coming = {}
         self._duplicates.trim()
-
-
-def load(store: Store, record: StoredRecord) -> None:
-    """Reads head and body of a message that is alive."""
-    message = record.message
-    home = message.home
-    assert home is not None
-    encoded = store.read(home)
-    message.head = encoded[: record.head_size]
-    message.body = encoded[record.head_size :]
-    message.encoded_size_bytes = len(encoded)
-    message.charge_bytes += len(encoded)

@@ -34,6 +34,23 @@ class Slot:
         in_list: that list, None while the slot is in none.
     """
 
+    __slots__ = (
+        "borrowed",
+        "delivered_at_ms",
+        "delivery_count",
+        "due_at_ms",
+        "in_list",
+        "level",
+        "marks",
+        "message",
+        "next",
+        "order",
+        "previous",
+        "recorded",
+        "sequence",
+        "transaction",
+    )
+
     def __init__(self, message: Message, recorded: bool) -> None:
         self.message = message
         self.sequence: Sequence = message.sequence

@@ -291,10 +291,11 @@ def decode_block(content: bytes, at: int, *, mark: int, seed: int) -> Block | No
     return block
 
 
-def checked_body(content: bytes, seed: int) -> bytes | None:
-    """The body behind its checksum, or None when they do not agree."""
-    body = content[CRC_SIZE:]
-    if len(content) < CRC_SIZE or U32.unpack_from(content)[0] != crc32c(body, seed):
+def checked_body(content: bytes, at: int, size: int, seed: int) -> bytes | None:
+    """The body of ``size`` bytes behind its checksum, which is at ``at``; None when they do not agree."""
+    start = at + CRC_SIZE
+    body = content[start : start + size]
+    if len(body) != size or U32.unpack_from(content, at)[0] != crc32c(body, seed):
         return None
     return body
 
