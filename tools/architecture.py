@@ -40,6 +40,7 @@ LAYERS = (
     "testing",
     "spark",
     "cli",
+    "__main__",
 )
 PURE = frozenset({"model", "selectors", "security", "wire", "engine", "sessions", "routers"})
 """No IO, no clock, no chance of their own; these compile."""

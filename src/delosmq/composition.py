@@ -27,6 +27,7 @@ from delosmq.model.settings import AcceptorSettings, BrokerSettings
 from delosmq.model.wording import counted
 from delosmq.security.access import AccessControl
 from delosmq.server.connection import ServerParts
+from delosmq.server.dead_letter_log import DeadLetterLog
 from delosmq.server.listener import Server, bind
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
@@ -196,7 +197,8 @@ class ComposedBroker(Host):
         self.random = SystemRandom()
         self._protocols = protocols()
         self._conversions = conversions_for(settings.acceptors)
-        listeners = [protocol.events for protocol in self._protocols]
+        self._dead_letter_log = DeadLetterLog()
+        listeners = [self._dead_letter_log, *(protocol.events for protocol in self._protocols)]
         self.broker = Broker(
             _with_addresses_of(self._protocols, settings),
             store,
@@ -274,6 +276,7 @@ class ComposedBroker(Host):
         parts = ServerParts(loop, services, self._ticker, passwords=passwords, protocols=spoken, log=self.logger)
         self._server = Server(parts)
         self._peer_log = parts.peer_log
+        self._dead_letter_log.log = parts.peer_log
         self._server.bind(self.settings.acceptors)
         if self._http_bind is not None:
             # Before the first client is served: a port in use must stop the start, not a running broker.

@@ -2,9 +2,13 @@
 
 # BROKER-5
 
+import base64
 import io
 import json
 import re
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from email.message import Message
 from pathlib import Path
@@ -18,8 +22,11 @@ from delosmq.cli.app import run_app
 from delosmq.cli.http_client import _told
 from delosmq.cli.options import NUMBERS, SWITCHES, read_settings
 from delosmq.cli.queue_commands import _body, _properties
+from delosmq.engine.slots import Slot
 from delosmq.manage.http.requests import CreateQueue, UpdateQueue
 from delosmq.model.errors import BrokerError
+from delosmq.model.message import Message as BrokerMessage
+from delosmq.server.peer_log import LINES_PER_PEER
 
 Call = Callable[..., tuple[int, str, str]]
 
@@ -353,3 +360,118 @@ def test_an_empty_password_is_said(
     assert told.startswith(f"DMQ7106: the password file {file} is empty")
     file.write_bytes(b"\xff")
     assert "it is not UTF-8" in at(broker, monkeypatch, capsys, "queue", "stat", "--password-file", str(file))
+
+
+def test_a_filter_without_a_hit_says_so(call: Call) -> None:
+    for kind in ("queue", "address"):
+        code, _, errors = call(kind, "stat", "--filter", "no.such.name")
+        assert (code, errors) == (
+            0,
+            f"there is no {kind} whose name contains 'no.such.name' that user 'admin' may view\n",
+        )
+
+
+def test_what_stat_shows_is_there_as_json(call: Call) -> None:
+    said(call("queue", "create", "as.json"))
+    (queue,) = json.loads(said(call("queue", "stat", "--filter", "as.json", "--json")))
+    assert (queue["name"], queue["message_count"], queue["ring_size"]) == ("as.json", 0, -1)
+    (address,) = json.loads(said(call("address", "stat", "--filter", "as.json", "--json")))
+    assert address["name"] == "as.json"
+    assert json.loads(said(call("transaction", "list", "--json"))) == []
+    code, out, _ = call("queue", "stat", "--filter", "no.such.name", "--json")
+    assert (code, json.loads(out)) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("create",), ("convert",), ("queue", "send"), ("queue", "stat"), ("queue", "create"), ("spark", "archive"), ()],
+)
+def test_help_shows_flags_as_flags(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr("sys.argv", ["delosmq", *words, "--help"])
+    assert run_app() == 0
+    shown = capsys.readouterr().out
+    assert "--help" in shown
+    assert "<bool>" not in shown
+    assert "--no-password-stdin" not in shown
+
+
+def test_changes_are_in_the_log_with_who_and_from_where(
+    broker: delosmq.Broker, call: Call, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "delosmq")
+    said(call("queue", "create", "watched", "--set", "ring-size=7"))
+    said(call("queue", "pause", "watched"))
+    said(call("queue", "purge", "watched"))
+    said(call("queue", "stat"))
+    said(call("queue", "delete", "watched"))
+    told = [record.getMessage() for record in caplog.records if record.name == "delosmq.audit"]
+    assert [line.partition(": ")[2] for line in told] == [
+        "user 'admin' at 127.0.0.1: createQueue 'watched' {'durable': True, 'ring_size': 7, 'routing_type': 'ANYCAST'}",
+        "user 'admin' at 127.0.0.1: pauseQueue 'watched'",
+        "user 'admin' at 127.0.0.1: purgeQueue 'watched'",
+        "user 'admin' at 127.0.0.1: deleteQueue 'watched'",
+    ]
+
+
+def test_what_was_refused_or_names_lines_is_no_line_of_its_own(call: Call, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "delosmq")
+    said(call("queue", "create", "two\u2028lines"))
+    refused(call("queue", "delete", "no.such.name"))
+    (told,) = [record.getMessage() for record in caplog.records if record.name == "delosmq.audit"]
+    assert told.isprintable()
+
+
+def test_dead_letters_are_in_the_log_and_counted_when_they_are_many(
+    broker: delosmq.Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "delosmq")
+
+    async def bury() -> None:
+        log = broker.composed._dead_letter_log
+        slot = Slot(BrokerMessage("dying", "stomp", b"", b"x", timestamp_ms=0), False)
+        slot.delivery_count = 10
+        for _ in range(100):
+            log.message_dead_lettered("dying", slot, "DLQ")
+
+    broker.call(bury())
+    told = [record.getMessage() for record in caplog.records if "DMQ6181" in record.getMessage()]
+    assert len(told) == LINES_PER_PEER
+    assert told[0].startswith("DMQ6181: message 0 of queue 'dying' is a dead letter in 'DLQ' after 10 deliveries")
+
+
+@pytest.mark.parametrize("path", ["/", ""])
+def test_the_root_says_where_to_go_on(broker: delosmq.Broker, path: str) -> None:
+    with urllib.request.urlopen(broker.http_url + path, timeout=10) as answer:
+        page = json.load(answer)
+    assert page["openapi"].startswith("/openapi.json")
+    assert page["api"].startswith("/api/v1/queues")
+    assert {"health", "metrics", "documentation"} <= page.keys()
+
+
+def test_the_module_runs_as_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "delosmq", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == delosmq.__version__
+    shown = subprocess.run(
+        [sys.executable, "-m", "delosmq", "run", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "instance directory" in shown.stdout
+
+
+def test_a_refused_login_names_the_user_in_the_log(broker: delosmq.Broker, caplog: pytest.LogCaptureFixture) -> None:
+    for user in ("admin", "stranger"):
+        request = urllib.request.Request(broker.http_url + "/api/v1/broker")
+        request.add_header("Authorization", "Basic " + base64.b64encode(f"{user}:no".encode()).decode())
+        with pytest.raises(HTTPError, match="401"):
+            urllib.request.urlopen(request, timeout=10)
+        client = stomp.Connection12([(broker.host, broker.stomp_port)], reconnect_attempts_max=1)
+        with pytest.raises(stomp.exception.ConnectFailedException):
+            client.connect(user, "no", wait=True)
+    lines = [record.getMessage() for record in caplog.records]
+    for user in ("admin", "stranger"):  # alike, whether there is such a user or not
+        assert any(
+            f"DMQ6302: refused a login from 127.0.0.1: user '{user}' or its password is wrong" in one for one in lines
+        )
+        assert any(f"DMQ5106: login '{user}' or its passcode is wrong" in one for one in lines)

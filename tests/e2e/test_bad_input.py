@@ -83,7 +83,7 @@ def test_a_version_nobody_speaks_is_refused_with_those_we_do(broker: RunningBrok
 def test_a_wrong_login_is_refused_without_saying_what_is_wrong(broker: RunningBroker, user: User) -> None:
     with Client(broker.port, "1.2", user=user, wait=False) as client:
         error = client.error()
-    assert "login or passcode is wrong" in error.headers["message"]
+    assert "or its passcode is wrong" in error.headers["message"]
     assert "secret" not in str(error)
 
 

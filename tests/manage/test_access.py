@@ -124,7 +124,7 @@ async def test_a_wrong_password_and_an_unknown_user_look_alike(
         with caplog.at_level(logging.WARNING):
             response = await client.get("/api/v1/queues")
     assert problem(response) == (401, "DMQ6302", "LOGIN_REQUIRED")
-    assert response.json()["detail"] == "wrong user or password; check both"
+    assert response.json()["detail"] == f"user '{user}' or its password is wrong; check both"
     assert "DMQ6302" in caplog.text
     assert not password or password not in caplog.text
 

@@ -33,7 +33,7 @@ async def test_a_wrong_password_gets_an_error_and_is_logged_without_it() -> None
         peer = await server.open()
         peer.send_frame("CONNECT", "accept-version:1.2", f"login:{USER}", "passcode:guess")
         (error,) = await peer.closed()
-        assert "login or passcode is wrong" in error.headers["message"]
+        assert "or its passcode is wrong" in error.headers["message"]
         (line,) = server.logged.lines
         assert "DMQ5106" in line
         assert "127.0.0.1:" in line

@@ -84,7 +84,7 @@ def test_a_wrong_password_is_refused_without_saying_what_was_wrong() -> None:
     client.session.resume(False, bench.now)
     bench.tick()
     error = client.error()
-    assert "login or passcode is wrong" in error.headers["message"]
+    assert "login 'anna' or its passcode is wrong" in error.headers["message"]
     assert b"guess" not in error.body
     assert "guess" not in str(client.host.reason)
     assert "a" not in bench.broker.queues

@@ -5,8 +5,8 @@ from typing import Annotated, Final
 import typer
 
 from delosmq.cli.http_client import HttpClient, in_path
-from delosmq.cli.options import DEFAULT_URL, Filter, Force, Limit, PasswordFile, Url, User
-from delosmq.cli.output import plain_console, print_table
+from delosmq.cli.options import DEFAULT_URL, AsJson, Filter, Force, Limit, PasswordFile, Url, User
+from delosmq.cli.output import plain_console, print_json, print_table, tell_none
 from delosmq.model.wording import counted
 
 address_app = typer.Typer(no_args_is_help=True, help="Addresses of a running broker.")
@@ -52,13 +52,20 @@ def address() -> None:
 def stat_addresses(
     name_filter: Filter = "",
     limit: Limit = 1_000,
+    as_json: AsJson = False,
+    *,
     url: Url = DEFAULT_URL,
     user: User = "admin",
     password_file: PasswordFile = None,
 ) -> None:
     """Show what each address holds against its limits."""
     page = HttpClient(url, user, password_file).get(_ADDRESSES, limit=limit, filter=name_filter)
-    print_table(page["addresses"], ADDRESS_COLUMNS)
+    if not page["addresses"]:
+        tell_none("address", user, name_filter)
+    if as_json:
+        print_json(page["addresses"])
+    else:
+        print_table(page["addresses"], ADDRESS_COLUMNS)
     if page["next"]:
         plain_console(stderr=True).print(f"there are more, after '{page['next']}'; raise --limit, or use --filter")
 
@@ -115,6 +122,8 @@ def list_transactions(
         bool, typer.Option("--prepared", help="Only branches that wait for their coordinator.")
     ] = False,
     limit: Limit = 1_000,
+    as_json: AsJson = False,
+    *,
     url: Url = DEFAULT_URL,
     user: User = "admin",
     password_file: PasswordFile = None,
@@ -122,7 +131,10 @@ def list_transactions(
     """Show the open and prepared transactions."""
     query = "true" if prepared else ""
     page = HttpClient(url, user, password_file).get(_TRANSACTIONS, limit=limit, prepared=query)
-    print_table(page["transactions"], TRANSACTION_COLUMNS)
+    if as_json:
+        print_json(page["transactions"])
+    else:
+        print_table(page["transactions"], TRANSACTION_COLUMNS)
     if page["next"]:
         plain_console(stderr=True).print("there are more; raise --limit")
 

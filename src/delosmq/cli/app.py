@@ -3,7 +3,7 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,7 +49,9 @@ def create(
     directory: Annotated[Path, typer.Argument(help="New or empty directory.")],
     *,
     user: Annotated[str, typer.Option(help="Administrator.")] = "admin",
-    password_stdin: Annotated[bool, typer.Option(help="Read the password from standard input.")] = False,
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read the password from standard input.")
+    ] = False,
     host: Annotated[str, typer.Option(help="Address the acceptors listen on.")] = "127.0.0.1",
     stomp_port: Annotated[int, typer.Option(help="Port of the STOMP acceptor.")] = 61613,
     openwire_port: Annotated[int, typer.Option(help="Port of the OpenWire acceptor.")] = 61616,
@@ -92,7 +94,7 @@ def convert(
         Path | None, typer.Option(help="File that says what ${...} stands for, such as credentials.properties.")
     ] = None,
     password_stdin: Annotated[
-        bool, typer.Option(help="Read the administrator's password from standard input.")
+        bool, typer.Option("--password-stdin", help="Read the administrator's password from standard input.")
     ] = False,
     http_port: Annotated[int, typer.Option(help="Port of the HTTP interface.")] = 8161,
 ) -> None:
@@ -131,10 +133,22 @@ def run(context: typer.Context) -> None:
     raise typer.Exit(run_main(context.args))
 
 
+def _show_flags_as_flags(command: Any, context: Any) -> None:
+    """Takes the type away that typer's help shows of an option that has no value."""
+    for parameter in command.get_params(context):
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    for name, below in getattr(command, "commands", {}).items():
+        _show_flags_as_flags(below, below.context_class(below, info_name=name, parent=context))
+
+
 def run_app() -> int:
     """Runs the command line; one sentence and exit code 1 for everything a user can mend, 2 for a wrong call."""
     try:
-        app()
+        command = typer.main.get_command(app)
+        if "--help" in sys.argv:
+            _show_flags_as_flags(command, command.context_class(command))
+        command()
     except BrokerError as error:
         plain_console(stderr=True).print(str(error))
         return exit_code(error)

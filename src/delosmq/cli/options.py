@@ -13,6 +13,7 @@ Url = Annotated[str, typer.Option(help="HTTP address of the broker.")]
 User = Annotated[str, typer.Option(envvar="DELOSMQ_USER", help="Login.")]
 PasswordFile = Annotated[Path | None, typer.Option(help="File that holds the password; else DELOSMQ_PASSWORD.")]
 Filter = Annotated[str, typer.Option("--filter", help="Only names that contain this text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As one JSON list, with every field.")]
 Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
 Force = Annotated[bool, typer.Option("--force", help="Although it is in use.")]
 Settings = Annotated[

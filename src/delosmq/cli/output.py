@@ -1,5 +1,6 @@
 """Output for people: as it is written, without what rich would read into it."""
 
+import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -34,6 +35,17 @@ def print_table(rows: Sequence[dict[str, Any]], columns: Sequence[tuple[str, str
     with console.capture() as captured:
         console.print(table)
     sys.stdout.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+
+
+def print_json(rows: Sequence[dict[str, Any]]) -> None:
+    """Rows for programs."""
+    sys.stdout.write(json.dumps(rows, ensure_ascii=False, indent=2) + "\n")
+
+
+def tell_none(what: str, user: str, name_filter: str) -> None:
+    """Says on standard error that nothing was found, and why that may be."""
+    named = f" whose name contains '{name_filter}'" if name_filter else ""
+    plain_console(stderr=True).print(f"there is no {what}{named} that user '{user}' may view")
 
 
 def shown_time(at_ms: int) -> str:

@@ -8,8 +8,19 @@ from typing import Annotated, Any, Final
 import typer
 
 from delosmq.cli.http_client import HttpClient, in_path
-from delosmq.cli.options import DEFAULT_URL, Filter, Force, Limit, PasswordFile, Settings, Url, User, read_settings
-from delosmq.cli.output import plain_console, print_table, shown_time, shown_value
+from delosmq.cli.options import (
+    DEFAULT_URL,
+    AsJson,
+    Filter,
+    Force,
+    Limit,
+    PasswordFile,
+    Settings,
+    Url,
+    User,
+    read_settings,
+)
+from delosmq.cli.output import plain_console, print_json, print_table, shown_time, shown_value, tell_none
 from delosmq.cli.usage import WrongCallError
 from delosmq.model.errors import BrokerError
 from delosmq.model.wording import counted
@@ -61,6 +72,8 @@ def queue() -> None:
 def stat(
     name_filter: Filter = "",
     limit: Limit = 100_000,
+    as_json: AsJson = False,
+    *,
     url: Url = DEFAULT_URL,
     user: User = "admin",
     password_file: PasswordFile = None,
@@ -76,8 +89,11 @@ def stat(
         if not following:
             break
     if not queues:
-        plain_console(stderr=True).print(f"there is no queue that user '{user}' may view")
-    print_table(queues, COLUMNS)
+        tell_none("queue", user, name_filter)
+    if as_json:
+        print_json(queues)
+    else:
+        print_table(queues, COLUMNS)
 
 
 @queue_app.command()

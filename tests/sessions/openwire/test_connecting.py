@@ -202,7 +202,7 @@ def test_a_refused_login_is_told_and_ends_the_connection() -> None:
     (answer,) = client.answers(command_id)
     exception = throwable(answer)
     assert exception.class_name == SECURITY
-    assert exception.message == "DMQ5236: User name or password is invalid."
+    assert exception.message == "DMQ5236: User name [anna] or password is invalid."
     assert client.host.finished
     assert not client.session.established
 

@@ -102,6 +102,18 @@ class Released:
 
 
 @dataclass(frozen=True)
+class FirstPage:
+    """Where to go on from ``/``."""
+
+    broker: str
+    api: str
+    openapi: str
+    health: str
+    metrics: str
+    documentation: str
+
+
+@dataclass(frozen=True)
 class Health:
     """``status`` is UP or DOWN; if DOWN, why; if UP, what the broker runs without, as its operator wished."""
 

@@ -31,6 +31,7 @@ from delosmq.manage.http.answers import (
     Cleared,
     DeletedAddress,
     DeletedQueue,
+    FirstPage,
     GroupList,
     Health,
     LeaseList,
@@ -46,10 +47,11 @@ from delosmq.manage.http.gating import Drain
 from delosmq.manage.http.health import HealthCalls
 from delosmq.manage.http.lease_calls import LeaseCalls
 from delosmq.manage.http.logins import BasicLogins
-from delosmq.manage.http.operations import JSON_TYPE, Call, Endpoints, Operation
+from delosmq.manage.http.operations import JSON_TYPE, Answer, Call, Endpoints, Operation
 from delosmq.manage.http.problems import ProblemError
 from delosmq.manage.http.queue_calls import QueueCalls
 from delosmq.model.conversion import Conversions
+from delosmq.model.ids import Position
 from delosmq.security.access import AccessControl
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
@@ -66,6 +68,16 @@ _NOTHING: Final = "nothing"
 
 _DOCUMENTS: Final[dict[str, bytes]] = {}
 """The OpenAPI document of each version, made when it is first asked for: all brokers of a process have the same."""
+
+
+_FIRST_PAGE: Final = FirstPage(
+    "DelosMQ",
+    api=f"{BASE}/queues, {BASE}/addresses and others, with a user of this broker (HTTP Basic)",
+    openapi="/openapi.json describes every call; with a login",
+    health="/health/live and /health/ready",
+    metrics="/metrics, for Prometheus; with a login",
+    documentation="docs/http.md beside the source of this version; `delosmq --help` for the command line",
+)
 
 
 class HttpApi:
@@ -113,6 +125,7 @@ class HttpApi:
             *_broker_operations(BrokerCalls(broker, control, addresses, host)),
             *_transaction_operations(TransactionCalls(broker, TransactionControl(broker, access), host)),
             *_health_operations(HealthCalls(control, queues, addresses, leases)),
+            Operation("GET", "/", "firstPage", "Where to go on", _NOTHING, _first_page, FirstPage, needs_login=False),
             Operation("GET", "/openapi.json", "openapi", "This document", _LOGIN, self._openapi, None),
         ]
         self._version = version
@@ -145,6 +158,10 @@ class HttpApi:
     def _encoded_document(self) -> bytes:
         made = openapi.document(self.operations, self._version)
         return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+async def _first_page(call: Call) -> Answer:
+    return Answer(_FIRST_PAGE, Position(0))
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:

@@ -12,6 +12,8 @@ from delosmq.security.access import AccessControl, Login
 from delosmq.server.passwords import PasswordChecks
 
 NO_LOGIN: Final = "DMQ6301"
+SHOWN_USER: Final = 100
+"""Characters of a name that a peer made up."""
 
 
 class LoginError(ProblemError):
@@ -48,7 +50,7 @@ class BasicLogins:
             raise LoginError(503, "DMQ6303", "BUSY", busy.message) from None
         login = self._access.finish(attempt, verified)
         if login is None:
-            raise _refusal("DMQ6302", "wrong user or password; check both")
+            raise _refusal("DMQ6302", f"user '{user[:SHOWN_USER]}' or its password is wrong; check both")
         return login
 
 

@@ -20,6 +20,7 @@ from delosmq.manage.http.logins import NO_LOGIN, BasicLogins
 from delosmq.manage.http.problems import FieldFault, ProblemError, problem_of
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import Position
+from delosmq.model.wording import one_line
 from delosmq.security.access import Login
 from delosmq.server.peer_log import PeerLog
 from delosmq.sessions.outbox import Gate
@@ -89,6 +90,14 @@ class Operation:
     media_type: str = JSON_TYPE
     needs_login: bool = True
 
+    @property
+    def is_audited(self) -> bool:
+        """Whether the log says who did it: each change but those that readers make all the time."""
+        return self.method != "GET" and not self.path.startswith(_READERS)
+
+
+_READERS: Final = "/api/v1/leases/"
+_AUDITED_CHARACTERS: Final = 500
 
 NOBODY: Final = Login("", frozenset())
 """Who calls what needs no login."""
@@ -106,6 +115,7 @@ class Endpoints:
         self._host = host
         self._logger = logger
         self._peer_log = peer_log
+        self._audit_log = logger.getChild("audit")
 
     def route(self, operation: Operation) -> Route:
         """The route that serves an operation."""
@@ -150,6 +160,8 @@ class Endpoints:
             None if operation.query is None else _read_query(request, operation.query),
         )
         answer = await operation.handler(call)
+        if operation.is_audited:
+            self._audit(operation, call)
         if isinstance(answer, Response):
             return answer
         await wait_synced(self._gate, answer.position)
@@ -158,6 +170,18 @@ class Endpoints:
         else:
             encoded = _encode(answer.content)
         return Response(encoded, answer.status, media_type=JSON_TYPE)
+
+    def _audit(self, operation: Operation, call: Call) -> None:
+        name = next(iter(call.path.values()), "") or getattr(call.body, "name", "")
+        given = {} if call.body is None else call.body.model_dump(exclude_unset=True, exclude={"name", "text"})
+        self._audit_log.info(
+            "DMQ6180: user '%s' at %s: %s '%s'%s",
+            one_line(call.login.user, _AUDITED_CHARACTERS),
+            _peer(call.request),
+            operation.name,
+            one_line(str(name), _AUDITED_CHARACTERS),
+            one_line(f" {dict(sorted(given.items()))}", _AUDITED_CHARACTERS) if given else "",
+        )
 
 
 def _encode(content: Any) -> bytes:

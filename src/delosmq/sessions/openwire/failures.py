@@ -72,8 +72,13 @@ def client_id_taken(client_id: str, peer: str) -> Refusal:
     )
 
 
-def login_refused() -> Refusal:
-    return Refusal("DMQ5236", SECURITY, "User name or password is invalid.", Scope.CONNECTION)
+_SHOWN_USER: Final = 100
+"""Characters of a name that a peer made up."""
+
+
+def login_refused(user: str) -> Refusal:
+    # In the words of Classic, which clients look for.
+    return Refusal("DMQ5236", SECURITY, f"User name [{user[:_SHOWN_USER]}] or password is invalid.", Scope.CONNECTION)
 
 
 def silent(peer: str, timeout_ms: int) -> Refusal:

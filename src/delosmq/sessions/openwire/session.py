@@ -248,7 +248,7 @@ class OpenWireSession(Session):
         login = self._handshake.finish(verified)
         self.state = NEGOTIATED
         if login is None:
-            self._refuse(self._handshake.info, failures.login_refused())
+            self._refuse(self._handshake.info, failures.login_refused(self._handshake.info.user_name or ""))
             return
         self.reading = True
         try:

@@ -58,10 +58,12 @@ class Handshake:
 
     Attributes:
         client_id: whose durable subscriptions it may have; "" for nobody's.
+        user: as the peer calls itself, whether there is such a user or not.
     """
 
     def __init__(self, access: AccessControl, pulse: Pulse) -> None:
         self.client_id: str = ""
+        self.user: str = ""
         self._access = access
         self._pulse = pulse
         self._attempt: LoginAttempt | None = None
@@ -78,6 +80,7 @@ class Handshake:
         for name in ("login", "passcode"):
             if name not in headers:
                 raise refusals.login_required(name)
+        self.user = headers["login"]
         attempt = self._access.attempt(headers["login"], headers["passcode"])
         if attempt.login is None:
             self._attempt = attempt

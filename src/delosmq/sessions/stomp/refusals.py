@@ -68,8 +68,8 @@ def login_required(header: str) -> PeerError:
     )
 
 
-def login_refused() -> PeerError:
-    return PeerError("DMQ5106", "login or passcode is wrong: check both headers of CONNECT.")
+def login_refused(user: str) -> PeerError:
+    return PeerError("DMQ5106", f"login {_shown(user)} or its passcode is wrong: check both headers of CONNECT.")
 
 
 def unknown_command(command: str) -> PeerError:

@@ -181,7 +181,7 @@ class StompSession(Session):
             return
         login = self._handshake.finish(verified)
         if login is None:
-            self.fail(refusals.login_refused())
+            self.fail(refusals.login_refused(self._handshake.user))
             return
         self.reading = True
         self._logged_in(login, now)
