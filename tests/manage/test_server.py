@@ -5,6 +5,7 @@ import base64
 import contextlib
 import json
 import signal
+import socket
 
 import httpx
 import pytest
@@ -12,11 +13,12 @@ import pytest
 from delosmq.manage.http import server as http_server
 from delosmq.manage.http.server import HttpServer
 from delosmq.server.listener import bind
+from delosmq.server.sending import Sending
 from tests.manage.support import PASSWORD, Api, eventually, problem, succeeded
 
 
 async def started(api: Api) -> tuple[HttpServer, str]:
-    server = HttpServer(api.app, bind("127.0.0.1", 0, "the HTTP interface"))
+    server = HttpServer(api.app, bind("127.0.0.1", 0, "the HTTP interface"), Sending(-1))
     await server.start()
     return server, f"http://127.0.0.1:{server.port}"
 
@@ -250,4 +252,31 @@ async def test_a_second_request_must_come_as_fast_as_the_first(api: Api, monkeyp
             await reader.read()
     writer.close()
     await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+    await server.stop()
+
+
+async def test_a_client_that_does_not_read_is_cut_off(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(http_server, "READ_WITHIN_MS", 50)
+    sending = Sending(-1)
+    server = HttpServer(api.app, bind("127.0.0.1", 0, "the HTTP interface"), sending)
+    await server.start()
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+    client.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", server.port))
+    _, writer = await asyncio.open_connection(sock=client, limit=1_024)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    request = (
+        b"GET /openapi.json HTTP/1.1\r\nHost: h\r\n"
+        b"Authorization: Basic " + base64.b64encode(f"admin:{PASSWORD}".encode()) + b"\r\n\r\n"
+    )
+    writer.write(request * 500)
+    await eventually(lambda: sending.held_bytes > 0)
+    await eventually(lambda: "DMQ6714" in caplog.text)
+    assert "127.0.0.1:" in caplog.text
+    assert "/openapi.json" in caplog.text
+    await eventually(lambda: sending.held_bytes == 0)
+    writer.transport.abort()
     await server.stop()

@@ -3,8 +3,22 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delosmq.model.ids import Position
-from delosmq.sessions.outbox import WRITE_BYTES, Gate, GateWaiter, Outbox, OutboxOwner, Stream, SyncAsker
+from delosmq.engine.slots import Slot
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import Position, Sequence, WallMs
+from delosmq.model.message import Account, Message
+from delosmq.sessions.outbox import (
+    ENTRY_BYTES,
+    WRITE_BYTES,
+    DeliveryPort,
+    Gate,
+    GateWaiter,
+    Outbox,
+    OutboxOwner,
+    Parts,
+    Stream,
+    SyncAsker,
+)
 
 
 class Owner(OutboxOwner):
@@ -21,6 +35,34 @@ class Waiter(GateWaiter):
 
     def on_open(self) -> None:
         self.opened += 1
+
+
+class Port(DeliveryPort):
+    """Notes what it encodes."""
+
+    def __init__(self) -> None:
+        self.encoded: list[tuple[int, int]] = []
+
+    def encode(self, slot: Slot, delivery_count: int) -> Parts:
+        self.encoded.append((slot.sequence, delivery_count))
+        return b"<", slot.message.body, b">"
+
+    def deliver(self, slot: Slot) -> None:
+        raise AssertionError("not part of these tests")
+
+    def has_room(self) -> bool:
+        raise AssertionError("not part of these tests")
+
+    def closed_by_broker(self, reason: BrokerError) -> None:
+        raise AssertionError("not part of these tests")
+
+
+def slot_of(sequence: int, body: bytes) -> Slot:
+    message = Message("a", "stomp/12", b"", body, timestamp_ms=WallMs(0))
+    message.sequence = Sequence(sequence)
+    slot = Slot(message, recorded=False)
+    slot.delivery_count = 1
+    return slot
 
 
 def outbox(gate: Gate | None = None, limit_bytes: int = 1_000) -> Outbox:
@@ -100,14 +142,14 @@ def test_the_owner_is_asked_once_until_everything_is_taken() -> None:
 
 def test_held_ready_and_unwritten_bytes_all_take_room() -> None:
     gate = Gate()
-    box = outbox(gate, limit_bytes=30)
+    box = outbox(gate, limit_bytes=30 + 2 * ENTRY_BYTES)
     stream = Stream()
     box.put(stream, Position(0), b"x" * 10, 1)
     box.take()
     box.put(stream, Position(0), b"x" * 10, 2)
     assert box.has_room()
     box.put(stream, Position(1), b"x" * 10, 3)
-    assert (box.in_flight_bytes, box.ready_bytes, box.held_bytes) == (10, 10, 10)
+    assert (box.in_flight_bytes, box.ready_bytes, box.held_bytes) == (10, 10 + ENTRY_BYTES, 10 + ENTRY_BYTES)
     assert not box.has_room()
 
 
@@ -252,3 +294,119 @@ def test_who_begins_to_wait_for_what_nobody_waited_for_has_a_sync_asked_for() ->
     gate.wait(Position(4), Waiter())
     gate.wait(Position(4), Waiter())
     assert asker.asked == 1
+
+
+# -- deliveries --------------------------------------------------------------------------------------------------------
+
+
+def test_a_delivery_is_encoded_when_it_leaves_and_as_it_was_when_it_was_made() -> None:
+    box, port, stream = outbox(), Port(), Stream()
+    slot = slot_of(7, b"body")
+    box.deliver(stream, slot, port)
+    assert (port.encoded, box.ready_bytes) == ([], ENTRY_BYTES + 4)
+    slot.delivery_count = 5
+    assert written(box) == b"<body>"
+    assert port.encoded == [(7, 1)]
+    assert (stream.written, box.total_bytes) == (7, 0)
+
+
+def test_what_is_dropped_before_it_left_is_never_encoded() -> None:
+    gate = Gate()
+    box, port, stream, other = outbox(gate), Port(), Stream(), Stream()
+    waits = slot_of(2, b"2")
+    waits.recorded = True
+    waits.message.position = Position(9)
+    box.deliver(stream, slot_of(1, b"1"), port)
+    box.deliver(other, slot_of(3, b"3"), port)
+    box.deliver(stream, waits, port)
+    assert box.held_bytes == ENTRY_BYTES + 1
+    assert box.close_stream(stream) == {1, 2}
+    assert written(box) == b"<3>"
+    assert port.encoded == [(3, 1)]
+    assert box.total_bytes == 0
+
+
+def test_order_is_kept_between_deliveries_and_frames_of_a_stream() -> None:
+    gate = Gate()
+    box, port, stream = outbox(gate), Port(), Stream()
+    waits = slot_of(2, b"2")
+    waits.recorded = True
+    waits.message.position = Position(9)
+    box.deliver(stream, slot_of(1, b"1"), port)
+    box.deliver(stream, waits, port)
+    box.put(stream, Position(0), b"frame", 3)
+    box.deliver(stream, slot_of(4, b"4"), port)
+    assert written(box) == b"<1>"
+    gate.on_synced(Position(9))
+    assert written(box) == b"<2>frame<4>"
+    assert stream.written == 4
+
+
+def test_a_large_frame_leaves_in_pieces_with_nothing_between_them() -> None:
+    box, port, stream = outbox(), Port(), Stream(reports=True)
+    large = bytes(range(256)) * (WRITE_BYTES // 256 * 2) + b"rest"
+    box.deliver(stream, slot_of(1, b"small"), port)
+    box.deliver(stream, slot_of(2, large), port)
+    found = b""
+    within = []
+    box.reply(Position(0), b"R")
+    while chunk := box.take():
+        assert len(chunk) <= WRITE_BYTES + 10
+        found += chunk
+        within.append(box.within_frame)
+        box.beat()
+        box.confirm_written()
+        assert stream.written == (1 if box.within_frame else 2)
+    assert found == b"<small><" + large + b">R"
+    assert within == [True, True, True, False, False]
+
+
+def test_closing_a_stream_lets_the_frame_that_has_begun_end() -> None:
+    box, port, stream = outbox(), Port(), Stream()
+    large = b"x" * (2 * WRITE_BYTES)
+    box.deliver(stream, slot_of(1, large), port)
+    box.deliver(stream, slot_of(2, b"2"), port)
+    assert box.take() == b"<"
+    box.confirm_written()
+    assert box.close_stream(stream) == {2}
+    box.reply(Position(0), b"R")
+    assert written(box) == large + b">R"
+    assert box.total_bytes == box.reply_bytes == 0
+
+
+def test_large_replies_are_cut_too_and_count_until_their_end() -> None:
+    box = outbox()
+    large = b"r" * (WRITE_BYTES + 1)
+    box.reply(Position(0), large)
+    assert box.take() == large[:WRITE_BYTES]
+    box.confirm_written()
+    assert box.reply_bytes == ENTRY_BYTES + len(large)
+    assert box.kept_bytes() == 1
+    assert written(box) == b"r"
+    assert box.reply_bytes == box.kept_bytes() == 0
+
+
+def test_a_body_that_its_queue_has_is_not_kept_by_who_writes_it() -> None:
+    box, port = outbox(), Port()
+    slot = slot_of(1, b"x" * 10 * WRITE_BYTES)
+    slot.message.account = Account()
+    box.deliver(Stream(), slot, port)
+    box.take()
+    box.confirm_written()
+    box.take()
+    assert box.kept_bytes() == WRITE_BYTES
+    slot.message.account = None
+    assert box.kept_bytes() == 10 * WRITE_BYTES
+    box.close()
+    assert box.kept_bytes() == 0
+
+
+def test_the_owner_of_a_full_socket_hears_of_each_addition() -> None:
+    owner = Owner()
+    box = Outbox(owner, Gate(), 1_000)
+    box.reply(Position(0), b"r")
+    box.take()
+    for _ in range(3):
+        box.tell_of_more()
+        box.reply(Position(0), b"r")
+    assert owner.wanted == 4

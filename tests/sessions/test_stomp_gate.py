@@ -142,13 +142,13 @@ def test_past_a_limit_the_connection_is_not_read_and_goes_on_by_itself() -> None
 
 
 def test_replies_that_nobody_reads_stop_the_reading() -> None:
-    bench = StompBench(acceptor=replace(ACCEPTOR, outbox_limit_bytes=300))
+    bench = StompBench(acceptor=replace(ACCEPTOR, reply_limit_bytes=2_000))
     client = bench.connect()
     client.reads = False
     for number in range(100):
         client.feed(f"SEND\ndestination:/queue/a\nreceipt:{number}\n\nx\0")
     assert not client.is_read()
-    assert client.session.outbox.reply_bytes < 400
+    assert client.session.outbox.reply_bytes < 2_400
     client.reads = True
     bench.tick()
     assert client.is_read()

@@ -331,7 +331,7 @@ def test_there_may_be_no_window() -> None:
 
 # ACK-7
 def test_a_peer_that_does_not_read_stops_its_own_deliveries() -> None:
-    bench = StompBench(acceptor=replace(ACCEPTOR, outbox_limit_bytes=2_000))
+    bench = StompBench(acceptor=replace(ACCEPTOR, outbox_limit_bytes=3_000))
     slow = bench.connect()
     slow.frame("SUBSCRIBE", "id:s", "destination:/queue/a")
     slow.reads = False

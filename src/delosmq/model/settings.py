@@ -363,6 +363,9 @@ class AcceptorSettings:
         tls: None for plain sockets.
         web_socket_max_frame_bytes: payload of one WebSocket frame, either way; a message may have several.
         web_socket_text: messages to a WebSocket are text, not binary, where they can be.
+        outbox_limit_bytes: messages that wait to be written; with more, a connection's consumers get none.
+        reply_limit_bytes: replies that wait to be written; with more, a connection is not read.
+        so_write_timeout_ms: a peer that takes nothing for so long while something waits is cut off; 0 for never.
         open_wire_max_frame_bytes: the largest OpenWire frame once a peer is logged in.
         max_inactivity_duration_ms: an OpenWire peer that is silent for so long is gone; 0 for never.
         max_inactivity_initial_delay_ms: this counts only after so long.
@@ -388,7 +391,9 @@ class AcceptorSettings:
     max_head_bytes: int = 64 * 1024
     max_headers: int = 1_000
     max_subscriptions: int = 1_000
-    outbox_limit_bytes: int = 4 * MIB
+    outbox_limit_bytes: int = 256 * 1024
+    reply_limit_bytes: int = 1 * MIB
+    so_write_timeout_ms: int = 60_000
     parked_limit_bytes: int = 1 * MIB
     tls: TlsSettings | None = None
     web_socket_max_frame_bytes: int = 64 * 1024

@@ -18,6 +18,7 @@ from delosmq.server.layers import AWAITED, Upper
 from delosmq.server.passwords import PasswordCheck, PasswordChecks
 from delosmq.server.peer_log import PeerLog
 from delosmq.server.receiving import FREE_BYTES, Receiver, Receiving
+from delosmq.server.sending import Sender, Sending, Watch
 from delosmq.server.ticker import Ticker, TickParticipant
 from delosmq.server.tls import HandshakeTurns
 from delosmq.server.websocket import REQUEST_START, WebSocketLayer
@@ -71,6 +72,7 @@ class ServerParts:
         buffer: where every socket is read into; what was read is copied before the next read.
         handshakes: whose turn it is to compute a TLS handshake.
         receiving: what all of them hold of frames that are not complete.
+        sending: what waits for peers that do not read.
         http_port: of the HTTP interface, for those who look for it here; 0 when there is none.
     """
 
@@ -94,10 +96,11 @@ class ServerParts:
         self.buffer = memoryview(bytearray(READ_BYTES))
         self.handshakes = HandshakeTurns(loop)
         self.receiving = Receiving(services.broker.settings.global_max_size_bytes)
+        self.sending = Sending(services.broker.settings.global_max_size_bytes)
         self.http_port = 0
 
 
-class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, Receiver):
+class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, Receiver, Sender):
     """A socket, its session, and nothing between them but bytes.
 
     With TLS or a WebSocket its transport is a layer, which calls `receive` in place of `get_buffer`.
@@ -123,6 +126,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._check: PasswordCheck | None = None
         self._protocols = tuple(p for p in parts.protocols if p.name in acceptor.protocols)
         self._web_socket: WebSocketLayer | None = None
+        self._watch = Watch(parts.loop, acceptor.so_write_timeout_ms, self, self._count_waiting)
 
     # -- called by asyncio -----------------------------------------------------------------------------------------
 
@@ -197,9 +201,13 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
 
     def pause_writing(self) -> None:
         self._writable = False
+        if self._transport is not None:
+            self._watch.socket_full(self._transport)
 
     def resume_writing(self) -> None:
         self._writable = True
+        self._watch.socket_took_all()
+        self._parts.sending.forget(self)
         session = self._session
         if session is None or self._state not in (_SERVING, _FINISHING) or self._is_broken(session):
             return
@@ -213,6 +221,8 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             if timer is not None:
                 timer.cancel()
         self._cancel_check()
+        self._watch.stop()
+        self._parts.sending.forget(self)
         self._drop_session()
         self._owner.connection_closed(self)
 
@@ -232,7 +242,8 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._parts.loop.call_soon(self._on_timer)
 
     def report(self, trouble: BrokerError) -> None:
-        self._tell("%s [peer %s, acceptor '%s']", trouble, self._peer.name, self._acceptor.name)
+        user = f", user '{self._peer.user}'" if self._peer.user else ""
+        self._tell("%s [peer %s%s, acceptor '%s']", trouble, self._peer.name, user, self._acceptor.name)
 
     def finish(self, reason: BrokerError | None) -> None:
         if self._state >= _FINISHING:
@@ -268,8 +279,10 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         if self._is_broken(session):
             return False
         touched = session.handle_written(self._now())
+        if not self._writable:
+            self._count_waiting()
         if self._state == _FINISHING:
-            if not session.outbox.reply_bytes:
+            if not session.outbox.reply_bytes and not session.outbox.within_frame:
                 self._linger()
         else:
             self._adjust(session)
@@ -290,12 +303,26 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         if self._transport is not None:
             self._transport.abort()
 
+    def cut_off(self, reason: PeerError) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self.report(reason)
+            self.abort()
+
+    def _count_waiting(self) -> None:
+        """What waits for a peer whose socket is full counts with that of all the others."""
+        session = self._session
+        if session is not None and not self._writable:
+            session.outbox.tell_of_more()
+            self._parts.sending.count(self, session.outbox.kept_bytes())
+
     def _write(self, session: Session, transport: asyncio.Transport) -> None:
         outbox = session.outbox
         # One write at a time is under way; `resume_writing` brings us back.
         if not self._writable or outbox.in_flight_bytes:
             return
         while not self._is_broken(session) and (chunk := outbox.take()):
+            if self._web_socket is not None:
+                self._web_socket.within_frame = outbox.within_frame
             transport.write(chunk)
             if self._is_stuck() or self._is_broken(session):
                 break

@@ -5,7 +5,7 @@ only. Together they may hold so much; beyond it the frame that was begun first g
 """
 
 from abc import ABC, abstractmethod
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from delosmq.model.errors import PeerError
 
@@ -13,6 +13,9 @@ FREE_BYTES: Final = 256 * 1024
 """What is not counted: one read of a connection, half a frame or frames that wait to be decoded."""
 _WITHOUT_BOUND_BYTES: Final = 1 << 30
 """For brokers whose messages have no bound together."""
+
+
+Holder = TypeVar("Holder")
 
 
 class Receiver(ABC):
@@ -23,8 +26,8 @@ class Receiver(ABC):
         """Closes it and frees what it holds."""
 
 
-class Receiving:
-    """The room for frames that are not complete.
+class Room(ABC, Generic[Holder]):
+    """What connections may hold together; beyond it the one goes that has held something for longest.
 
     Attributes:
         most_bytes: of all connections together; one that holds something alone may hold more.
@@ -38,26 +41,45 @@ class Receiving:
         """
         self.most_bytes = global_max_bytes if global_max_bytes > 0 else _WITHOUT_BOUND_BYTES
         self.held_bytes = 0
-        self._receivers: dict[Receiver, int] = {}  # in the order in which their frames began
+        self._holders: dict[Holder, int] = {}  # in the order in which they began to hold something
 
-    def count(self, receiver: Receiver, held_bytes: int) -> None:
-        """Of a connection that holds more than is free, whenever that may have changed."""
-        receivers = self._receivers
-        self.held_bytes += held_bytes - receivers.get(receiver, 0)
-        receivers[receiver] = held_bytes
-        while self.held_bytes > self.most_bytes and len(receivers) > 1:
-            oldest = next(iter(receivers))
-            reason = PeerError(
-                "DMQ6712",
-                f"this frame of {receivers[oldest]} bytes so far is not complete, and frames that are not complete"
-                f" hold {self.held_bytes} bytes together, more than the {self.most_bytes} of global-max-size; it was"
-                " begun before the others. Connect again and send it without a pause, or let the administrator raise"
-                " global-max-size or lower connectionsAllowed.",
-            )
-            reason.unread_bytes = self.most_bytes  # nobody knows how much is to come
+    def count(self, holder: Holder, held_bytes: int) -> None:
+        """Of a connection that holds something, whenever that may have changed."""
+        holders = self._holders
+        self.held_bytes += held_bytes - holders.get(holder, 0)
+        holders[holder] = held_bytes
+        while self.held_bytes > self.most_bytes and len(holders) > 1:
+            oldest = next(iter(holders))
+            reason = self.reason(holders[oldest])
             self.forget(oldest)
-            oldest.give_up(reason)
+            self.end(oldest, reason)
 
-    def forget(self, receiver: Receiver) -> None:
-        """Its frame is complete, or it is gone; nothing, for one that held no more than is free."""
-        self.held_bytes -= self._receivers.pop(receiver, 0)
+    def forget(self, holder: Holder) -> None:
+        """It holds nothing any more, or is gone; nothing, for one that was not counted."""
+        self.held_bytes -= self._holders.pop(holder, 0)
+
+    @abstractmethod
+    def reason(self, held_bytes: int) -> PeerError:
+        """Why one that holds so much has to go."""
+
+    @abstractmethod
+    def end(self, holder: Holder, reason: PeerError) -> None:
+        """Closes it and frees what it holds."""
+
+
+class Receiving(Room[Receiver]):
+    """The room for frames that are not complete. Counted are those that hold more than `FREE_BYTES`."""
+
+    def reason(self, held_bytes: int) -> PeerError:
+        reason = PeerError(
+            "DMQ6712",
+            f"this frame of {held_bytes} bytes so far is not complete, and frames that are not complete"
+            f" hold {self.held_bytes} bytes together, more than the {self.most_bytes} of global-max-size; it was"
+            " begun before the others. Connect again and send it without a pause, or let the administrator raise"
+            " global-max-size or lower connectionsAllowed.",
+        )
+        reason.unread_bytes = self.most_bytes  # nobody knows how much is to come
+        return reason
+
+    def end(self, holder: Receiver, reason: PeerError) -> None:
+        holder.give_up(reason)

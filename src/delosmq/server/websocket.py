@@ -2,8 +2,8 @@
 
     request -> (rejected: HTTP answer, end) | open -> (violation or close frame) -> closed
 
-wsproto does the framing. Each write of the connection becomes one message; the outbox hands out whole frames of the
-protocol only, so a message always ends where a frame ends.
+wsproto does the framing. Each write of the connection becomes one message; one that ends within a frame of the protocol
+is continued by the next. So a message always ends where a frame ends.
 
 Source: RFC 6455; limits and subprotocols as in docs/decisions/0036.
 """
@@ -39,6 +39,7 @@ class WebSocketLayer(Layer):
 
     Attributes:
         subprotocol: what was agreed on; "" when the client asked for none.
+        within_frame: what is written next is continued by the write after it.
     """
 
     def __init__(
@@ -52,6 +53,8 @@ class WebSocketLayer(Layer):
     ) -> None:
         super().__init__(upper, buffer)
         self.subprotocol = ""
+        self.within_frame = False
+        self._continues = False
         self._acceptor = acceptor
         self._subprotocols = subprotocols
         self._elsewhere = elsewhere
@@ -91,16 +94,16 @@ class WebSocketLayer(Layer):
             return
         message = bytes(chunk)
         most = self._acceptor.web_socket_max_frame_bytes
-        text = _as_text(message) if self._acceptor.web_socket_text and len(message) <= most else None
+        whole = not self.within_frame and not self._continues
+        self._continues = self.within_frame
+        text = _as_text(message) if self._acceptor.web_socket_text and whole and len(message) <= most else None
         if text is not None:
             self._send(self._frames.send(TextMessage(data=text)))
             return
-        parts = [
-            self._frames.send(
-                BytesMessage(data=message[start : start + most], message_finished=start + most >= len(message))
-            )
-            for start in range(0, len(message), most)
-        ]
+        parts = []
+        for start in range(0, len(message), most):
+            last = start + most >= len(message) and not self.within_frame
+            parts.append(self._frames.send(BytesMessage(data=message[start : start + most], message_finished=last)))
         self._send(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def write_eof(self) -> None:

@@ -4,7 +4,10 @@ A connection has one `Outbox`. Its bytes come in streams: the replies of the ses
 kept within a stream only, so a receipt that waits for the disk holds up no delivery. A broker has one `Gate`, which
 knows how far the store is synced and opens the streams that wait for it.
 
-    put -> [held: position > synced] -> ready -> (one write per tick) -> in flight -> written
+    put, deliver -> [held: position > synced] -> ready -> (encoded, one write per tick) -> in flight -> written
+
+A delivery is encoded when it is written: what waits is the message that the queue has anyway, shared by all that wait
+for it. Of a large frame a piece is written at a time. So a peer that reads nothing holds one write and nothing else.
 """
 
 from abc import ABC, abstractmethod
@@ -13,6 +16,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from delosmq.engine.consumer import ConsumerPort
+from delosmq.engine.slots import Slot
 from delosmq.model.ids import NOTHING_DURABLE, Position
 
 NO_SEQUENCE: Final = 0
@@ -23,9 +28,15 @@ HEART_BEAT: Final = b"\n"
 # Less than any total: nothing fits.
 _NO_ROOM: Final = -1
 
-# A write of this size costs one system call and fits a socket buffer of Linux; larger ones would only blur the line
-# between "written" and "still here".
-WRITE_BYTES: Final = 256 * 1024
+# A write of this size costs one system call and fits a socket buffer of Linux. It is also what each peer that reads
+# nothing keeps in memory.
+WRITE_BYTES: Final = 64 * 1024
+
+ENTRY_BYTES: Final = 256
+"""What an entry takes beside its frame: its tuple, its share of lists, and the slot that a browser borrows."""
+
+Parts = tuple[bytes, bytes, bytes]
+"""A frame: what stands before the body, the body, what stands behind it."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -35,6 +46,24 @@ class OutboxOwner(ABC):
     @abstractmethod
     def write_wanted(self) -> None:
         """Something is ready. Called once until `Outbox.take` found nothing more to give."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DeliveryPort(ConsumerPort):
+    """A consumer whose deliveries wait in an outbox."""
+
+    @abstractmethod
+    def encode(self, slot: Slot, delivery_count: int) -> Parts:
+        """The frame of a delivery that leaves now.
+
+        Args:
+            delivery_count: of this delivery; the slot may have been delivered again since.
+        """
+
+
+# What waits: a frame, or a delivery to encode. Frame (empty for a delivery), its slot, the sequence (of a frame) or the
+# delivery count (of a slot), stream, who encodes.
+Entry = tuple[bytes, Slot | None, int, "Stream", DeliveryPort | None]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -73,25 +102,41 @@ class Stream:
         self.noted: bool = False
         self.owner_id: int = 0
         self.unseen: set[int] = set()
-        self.held: deque[tuple[int, bytes, int]] = deque()
+        self.held: deque[tuple[int, Entry]] = deque()
+
+
+def _size_of(entry: Entry) -> int:
+    """What an entry counts while it waits."""
+    slot = entry[1]
+    return ENTRY_BYTES + (len(entry[0]) if slot is None else slot.message.encoded_size_bytes)
 
 
 class Outbox:
     """What one connection has to send.
 
+    Sizes count `ENTRY_BYTES` for each entry, but for those in flight.
+
     Attributes:
         held_bytes: waiting for a sync.
         ready_bytes: may leave with the next write.
         in_flight_bytes: handed to the transport and not reported as written.
-        reply_bytes: the part of held and ready that are replies: bounded by not reading, not by credit.
+        reply_bytes: the part of held, ready and in flight that are replies: bounded by not reading, not by credit.
+        within_frame: what `take` gave last ends within a frame, whose next piece the next `take` gives.
     """
 
     def __init__(self, owner: OutboxOwner, gate: "Gate", limit_bytes: int) -> None:
         self._owner = owner
         self._gate = gate
         self._limit_bytes = limit_bytes
-        self._ready: list[tuple[bytes, int, Stream]] = []
-        self._in_flight: list[tuple[bytes, int, Stream]] = []
+        self._ready: list[Entry] = []
+        # Of what is in flight: the deliveries that end in it, and the size of its replies.
+        self._in_flight: list[tuple[Stream, int]] = []
+        self._in_flight_reply_bytes: int = 0
+        # A large frame that is written in pieces: what is left from ``_cut_at`` on, then ``_cut_tail``.
+        self._cut: Entry | None = None
+        self._cut_body: bytes = b""
+        self._cut_at: int = 0
+        self._cut_tail: bytes = b""
         self._holding: list[Stream] = []
         self._written: list[Stream] = []
         self._wanted: bool = False
@@ -100,6 +145,7 @@ class Outbox:
         self.ready_bytes: int = 0
         self.in_flight_bytes: int = 0
         self.reply_bytes: int = 0
+        self.within_frame: bool = False
         self.replies: Stream = Stream()
 
     @property
@@ -107,12 +153,27 @@ class Outbox:
         """All that has not been written yet."""
         return self.held_bytes + self.ready_bytes + self.in_flight_bytes
 
+    def kept_bytes(self) -> int:
+        """What waits here, as far as it may be kept here alone; for those who bound it."""
+        kept = self.held_bytes + self.ready_bytes + self.in_flight_bytes
+        cut = self._cut
+        if cut is not None:
+            slot = cut[1]
+            # A body that its queue still has is counted there, however many write it.
+            if slot is None or slot.message.account is None or slot.message.body is not self._cut_body:
+                kept += len(self._cut_body) - self._cut_at
+        return kept
+
     def has_room(self) -> bool:
         """Whether deliveries may be added. Once it said no, `room_returned` tells when to ask again."""
         if self.held_bytes + self.ready_bytes + self.in_flight_bytes < self._limit_bytes:
             return True
         self._refused = True
         return False
+
+    def tell_of_more(self) -> None:
+        """Nothing can be written now: the owner hears again when something is added."""
+        self._wanted = False
 
     def room_returned(self) -> bool:
         """True once after `has_room` said no and half of the limit is free again."""
@@ -127,25 +188,43 @@ class Outbox:
 
     def reply(self, position: Position, frame: bytes) -> None:
         """Adds a reply that depends on everything up to ``position``."""
-        self.reply_bytes += len(frame)
-        self.put(self.replies, position, frame, NO_SEQUENCE)
+        self.reply_bytes += ENTRY_BYTES + len(frame)
+        self._add(position, (frame, None, NO_SEQUENCE, self.replies, None), ENTRY_BYTES + len(frame))
 
     def put(self, stream: Stream, position: Position, frame: bytes, sequence: int) -> None:
-        """Adds to a stream; ``sequence`` is that of the message delivered."""
-        if stream.held:
-            stream.held.append((position, frame, sequence))
-            self.held_bytes += len(frame)
-            if position > self._gate.awaited:
-                self._gate.awaited = position
-        elif position <= self._gate.synced:
-            self._ready.append((frame, sequence, stream))
-            self.ready_bytes += len(frame)
+        """Adds a frame to a stream; ``sequence`` is that of the message delivered."""
+        self._add(position, (frame, None, sequence, stream, None), ENTRY_BYTES + len(frame))
+
+    def deliver(self, stream: Stream, slot: Slot, port: DeliveryPort) -> None:
+        """Adds a delivery to a stream, which ``port`` encodes when it leaves."""
+        message = slot.message
+        position = message.position if slot.recorded else NOTHING_DURABLE
+        entry = (b"", slot, slot.delivery_count, stream, port)
+        if not stream.held and position <= self._gate.synced:  # the short way through `_add`
+            self._ready.append(entry)
+            self.ready_bytes += ENTRY_BYTES + message.encoded_size_bytes
             if not self._wanted:
                 self._wanted = True
                 self._owner.write_wanted()
         else:
-            stream.held.append((position, frame, sequence))
-            self.held_bytes += len(frame)
+            self._add(position, entry, ENTRY_BYTES + message.encoded_size_bytes)
+
+    def _add(self, position: Position, entry: Entry, size_bytes: int) -> None:
+        stream = entry[3]
+        if stream.held:
+            stream.held.append((position, entry))
+            self.held_bytes += size_bytes
+            if position > self._gate.awaited:
+                self._gate.awaited = position
+        elif position <= self._gate.synced:
+            self._ready.append(entry)
+            self.ready_bytes += size_bytes
+            if not self._wanted:
+                self._wanted = True
+                self._owner.write_wanted()
+        else:
+            stream.held.append((position, entry))
+            self.held_bytes += size_bytes
             if not self._holding:
                 self._gate.hold(self)
             self._holding.append(stream)
@@ -154,10 +233,10 @@ class Outbox:
 
     def beat(self, frame: bytes = HEART_BEAT) -> None:
         """Sends a heart-beat, unless bytes are on their way that say as much."""
-        if not self._ready and not self._in_flight:
-            self._ready.append((frame, NO_SEQUENCE, self.replies))
-            self.ready_bytes += len(frame)
-            self.reply_bytes += len(frame)
+        if not self._ready and not self.in_flight_bytes and self._cut is None:
+            self._ready.append((frame, None, NO_SEQUENCE, self.replies, None))
+            self.ready_bytes += ENTRY_BYTES + len(frame)
+            self.reply_bytes += ENTRY_BYTES + len(frame)
             self._want()
 
     def release(self, synced: Position) -> bool:
@@ -167,9 +246,9 @@ class Outbox:
         for stream in self._holding:
             held = stream.held
             while held and held[0][0] <= synced:
-                entry = held.popleft()
-                self._ready.append((entry[1], entry[2], stream))
-                moved += len(entry[1])
+                entry = held.popleft()[1]
+                self._ready.append(entry)
+                moved += _size_of(entry)
             if held:
                 still.append(stream)
         self._holding = still
@@ -188,22 +267,26 @@ class Outbox:
         """`close_stream` for many, in one pass; `Stream.unseen` has the sequences."""
         for stream in streams:
             stream.closed = True
-            for entry in stream.held:
-                stream.unseen.add(entry[2])
-                self.held_bytes -= len(entry[1])
+            for waiting in stream.held:
+                self.held_bytes -= self._drop(waiting[1])
             stream.held.clear()
         if self._holding:
             self._holding = [stream for stream in self._holding if stream.held]
             if not self._holding:
                 self._gate.let_go(self)
-        kept: list[tuple[bytes, int, Stream]] = []
-        for ready in self._ready:
-            if ready[2].closed:
-                ready[2].unseen.add(ready[1])
-                self.ready_bytes -= len(ready[0])
+        kept: list[Entry] = []
+        for entry in self._ready:
+            if entry[3].closed:
+                self.ready_bytes -= self._drop(entry)
             else:
-                kept.append(ready)
+                kept.append(entry)
         self._ready = kept
+
+    def _drop(self, entry: Entry) -> int:
+        """Notes that a delivery was not seen; gives what it counted."""
+        slot = entry[1]
+        entry[3].unseen.add(entry[2] if slot is None else slot.sequence)
+        return _size_of(entry)
 
     def close(self) -> None:
         """Forgets everything: the peer is gone."""
@@ -215,6 +298,9 @@ class Outbox:
         self._holding = []
         self._ready = []
         self._in_flight = []
+        self._in_flight_reply_bytes = 0
+        self._cut = None
+        self._cut_body = b""
         self._written = []
         self.held_bytes = 0
         self.ready_bytes = 0
@@ -222,45 +308,103 @@ class Outbox:
         self.reply_bytes = 0
 
     def take(self) -> bytes:
-        """The next bytes to write, at most about `WRITE_BYTES`; empty when nothing is ready.
+        """The next bytes to write, about `WRITE_BYTES` and at most twice as many; empty when nothing is ready.
 
         They count as in flight until `confirm_written`, which must come before the next call.
         """
+        if self._cut is not None:
+            return self._take_piece()
         ready = self._ready
         if not ready:
             self._wanted = False
             return b""
-        if self.ready_bytes <= WRITE_BYTES:
-            taken = ready
-            self._ready = []
-        else:
-            size = 0
-            count = 0
-            for entry in ready:
-                size += len(entry[0])
-                count += 1
-                if size >= WRITE_BYTES:
+        parts: list[bytes] = []
+        size = 0
+        count = 0
+        waited = 0
+        last: Stream | None = None
+        last_sequence = NO_SEQUENCE
+        for frame, slot, number, stream, port in ready:
+            count += 1
+            if slot is None or port is None:
+                waited += ENTRY_BYTES + len(frame)
+                if len(frame) > WRITE_BYTES:
+                    self._begin_cut(ready[count - 1], frame, b"")
                     break
-            taken = ready[:count]
-            self._ready = ready[count:]
-        chunk = taken[0][0] if len(taken) == 1 else b"".join([entry[0] for entry in taken])
-        self._in_flight = taken
-        self.ready_bytes -= len(chunk)
+                parts.append(frame)
+                size += len(frame)
+                self._ended(ready[count - 1])
+            else:
+                waited += ENTRY_BYTES + slot.message.encoded_size_bytes
+                head, body, tail = port.encode(slot, number)
+                parts.append(head)
+                if len(body) > WRITE_BYTES:
+                    size += len(head)
+                    self._begin_cut(ready[count - 1], body, tail)
+                    break
+                parts += (body, tail)
+                size += len(head) + len(body) + len(tail)
+                if stream is not last:
+                    if last is not None:
+                        self._in_flight.append((last, last_sequence))
+                    last = stream
+                last_sequence = slot.sequence
+            if size >= WRITE_BYTES:
+                break
+        if last is not None:
+            self._in_flight.append((last, last_sequence))
+        self.ready_bytes -= waited
+        self._ready = ready[count:] if count < len(ready) else []
+        if not size:
+            return self._take_piece()
+        chunk = parts[0] if len(parts) == 1 else b"".join(parts)
+        self.in_flight_bytes = size
+        self.within_frame = self._cut is not None
+        return chunk
+
+    def _begin_cut(self, entry: Entry, body: bytes, tail: bytes) -> None:
+        self._cut = entry
+        self._cut_body = body
+        self._cut_at = 0
+        self._cut_tail = tail
+
+    def _take_piece(self) -> bytes:
+        """The next piece of a large frame."""
+        entry = self._cut
+        assert entry is not None  # asked by the callers
+        at = self._cut_at + WRITE_BYTES
+        chunk = self._cut_body[self._cut_at : at]
+        self._cut_at = at
+        self.within_frame = at < len(self._cut_body)
+        if not self.within_frame:
+            chunk += self._cut_tail
+            self._cut = None
+            self._cut_body = b""
+            self._ended(entry)
         self.in_flight_bytes = len(chunk)
         return chunk
 
+    def _ended(self, entry: Entry) -> None:
+        """The last byte of an entry is in flight."""
+        slot = entry[1]
+        stream = entry[3]
+        if slot is not None:
+            self._in_flight.append((stream, slot.sequence))
+        elif stream is self.replies:
+            self._in_flight_reply_bytes += ENTRY_BYTES + len(entry[0])
+        elif entry[2] != NO_SEQUENCE:
+            self._in_flight.append((stream, entry[2]))
+
     def confirm_written(self) -> None:
         """What `take` gave last is in the socket."""
-        replies = self.replies
-        for frame, sequence, stream in self._in_flight:
-            if stream is replies:
-                self.reply_bytes -= len(frame)
-            elif sequence != NO_SEQUENCE:
-                stream.written = sequence
-                if stream.reports and not stream.noted and not stream.closed:
-                    stream.noted = True
-                    self._written.append(stream)
-        self._in_flight = []
+        for stream, sequence in self._in_flight:
+            stream.written = sequence
+            if stream.reports and not stream.noted and not stream.closed:
+                stream.noted = True
+                self._written.append(stream)
+        self._in_flight.clear()
+        self.reply_bytes -= self._in_flight_reply_bytes
+        self._in_flight_reply_bytes = 0
         self.in_flight_bytes = 0
 
     def take_written(self) -> list[Stream]:

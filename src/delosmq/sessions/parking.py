@@ -146,8 +146,8 @@ class ParkingOwner(ABC):
 def may_read(reading: bool, parked_bytes: int, reply_bytes: int, acceptor: AcceptorSettings) -> bool:
     """Whether a connection is read: until too much is parked or too many replies wait, and again once half is left."""
     if reading:
-        return parked_bytes < acceptor.parked_limit_bytes and reply_bytes < acceptor.outbox_limit_bytes
-    return parked_bytes * 2 <= acceptor.parked_limit_bytes and reply_bytes * 2 <= acceptor.outbox_limit_bytes
+        return parked_bytes < acceptor.parked_limit_bytes and reply_bytes < acceptor.reply_limit_bytes
+    return parked_bytes * 2 <= acceptor.parked_limit_bytes and reply_bytes * 2 <= acceptor.reply_limit_bytes
 
 
 class Parking(SpaceWaiter):

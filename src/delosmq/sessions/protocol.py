@@ -55,11 +55,13 @@ class Peer:
     Attributes:
         name: address and port, for people.
         connection_id: unique while the broker runs.
+        user: who is logged in, "" before.
     """
 
     def __init__(self, name: str, connection_id: str) -> None:
         self.name = name
         self.connection_id = connection_id
+        self.user: str = ""
 
     def host(self) -> str:
         """The address without the port."""

@@ -272,7 +272,7 @@ def test_a_topic_s_slow_reader_does_not_stop_the_others() -> None:
 
 
 def test_answers_that_nobody_reads_stop_reading() -> None:
-    bench = OpenWireBench(acceptor=replace(ACCEPTOR, outbox_limit_bytes=2_000))
+    bench = OpenWireBench(acceptor=replace(ACCEPTOR, reply_limit_bytes=2_000))
     client = bench.connect()
     client.reads = False
     for _ in range(1_000):

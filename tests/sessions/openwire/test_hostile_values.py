@@ -341,7 +341,7 @@ def test_paths_through_other_brokers_are_not_kept() -> None:
 
 @pytest.mark.parametrize("logged_in", [False, True])
 def test_who_does_not_read_is_not_read_before_its_login_and_after_its_end(logged_in: bool) -> None:
-    bench = OpenWireBench(acceptor=replace(ACCEPTOR, outbox_limit_bytes=1_000))
+    bench = OpenWireBench(acceptor=replace(ACCEPTOR, reply_limit_bytes=1_000))
     client = bench.negotiate()
     if logged_in:
         client.log_in("ID:c")

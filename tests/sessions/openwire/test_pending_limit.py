@@ -5,10 +5,12 @@ Source: TopicSubscription and the MessageEvictionStrategy classes of ActiveMQ Cl
 
 # RING-5, RING-11
 
+from dataclasses import replace
+
 import pytest
 
 from delosmq.model.properties import INT_KIND, TypedValue
-from delosmq.model.settings import MessageEviction
+from delosmq.model.settings import AcceptorSettings, MessageEviction
 from delosmq.wire.openwire.commands import (
     DELIVERED_ACK,
     STANDARD_ACK,
@@ -19,14 +21,14 @@ from delosmq.wire.openwire.commands import (
 )
 from delosmq.wire.openwire.primitives import encode_map
 from delosmq.wire.openwire.properties import decode_properties
-from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue, topic
+from tests.sessions.openwire.support import ACCEPTOR, Client, OpenWireBench, Reader, queue, topic
 
 T = topic("t")
 
 
-def connected(limit: int = 2, **settings: object) -> Client:
+def connected(limit: int = 2, acceptor: AcceptorSettings = ACCEPTOR, **settings: object) -> Client:
     settings.setdefault("pending_message_limit", limit)
-    return OpenWireBench(address_settings={"t": settings}).connect("ID:one", client_id="one")
+    return OpenWireBench(address_settings={"t": settings}, acceptor=acceptor).connect("ID:one", client_id="one")
 
 
 def take_all(reader: Reader) -> str:
@@ -151,11 +153,11 @@ def test_a_consumer_alone_sets_no_limit() -> None:
 
 @pytest.mark.parametrize("destination", [T, Destination("t,u", T.code)])
 def test_a_peer_that_does_not_read_has_what_its_prefetch_allows(destination: Destination) -> None:
-    client = connected(limit=1)
+    client = connected(limit=1, acceptor=replace(ACCEPTOR, outbox_limit_bytes=4_000))
     sender = client.bench.connect()
     reader = client.consume(destination, 6)
     client.reads = False
-    large = "x" * 3 * 1024 * 1024
+    large = "x" * 3_000
     for number in range(10):
         sender.ok(sender.text(T, f"{number}{large}"))
     assert client.bench.queue(reader_queue(client)).message_count == 7

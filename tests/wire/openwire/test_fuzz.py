@@ -76,7 +76,7 @@ def use(command: MessageCommand, form: WireForm, encoder: DispatchEncoder) -> No
         timestamp_ms=WallMs(1),
     )
     CONVERSIONS.to_hub(message)
-    assert encoder.encode(message, ROUTE, 0, 1)
+    assert b"".join(encoder.encode(message, ROUTE, 0, 1))
 
 
 def run(form: WireForm, rng: random.Random, count: int) -> int:

@@ -78,7 +78,8 @@ def stored(command: MessageCommand, version: int = 12, **settings: dict[str, str
 
 
 def dispatched(message: Message, form: WireForm, route: Route = QUEUE, first: bool = False) -> MessageDispatch:
-    frame = DispatchEncoder(form, CONSUMER, CONVERSIONS, "node").encode(message, route, 2, 66, first_of_group=first)
+    encoder = DispatchEncoder(form, CONSUMER, CONVERSIONS, "node")
+    frame = b"".join(encoder.encode(message, route, 2, 66, first_of_group=first))
     dispatch = decode_one(frame, form)
     assert isinstance(dispatch, MessageDispatch)
     assert dispatch.redelivery_counter == 2
@@ -189,7 +190,7 @@ def test_the_spliced_frame_is_the_encoded_one() -> None:
             message = stored(ordinary(content), producer)
             message.expires_at_ms = 77
             for route in (QUEUE, Route(Destination("v", TOPIC), replaces=True, original=Destination("o"))):
-                spliced = encoder.encode(message, route, 0, 66)
+                spliced = b"".join(encoder.encode(message, route, 0, 66))
                 assert spliced == encode_command(encoder.command(message, route, 0, 66), PLAIN_FORMS[12])
 
 

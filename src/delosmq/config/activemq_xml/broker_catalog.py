@@ -189,6 +189,7 @@ OPTIONS: Final[Rows] = rows(
             read=number,
             harmless=("10000",),
         ),
+        Row("soWriteTimeout", "cuts off peers that do not read", to="soWriteTimeout", read=number),
         Row(
             "hbGracePeriodMultiplier@STOMP",
             "stretches the heart-beat of clients to their TTL",

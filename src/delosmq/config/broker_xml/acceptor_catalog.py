@@ -28,6 +28,19 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
         in_effect("openwireMaxFrameSize", "largest OpenWire frame (an option of our own)", "100M", "bytes"),
         in_effect("maxInactivityDuration", "an OpenWire peer silent for so long is gone; 0 for never", "30000", "ms"),
         in_effect("maxInactivityDurationInitalDelay", "the time before that counts", "10000", "ms"),
+        in_effect(
+            "soWriteTimeout",
+            "a peer that reads nothing for so long while something waits for it is cut off; 0 for never (an option of "
+            "Classic, there 0 by default)",
+            "60000",
+            "ms",
+        ),
+        in_effect(
+            "writeBufferHighWaterMark",
+            "with so much waiting to be written to a peer, its consumers get no more (Artemis: 128K)",
+            "256K",
+            "bytes",
+        ),
         in_effect("supportAdvisory", "OpenWire clients are told of connections, destinations, ...", "true"),
         in_effect(
             "virtualTopicConsumerWildcards",
@@ -73,7 +86,7 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
             "a masked password is refused: anybody can undo it",
         ),
         *not_yet_all(
-            "tcpNoDelay tcpSendBufferSize tcpReceiveBufferSize writeBufferLowWaterMark writeBufferHighWaterMark "
+            "tcpNoDelay tcpSendBufferSize tcpReceiveBufferSize writeBufferLowWaterMark "
             "backlog useNio useEpoll useKQueue useInvm nioRemotingThreads remotingThreads useNioGlobalWorkerPool "
             "useGlobalWorkerPool batchDelay directDeliver quietPeriod shutdownTimeout",
             "sockets are asyncio's",

@@ -60,6 +60,8 @@ _FIELDS: Final[dict[str, _Option]] = {
     "openwireMaxFrameSize": _Option("open_wire_max_frame_bytes", values.bytes_at_least(1_024)),
     "maxInactivityDuration": _Option("max_inactivity_duration_ms", values.at_least(0)),
     "maxInactivityDurationInitalDelay": _Option("max_inactivity_initial_delay_ms", values.at_least(0)),
+    "soWriteTimeout": _Option("so_write_timeout_ms", values.at_least(0)),
+    "writeBufferHighWaterMark": _Option("outbox_limit_bytes", values.bytes_at_least(1)),
     "supportAdvisory": _Option("support_advisory", values.parse_boolean),
     "virtualTopicConsumerWildcards": _Option("virtual_topics", parse_virtual_topics),
     # Less than a control frame could not be told apart from one.

@@ -17,7 +17,8 @@ from delosmq.manage.http.app import HttpApi
 from delosmq.manage.http.framing import CheckedConnection
 from delosmq.manage.http.operations import BODY_LIMIT_BYTES
 from delosmq.manage.http.problems import ProblemError
-from delosmq.model.errors import LimitError
+from delosmq.model.errors import LimitError, PeerError
+from delosmq.server.sending import Sender, Sending, Watch
 
 CONNECTION_LIMIT: Final = 256
 HEAD_TIMEOUT_S: Final = 10.0
@@ -30,6 +31,8 @@ REQUEST_LIMIT_BYTES: Final = 8 * BODY_LIMIT_BYTES
 """Of one request as it is sent: a body in chunks of one byte takes six times its size."""
 STOP_TIMEOUT_S: Final = 5.0
 DATE_EVERY_S: Final = 1.0
+READ_WITHIN_MS: Final = 60_000
+"""A client takes some of its answer within this time; as ``soWriteTimeout`` of an acceptor."""
 
 _NO_REQUEST: Final = "DMQ6164"
 _DOUBTFUL: Final = "DMQ6174"
@@ -84,11 +87,12 @@ class _Places:
             max(waiting.values(), key=len)[0].give_up()
 
 
-class _Protocol(H11Protocol):
-    """Closes connections that don't say what they want, and tells of those that don't speak HTTP."""
+class _Protocol(H11Protocol, Sender):
+    """Closes connections that don't say what they want or don't read, and tells of those that don't speak HTTP."""
 
-    def __init__(self, places: _Places, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, places: _Places, sending: Sending, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._sending = sending
         self._checked = CheckedConnection(HEAD_LIMIT_BYTES)
         self.conn = self._checked
         self._places = places
@@ -158,13 +162,36 @@ class _Protocol(H11Protocol):
         super().connection_made(transport)
         self._places.enter(self)
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._close_if_silent)
+        self._reading_watch = Watch(self.loop, READ_WITHIN_MS, self, self._count_waiting)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._places.leave(self)
+        self._reading_watch.stop()
+        self._sending.forget(self)
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reading_watch.socket_full(self.transport)
+        self._count_waiting()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._reading_watch.socket_took_all()
+        self._sending.forget(self)
+
+    def cut_off(self, reason: PeerError) -> None:
+        app = self.config.app
+        if isinstance(app, _Door) and not self.transport.is_closing():
+            peer = "an unknown peer" if self.client is None else f"{self.client[0]}:{self.client[1]}"
+            app.api.peer_log.warning(self.host(), "%s [HTTP client %s, %s]", reason, peer, self.scope["path"])
+        self.transport.abort()
+
+    def _count_waiting(self) -> None:
+        self._sending.count(self, self.transport.get_write_buffer_size())
 
     def _close_if_silent(self) -> None:
         self._head_timer = None
@@ -231,9 +258,14 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves the API on a socket that is bound and listening; the server's from now on."""
 
-    def __init__(self, api: HttpApi, bound: socket.socket) -> None:
+    def __init__(self, api: HttpApi, bound: socket.socket, sending: Sending) -> None:
+        """
+        Args:
+            sending: counts what waits for clients that do not read.
+        """
         self.port: int = bound.getsockname()[1]
         self._api = api
+        self._sending = sending
         self._bound = bound
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
@@ -244,7 +276,7 @@ class HttpServer:
         Raises:
             LimitError: the loop can't serve the socket.
         """
-        server = _Server(_config(self._api))
+        server = _Server(_config(self._api, self._sending))
         self._server = server
         self._task = asyncio.create_task(server.serve(sockets=[self._bound]), name="delosmq http")
         listening = asyncio.create_task(server.listening.wait())
@@ -274,12 +306,12 @@ class HttpServer:
         self._api.peer_log.close()
 
 
-def _config(api: HttpApi) -> uvicorn.Config:
+def _config(api: HttpApi, sending: Sending) -> uvicorn.Config:
     logging.getLogger("uvicorn.error").addFilter(_REQUEST_FILTER)
     places = _Places()
     return uvicorn.Config(
         _Door(api, places),
-        http=cast(type[asyncio.Protocol], partial(_Protocol, places)),
+        http=cast(type[asyncio.Protocol], partial(_Protocol, places, sending)),
         ws="none",
         loop="none",
         lifespan="off",

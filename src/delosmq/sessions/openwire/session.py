@@ -267,6 +267,7 @@ class OpenWireSession(Session):
         self._registry.enter(info.connection_id.value, client_id, self._owner, user=login.user)
         self.state = CONNECTED
         self.established = True
+        self._peer.user = login.user
         self._leaves_until = NO_TIMER
         self._decoder.set_limits(OpenWireLimits(max_frame_bytes=self._acceptor.open_wire_max_frame_bytes))
         self._parts = Parts(

@@ -3,14 +3,14 @@
 from collections import deque
 from typing import Final
 
-from delosmq.engine.consumer import Consumer, ConsumerPort
+from delosmq.engine.consumer import Consumer
 from delosmq.engine.credit import Credit, PrefetchCredit
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.model.message import MULTICAST
 from delosmq.sessions.openwire.destinations import Target
-from delosmq.sessions.outbox import NO_SEQUENCE, Outbox, Stream
+from delosmq.sessions.outbox import NO_SEQUENCE, DeliveryPort, Outbox, Parts, Stream
 from delosmq.sessions.protocol import NO_TIMER
 from delosmq.wire.openwire.commands import TOPIC, ConsumerInfo, Destination
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
@@ -216,7 +216,7 @@ class SubscriptionEvents:
         """It takes nothing while something waits for it; told of those that are watched."""
 
 
-class Source(ConsumerPort):
+class Source(DeliveryPort):
     """One queue of a subscription: encodes what the engine delivers.
 
     Attributes:
@@ -247,20 +247,22 @@ class Source(ConsumerPort):
 
     def deliver(self, slot: Slot) -> None:
         subscription = self.subscription
-        consumer = self.consumer
-        frame = self._encoder.encode(
-            slot.message,
-            self._route,
-            slot.delivery_count - 1,
-            slot.delivered_at_ms,
-            first_of_group=consumer is not None and consumer.first_of_group,
-        )
         subscription.dispatched = True
         subscription.pulling = False
         if subscription.tracked:
             subscription.dispatching(self, slot.sequence)
-        self._outbox.put(
-            subscription.stream, slot.message.position if slot.recorded else NOTHING_DURABLE, frame, slot.sequence
+        consumer = self.consumer
+        if consumer is not None and consumer.first_of_group:
+            # That is known now only.
+            frame = b"".join(self.encode(slot, slot.delivery_count, True))
+            position = slot.message.position if slot.recorded else NOTHING_DURABLE
+            self._outbox.put(subscription.stream, position, frame, slot.sequence)
+        else:
+            self._outbox.deliver(subscription.stream, slot, self)
+
+    def encode(self, slot: Slot, delivery_count: int, first_of_group: bool = False) -> Parts:
+        return self._encoder.encode(
+            slot.message, self._route, delivery_count - 1, slot.delivered_at_ms, first_of_group=first_of_group
         )
 
     def browse_ended(self) -> None:

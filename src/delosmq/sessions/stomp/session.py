@@ -190,6 +190,7 @@ class StompSession(Session):
     def _logged_in(self, login: Login, now: MonotonicNs) -> None:
         self.state = CONNECTED
         self.established = True
+        self._peer.user = login.user
         self._decoder.set_limits(limits_of(self._acceptor))
         permissions = Permissions(login, self._services.access, self._broker)
         self._producer.permit(permissions, self.version)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.engine.consumer import Consumer, ConsumerPort
+from delosmq.engine.consumer import Consumer
 from delosmq.engine.credit import ByteCredit, Credit, MessageCredit, OpenCredit
 from delosmq.engine.slots import Slot
 from delosmq.model.conversion import Conversions, Encoded
@@ -10,7 +10,7 @@ from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE
 from delosmq.model.message import BYTES_BODY, HIGHEST_PRIORITY, Message
 from delosmq.model.settings import DispatchProfile
-from delosmq.sessions.outbox import NO_SEQUENCE, Outbox, Stream
+from delosmq.sessions.outbox import NO_SEQUENCE, DeliveryPort, Outbox, Parts, Stream
 from delosmq.sessions.stomp.headers import parse_count
 from delosmq.sessions.stomp.owner import SessionOwner
 from delosmq.sessions.stomp.refusals import header_wrong
@@ -47,7 +47,7 @@ _PERSISTENT: Final = [b"persistent:true\npriority:%d\ntimestamp:" % priority for
 _VOLATILE: Final = [b"persistent:false\npriority:%d\ntimestamp:" % priority for priority in _PRIORITIES]
 
 
-class Subscription(ConsumerPort):
+class Subscription(DeliveryPort):
     """Encodes what the engine delivers.
 
     Attributes:
@@ -103,6 +103,16 @@ class Subscription(ConsumerPort):
             self._ack = b"\nack:%d-" % consumer.id
 
     def deliver(self, slot: Slot) -> None:
+        consumer = self.consumer
+        if consumer is not None and consumer.first_of_group:
+            # That is known now only.
+            frame = b"".join(self.encode(slot, slot.delivery_count, _first_of_group(consumer)))
+            position = slot.message.position if slot.recorded else NOTHING_DURABLE
+            self._outbox.put(self.stream, position, frame, slot.sequence)
+        else:
+            self._outbox.deliver(self.stream, slot, self)
+
+    def encode(self, slot: Slot, delivery_count: int, first_of_group: bytes = b"") -> Parts:
         message = slot.message
         number = b"%d" % slot.sequence
         body = message.body
@@ -118,28 +128,25 @@ class Subscription(ConsumerPort):
             kind = encoded.body_kind
         if message.expires_at_ms:
             head += b"expires:%d\n" % message.expires_at_ms
-        consumer = self.consumer
-        if consumer is not None and consumer.first_of_group:
-            head += _first_of_group(consumer)
+        if first_of_group:
+            head += first_of_group
         if kind == BYTES_BODY or b"\0" in body:
             end = b"\ncontent-length:%d\n\n" % len(body)
         else:
             end = b"\n\n"
-        frame = b"".join(
+        start = b"".join(
             (
                 self._before,
                 number,
                 self._ack + number if self._ack else b"",
-                b"\nredelivered:false\n" if slot.delivery_count == 1 else b"\nredelivered:true\n",
+                b"\nredelivered:false\n" if delivery_count == 1 else b"\nredelivered:true\n",
                 head,
                 _PERSISTENT[message.priority] if message.durable else _VOLATILE[message.priority],
                 b"%d" % message.timestamp_ms,
                 end,
-                body,
-                b"\0",
             )
         )
-        self._outbox.put(self.stream, message.position if slot.recorded else NOTHING_DURABLE, frame, slot.sequence)
+        return start, body, b"\0"
 
     def browse_ended(self) -> None:
         # Source: StompQueueBrowserSubscription of ActiveMQ Classic.

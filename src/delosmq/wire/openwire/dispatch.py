@@ -104,8 +104,9 @@ class DispatchEncoder:
 
     def encode(
         self, message: Message, route: Route, redelivery: int, sent_at_ms: int, *, first_of_group: bool = False
-    ) -> bytes:
-        """The frame. Of a message for which the peer has no room a keep-alive, and the form tells of it.
+    ) -> tuple[bytes, bytes, bytes]:
+        """The frame: what stands before the body, the body (that of the message where it can be), what stands behind
+        it. Of a message for which the peer has no room a keep-alive, and the form tells of it.
 
         Args:
             redelivery: how often it was delivered before.
@@ -119,7 +120,7 @@ class DispatchEncoder:
         dispatch = self.command(message, route, redelivery, sent_at_ms, first_of_group=first_of_group)
         frame = encode_command(dispatch, self._form)
         size = len(frame) - _I32.size
-        return self._in_its_place(message, size) if size > self._max_frame_bytes else frame
+        return b"", self._in_its_place(message, size) if size > self._max_frame_bytes else frame, b""
 
     def _in_its_place(self, message: Message, size: int) -> bytes:
         self._form.too_large = f"message ID:{message.message_id} of '{message.address}' ({size} bytes)"
@@ -132,7 +133,9 @@ class DispatchEncoder:
         dispatch.destination = destination
         return encode_command(dispatch, self._form)
 
-    def _splice(self, message: Message, route: Route, redelivery: int, sent_at_ms: int, first_of_group: bool) -> bytes:
+    def _splice(
+        self, message: Message, route: Route, redelivery: int, sent_at_ms: int, first_of_group: bool
+    ) -> tuple[bytes, bytes, bytes]:
         head = message.head
         _, code, _, destination_at, destination_end, sequence_at, expiration_at, tail_at, times_at = _unpack_head(head)
         body = message.body
@@ -155,8 +158,8 @@ class DispatchEncoder:
         size = len(prefix) + len(destination) + _FIXED_BYTES + len(start) + tail_at - sequence_at
         size += len(length) + len(body) + len(tail)
         if size > self._max_frame_bytes:
-            return self._in_its_place(message, size)
-        return b"".join(
+            return b"", self._in_its_place(message, size), b""
+        start_of_frame = b"".join(
             (
                 _pack_i32(size),
                 prefix,
@@ -168,11 +171,9 @@ class DispatchEncoder:
                 _pack_i64(message.expires_at_ms),
                 head[expiration_at + _LONG_BYTES : tail_at],
                 length,
-                body,
-                tail,
-                _pack_i32(redelivery),
             )
         )
+        return start_of_frame, body, tail + _pack_i32(redelivery)
 
     def _replaced_start(
         self, route: Route, head: bytes, destination_at: int, destination_end: int, sequence_at: int
