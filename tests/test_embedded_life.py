@@ -12,9 +12,9 @@ import pytest
 import delosmq
 from delosmq import embedded
 from delosmq.composition import ComposedBroker
-from delosmq.config.lock import DirectoryLock
 from delosmq.engine.events import EngineEvents
 from delosmq.model.errors import MisuseError, StorageError
+from delosmq.storage.lock import DirectoryLock
 
 
 def broker_threads() -> list[str]:
