@@ -138,9 +138,10 @@ class Bench:
         durable: bool = True,
         priority: int = 4,
         due_in_ms: int = 0,
+        delayed: bool = False,
         expires_in_ms: int = 0,
     ) -> Message:
-        return Message(
+        message = Message(
             address,
             "stomp/12",
             b"",
@@ -151,6 +152,8 @@ class Bench:
             due_at_ms=self.clock.wall_ms() + due_in_ms if due_in_ms else 0,
             expires_at_ms=self.clock.wall_ms() + expires_in_ms if expires_in_ms else 0,
         )
+        message.delayed = delayed
+        return message
 
     def send(
         self,
@@ -161,6 +164,7 @@ class Bench:
         priority: int = 4,
         routing: int = ANY_ROUTING,
         due_in_ms: int = 0,
+        delayed: bool = False,
         expires_in_ms: int = 0,
     ) -> list[int]:
         """Sends each word of ``bodies`` as a message; gives the outcomes."""
@@ -172,6 +176,7 @@ class Bench:
                     durable=durable,
                     priority=priority,
                     due_in_ms=due_in_ms,
+                    delayed=delayed,
                     expires_in_ms=expires_in_ms,
                 ),
                 routing=routing,

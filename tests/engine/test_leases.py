@@ -954,3 +954,13 @@ def test_what_is_never_taken_is_not_leased() -> None:
     bench = Bench(queues=(QueueSettings("q", "q", non_destructive=True),))
     with pytest.raises(MisuseError, match="DMQ2410"):
         Reader(bench)
+
+
+@pytest.mark.parametrize("set_by_ms", [400 * 86_400_000, -400 * 86_400_000])
+def test_a_group_is_not_overdue_because_the_wall_clock_is_set(set_by_ms: int):
+    bench = Bench(queues=(anycast("q"),))
+    bench.broker.leases.open("g", bench.broker.queues["q"], "run", None)
+    bench.clock.set_by_ms = set_by_ms
+    assert bench.broker.leases.overdue() == []
+    bench.later(RETENTION_MS + 1)
+    assert bench.broker.leases.overdue() == ["g"]

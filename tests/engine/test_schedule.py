@@ -1,5 +1,7 @@
 """Scheduled delivery: when messages are due, and what a clock that was set, a purge or a restart does to it."""
 
+import pytest
+
 from delosmq.engine.schedule import LONGEST_NAP_MS, SLOTS_PER_SLICE
 from delosmq.engine.scheduled import ScheduledSlots
 from delosmq.model.message import MULTICAST
@@ -154,3 +156,72 @@ def test_what_was_due_and_is_leased_is_leased_after_a_restart():
     bench.broker.leases.request("g", after=0, max_rows=5, max_bytes=1_000, epoch=group.epoch, until=None)
     again = bench.restart()
     assert (again.counts("q"), again.scheduled("q"), again.pending("q")) == ((2, 1, 1), "B", "")
+
+
+# -- the wall clock is set ---------------------------------------------------------------------------------------------
+
+DAYS_400_MS = 400 * 86_400_000
+
+
+@pytest.mark.parametrize("set_by_ms", [DAYS_400_MS, -DAYS_400_MS])
+def test_a_delay_goes_on_while_the_wall_clock_is_set(set_by_ms: int):
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "A", due_in_ms=5_000, delayed=True)
+    bench.clock.set_by_ms = set_by_ms
+    bench.send("q", "B", due_in_ms=5_000, delayed=True)
+    bench.later(4_999)
+    assert (bench.pending("q"), bench.scheduled("q")) == ("", "A B")
+    bench.later(1)
+    assert bench.pending("q") == "A B"
+
+
+def test_what_has_a_time_of_day_goes_by_the_wall_clock_beside_what_has_a_delay():
+    bench = Bench(queues=(anycast("q"),))
+    bench.send("q", "at", due_in_ms=60_000)
+    bench.send("q", "after", due_in_ms=60_000, delayed=True)
+    bench.clock.set_by_ms = 60_000
+    bench.later(LONGEST_NAP_MS)
+    assert (bench.pending("q"), bench.scheduled("q")) == ("at", "after")
+    bench.later(59_000)
+    assert bench.pending("q") == "after at"
+
+
+def test_times_and_delays_that_end_together_come_in_the_order_of_sending():
+    bench = Bench(queues=(anycast("q"),))
+    for body in "ABCD":
+        bench.send("q", body, due_in_ms=50 if body != "A" else 40, delayed=body in "BD")
+    bench.later(50)
+    assert sorted(bench.pending("q").split()) == list("ABCD")
+    assert bench.pending("q").startswith("A")
+
+
+@pytest.mark.parametrize("set_by_ms", [DAYS_400_MS, -DAYS_400_MS])
+def test_the_delay_of_a_redelivery_goes_on_while_the_wall_clock_is_set(set_by_ms: int):
+    bench = Bench(queues=(anycast("q"),), settings={"q": {"redelivery_delay": 5_000}})
+    consumer, port = bench.consume("q")
+    bench.send("q", "A")
+    bench.run()
+    bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.clock.set_by_ms = set_by_ms
+    bench.later(4_999)
+    assert port.bodies == "A"
+    bench.later(1)
+    assert port.bodies == "A A"
+
+
+@pytest.mark.parametrize(("set_by_ms", "waits_ms"), [(DAYS_400_MS, 0), (-DAYS_400_MS, 50_000), (2_000, 3_000)])
+def test_after_a_restart_a_delay_goes_by_the_wall_clock_and_has_its_bound(set_by_ms: int, waits_ms: int):
+    bench = Bench(queues=(anycast("q"),), settings={"q": {"redelivery_delay": 5_000}})
+    consumer, port = bench.consume("q")
+    bench.send("q", "A")
+    bench.run()
+    bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.run()
+    bench.clock.set_by_ms = set_by_ms
+    again = bench.restart()
+    again.run()
+    if waits_ms:
+        again.later(waits_ms - 1)
+        assert again.pending("q") == ""
+        again.later(1)
+    assert again.pending("q") == "A"

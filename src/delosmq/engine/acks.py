@@ -277,7 +277,7 @@ class Acknowledgements:
         if how != AT_ONCE and queue.address.settings.redelivery_delay > 0:
             delay_ms = redelivery_delay_ms(queue.address.settings, slot.delivery_count, self._random)
         if delay_ms > 0:
-            self._schedule.hold(queue, slot, self._clock.wall_ms() + delay_ms)
+            self._schedule.hold(queue, slot, self._clock.wall_ms() + delay_ms, delayed=True)
             self._schedule.arm()
             self._events.message_scheduled(queue.name, slot)
             if slot.recorded:

@@ -82,7 +82,8 @@ class LeaseGroup:
         acked: leases up to this number are acknowledged; newest: number of the newest lease made.
         draft: rows taken for the lease under way.
         forgetting: acknowledged leases whose references are not all ended yet.
-        contact_ms: wall clock of the last call by its run.
+        contact_ms: wall clock of the last call by its run, for people; contact_ns: monotonic, 0 before the first one
+            since the start.
         owns_queue: its queue is the subscription to a topic that was made for it, and ends with it.
         waits_for_room: the next message has to be stored with the lease, or has expired and is to be copied, and the
             store makes ready for it.
@@ -98,6 +99,7 @@ class LeaseGroup:
         self.acked: int = 0
         self.newest: int = 0
         self.contact_ms: int = 0
+        self.contact_ns: int = 0
         self.leases: dict[int, Lease] = {}
         self.forgetting: dict[int, Lease] = {}
         self.draft: LeaseRows = LeaseRows()

@@ -31,6 +31,7 @@ from delosmq.engine.records import LEASE, encode_json
 from delosmq.engine.removals import Removals
 from delosmq.engine.routing import Router
 from delosmq.engine.slots import Slot
+from delosmq.engine.timers import NS_PER_MS
 from delosmq.model.errors import MisuseError
 from delosmq.model.ids import ConsumerId
 from delosmq.model.ports import Clock, Random
@@ -81,7 +82,7 @@ class Leases:
         self.settling: LeaseSettling = LeaseSettling(log, acks, removals, dispatcher=dispatcher, jobs=jobs)
         self.groups: dict[str, LeaseGroup] = {}
         # While the broker was down nobody could be heard of: that time counts against no group.
-        self._started_ms: int = clock.wall_ms()
+        self._started_ns: int = clock.monotonic_ns()
 
     # -- opening -------------------------------------------------------------------------------------------------
 
@@ -96,7 +97,6 @@ class Leases:
         Raises:
             LeaseError: another run is alive, or the group has a history that is not this reader's.
         """
-        now = self._clock.wall_ms()
         group = self.groups.get(name)
         if group is None:
             if incarnation is not None:
@@ -115,12 +115,12 @@ class Leases:
                 )
             group = self.restore(name, queue, self._random.token(12))
         else:
-            self._check_open(group, queue, run, incarnation, now)
+            self._check_open(group, queue, run, incarnation)
         if owns_queue:
             group.owns_queue = True
         group.epoch += 1
         group.run = run
-        group.contact_ms = now
+        self.heard_of(group)
         # Whoever waits under an older epoch learns now that it is fenced.
         self._tell(group)
         self._record(
@@ -131,7 +131,7 @@ class Leases:
                 "incarnation": group.incarnation,
                 "epoch": group.epoch,
                 "run": run,
-                "contact": now,
+                "contact": group.contact_ms,
                 "owns": group.owns_queue,
             }
         )
@@ -148,7 +148,7 @@ class Leases:
         queue.consumers.append(consumer)
         return group
 
-    def _check_open(self, group: LeaseGroup, queue: Queue, run: str, incarnation: str | None, now: int) -> None:
+    def _check_open(self, group: LeaseGroup, queue: Queue, run: str, incarnation: str | None) -> None:
         if group.queue is not queue:
             raise LeaseError(
                 "DMQ2401",
@@ -164,7 +164,7 @@ class Leases:
                     " was deleted, or a second query uses the same group.id. Give this query a group.id of its own, or"
                     " release the group if its query is gone for good",
                 )
-            silent_ms = now - self.heard_ms(group)
+            silent_ms = self.silent_ms(group)
             window_ms = FIRST_BATCH_WINDOW_MS if group.leases else LIVE_WINDOW_MS
             if run != group.run and silent_ms < window_ms:
                 wait_s = -(-(window_ms - silent_ms) // 1000)
@@ -192,13 +192,14 @@ class Leases:
             " with a new checkpoint, or set failOnDataLoss=false",
         )
 
-    def heard_ms(self, group: LeaseGroup) -> int:
-        """Since when, at the earliest, the group may be counted as silent (wall clock)."""
-        return max(group.contact_ms, self._started_ms)
+    def silent_ms(self, group: LeaseGroup) -> int:
+        """For how long nobody was heard of the group."""
+        return (self._clock.monotonic_ns() - max(group.contact_ns, self._started_ns)) // NS_PER_MS
 
     def heard_of(self, group: LeaseGroup) -> None:
         """A call of its run. Calls that only read carry no epoch: whose they are isn't known, but somebody reads."""
         group.contact_ms = self._clock.wall_ms()
+        group.contact_ns = self._clock.monotonic_ns()
 
     def find(self, name: str) -> LeaseGroup:
         """The group.
@@ -378,8 +379,7 @@ class Leases:
 
     def overdue(self) -> list[str]:
         """Names of groups not heard of for `RETENTION_MS`."""
-        limit = self._clock.wall_ms() - RETENTION_MS
-        return [group.name for group in self.groups.values() if self.heard_ms(group) < limit]
+        return [group.name for group in self.groups.values() if self.silent_ms(group) > RETENTION_MS]
 
     def _record(self, value: dict[str, object]) -> None:
         self._log.record(encode_json(LEASE, value))

@@ -444,9 +444,11 @@ class EngineReplay(Replay):
                 self._memory.charge(charged.account, message)
             message.references += 1
             queue.add(slot)
-            due_at_ms = due_times.get(sequence, message.due_at_ms)
-            if due_at_ms:
-                self._schedule.hold_pending(queue, slot, due_at_ms)
+            returned_until_ms = due_times.get(sequence, 0)
+            if returned_until_ms:
+                self._schedule.hold_returned(queue, slot, returned_until_ms)
+            elif message.due_at_ms:
+                self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=False)
         queue.messages_added = 0
 
     def purge_dropped(self, log: Log) -> None:

@@ -108,7 +108,7 @@ class Router:
             slot = Slot(message, durable and queue.settings.durable)
             queue.add(slot)
             if due_at_ms:
-                self._schedule.hold_pending(queue, slot, due_at_ms)
+                self._schedule.hold_pending(queue, slot, due_at_ms, delayed=message.delayed)
                 self._schedule.arm()
                 self._schedule.events.message_scheduled(queue.name, slot)
                 continue
@@ -140,7 +140,7 @@ class Router:
                 continue
             queue.link(slot)
             if message.due_at_ms:
-                self._schedule.hold_pending(queue, slot, message.due_at_ms)
+                self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=message.delayed)
                 self._schedule.arm()
                 self._schedule.events.message_scheduled(queue.name, slot)
                 continue

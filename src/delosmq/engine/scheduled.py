@@ -1,4 +1,8 @@
-"""What a queue holds that is not due yet: a list of slots for each due time."""
+"""What a queue holds that is not due yet: a list of slots for each due time.
+
+A time is a number: positive for one of the wall clock, negative for the end of a delay, which no setting of that clock
+moves (`delosmq.engine.schedule`).
+"""
 
 from delosmq.engine.slots import Slot, SlotList
 
@@ -7,11 +11,13 @@ class DueSlots(SlotList):
     """The slots due at one time, by their place in the queue.
 
     Attributes:
+        time: which one; see above.
         before, after: the buckets made before and after it; one that is gone still leads on to those after it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, time: int) -> None:
         super().__init__()
+        self.time = time
         self.before: DueSlots | None = None
         self.after: DueSlots | None = None
 
@@ -33,14 +39,20 @@ class ScheduledSlots:
         self.durable_count: int = 0
         self.durable_bytes: int = 0
 
-    def add(self, slot: Slot, due_at_ms: int) -> bool:
-        """Takes in a slot that is in no list. True when it is the first for that time."""
+    def add(self, slot: Slot, due_at_ms: int, time: int = 0) -> bool:
+        """Takes in a slot that is in no list. True when it is the first for that time.
+
+        Args:
+            due_at_ms: wall clock, as people see it.
+            time: the same unless it is the end of a delay.
+        """
         slot.due_at_ms = due_at_ms
-        bucket = self._buckets.get(due_at_ms)
+        time = time or due_at_ms
+        bucket = self._buckets.get(time)
         first = bucket is None
         if bucket is None:
-            bucket = DueSlots()
-            self._buckets[due_at_ms] = bucket
+            bucket = DueSlots(time)
+            self._buckets[time] = bucket
             last = self._last
             bucket.before = last
             if last is None:
@@ -59,10 +71,11 @@ class ScheduledSlots:
 
     def remove(self, slot: Slot) -> None:
         """Takes a slot out; it is in no list then, and due at no time."""
-        bucket = self._buckets[slot.due_at_ms]
+        bucket = slot.in_list
+        assert isinstance(bucket, DueSlots)
         bucket.unlink(slot)
         if bucket.count == 0:
-            del self._buckets[slot.due_at_ms]
+            del self._buckets[bucket.time]
             self._unchain(bucket)
         slot.due_at_ms = 0
         size = slot.message.encoded_size_bytes
@@ -87,11 +100,12 @@ class ScheduledSlots:
 
     def holds(self, slot: Slot) -> bool:
         """Whether the slot is one of these."""
-        return slot.due_at_ms != 0 and slot.in_list is self._buckets.get(slot.due_at_ms)
+        bucket = slot.in_list
+        return isinstance(bucket, DueSlots) and bucket is self._buckets.get(bucket.time)
 
-    def due_at(self, due_at_ms: int) -> SlotList | None:
+    def due_at(self, time: int) -> SlotList | None:
         """The slots due exactly then, by their place in the queue."""
-        return self._buckets.get(due_at_ms)
+        return self._buckets.get(time)
 
     def times(self) -> list[int]:
         """All due times, in no order. Linear."""
@@ -102,16 +116,20 @@ class ScheduledSlots:
         if not self._buckets:
             return None
         # The last one: searching the first would pass all that were taken out before it.
-        due_at_ms, bucket = self._buckets.popitem()
-        self._buckets[due_at_ms] = bucket
+        time, bucket = self._buckets.popitem()
+        self._buckets[time] = bucket
         return bucket.head
 
     def in_order(self) -> list[Slot]:
         """All slots, the one due first first. Linear: for listings and tests."""
         found: list[Slot] = []
-        for due_at_ms in sorted(self._buckets):
-            slot = self._buckets[due_at_ms].head
+        for bucket in sorted(self._buckets.values(), key=_shown_time):
+            slot = bucket.head
             while slot is not None:
                 found.append(slot)
                 slot = slot.next
         return found
+
+
+def _shown_time(bucket: DueSlots) -> int:
+    return 0 if bucket.head is None else bucket.head.due_at_ms
