@@ -1,8 +1,8 @@
 """Builds the pure wheel, or with DELOSMQ_COMPILED=1 the one whose hot modules mypyc has compiled.
 
 DELOSMQ_OPT is the C compiler's optimization level: 3 (default) for use, 0 for a quick build in tests.
-A compiled build needs mypy beside setuptools (``pip wheel --no-build-isolation``); `make compiled` does all of it.
-Everything else stands in pyproject.toml.
+A compiled build needs mypy and lxml-stubs beside setuptools (``pip wheel --no-build-isolation``); `make compiled` does
+all of it. Everything else stands in pyproject.toml.
 """
 
 import os
@@ -20,7 +20,10 @@ def compiled_extensions() -> list[Extension]:
         from compile_list import compiled_files
         from mypyc.build import mypycify
     except ImportError as missing:
-        sys.exit(f"A compiled build needs {missing.name} in the environment that builds: pip install mypy setuptools")
+        sys.exit(
+            f"A compiled build needs {missing.name} in the environment that builds:"
+            " pip install mypy setuptools lxml-stubs"
+        )
     level = os.environ.get("DELOSMQ_OPT", "3")
     if level not in {"0", "1", "2", "3"}:
         sys.exit(f"DELOSMQ_OPT must be 0, 1, 2 or 3, not {level!r}")

@@ -37,6 +37,14 @@ def test_blocks_are_found_with_their_line_and_words(tmp_path: Path) -> None:
     ]
 
 
+def test_a_page_that_shows_another_output_is_told(tmp_path: Path) -> None:
+    (example,) = blocks(tmp_path, "```python run\nprint('tea')\n```\n\n```text output\ncoffee\n```\n")
+    assert example.output == "coffee\n"
+    assert failure(example) == "page.md:2: prints this, and the page says otherwise:\ntea\n"
+    (right,) = blocks(tmp_path, "```python run\nprint('tea')\n```\n\n```text output\ntea\n```\n")
+    assert failure(right) is None
+
+
 def test_a_misspelt_word_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"page\.md:2: 'runn'"):
         blocks(tmp_path, "```python runn\nx = 1\n```\n")

@@ -2,8 +2,12 @@
 
 import ast
 import base64
+import configparser
 import json
+import os
 import re
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -115,3 +119,30 @@ def test_each_call_of_the_http_api_is_in_the_table() -> None:
             paths = json.load(answer)["paths"]
     calls = [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
     assert sorted(CALL.findall(section("http.md", "Calls"))) == sorted(calls)
+
+
+def test_the_program_of_the_tutorial_does_what_the_tutorial_says(tmp_path: Path) -> None:
+    (program,) = re.findall(r"```python\n(.*?)```", (DOCS / "tutorial.md").read_text("utf-8"), re.DOTALL)
+    assert "61613" in program
+    with delosmq.Broker(password="a secret") as broker:
+        path = tmp_path / "shop.py"
+        path.write_text(program.replace("61613", str(broker.stomp_port)), "utf-8")
+        environment = {**os.environ, "DELOSMQ_PASSWORD": "a secret"}
+        done = subprocess.run(
+            [sys.executable, str(path)], env=environment, capture_output=True, text=True, check=True, timeout=60
+        )
+        assert done.stdout == "served:  two cups of tea\n" + 10 * "refused: a cup of coffee\n"
+
+        async def dead() -> int:
+            return broker.composed.broker.queues["DLQ"].message_count
+
+        assert broker.call(dead()) == 1
+
+
+def test_the_unit_of_systemd_is_one(tmp_path: Path) -> None:
+    (unit,) = re.findall(r"```ini\n(.*?)```", (DOCS / "how-to" / "systemd.md").read_text("utf-8"), re.DOTALL)
+    parsed = configparser.ConfigParser(interpolation=None)
+    parsed.read_string(unit)
+    assert parsed["Service"]["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    program, command, _ = parsed["Service"]["ExecStart"].split()
+    assert (Path(program).name, command) == ("delosmq", "run")

@@ -5,6 +5,7 @@ What runs is said in the fence, after the language (which renderers use for colo
     ```python run          runs as a program of its own, in an empty folder, with warnings as errors; must exit with 0
     ```python run spark    the same, where Spark and Java are at hand (`make test`, not the compiled run)
     ```python              must compile
+    ```text output         right after a program that runs: what it prints, to the letter
 
     python tools/doc_examples.py [FILE ...]        runs all, or those of the named files
 
@@ -29,15 +30,22 @@ FENCE = re.compile(
     r"^(?P<indent> *)```python(?P<words>[^\n`]*)\n(?P<code>.*?)^(?P=indent)```", re.DOTALL | re.MULTILINE
 )
 WORDS = {"run", "spark"}
+OUTPUT = re.compile(r"\n*(?P<indent> *)```text output\n(?P<text>.*?)^(?P=indent)```", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Example:
-    """A fenced block. ``place`` is file:line of its first line of code."""
+    """A fenced block.
+
+    Attributes:
+        place: file:line of its first line of code.
+        output: what it has to print, if the page says so.
+    """
 
     place: str
     code: str
     words: frozenset[str]
+    output: str | None = None
 
     @property
     def runs(self) -> bool:
@@ -68,7 +76,8 @@ def examples(document: Path, root: Path) -> Iterator[Example]:
             raise ValueError(f"{place}: '{' '.join(sorted(unknown))}' after ```python; known are {sorted(WORDS)}")
         indent = len(block["indent"])
         code = "".join(row[indent:] if row.strip() else row for row in block["code"].splitlines(keepends=True))
-        yield Example(place, code, words)
+        printed = OUTPUT.match(text, block.end())
+        yield Example(place, code, words, None if printed is None else printed["text"])
 
 
 def failure(example: Example) -> str | None:
@@ -92,6 +101,8 @@ def failure(example: Example) -> str | None:
             return f"{example.place}: not over after {limit_s:.0f} s"
     if answer.returncode != 0:
         return f"{example.place}: exit code {answer.returncode}\n{answer.stdout}{answer.stderr}"
+    if example.output is not None and answer.stdout != example.output:
+        return f"{example.place}: prints this, and the page says otherwise:\n{answer.stdout}"
     return None
 
 

@@ -246,7 +246,7 @@ def show(result: Report, prices: list[str], out: Path, took_s: float) -> None:
         ("receipts", "what the clients saw confirmed"),
     ):
         console.print(f"  {out / name}  [dim]{what}[/dim]")
-    console.print('Try next: make run INPUT=your.jsonl   |   make run KEEP=1   |   README.md, "Embedded"')
+    console.print("Try next: make run INPUT=your.jsonl   |   make run KEEP=1   |   docs/tutorial.md")
 
 
 def keep(broker: BrokerProcess) -> None:

@@ -54,7 +54,7 @@ _BROKER_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
             <address-full-policy>BLOCK</address-full-policy>
             <auto-create-addresses>true</auto-create-addresses>
             <auto-create-queues>true</auto-create-queues>
-            <!-- true: what was made so goes when nobody uses it -->
+            <!-- true: a queue made automatically is deleted when it is unused -->
             <auto-delete-queues>false</auto-delete-queues>
             <auto-delete-addresses>false</auto-delete-addresses>
          </address-setting>

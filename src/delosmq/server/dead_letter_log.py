@@ -1,4 +1,4 @@
-"""Tells in the log of dead letters and of expired messages that are dropped, within the bounds of `PeerLog`."""
+"""Tells in the log of dead letters, within the bounds of `PeerLog`."""
 
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.slots import Slot
@@ -18,13 +18,15 @@ class DeadLetterLog(EngineEvents):
     def message_dead_lettered(self, queue: str, slot: Slot, dead_letter_address: str) -> None:
         if self.log is None:
             return
-        where = f"is a dead letter in '{dead_letter_address}'" if dead_letter_address else "is dropped"
+        if dead_letter_address:
+            where = f"is a dead letter in '{dead_letter_address}'"
+        else:
+            where = "is dropped, as no dead-letter-address takes it,"
         self.log.info(
             f"queue '{queue}'",
-            "DMQ6181: message %d of queue '%s' %s after %d deliveries; `delosmq explain queue %s` says more",
+            "DMQ6181: message %d of queue '%s' %s after %d deliveries",
             slot.message.message_id,
             queue,
             where,
             slot.delivery_count,
-            queue,
         )

@@ -54,7 +54,7 @@ QUEUE: Final[Table] = table(
             "ms",
         ),
         in_effect("@enabled", "false takes it out of routing", "true"),
-        in_effect("@auto-delete", "DelosMQ only: it goes when nobody uses it, and is made again at a start", "false"),
+        in_effect("@auto-delete", "DelosMQ only: it is deleted when it is unused, and made again at a start", "false"),
         in_effect("@auto-delete-delay", "DelosMQ only: how long unused", "auto-delete-queues-delay", "ms"),
         in_effect(
             "@auto-delete-message-count",

@@ -66,14 +66,16 @@ _LIMITS: Final = [
 _MADE_AUTOMATICALLY: Final = [
     in_effect("auto-create-queues", "a send or subscription makes the queue it needs", "true"),
     in_effect("auto-create-addresses", "a send or subscription makes the address it needs", "true"),
-    in_effect("auto-delete-queues", "what was so made goes when nobody uses it", "true"),
-    in_effect("auto-delete-created-queues", "queues that a client or an operator made go as well", "false"),
-    in_effect("auto-delete-queues-delay", "how long a queue must be unused", "0", "ms"),
-    in_effect("auto-delete-queues-message-count", "with more messages it stays; -1 for any number", "0"),
-    in_effect("auto-delete-queues-skip-usage-check", "it goes even if it was never used", "false"),
-    in_effect("auto-delete-addresses", "an address that was made automatically goes after its last queue", "true"),
+    in_effect("auto-delete-queues", "a queue made automatically is deleted when it is unused", "true"),
+    in_effect("auto-delete-created-queues", "queues that a client or an operator made are deleted as well", "false"),
+    in_effect("auto-delete-queues-delay", "how long it must be unused first", "0", "ms"),
+    in_effect(
+        "auto-delete-queues-message-count", "a queue with more messages is kept; -1 deletes it with any number", "0"
+    ),
+    in_effect("auto-delete-queues-skip-usage-check", "it is deleted even if it was never used", "false"),
+    in_effect("auto-delete-addresses", "an address made automatically is deleted after its last queue", "true"),
     in_effect("auto-delete-addresses-delay", "how long it must be without queues", "0", "ms"),
-    in_effect("auto-delete-addresses-skip-usage-check", "it goes even if it never had a queue", "false"),
+    in_effect("auto-delete-addresses-skip-usage-check", "it is deleted even if it never had a queue", "false"),
     in_effect("default-address-routing-type", "of an address made automatically: ANYCAST or MULTICAST", "MULTICAST"),
     in_effect("default-queue-routing-type", "of a queue made automatically, where the protocol says none", "MULTICAST"),
 ]

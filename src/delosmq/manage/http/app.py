@@ -222,7 +222,7 @@ def _queue_operations(calls: QueueCalls) -> list[Operation]:
                 ("resume", "Hand out again", calls.resume, QueueInfo),
                 ("disable", "Let no message enter until it is enabled", calls.disable, QueueInfo),
                 ("enable", "Let messages enter again", calls.enable, QueueInfo),
-                ("purge", "Remove all messages that nobody has in delivery", calls.purge, Purged),
+                ("purge", "Remove all messages that are not in delivery to a consumer", calls.purge, Purged),
             )
         ),
         Operation(
