@@ -2,7 +2,9 @@
 
 Durable messages are sent over STOMP into one queue of `delosmq run` on a disk; then the broker is stopped and started
 again. Memory is that of the broker's main process, beyond what it has when it is started empty, and stands beside what
-the messages are accounted for. It exits with 1 when a restarted broker takes more than `AIM_MEMORY` of that.
+the messages are accounted for. It exits with 1 when a restarted broker takes more than `AIM_MEMORY` of that, or the
+compiled form more processor time than `AIM_START_S` for at most two million messages: time on the clock is that of the
+machine and whatever else runs there.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from benchmarks.measure import fresh_directory
 AIM_MEMORY = 1.1
 """Times what is accounted, in the restarted process; its peak while it starts included."""
 AIM_START_S = 8.0
-"""Until the first client is served, 2,000,000 messages of 10 bytes, compiled."""
+"""Of processor time until the first client is served, compiled."""
+AIM_MESSAGES = 2_000_000
 
 _FORMS = {"pure": ".venv", "compiled": ".venv-compiled"}
 _PER_RECEIPT = 2_000
@@ -186,8 +189,19 @@ def render(rows: list[Figures]) -> list[str]:
     return lines
 
 
+def shortfalls(rows: list[Figures]) -> list[str]:
+    """Aims that were not met."""
+    found = []
+    for row in rows:
+        if row.times_accounted > AIM_MEMORY:
+            found.append(f"{row.form} takes {row.times_accounted:.2f} times what is accounted; the aim is {AIM_MEMORY}")
+        if row.form == "compiled" and row.messages <= AIM_MESSAGES and row.start_cpu_s > AIM_START_S:
+            found.append(f"{row.form} starts with {row.start_cpu_s:.1f} s of processor time; the aim is {AIM_START_S}")
+    return found
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Measure and print the table. 1 when memory falls short of the aim."""
+    """Measure and print the table. 1 when an aim was not met."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks restart", description=__doc__)
     parser.add_argument("--form", choices=sorted(_FORMS), action="append", help="pure, compiled; both by default")
     parser.add_argument("--messages", type=int, default=2_000_000)
@@ -202,11 +216,9 @@ def main(argv: list[str] | None = None) -> int:
             print(reason, file=sys.stderr)
             return 2
     print(json.dumps([asdict(row) for row in rows], indent=1) if arguments.json else "\n".join(render(rows)))
-    short = [row for row in rows if row.times_accounted > AIM_MEMORY]
-    for row in short:
-        print(
-            f"falls short: {row.form} takes {row.times_accounted:.2f} times what is accounted; the aim is {AIM_MEMORY}"
-        )
+    short = shortfalls(rows)
+    for line in short:
+        print(f"falls short: {line}")
     return 1 if short else 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from typing import Any
 
 import pytest
@@ -150,3 +151,6 @@ def test_a_restart_is_measured(capsys: pytest.CaptureFixture[str], monkeypatch: 
     printed = capsys.readouterr().out
     assert "| pure | 10 | 5 | 2 | 2 | 2 | 2 | 1.20 | 0.5 | 0.4 | 0.3 |" in printed
     assert "falls short: pure takes 1.20 times what is accounted; the aim is 1.1" in printed
+    slow = dataclasses.replace(made, form="compiled", peak=2.0, started=2.0, start_cpu_s=8.1)
+    assert restart.shortfalls([slow]) == ["compiled starts with 8.1 s of processor time; the aim is 8.0"]
+    assert restart.shortfalls([dataclasses.replace(slow, form="pure")]) == []

@@ -21,6 +21,8 @@ from tests.storage.support import NODE, Listener
 MESSAGES = 4_000
 MORE = 1.1
 """Times the memory before the restart, and times what is accounted."""
+TABLE_BYTES = 40
+"""Of a table by sequence, for an entry with its key: what bodies make up for when there is one queue."""
 HEAD = b"destination:/queue/orders\ncontent-type:text/plain\n"
 
 
@@ -99,9 +101,11 @@ def test_messages_take_no_more_memory_after_a_restart(
     assert life.broker.queues[queues[0].name].message_count == MESSAGES
     assert after < before * MORE
     # The tables that recovery needs are gone before it has all bodies.
-    assert life.peak_bytes < before * MORE
     if len(queues) == 1:
+        assert life.peak_bytes < before * MORE
         assert life.peak_bytes < life.broker.used_bytes * MORE
+    else:
+        assert life.peak_bytes < before * MORE + MESSAGES * len(queues) * TABLE_BYTES
 
 
 def test_messages_share_after_a_restart_what_they_shared_before(tmp_path: Path) -> None:
