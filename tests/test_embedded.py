@@ -11,7 +11,11 @@ import pytest
 
 import delosmq
 from delosmq.embedded import default_settings
-from delosmq.model.errors import ConfigurationError, LimitError, MisuseError
+from delosmq.model.errors import ConfigurationError, LimitError, MisuseError, StorageError
+from delosmq.storage.journal.files import OsFiles
+from delosmq.storage.journal.manifest import Manifest, load
+from delosmq.storage.journal.node_id import load_node_id
+from delosmq.storage.journal.records import decode_file_header
 
 
 def stomp_session(broker: delosmq.Broker, frames: str, until: bytes) -> bytes:
@@ -124,3 +128,44 @@ def test_the_log_tells_of_disabled_queues_that_lose_messages(caplog: pytest.LogC
     (told,) = [record.getMessage() for record in caplog.records if "DMQ2657" in record.getMessage()]
     assert told.startswith("DMQ2657: what is sent to queue 'orders' is gone, as it is disabled")
     assert "`delosmq queue enable orders`" in told
+
+
+@pytest.mark.parametrize("lost", [-1, 0, 1], ids=["newest", "oldest", "another"])
+def test_a_lost_journal_file_refuses_the_start_unless_loss_is_accepted(tmp_path: Path, lost: int) -> None:
+    small = replace(default_settings(), journal=replace(default_settings().journal, file_size_bytes=64 * 1024))
+    for queue in ("a", "b"):  # each life has a segment of its own
+        with delosmq.Broker(tmp_path, http=False, settings=small) as broker:
+            for _ in range(15):
+                body = queue * 3000
+                frame = f"SEND\ndestination:/queue/{queue}\npersistent:true\nreceipt:sent\n\n{body}^@"
+                stomp_session(broker, frame, b"receipt-id:sent")
+    manifest = (tmp_path / "journal" / "manifest").read_bytes()
+    counted = [one.number for one in load_manifest(tmp_path / "journal").sealed.values()]
+    opened = load_manifest(tmp_path / "journal").opened
+    name = file_of(tmp_path / "journal", [*counted, opened][lost])
+    name.unlink()
+    with pytest.raises(StorageError, match=rf"DMQ3009: {name}: .*accept_loss=True"):
+        delosmq.Broker(tmp_path, http=False, settings=small).start()
+    assert (tmp_path / "journal" / "manifest").read_bytes() == manifest
+    with delosmq.Broker(tmp_path, http=False, settings=small, accept_loss=True) as broker:
+        stomp_session(broker, SEND.replace("/a", "/c"), b"receipt-id:sent")
+    with delosmq.Broker(tmp_path, http=False, settings=small) as broker:
+        assert b"hello" in stomp_session(broker, TAKE.replace("/a", "/c"), b"hello")
+        assert b"receipt-id:sent" in stomp_session(broker, SEND, b"receipt-id:sent")
+        left = "b" if lost == 0 else "a"
+        assert left.encode() * 3000 in stomp_session(broker, TAKE.replace("/a", f"/{left}"), left.encode() * 3000)
+
+
+def load_manifest(journal: Path) -> Manifest:
+    manifest = load(OsFiles(journal), load_node_id(journal))
+    assert manifest is not None
+    return manifest
+
+
+def file_of(journal: Path, number: int) -> Path:
+    """The file that holds a segment."""
+    for path in journal.glob("journal-*.dmq"):
+        header = decode_file_header(path.read_bytes()[:64])
+        if header is not None and header.number == number:
+            return path
+    raise AssertionError(f"no file holds segment {number}")

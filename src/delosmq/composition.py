@@ -161,8 +161,13 @@ def _with_addresses_of(spoken: tuple[Protocol, ...], settings: BrokerSettings) -
     return replace(settings, address_settings=(*own, *settings.address_settings))
 
 
-def open_store(settings: BrokerSettings, *, sync_process: bool, logger: logging.Logger) -> ServedStore:
+def open_store(
+    settings: BrokerSettings, *, sync_process: bool, logger: logging.Logger, accept_loss: bool = False
+) -> ServedStore:
     """The store a configuration asks for, not recovered yet.
+
+    Args:
+        accept_loss: see `open_journal`.
 
     Raises:
         ConfigurationError: another broker uses its directory.
@@ -171,7 +176,7 @@ def open_store(settings: BrokerSettings, *, sync_process: bool, logger: logging.
     if not settings.journal.directory:
         return MemoryStore()
     directory = Path(settings.journal.directory)
-    return open_journal(directory, settings.journal, sync_process=sync_process, logger=logger)
+    return open_journal(directory, settings.journal, sync_process=sync_process, accept_loss=accept_loss, logger=logger)
 
 
 class ComposedBroker(Host):

@@ -91,6 +91,7 @@ class Broker:
         http_port: 0 takes a free one.
         http: False leaves the HTTP interface out (and its libraries unloaded).
         events: hears what the engine does, on the broker's thread.
+        accept_loss: start although files of the journal are missing or damaged, without what was in them.
 
     Attributes:
         host, user, password: for clients.
@@ -115,6 +116,7 @@ class Broker:
         http_port: int = 0,
         http: bool = True,
         events: EngineEvents | None = None,
+        accept_loss: bool = False,
         **unknown: Never,
     ) -> None:
         _refuse_unknown(unknown)
@@ -127,6 +129,7 @@ class Broker:
                 "password": (password, str | None, "a text that is not empty; None makes a random one"),
                 "http": (http, bool, "True or False"),
                 "events": (events, EngineEvents | None, "a delosmq.engine.events.EngineEvents"),
+                "accept_loss": (accept_loss, bool, "True or False"),
             }
         )
         _check_port("http_port", http_port)
@@ -142,6 +145,7 @@ class Broker:
         self._http_port: int | None = http_port if http else None
         self.host = _reachable(self._settings.acceptors[0].host) if self._settings.acceptors else LOOPBACK
         self._engine_events = events
+        self._accept_loss = accept_loss
         self._life: _Life | None = None
         self._kept_ports: dict[str, int] = {}
         self._guard = threading.Lock()
@@ -278,7 +282,14 @@ class Broker:
             if self._life is not None:
                 raise MisuseError("DMQ6024", "the broker runs already; stop it first, or make another one")
             settings, http = self._with_kept_ports()
-            life = _Life(settings, self._accounts(), directory=self._directory, http=http, events=self._engine_events)
+            life = _Life(
+                settings,
+                self._accounts(),
+                directory=self._directory,
+                http=http,
+                events=self._engine_events,
+                accept_loss=self._accept_loss,
+            )
             life.begin()
             self._life = life
         return life
@@ -369,6 +380,7 @@ class _Life:
         directory: Path | None,
         http: HttpBind | None,
         events: EngineEvents | None,
+        accept_loss: bool,
     ) -> None:
         self.started = _Moment()
         self.ended = _Moment()
@@ -380,6 +392,7 @@ class _Life:
         self._directory = directory
         self._http = http
         self._events = events
+        self._accept_loss = accept_loss
         self._lock: DirectoryLock | None = None
         self._stop: asyncio.Event | None = None
         self._stop_asked = False
@@ -424,7 +437,7 @@ class _Life:
         logger = logging.getLogger("delosmq")
         if self._directory is not None:
             self._lock = DirectoryLock(self._directory)
-        store = open_store(self._settings, sync_process=False, logger=logger)
+        store = open_store(self._settings, sync_process=False, accept_loss=self._accept_loss, logger=logger)
         try:
             composed = ComposedBroker(
                 self._settings, self._accounts, store, http=self._http, logger=logger, events=self._events

@@ -105,6 +105,8 @@ class SimDisk(Files):
         self.kept_names = dict(self.files)
 
     def rename(self, name: str, new_name: str) -> None:
+        if new_name in self.files:
+            self.remove(new_name)
         self.files[new_name] = self.files.pop(name)
 
     def remove(self, name: str) -> None:
@@ -144,8 +146,8 @@ class SimDisk(Files):
         share = random.choice([0.0, 0.05, 0.5, 0.95, 1.0, random.random()])
         names = {name: file for name, file in self.kept_names.items() if name in self.files or random.random() < 0.5}
         for name, file in self.files.items():
-            if random.random() < 0.5:
-                names.setdefault(name, file)
+            if names.get(name) is not file and random.random() < 0.5:
+                names[name] = file
         for name, file in names.items():
             if file.lengths and random.random() < share:
                 self._keep_length(file, random.choice(file.lengths)[1])
@@ -158,6 +160,15 @@ class SimDisk(Files):
             found.files[name] = after
         found.kept_names = dict(found.files)
         return found
+
+    def copy(self) -> "SimDisk":
+        """Another disk with what programs see of this one, all of it kept."""
+        other = SimDisk(self.random, self.sector_bytes)
+        for name, file in self.files.items():
+            other.files[name] = SimFile()
+            other.files[name].seen, other.files[name].kept = bytearray(file.seen), bytearray(file.seen)
+        other.kept_names = dict(other.files)
+        return other
 
     def process_crash(self) -> None:
         """Only the process is gone: everything written is still in the page cache."""

@@ -1,5 +1,7 @@
 """Journals that break one promise each: the simulation must catch every one of them, or it proves nothing."""
 
+from delosmq.storage.journal.manifest import Edit, Manifest, ManifestWriter
+from delosmq.storage.journal.reading import Scan
 from delosmq.storage.journal.recovery import Recovery
 from delosmq.storage.journal.segments import Ledger, Segment
 from delosmq.storage.journal.store import JournalStore
@@ -47,8 +49,16 @@ class ForgetsRemovals(JournalStore):
         super()._build(recovery)
 
 
+class _FollowsAnything(Recovery):
+    """Takes any segment that was begun for the next one, whichever its state block says was before it."""
+
+    def _successor(self, tail: Scan) -> Scan | None:
+        begun = [number for number, scan in self._later.items() if scan.begun]
+        return self._later.pop(min(begun)) if begun else None
+
+
 class TrustsStaleBytes(JournalStore):
-    """Neither seed nor mark tells the former life of a recycled file apart."""
+    """Neither seed, mark nor what a state block says tells the former life of a recycled file apart."""
 
     def __init__(self, *positional: object, **named: object) -> None:
         named["entropy"] = bytes
@@ -57,6 +67,40 @@ class TrustsStaleBytes(JournalStore):
     @staticmethod
     def _seed_of(number: int) -> int:
         return 0
+
+    def _recovery(self) -> Recovery:
+        return _FollowsAnything(self._files, self._node_id, self._seed_of, self._logger)
+
+
+class FollowsUnconfirmedSegments(JournalStore):
+    """Goes on to segments that a crash has left behind, though what lies between is torn."""
+
+    def _recovery(self) -> Recovery:
+        return _FollowsAnything(self._files, self._node_id, self._seed_of, self._logger)
+
+
+class _MissesNothing(Recovery):
+    def _find_opened(self, manifest: Manifest) -> Scan | None:
+        return super()._find_opened(manifest) if manifest.opened in self.headers else None
+
+
+class MissesNoFile(JournalStore):
+    """Starts with the segments before the newest one when that is gone."""
+
+    def _recovery(self) -> Recovery:
+        return _MissesNothing(self._files, self._node_id, self._seed_of, self._logger)
+
+
+class TellsTheManifestEarly(JournalStore):
+    """Writes what a sync is to make true before that sync."""
+
+    def _edit_manifest(self, *, always: bool = False) -> Edit | None:
+        edit = super()._edit_manifest(always=always)
+        if edit is not None:
+            writer = ManifestWriter(self._files)
+            writer.append(edit)
+            writer.close()
+        return edit
 
 
 class TrustsThePageCache(JournalStore):
@@ -72,5 +116,8 @@ MUTANTS = [
     LeavesTheStateBlockUnsynced,
     ForgetsRemovals,
     TrustsStaleBytes,
+    FollowsUnconfirmedSegments,
+    TellsTheManifestEarly,
+    MissesNoFile,
     TrustsThePageCache,
 ]

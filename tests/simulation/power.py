@@ -8,8 +8,11 @@ from delosmq.model.errors import StorageError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
+from delosmq.storage.journal.manifest import load
+from delosmq.storage.journal.records import DATA_START
+from delosmq.storage.journal.spares import file_name
 from delosmq.storage.journal.store import JournalStore
-from tests.simulation.broker_model import ModelBroker, resume
+from tests.simulation.broker_model import ModelBroker, ModelReplay, resume
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
 
@@ -46,9 +49,39 @@ def power_cuts(seed: int, kind: type[JournalStore] = JournalStore, *, cuts: int 
         if syncer.syncs and random.random() < 0.5:
             syncer.step_sync(stop_after=random.randrange(3))
         disk = disk.power_cut()
+        if random.random() < 0.5:
+            lose_newest_file(disk, kind)
     store, _ = open_store(disk, kind)
     resume(model, store)
     return highest
+
+
+def lose_newest_file(found: SimDisk, kind: type[JournalStore]) -> None:
+    """Besides power, the newest file is lost of which something may have been confirmed: that must be noticed."""
+    manifest = load(found, NODE)
+    if manifest is None or manifest.opened == 0:
+        return
+    disk = found.copy()
+    name = file_name(manifest.file)
+    file = disk.files[name]
+    damage = disk.random.choice(["deleted", "empty", "cut", "blank", "without header"])
+    if damage == "deleted":
+        del disk.files[name]
+    elif damage == "without header":
+        file.seen[:64] = bytes(64)
+    elif damage == "blank":
+        file.seen[:] = bytes(len(file.seen))
+    else:
+        del file.seen[0 if damage == "empty" else DATA_START :]
+    store, _ = open_store(disk, kind)
+    after = ModelBroker(disk.random)
+    store.attach(after, after.source)
+    told = ""
+    try:
+        store.recover(ModelReplay())
+    except StorageError as error:
+        told = str(error)
+    assert name in told, f"{name}, the newest file, is {damage}, and the start says {told or 'nothing'}"
 
 
 def _live(

@@ -4,7 +4,8 @@ import contextlib
 from collections.abc import Sequence
 
 from delosmq.storage.journal.files import Order
-from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer, run_order
+from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting
+from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer, run_order, run_replacement, run_sync
 from tests.simulation.disk import SimDisk, SimFile
 
 
@@ -13,7 +14,8 @@ class StepSyncer(Syncer):
 
     def __init__(self, disk: SimDisk) -> None:
         self.disk = disk
-        self.syncs: list[tuple[int, list[SimFile], int]] = []
+        self.manifest = ManifestWriter(disk)
+        self.syncs: list[tuple[int, list[SimFile], int, int, Edit | Rewriting | None]] = []
         self.orders: list[Order | str] = []
         self.reports: list[Report] = []
         self.closed = False
@@ -21,9 +23,14 @@ class StepSyncer(Syncer):
     def fileno(self) -> int:
         return -1
 
-    def sync(self, ticket: int, handles: Sequence[int]) -> None:
+    def sync(self, ticket: int, handles: Sequence[int], position: int = 0, edit: Edit | None = None) -> None:
         assert not self.syncs, "at most one sync is outstanding"
-        self.syncs.append((ticket, [self.disk.handles[handle] for handle in handles], self.disk.clock))
+        files = [self.disk.handles[handle] for handle in handles]
+        self.syncs.append((ticket, files, self.disk.clock, position, edit))
+
+    def replace_manifest(self, ticket: int, rewriting: Rewriting) -> None:
+        assert not self.syncs, "at most one sync is outstanding"
+        self.syncs.append((ticket, [], self.disk.clock, 0, rewriting))
 
     def prepare(self, order: Order) -> None:
         self.orders.append(order)
@@ -42,12 +49,13 @@ class StepSyncer(Syncer):
 
     def close(self) -> None:
         self.closed = True
+        self.manifest.close()
 
     def step_sync(self, stop_after: int = 1_000_000) -> None:
         """Runs the outstanding sync, or only its first ``stop_after`` files as if power went then."""
         if not self.syncs:
             return
-        ticket, files, upto = self.syncs.pop()
+        ticket, files, upto, position, change = self.syncs.pop()
         error: OSError | None = None
         for file in files[:stop_after]:
             try:
@@ -55,8 +63,13 @@ class StepSyncer(Syncer):
             except OSError as failure:
                 error = failure
                 break
-        if stop_after >= len(files):
-            self.reports.append(Synced(ticket, error))
+        if stop_after < len(files):
+            return
+        if isinstance(change, Rewriting):
+            error = run_replacement(self.manifest, change)
+        elif error is None:
+            error = run_sync(self.disk, (), self.manifest, position, change)
+        self.reports.append(Synced(ticket, error))
 
     def step_order(self) -> None:
         """Runs the oldest order."""

@@ -19,12 +19,17 @@ class Bench:
         self.position = 0
         self.start()
 
-    def start(self, node_id: bytes = NODE) -> None:
+    def start(self, node_id: bytes = NODE, *, accept_loss: bool = False) -> None:
         self.listener = Listener()
         self.syncer = StepSyncer(self.disk)
         self.kept = Kept()
         self.store = JournalStore(
-            self.disk, SMALL, node_id=node_id, syncer=self.syncer, entropy=self.disk.random.randbytes
+            self.disk,
+            SMALL,
+            node_id=node_id,
+            syncer=self.syncer,
+            entropy=self.disk.random.randbytes,
+            accept_loss=accept_loss,
         )
         self.store.attach(self.listener, self.listener.source)
         self.position = self.store.recover(self.kept)
@@ -40,6 +45,15 @@ class Bench:
         batch, home = store_message(self.next(), body)
         self.store.append(batch)
         return home
+
+    def move(self, home: Home, body: bytes) -> Home:
+        """Stores a message again, as compaction does."""
+        batch, new = store_message(self.next(), body)
+        batch.targets = [home]
+        batch.released = [home]
+        self.store.append(batch)
+        self.sync()
+        return new
 
     def release(self, *homes: Home) -> None:
         self.store.append(release(self.next(), *homes))
@@ -62,10 +76,28 @@ class Bench:
             self.sync()
         return homes
 
+    def roll(self) -> None:
+        """Goes on to the next segment, whatever room the open one has."""
+        self.note()
+        self.store._roll()
+        self.sync()
+
     def name_of(self, segment: int) -> str:
         found = self.store._ledger.find(segment)
         assert found is not None
         return found.name
+
+    def content(self, name: str) -> bytes:
+        return bytes(self.disk.files[name].seen)
+
+    def replace(self, name: str, content: bytes) -> None:
+        """What an operator, or a broken disk, makes of a file."""
+        file = self.disk.files[name]
+        file.seen, file.kept, file.versions, file.lengths = bytearray(content), bytearray(content), {}, []
+
+    def delete(self, name: str) -> None:
+        del self.disk.files[name]
+        self.disk.kept_names.pop(name, None)
 
     def damage(self, name: str, offset: int, size: int = 1) -> None:
         file = self.disk.files[name]

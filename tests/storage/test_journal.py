@@ -405,7 +405,7 @@ def test_no_file_can_be_made_at_start() -> None:
     disk.free_bytes = 0
     store = JournalStore(disk, JournalSettings(file_size_bytes=FULL), node_id=NODE, syncer=StepSyncer(disk))
     store.attach(Listener(), State())
-    with pytest.raises(StorageError, match=r"DMQ3005.*journal-000001.dmq: no journal file of 65536 bytes can be made"):
+    with pytest.raises(StorageError, match=r"DMQ3034: /sim/manifest: can't be made .*free some space"):
         store.recover(Kept())
 
 

@@ -140,7 +140,9 @@ def test_a_state_block_whose_mark_is_damaged_is_found_through_the_footer_before_
 def test_a_missing_segment_refuses_the_start(bench: Bench) -> None:
     homes = bench.fill_segment()
     del bench.disk.files[bench.name_of(homes[0].segment)]
-    with pytest.raises(StorageError, match=r"DMQ3009.*names segment 1,"):
+    with pytest.raises(
+        StorageError, match=r"DMQ3009: /sim/journal-000001.dmq: segment 1 is in no file .*the file is missing"
+    ):
         bench.start()
 
 
@@ -179,4 +181,4 @@ def test_an_unfinished_spare_is_made_ready_again(bench: Bench) -> None:
     bench.disk.fill(handle, 0, 1000)
     bench.start()
     bench.sync()
-    assert all(len(file.seen) in {0, 64 * 1024} for file in bench.disk.files.values())
+    assert {len(file.seen) for name, file in bench.disk.files.items() if name != "manifest"} <= {0, 64 * 1024}

@@ -46,6 +46,11 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         help="start although these names of broker.xml or bootstrap.xml are not supported; `delosmq check` lists them",
     )
+    made.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="start although files of the journal are missing or damaged, without what was in them; back it up first",
+    )
     made.add_argument("--drain", metavar="SECONDS", type=float, default=10.0, help="time to finish in at SIGTERM")
     return made
 
@@ -66,8 +71,10 @@ def run_main(arguments: Sequence[str]) -> int:
         for notice in instance.notices:
             logger.warning(notice)
         _remind_of_what_is_left_out(instance, logger)
+        if parsed.accept_loss:
+            logger.warning("DMQ7016: started with --accept-loss: leave it out next time, or losses go unnoticed")
         # Forks the sync process: before any thread is started.
-        store = open_store(instance.settings, sync_process=True, logger=logger)
+        store = open_store(instance.settings, sync_process=True, accept_loss=parsed.accept_loss, logger=logger)
         with _instance_lock(instance), asyncio.Runner(loop_factory=TurnLoop) as runner:
             return runner.run(_serve(instance, store, logger, read=read, drain_s=parsed.drain))
     except BrokerError as error:

@@ -23,6 +23,7 @@ def open_journal(
     *,
     sync_process: bool,
     node_id: bytes | None = None,
+    accept_loss: bool = False,
     logger: logging.Logger | None = None,
 ) -> JournalStore:
     """A journal in ``directory`` (made when missing), locked until it is closed, still to be attached and recovered.
@@ -31,6 +32,7 @@ def open_journal(
         sync_process: True forks the sync process, which must happen before threads and the loop start; False uses
             threads, for brokers embedded in somebody else's process.
         node_id: the 16 bytes that the journal's files bear; None takes those of the directory.
+        accept_loss: start without what is missing or damaged, which is told (DMQ3032), instead of refusing.
 
     Raises:
         ConfigurationError: another broker uses the directory, or it can't be locked.
@@ -47,7 +49,9 @@ def open_journal(
         # The sync process holds the lock as well: it may outlive a broker that is killed, and still writes then.
         syncer = SyncProcess(files, lock.filenos()) if sync_process else SyncThread(files)
         try:
-            return JournalStore(files, settings, node_id=node_id, syncer=syncer, lock=lock, logger=logger)
+            return JournalStore(
+                files, settings, node_id=node_id, syncer=syncer, lock=lock, accept_loss=accept_loss, logger=logger
+            )
         except StorageError:
             syncer.close()
             raise

@@ -180,8 +180,11 @@ def prepare(files: Files, order: Order) -> None:
     A file that exists is recycled: its stale content stays, which the new segment's checksums and mark tell apart.
     A file that can't be completed is removed again.
     """
-    known = order.name in files.names()
-    handle = files.open(order.name, create=True)
+    # Listing the directory would take longer with each file that is in it.
+    try:
+        handle, known = files.open(order.name), True
+    except FileNotFoundError:
+        handle, known = files.open(order.name, create=True), False
     try:
         size = files.size(handle)
         if size > order.size_bytes:

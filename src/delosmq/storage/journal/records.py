@@ -14,7 +14,9 @@ from delosmq.model.ids import Position
 from delosmq.model.message import Home
 
 FORMAT_MAGIC: Final = b"DELOSMQJ"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+FIRST_FORMAT: Final = 1
+"""Without a manifest: state and list blocks name the segments that count."""
 DATA_START: Final = 4096
 """Where the first block lies: the file header has a sector of its own, whatever the sector size (512 or 4,096)."""
 
@@ -47,9 +49,12 @@ TRAILER_REST: Final = struct.Struct("<IIIIQQQQ")
 TRAILER_SIZE: Final = 60
 # segment, end, last position
 LISTED: Final = struct.Struct("<QQQ")
-LISTED_SIZE: Final = 24
 
 STATE_POSITION: Final = struct.Struct("<Q")
+# position of the state, number of the segment before
+STATE_HEAD: Final = struct.Struct("<QQ")
+STATE_BLOCK_SIZE: Final = BLOCK_SIZE + 2 * LENGTHS_SIZE + 16
+"""Of a state block, without the state."""
 
 NO_ACCOUNTS: Final = b""
 
@@ -61,9 +66,11 @@ class FileHeader:
         number: of the segment the file holds or is prepared for; never used twice in a journal.
         node_id: 16 bytes, whose journal this is.
         mark: begins every block of this segment.
+        version: of the format the segment is written in.
     """
 
-    def __init__(self, number: int, node_id: bytes, mark: int, size_bytes: int) -> None:
+    def __init__(self, number: int, node_id: bytes, mark: int, size_bytes: int, version: int = FORMAT_VERSION) -> None:
+        self.version = version
         self.number = number
         self.node_id = node_id
         self.mark = mark
@@ -133,16 +140,16 @@ def encode_file_header(header: FileHeader) -> bytes:
 
 
 def decode_file_header(content: bytes) -> FileHeader | None:
-    """The header, or None when ``content`` (the first 64 bytes of a file) is not a whole one of this version."""
+    """The header, or None when ``content`` (the first 64 bytes of a file) is not a whole one of a known version."""
     if len(content) < FILE_HEADER_SIZE + CRC_SIZE:
         return None
     front = content[:FILE_HEADER_SIZE]
     if U32.unpack_from(content, FILE_HEADER_SIZE)[0] != crc32c(front):
         return None
     magic, version, _, number, node_id, mark, size_bytes = FILE_HEADER.unpack_from(front)
-    if magic != FORMAT_MAGIC or version != FORMAT_VERSION:
+    if magic != FORMAT_MAGIC or version not in {FIRST_FORMAT, FORMAT_VERSION}:
         return None
-    return FileHeader(number, node_id, mark, size_bytes)
+    return FileHeader(number, node_id, mark, size_bytes, version)
 
 
 def seed_of(number: int) -> int:
@@ -391,20 +398,23 @@ def fill_homes(batch: Batch, rows: bytes, segment: int) -> None:
         home.segment = segment
 
 
-def encode_list(listed: list[tuple[int, int, int]]) -> bytes:
-    """The live segments: (number, end of its blocks, last position) each, ascending."""
-    return b"".join([LISTED.pack(number, end, position) for number, end, position in listed])
+def encode_state_head(state_position: int, previous: int) -> bytes:
+    """The first record of a state block: the position its state was taken at, and the segment before this one."""
+    return STATE_HEAD.pack(state_position, previous)
+
+
+def decode_state_head(content: bytes) -> tuple[int, int]:
+    """Position of the state, and number of the segment before."""
+    position, previous = STATE_HEAD.unpack_from(content)
+    return position, previous
 
 
 def decode_list(content: bytes) -> list[tuple[int, int, int]]:
+    """The live segments of the first format: (number, end of its blocks, last position) each, ascending."""
     return [(number, end, position) for number, end, position in LISTED.iter_unpack(content)]
 
 
-def encode_state_head(state_position: int, listed: list[tuple[int, int, int]]) -> bytes:
-    """The first record of a state block: the position its state was taken at, then the list."""
-    return STATE_POSITION.pack(state_position) + encode_list(listed)
-
-
-def decode_state_head(content: bytes) -> tuple[int, list[tuple[int, int, int]]]:
+def decode_first_state_head(content: bytes) -> tuple[int, list[tuple[int, int, int]]]:
+    """The same of the first format: the position its state was taken at, then the list."""
     position: int = STATE_POSITION.unpack_from(content)[0]
     return position, decode_list(content[STATE_POSITION.size :])

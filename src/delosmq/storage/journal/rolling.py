@@ -14,9 +14,10 @@ from delosmq.model.ids import NOTHING_DURABLE, Position
 from delosmq.storage.journal import records
 from delosmq.storage.journal.files import Files, write_all
 from delosmq.storage.journal.footers import FooterWriter
+from delosmq.storage.journal.manifest import Edit, Manifest, Sealed
 from delosmq.storage.journal.records import BATCH, STATE, Frame, frame_batch
 from delosmq.storage.journal.segments import CLOSED, Ledger, Segment
-from delosmq.storage.journal.spares import Spare, Spares
+from delosmq.storage.journal.spares import Spare, Spares, slot_of
 from delosmq.storage.journal.syncer import Syncer
 from delosmq.storage.port import ServedStore
 
@@ -51,12 +52,17 @@ class RollingSegments(ServedStore):
         self._under_way = False
         self._overdue = Position(0)  # to be synced though nobody waits
         self._dirty: dict[int, None] = {}
+        self._manifest = Manifest(b"", 0)
+        self._rewriting = False
+        self._no_rewriting = False  # the disk had no room for a new manifest lately
+        self._unlisted: list[Segment] = []  # sealed, and the manifest has not been told
         self._freed: list[Segment] = []
         self._freed_asked: list[Segment] = []
         self._finished_asked: list[Segment] = []
         self._reading: Segment | None = None
         self._state_bytes: bytes | None = None
         self._state_position = Position(0)
+        self._previous = 0
         self._renew = False
         self._failure: StorageError | None = None
 
@@ -115,13 +121,34 @@ class RollingSegments(ServedStore):
             return
         self._ticket += 1
         self._under_way = True
+        if self._manifest.crowded and not self._no_rewriting:
+            self._rewriting = True
+            self._syncer.replace_manifest(self._ticket, self._manifest.rewritten(self._spares.mark()))
+            return
+        try:
+            edit = self._edit_manifest()
+        except StorageError as error:
+            self._fail(error)
+            return
         self._asked = self._written
         self._freed_asked = self._freed
         self._freed = []
         self._finished_asked = self._footers.take_finished()
         handles = list(self._dirty)
         self._dirty.clear()
-        self._syncer.sync(self._ticket, handles)
+        self._syncer.sync(self._ticket, handles, self._written, edit)
+
+    def _edit_manifest(self, *, always: bool = False) -> Edit | None:
+        """What the manifest is to say once everything written is synced; None for nothing new."""
+        opened = self._open
+        manifest = self._manifest
+        if opened.number == manifest.opened and not self._freed and not always:
+            return None
+        sealed = [_sealed(segment) for segment in self._unlisted]
+        self._unlisted = []
+        freed = [segment.number for segment in self._freed]
+        first = Sealed(opened.number, slot_of(opened.name), 0, opened.base)
+        return manifest.edit(first, self._written, sealed=sealed, freed=freed)
 
     def _fail(self, error: OSError | StorageError) -> None:
         if self._failure is not None:
@@ -168,9 +195,10 @@ class RollingSegments(ServedStore):
         spare = self._spares.take()
         old.sealed(len(old.rows), old.row_count)
         self._footers.add(old, spare.number)
+        self._unlisted.append(old)
         self._let_go(self._ledger.free(None, self._state_position))
         try:
-            self._open_segment(spare, self._state_bytes)
+            self._open_segment(spare, self._state_bytes, old.number)
         except OSError as error:
             self._fail(error)
             return
@@ -181,8 +209,8 @@ class RollingSegments(ServedStore):
             raise MisuseError("DMQ3028", "a journal rolls after attach only: attach who knows the state")
         return self._state.state()
 
-    def _open_segment(self, spare: Spare, state: bytes | None) -> None:
-        """Begins a segment with its state block, which lists the segments that count."""
+    def _open_segment(self, spare: Spare, state: bytes | None, previous: int) -> None:
+        """Begins a segment with its state block, which names the one before."""
         segment = Segment(
             spare.name,
             spare.number,
@@ -193,24 +221,21 @@ class RollingSegments(ServedStore):
         )
         segment.handle = self._files.open(spare.name)
         self._open = segment
+        self._previous = previous
         self._written_end = segment.end
         self._ledger.add(segment)
-        self._append_block(STATE, state)
+        self._append_state(state)
         self._write()
 
-    def _append_block(self, kind: int, state: bytes | None) -> None:
+    def _append_state(self, state: bytes | None) -> None:
         segment = self._open
         block = Batch()
         block.position = self._last
-        listed = self._ledger.listed(segment)
-        if kind == STATE:
-            block.metas = [records.encode_state_head(self._state_position, listed)]
-        else:
-            block.metas = [records.encode_list(listed)]
+        block.metas = [records.encode_state_head(self._state_position, self._previous)]
         if state is not None:
             block.metas.append(state)
         block.bodies = [NO_BODY] * len(block.metas)
-        frame = frame_batch(block, kind, segment.end, synced=self._synced, mark=segment.mark, seed=segment.seed)
+        frame = frame_batch(block, STATE, segment.end, synced=self._synced, mark=segment.mark, seed=segment.seed)
         begins = segment.end == records.DATA_START
         if segment.room < frame.length or (begins and frame.length > self._size_bytes // STATE_SHARE):
             self._fail(
@@ -226,8 +251,12 @@ class RollingSegments(ServedStore):
         self._parts += frame.parts
 
     def _let_go(self, freed: list[Segment]) -> None:
+        if not freed:
+            return
         self._freed += freed
         self._footers.forget(freed)
+        gone = {segment.number for segment in freed}
+        self._unlisted = [segment for segment in self._unlisted if segment.number not in gone]
 
     def _frame(self, batch: Batch, segment: Segment) -> Frame:
         if not batch.sole and batch.stored and batch.released:
@@ -235,9 +264,10 @@ class RollingSegments(ServedStore):
                 home.segment = segment.number  # it may be released by the same batch
         return frame_batch(batch, BATCH, segment.end, synced=self._synced, mark=segment.mark, seed=segment.seed)
 
-    def _list_cost(self) -> int:
-        return records.BLOCK_SIZE + records.LENGTHS_SIZE + records.LISTED_SIZE * len(self._ledger)
-
     @staticmethod
     def _seed_of(number: int) -> int:
         return records.seed_of(number)
+
+
+def _sealed(segment: Segment) -> Sealed:
+    return Sealed(segment.number, slot_of(segment.name), segment.end, segment.position)

@@ -19,7 +19,7 @@ from delosmq.engine.log import (
 )
 from delosmq.model.errors import InvariantError, StorageError
 from delosmq.storage.journal.files import Files
-from delosmq.storage.journal.records import LIVE, Frame
+from delosmq.storage.journal.records import Frame
 from delosmq.storage.journal.rolling import RollingSegments
 from delosmq.storage.journal.spares import Spares
 from delosmq.storage.journal.syncer import Syncer
@@ -109,13 +109,8 @@ class RoomRules(RollingSegments):
                 events.on_full(full)
 
     def _free_early(self) -> None:
-        """Frees without a roll when files are short: a list block is enough, the state block before it still holds."""
-        if self._open.room < self._list_cost():
-            return
-        freed = self._ledger.free(self._open, self._state_position)
-        if freed:
-            self._let_go(freed)
-            self._append_block(LIVE, None)
+        """Frees without a roll when files are short: the manifest says so, the state block there is still holds."""
+        self._let_go(self._ledger.free(self._open, self._state_position))
 
     def _admit(self, batch: Batch, frame: Frame) -> Frame | None:
         """How a large batch, or one while space is short, goes into the open segment; None when it has to wait for
@@ -135,7 +130,7 @@ class RoomRules(RollingSegments):
             return None
         ready = len(self._spares.ready)
         # Messages leave room for removals unless a file is ready to roll to.
-        kept_free = self._due if batch.stored_count and not ready else 2 * self._list_cost()
+        kept_free = self._due if batch.stored_count and not ready else 0
         if self._open.room - cost >= kept_free:
             return frame
         if not ready or (self._low and not self._awaited):
@@ -152,7 +147,7 @@ class RoomRules(RollingSegments):
         ready = len(self._spares.ready)
         if self._owed or ready >= SPARES_FOR_LARGE:
             return not self._owed
-        return room >= (2 * self._list_cost() if ready else self._due)
+        return room >= (0 if ready else self._due)
 
     def _await_files(self) -> None:
         """Producers wait till there is a file for a large batch and one behind it, or the disk gives no more."""
@@ -195,7 +190,7 @@ class RoomRules(RollingSegments):
         for _ in range(min(len(self._owed), PAID_AT_ONCE)):
             batch = self._owed[0]
             frame = self._frame(batch, self._open)
-            if self._open.room - frame.cost < 2 * self._list_cost():
+            if self._open.room < frame.cost:
                 if not self._spares.ready:
                     break
                 self._roll(repeat_state=True)

@@ -12,6 +12,17 @@ FILE_NAME = re.compile(r"journal-(\d{6,})\.dmq")
 MARK_SIZE = 8
 
 
+def file_name(slot: int) -> str:
+    """The name of a journal's file by its number."""
+    return f"journal-{slot:06d}.dmq"
+
+
+def slot_of(name: str) -> int:
+    """The number in the name of a journal's file."""
+    match = FILE_NAME.fullmatch(name)
+    return int(match.group(1)) if match else 0
+
+
 class Spare:
     """A file that is ready, or ordered, for the segment its header names."""
 
@@ -58,8 +69,7 @@ class Spares:
     def begin(self, names: list[str], highest_number: int) -> None:
         """Starts counting behind what is there: a segment number is never given twice."""
         self._next_number = highest_number + 1
-        slots = [int(match.group(1)) for name in names if (match := FILE_NAME.fullmatch(name))]
-        self._next_slot = max(slots, default=0) + 1
+        self._next_slot = max(map(slot_of, names), default=0) + 1
 
     def give_back(self, names: list[str]) -> None:
         """Takes files that nothing needs, not even after a crash at this moment."""
@@ -132,11 +142,15 @@ class Spares:
         if self._unused:
             name = self._unused.pop()
         else:
-            name = f"journal-{self._next_slot:06d}.dmq"
+            name = file_name(self._next_slot)
             self._next_slot += 1
         number = self._next_number
         self._next_number += 1
-        return Spare(name, number, int.from_bytes(self._entropy(MARK_SIZE), "little"))
+        return Spare(name, number, self.mark())
+
+    def mark(self) -> int:
+        """A number that nobody outside can know."""
+        return int.from_bytes(self._entropy(MARK_SIZE), "little")
 
     def _order_for(self, spare: Spare) -> Order:
         header = FileHeader(spare.number, self._node_id, spare.mark, self._size_bytes)

@@ -7,6 +7,7 @@ What is here: the start, what the engine and the loop call, and the end. `RoomRu
 segment, `RollingSegments` writes it.
 """
 
+import errno
 import logging
 import os
 import time
@@ -22,8 +23,9 @@ from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal import records
 from delosmq.storage.journal.files import Files
-from delosmq.storage.journal.records import LIVE, STATE
-from delosmq.storage.journal.recovery import Part, Recovery
+from delosmq.storage.journal.manifest import MANIFEST_NAME, Manifest, ManifestWriter, put_in_place
+from delosmq.storage.journal.reading import Part
+from delosmq.storage.journal.recovery import Recovery
 from delosmq.storage.journal.room import RoomRules
 from delosmq.storage.journal.segments import Segment
 from delosmq.storage.journal.spares import Spares
@@ -33,6 +35,7 @@ from delosmq.storage.lock import DirectoryLock
 SMALLEST_FILE_BYTES: Final = 64 * 1024
 LARGEST_FILE_BYTES: Final = 2**32 - 1
 """Offsets in footers have 32 bits."""
+NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 READ_AHEAD_BYTES: Final = 128 * 1024
 """In one call, where more bodies are asked for than the next: of small ones hundreds lie in it."""
 
@@ -52,6 +55,7 @@ class JournalStore(RoomRules):
         state: StateSource | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
         lock: DirectoryLock | None = None,
+        accept_loss: bool = False,
         logger: logging.Logger | None = None,
     ) -> None:
         size = settings.file_size_bytes
@@ -79,6 +83,7 @@ class JournalStore(RoomRules):
         self._state = state
         self._node_id = node_id
         self._lock = lock
+        self._accept_loss = accept_loss
         self._compact_min_files = settings.compact_min_files
         self._compact_percentage = settings.compact_percentage
         self._old_tail: Segment | None = None
@@ -90,7 +95,7 @@ class JournalStore(RoomRules):
     def recover(self, replay: Replay) -> Position:
         if self._recovered or self._state is None or self._events is None:
             raise MisuseError("DMQ3014", "a journal is recovered once, after attach")
-        recovery = Recovery(self._files, self._node_id, self._seed_of, self._logger)
+        recovery = self._recovery()
         try:
             recovery.read()
             self._settle(recovery)
@@ -102,6 +107,9 @@ class JournalStore(RoomRules):
             ) from error
         self._recovered = True
         return self._last
+
+    def _recovery(self) -> Recovery:
+        return Recovery(self._files, self._node_id, self._seed_of, self._logger, accept_loss=self._accept_loss)
 
     def _settle(self, recovery: Recovery) -> None:
         recovery.settle()
@@ -121,7 +129,7 @@ class JournalStore(RoomRules):
             old = self._adopt(part)
             old.rows = bytearray().join(tail.rows)
             old.row_count = tail.row_count
-            self._last = Position(tail.position)
+            self._last = Position(recovery.position)
         for segment in self._ledger.all():
             self._ledger.release(segment.accounts)
         self._begin_after(recovery, old)
@@ -154,28 +162,66 @@ class JournalStore(RoomRules):
             # The engine isn't ready to give its state: the old block goes on to count, and with it what came after.
             self._state_bytes = recovery.tail.state
             self._state_position = Position(recovery.tail.state_position)
-        self._open_segment(self._spares.make_now(unused), self._state_bytes)
+        self._begin_manifest(recovery)
+        previous = 0 if recovery.tail is None else recovery.tail.header.number
+        self._open_segment(self._spares.make_now(unused), self._state_bytes, previous)
         self._write()
         if self._failure is not None:
             raise self._failure
         self._files.fdatasync(self._open.handle)
         self._dirty.clear()
+        self._tell_manifest()
         # From here on the new state block is what counts.
         self._renew = True
         self._old_tail = old
         self._spares.give_back([])
+
+    def _begin_manifest(self, recovery: Recovery) -> None:
+        """Sees to it that there is a manifest before there is any file that needs it, with room for what comes next."""
+        segments = self._ledger.all()
+        manifest = recovery.manifest or Manifest(self._node_id, 0)
+        self._manifest = manifest
+        known = manifest.sealed
+        self._unlisted = [segment for segment in segments if segment.number not in known]
+        there = {segment.number for segment in segments}
+        lost = [number for number in known if number not in there]
+        manifest.drop(lost)
+        needed = recovery.manifest is None or bool(lost) or manifest.has_no_room_for(len(self._unlisted))
+        if not needed and not manifest.crowded:
+            return
+        try:
+            put_in_place(self._files, manifest.rewritten(self._spares.mark(), len(self._unlisted)))
+        except OSError as error:
+            if needed or error.errno not in NO_SPACE:
+                raise StorageError(
+                    "DMQ3034",
+                    f"{self._files.path(MANIFEST_NAME)}: can't be made ({error.strerror or error}); free some space on "
+                    "this disk, or let the broker's user write there",
+                ) from error
+            return
+        manifest.on_rewritten()
+
+    def _tell_manifest(self) -> None:
+        """Writes down, synced, what is open and sealed now and that everything up to the last batch is synced."""
+        edit = self._edit_manifest(always=self._manifest.synced != self._written)
+        if edit is not None:
+            writer = ManifestWriter(self._files)
+            try:
+                writer.append(edit)
+            finally:
+                writer.close()
 
     def _renew_state(self) -> None:
         """The first flush: the engine stands, its own state takes over and what it covers may be freed."""
         self._renew = False
         state = self._engine_state()
         # What does not fit here waits for the next roll.
-        if self._open.room - len(state) - self._list_cost() < self._due:
+        if self._open.room - len(state) - records.STATE_BLOCK_SIZE < self._due:
             return
         self._state_position = self._last
         self._state_bytes = state
         freed = self._ledger.free(self._open, self._last)
-        self._append_block(STATE, state)
+        self._append_state(state)
         self._let_go(freed)
         old = self._old_tail
         self._old_tail = None
@@ -301,6 +347,7 @@ class JournalStore(RoomRules):
 
     def tick(self, now: MonotonicNs) -> None:
         if self._failure is None and not self._closed:
+            self._no_rewriting = False
             self._spares.retry()
 
     def wait_synced(self, position: Position, timeout_s: float) -> None:
@@ -333,7 +380,21 @@ class JournalStore(RoomRules):
         else:
             self._fail(report.error)
 
+    def _on_rewritten(self, error: OSError | None) -> None:
+        self._rewriting = self._under_way = False
+        if error is None:
+            self._manifest.on_rewritten()
+        elif error.errno in NO_SPACE:
+            self._no_rewriting = True  # until the next tick: it still takes what there is to say
+        else:
+            self._fail(error)
+            return
+        self._ask()
+
     def _on_answer(self, report: Synced) -> None:
+        if self._rewriting:
+            self._on_rewritten(report.error)
+            return
         if report.error is not None:
             self._fail(report.error)
             return
@@ -402,15 +463,17 @@ class JournalStore(RoomRules):
         while self._owed and self._spares.ready:
             self._pay()
         self.wait_synced(self._last, timeout_s)
-        if self._open.position == self._open.base:
-            return
-        # Says on the disk that the last batch is synced: damage to it is then no torn tail.
-        self._append_block(LIVE, None)
-        self._write()
+        deadline = time.monotonic() + timeout_s
+        while self._under_way and self._failure is None and time.monotonic() <= deadline:
+            for report in self._syncer.wait(deadline - time.monotonic()):
+                self._take(report)
         if self._under_way or self._failure is not None:
             return  # all batches are synced; only the footnote isn't
+        # Says on the disk that the last batch is synced: damage to it is then no torn tail.
         try:
-            self._files.fdatasync(self._open.handle)
+            for handle in self._dirty:
+                self._files.fdatasync(handle)
+            self._tell_manifest()
         except OSError as error:
             self._fail(error)
 

@@ -20,6 +20,7 @@ from queue import SimpleQueue
 from typing import Final, NoReturn
 
 from delosmq.storage.journal.files import Files, Order
+from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting
 from delosmq.storage.journal.syncer import (
     Prepared,
     Report,
@@ -28,6 +29,7 @@ from delosmq.storage.journal.syncer import (
     SyncerDied,
     error_from,
     run_order,
+    run_replacement,
     run_sync,
     wait_readable,
 )
@@ -38,11 +40,14 @@ PREPARE: Final = 2
 REMOVE: Final = 3
 SYNC_AGAIN: Final = 4
 """Of the descriptors that came last."""
-# ticket, descriptors
-SYNC_REQUEST: Final = struct.Struct("<QI")
-# kind, length, ticket
-SYNC_AGAIN_FRAME: Final = struct.Struct("<BIQ")
-TICKET: Final = struct.Struct("<Q")
+REPLACE: Final = 5
+# ticket, descriptors, position to note, where the edit of the manifest goes; then the edit
+SYNC_REQUEST: Final = struct.Struct("<QIQQ")
+# kind, length, ticket, position to note
+SYNC_AGAIN_FRAME: Final = struct.Struct("<BIQQ")
+AGAIN: Final = struct.Struct("<QQ")
+# ticket, size of the manifest; then its content
+REPLACE_REQUEST: Final = struct.Struct("<QQ")
 # ticket, errno
 SYNC_ANSWER: Final = struct.Struct("<Qi")
 SYNC_ANSWER_FRAME: Final = struct.Struct("<BIQi")
@@ -85,17 +90,23 @@ class SyncProcess(Syncer):
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def sync(self, ticket: int, handles: Sequence[int]) -> None:
+    def sync(self, ticket: int, handles: Sequence[int], position: int = 0, edit: Edit | None = None) -> None:
         kept = _identity(handles)
-        if kept is not None and kept == self._kept:
-            self._write(SYNC_AGAIN_FRAME.pack(SYNC_AGAIN, TICKET.size, ticket))
+        if kept is not None and kept == self._kept and edit is None:
+            self._write(SYNC_AGAIN_FRAME.pack(SYNC_AGAIN, AGAIN.size, ticket, position))
             return
         self._kept = kept
         # Without handles too there is one frame, as there is one answer.
         for start in range(0, max(1, len(handles)), MOST_DESCRIPTORS):
             some = handles[start : start + MOST_DESCRIPTORS]
-            last = start + MOST_DESCRIPTORS >= len(handles)
-            self._send(SYNC, SYNC_REQUEST.pack(ticket if last else 0, len(some)), some)
+            if start + MOST_DESCRIPTORS < len(handles):
+                self._send(SYNC, SYNC_REQUEST.pack(0, len(some), 0, 0), some)
+            else:
+                offset, content = (0, b"") if edit is None else (edit.offset, edit.content)
+                self._send(SYNC, SYNC_REQUEST.pack(ticket, len(some), position, offset) + content, some)
+
+    def replace_manifest(self, ticket: int, rewriting: Rewriting) -> None:
+        self._send(REPLACE, REPLACE_REQUEST.pack(ticket, rewriting.size_bytes) + rewriting.content)
 
     def prepare(self, order: Order) -> None:
         name = order.name.encode()
@@ -215,6 +226,7 @@ class _Child:
         self._failed: OSError | None = None
         self._descriptors: list[int] = []
         self._kept: list[int] = []
+        self._manifest = ManifestWriter(files)
 
     def serve(self) -> None:
         threading.Thread(target=self._run_orders, daemon=True).start()
@@ -225,7 +237,8 @@ class _Child:
             if not chunk:
                 return
             if not ancillary and not buffer and len(chunk) == again and chunk[0] == SYNC_AGAIN:
-                self._sync_again(SYNC_AGAIN_FRAME.unpack(chunk)[2])
+                _, _, ticket, position = SYNC_AGAIN_FRAME.unpack(chunk)
+                self._sync_again(ticket, position)
                 continue
             for _, _, content in ancillary:
                 self._descriptors += struct.unpack(f"{len(content) // INT.size}i", content)
@@ -235,11 +248,16 @@ class _Child:
 
     def _handle(self, kind: int, payload: bytes) -> None:
         if kind == SYNC:
-            ticket, count = SYNC_REQUEST.unpack(payload)
-            self._sync(ticket, self._descriptors[:count])
+            ticket, count, position, offset = SYNC_REQUEST.unpack_from(payload)
+            edit = Edit(offset, payload[SYNC_REQUEST.size :]) if offset else None
+            self._sync(ticket, self._descriptors[:count], position, edit)
             del self._descriptors[:count]
         elif kind == SYNC_AGAIN:
-            self._sync_again(TICKET.unpack(payload)[0])
+            self._sync_again(*AGAIN.unpack(payload))
+        elif kind == REPLACE:
+            ticket, size = REPLACE_REQUEST.unpack_from(payload)
+            error = run_replacement(self._manifest, Rewriting(payload[REPLACE_REQUEST.size :], size))
+            self._answer(SYNC, SYNC_ANSWER.pack(ticket, _number_of(error)))
         elif kind == PREPARE:
             size, name_size = PREPARE_REQUEST.unpack_from(payload)
             end = PREPARE_REQUEST.size + name_size
@@ -247,8 +265,10 @@ class _Child:
         else:
             self._orders.put(payload.decode())
 
-    def _sync(self, ticket: int, descriptors: list[int]) -> None:
-        error = run_sync(self._files, descriptors)
+    def _sync(self, ticket: int, descriptors: list[int], position: int, edit: Edit | None) -> None:
+        if self._failed:  # an earlier frame of this ticket
+            position, edit = 0, None
+        error = run_sync(self._files, descriptors, self._manifest, position, edit)
         # One ticket may come in several frames: a failure of any of them is the ticket's.
         self._failed = self._failed or error
         for descriptor in self._kept:
@@ -257,8 +277,8 @@ class _Child:
         if ticket:
             self._answer(SYNC, SYNC_ANSWER.pack(ticket, _number_of(self._failed)))
 
-    def _sync_again(self, ticket: int) -> None:
-        self._failed = self._failed or run_sync(self._files, self._kept)
+    def _sync_again(self, ticket: int, position: int) -> None:
+        self._failed = self._failed or run_sync(self._files, self._kept, self._manifest, position)
         self._answer(SYNC, SYNC_ANSWER.pack(ticket, _number_of(self._failed)))
 
     def _run_orders(self) -> None:

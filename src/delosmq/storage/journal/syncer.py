@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from delosmq.storage.journal.files import Files, Order, prepare
+from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,16 @@ class Syncer(ABC):
         """Readable when `collect` has something; -1 when only `wait` tells."""
 
     @abstractmethod
-    def sync(self, ticket: int, handles: Sequence[int]) -> None:
+    def sync(self, ticket: int, handles: Sequence[int], position: int = 0, edit: Edit | None = None) -> None:
         """Asks for fdatasync of each handle, in this order. At most one request is outstanding.
 
-        Covers at least what was written before the call. The handles stay open until the answer.
+        Covers at least what was written before the call. The handles stay open until the answer. When all is synced,
+        ``edit`` goes into the manifest, synced as well, and ``position`` is noted there.
         """
+
+    @abstractmethod
+    def replace_manifest(self, ticket: int, rewriting: Rewriting) -> None:
+        """Asks for another manifest, as a request to sync does and with such an answer."""
 
     @abstractmethod
     def prepare(self, order: Order) -> None:
@@ -87,10 +93,24 @@ def run_order(files: Files, order: Order) -> OSError | None:
     return None
 
 
-def run_sync(files: Files, handles: Sequence[int]) -> OSError | None:
+def run_sync(
+    files: Files, handles: Sequence[int], manifest: ManifestWriter, position: int = 0, edit: Edit | None = None
+) -> OSError | None:
     try:
         for handle in handles:
             files.fdatasync(handle)
+        if edit is not None:
+            manifest.append(edit)
+        if position:
+            manifest.note(position)
+    except OSError as error:
+        return error
+    return None
+
+
+def run_replacement(manifest: ManifestWriter, rewriting: Rewriting) -> OSError | None:
+    try:
+        manifest.replace(rewriting)
     except OSError as error:
         return error
     return None
@@ -108,7 +128,9 @@ class SyncThread(Syncer):
     def __init__(self, files: Files) -> None:
         self._files = files
         self._reports: deque[Report] = deque()
-        self._syncs: queue.SimpleQueue[tuple[int, Sequence[int]] | None] = queue.SimpleQueue()
+        self._manifest = ManifestWriter(files)
+        self._syncs: queue.SimpleQueue[tuple[int, Sequence[int], int, Edit | Rewriting | None] | None]
+        self._syncs = queue.SimpleQueue()
         self._orders: queue.SimpleQueue[Order | str | None] = queue.SimpleQueue()
         self._receiver, self._sender = socket.socketpair()
         self._receiver.setblocking(False)
@@ -124,8 +146,11 @@ class SyncThread(Syncer):
     def fileno(self) -> int:
         return self._receiver.fileno()
 
-    def sync(self, ticket: int, handles: Sequence[int]) -> None:
-        self._syncs.put((ticket, handles))
+    def sync(self, ticket: int, handles: Sequence[int], position: int = 0, edit: Edit | None = None) -> None:
+        self._syncs.put((ticket, handles, position, edit))
+
+    def replace_manifest(self, ticket: int, rewriting: Rewriting) -> None:
+        self._syncs.put((ticket, (), 0, rewriting))
 
     def prepare(self, order: Order) -> None:
         self._orders.put(order)
@@ -153,6 +178,7 @@ class SyncThread(Syncer):
         self._orders.put(None)
         for thread in self._threads:
             thread.join()
+        self._manifest.close()
         self._receiver.close()
         self._sender.close()
 
@@ -164,8 +190,11 @@ class SyncThread(Syncer):
 
     def _run_syncs(self) -> None:
         while (request := self._syncs.get()) is not None:
-            ticket, handles = request
-            self._answer(Synced(ticket, run_sync(self._files, handles)))
+            ticket, handles, position, change = request
+            if isinstance(change, Rewriting):
+                self._answer(Synced(ticket, run_replacement(self._manifest, change)))
+            else:
+                self._answer(Synced(ticket, run_sync(self._files, handles, self._manifest, position, change)))
 
     def _run_orders(self) -> None:
         while (order := self._orders.get()) is not None:

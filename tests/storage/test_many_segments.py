@@ -1,0 +1,123 @@
+"""A backlog of many more segments than any list in one of them could name."""
+
+# BROKER-1
+
+from pathlib import Path
+
+from delosmq.model.message import Home
+from delosmq.storage.journal import JournalStore, open_journal
+from delosmq.storage.journal.manifest import MANIFEST_NAME, Edit
+from delosmq.storage.journal.segments import Ledger, Segment
+from tests.storage.bench import Bench
+from tests.storage.support import NODE, SMALL, Kept, Listener, note, release, store_message
+
+MESSAGES = 1_200
+"""Two of them fill a segment. A state block of the first format had room for 330 segments."""
+BODY = bytes(22_000)
+
+
+def opened(directory: Path) -> tuple[JournalStore, Kept, Listener]:
+    store = open_journal(directory, SMALL, node_id=NODE, sync_process=False)
+    listener, kept = Listener(), Kept()
+    store.attach(listener, listener.source)
+    store.recover(kept)
+    return store, kept, listener
+
+
+def settle(store: JournalStore) -> None:
+    """Waits for what was written and for files to go on with."""
+    store.wait_synced(store._last, 60)
+    while len(store._spares.ready) < store._spares.wanted:
+        for report in store._syncer.wait(60):
+            store._take(report)
+
+
+def test_a_backlog_of_many_small_segments_is_kept_and_goes_away(tmp_path: Path) -> None:
+    store, _, listener = opened(tmp_path)
+    homes: list[Home] = []
+    for position in range(1, MESSAGES + 1):
+        batch, home = store_message(position, BODY)
+        store.append(batch)
+        homes.append(home)
+        if store.takes(2 * len(BODY)):
+            store.flush()
+        else:
+            settle(store)
+    settle(store)
+    assert len(store._ledger) > 500
+    store.close(60)
+    store, kept, listener = opened(tmp_path)
+    assert [home.size_bytes for home in kept.homes] == [len(BODY)] * MESSAGES
+    assert store.read(kept.homes[0]) == store.read(kept.homes[-1]) == BODY
+    for position, home in enumerate(kept.homes, MESSAGES + 1):
+        store.append(release(position, home))
+        if position % 100 == 0:
+            settle(store)
+    store.append(note(store._last + 1))
+    settle(store)
+    assert not listener.failures
+    assert len(store._ledger) < 20
+    store.close(60)
+    assert len([name for name in tmp_path.iterdir() if name.suffix == ".dmq"]) < 30
+    store, kept, _ = opened(tmp_path)
+    assert len([home for home in kept.homes if home.size_bytes]) < 40
+    store.close(60)
+
+
+def test_a_roll_tells_the_manifest_what_is_new_and_no_more(bench: Bench) -> None:
+    sizes: list[int] = []
+    sync = bench.syncer.sync
+
+    def watched(ticket: int, handles: list[int], position: int = 0, edit: Edit | None = None) -> None:
+        if edit is not None:
+            sizes.append(len(edit.content))
+        sync(ticket, handles, position, edit)
+
+    bench.syncer.sync = watched  # type: ignore[assignment]
+    for _ in range(60):
+        bench.fill_segment()
+    assert len(sizes) >= 60
+    assert max(sizes) < 200
+
+
+def test_a_manifest_is_written_anew_before_it_is_full(bench: Bench) -> None:
+    bench.sync()
+    size = len(bench.content(MANIFEST_NAME))
+    kept = bench.fill_segment()
+    marks = set()
+    for _ in range(5_000):
+        bench.roll()
+        marks.add(bench.store._manifest._mark)
+    assert 2 < len(marks) < 10
+    assert len(bench.content(MANIFEST_NAME)) < 2 * size
+    bench.start()
+    assert len([home for home in bench.kept.homes if home.size_bytes]) == len(kept)
+
+
+def test_a_full_disk_does_not_stop_the_broker_because_of_its_manifest(bench: Bench) -> None:
+    bench.fill_segment()
+    bench.sync()
+    bench.disk.free_bytes = 0
+    for _ in range(1_800):
+        bench.roll()
+    assert not bench.listener.failures
+    assert bench.store._manifest.crowded
+    bench.disk.free_bytes = None
+    bench.store.tick(0)
+    bench.roll()
+    bench.roll()
+    assert not bench.store._manifest.crowded
+    bench.start()
+
+
+def test_a_segment_to_empty_is_searched_for_a_part_at_a_time() -> None:
+    ledger = Ledger()
+    for number in range(1, 502):
+        segment = Segment("", number, mark=1, seed=1, size_bytes=64 * 1024, base=number)
+        segment.stored = 10
+        segment.live = 1 if number == 450 else 3
+        segment.end += 40_000
+        segment.sealed(1_000, 10)
+        ledger.add(segment)
+    opened = ledger.all()[-1]
+    assert [ledger.victim(opened, 50, 64 * 1024) for _ in range(6)] == [0, 0, 450, 0, 0, 450]
