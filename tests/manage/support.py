@@ -114,6 +114,7 @@ class LoopHost(Host, StoreEvents):
                     "quiet.#", {"enable_metrics": False, "max_delivery_attempts": 5, "default_max_consumers": 9}
                 ),
                 AddressMatch("quiet.*", {"default_max_consumers": 2}),
+                AddressMatch("manual.#", {"auto_create_addresses": False}),
             ),
             queues=(
                 QueueSettings("q", "q"),

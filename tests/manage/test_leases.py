@@ -6,6 +6,7 @@ import pytest
 
 from delosmq.engine.lease import ROWS_PER_SLICE
 from delosmq.engine.leases import LIVE_WINDOW_MS
+from delosmq.model.message import MULTICAST
 from tests.manage.support import Api, problem, succeeded
 
 LEASES = "/api/v1/leases"
@@ -77,9 +78,23 @@ async def test_open_on_a_topic_subscribes_under_the_name_of_the_group(api: Api):
     assert succeeded(await api.lease(0, 1))["rows"] == 1
 
 
-async def test_open_on_a_topic_that_is_not_there(api: Api):
-    assert problem(await api.post(f"{LEASES}/g/open", {"topic": "none", "run": "r"}))[0] == 404
+async def test_open_on_a_topic_that_is_not_there_makes_it_as_a_subscription_does(api: Api):
+    opened = succeeded(await api.post(f"{LEASES}/g/open", {"topic": "fresh", "run": "r"}))
+    assert opened["queue"] == "g"
+    assert api.broker.addresses["fresh"].routing_types == {MULTICAST}
+    api.send("fresh", "a")
+    assert succeeded(await api.lease(0, 1))["rows"] == 1
+
+
+async def test_open_on_a_topic_that_may_not_be_made(api: Api):
+    # Whoever may not create the address is refused, and so is everybody where its settings don't auto-create it.
+    refused = await api.post(f"{LEASES}/g/open", {"topic": "fresh", "run": "r"}, user="reader")
+    assert refused.status_code == 403
+    assert "createAddress" in refused.json()["detail"]
+    manual = await api.post(f"{LEASES}/g/open", {"topic": "manual.fresh", "run": "r"})
+    assert problem(manual)[:2] == (404, "DMQ2114")
     assert "g" not in api.broker.queues
+    assert not {"fresh", "manual.fresh"} & api.broker.addresses.keys()
 
 
 async def test_a_group_named_like_a_queue_of_another_address_does_not_get_its_messages(api: Api):

@@ -64,13 +64,25 @@ async def test_foreign_bytes_are_closed_and_named_in_the_log() -> None:
     async with running() as server:
         other = await server.connect()
         peer = await server.open()
-        peer.send("POST / HTTP/1.1\r\n\r\n")
+        peer.send(b"AMQP\x00\x01\x00\x00")
         assert await peer.closed() == []
         assert "DMQ6702" in server.logged.lines[0]
-        assert "HTTP" in server.logged.lines[0]
+        assert "AMQP" in server.logged.lines[0]
         other.send_frame("SEND", "destination:/queue/a", "receipt:1")
         assert (await other.frame()).headers["receipt-id"] == "1"
         await other.close()
+
+
+async def test_an_http_client_is_told_where_it_is() -> None:
+    async with running() as server:
+        peer = await server.open()
+        peer.send("POST /api/v1/leases/g/open HTTP/1.1\r\nContent-Length: 2\r\n\r\n")
+        head, _, body = (await peer.reader.read()).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n")
+        assert f"Content-Length: {len(body)}".encode() in head
+        assert body.startswith(b"this is acceptor 'stomp', which speaks STOMP and no HTTP.")
+        assert "DMQ6702" in server.logged.lines[0]
+        await peer.close()
 
 
 async def test_an_oversized_frame_is_refused_while_its_sender_still_sends() -> None:

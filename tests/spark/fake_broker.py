@@ -223,8 +223,6 @@ class FakeBroker:
 
     def _destination(self, body: dict[str, Any]) -> FakeQueue:
         if "topic" in body:
-            if not any(queue.address == body["topic"] for queue in self.queues.values()):
-                raise Problem(404, "NOT_FOUND", f"there is no address {body['topic']!r}")
             self.make_queue(f"subscription.{body['topic']}", body["topic"])
             return self.queues[f"subscription.{body['topic']}"]
         return self._queue(body["queue"])

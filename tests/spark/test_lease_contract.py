@@ -196,11 +196,16 @@ def test_a_topic_gets_a_subscription_that_starts_empty(client: LeaseClient, brok
     assert client.lease(group, 0, **MUCH, wait_ms=0).number == 0
 
 
+# PIPE-1
+def test_a_topic_that_is_not_there_is_made(client: LeaseClient):
+    group = client.open_group("t", Destination("topic", "fresh"), None, sleep=no_sleep)
+    assert client.lease(group, 0, **MUCH, wait_ms=0).number == 0
+    assert client.open_group("t", Destination("topic", "fresh"), group.incarnation, sleep=no_sleep).queue == group.queue
+
+
 def test_a_missing_queue_is_named(client: LeaseClient):
     with pytest.raises(QueueMissingError, match="nowhere"):
         client.open_group("g", Destination("queue", "nowhere"), None, sleep=no_sleep)
-    with pytest.raises(QueueMissingError, match="nowhere"):
-        client.open_group("g", Destination("topic", "nowhere"), None, sleep=no_sleep)
     with pytest.raises(QueueMissingError, match="nowhere"):
         client.queue("nowhere")
 

@@ -62,11 +62,14 @@ def test_subscribe_names_a_queue_or_a_topic(text: str, kind: str, name: str):
         ({"columns": "body,qeue"}, "did you mean queue?"),
         ({"columns": "body,body"}, "names a column twice"),
         ({"columns": " , "}, "is empty"),
-        ({"startingOffsets": "latest"}, "can't be latest"),
-        ({"endingOffsets": "earliest"}, "can't be earliest"),
-        ({"startingOffsets": '{"sequence": -1}'}, "should be earliest or"),
-        ({"startingOffsets": '{"sequence": true}'}, "should be earliest or"),
-        ({"endingOffsets": "17"}, "should be latest or"),
+        ({"startingOffsets": "latest"}, "can't be latest: a stream takes earliest only, which is the default"),
+        ({"startingOffsets": '{"orders":{"0":23}}'}, "to begin with new messages, purge the queue first"),
+        ({"endingOffsets": "earliest"}, "can't be earliest: a batch read takes latest or"),
+        ({"startingOffsets": '{"sequence": -1}'}, 'a batch read takes earliest or {"sequence": n}'),
+        ({"startingOffsets": '{"sequence": true}'}, "a batch read takes earliest or"),
+        ({"endingOffsets": "17"}, "a batch read takes latest or"),
+        ({"kafka.bootstrap.servers": "h:9092"}, "of Spark's Kafka source is none here: servers names"),
+        ({"subscribePattern": "a.*"}, "subscribe takes one queue, or topic:NAME"),
         ({"password": "a", "passwordFile": "/x"}, "not both"),
         ({"passwordFile": "/does/not/exist"}, "passwordFile, '/does/not/exist', can't be read: No such file"),
         ({"tls.caFile": "/x"}, "no effect on http servers"),
@@ -107,7 +110,10 @@ def test_offsets_are_words_or_sequences():
     [
         ({}, "needs the option group.id"),
         ({"group.id": "g", "endingOffsets": "latest"}, "endingOffsets is for batch reads"),
-        ({"group.id": "g", "startingOffsets": '{"sequence": 5}'}, "startingOffsets of a stream"),
+        (
+            {"group.id": "g", "startingOffsets": '{"sequence": 5}'},
+            "startingOffsets can't be 5 here: a stream takes earliest only",
+        ),
     ],
 )
 def test_what_a_stream_refuses(given: dict[str, str], sentence: str):

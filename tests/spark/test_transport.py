@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from delosmq.spark.errors import BrokerUnreachableError, LoginRefusedError
+import delosmq
+from delosmq.spark.errors import AnswerError, BrokerUnreachableError, LoginRefusedError
 from delosmq.spark.lease_client import LeaseClient
 from delosmq.spark.options import Destination, parse_options
 from delosmq.spark.transport import Transport
@@ -120,6 +121,44 @@ def test_a_browse_goes_on_where_the_connection_broke(fake: FakeBroker):
     bodies = [value for batch in client.browse("q", 0, 2_000, ("body",)) for value in batch.column(0).to_pylist()]
     assert bodies == [b"%d" % number for number in range(2_000)]
     client.close()
+
+
+@pytest.mark.parametrize("protocol", ["stomp", "openwire"])
+def test_the_port_of_another_protocol_is_said_so_at_once_with_the_one_of_http(fake: FakeBroker, protocol: str):
+    with delosmq.Broker() as broker:
+        port = {"stomp": broker.stomp_port, "openwire": broker.openwire_port}[protocol]
+        time = SteppedTime()
+        client = client_at(f"127.0.0.1:{port}", fake, time)
+        for call in (
+            lambda: client.queue("q"),
+            lambda: client.open_group("g", Destination("queue", "q"), None, sleep=time.sleep),
+        ):
+            with pytest.raises(AnswerError) as refusal:
+                call()
+            assert refusal.value.code == "DMQ8014"
+            assert f"The HTTP interface of this broker is at port {broker.http_url.rpartition(':')[2]}" in str(
+                refusal.value
+            )
+        assert time.pauses == []
+        client.close()
+
+
+def test_what_speaks_first_and_no_http_is_said_so(fake: FakeBroker):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"ERROR\nmessage:what is this\n\n\0\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        client = client_at(f"127.0.0.1:{listener.getsockname()[1]}", fake, SteppedTime())
+        with pytest.raises(AnswerError, match=r"DMQ8014: .*it answers in another protocol"):
+            client.queue("q")
+        thread.join()
+        client.close()
 
 
 def test_something_that_is_no_broker_is_said_so(fake: FakeBroker):

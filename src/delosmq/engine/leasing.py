@@ -27,7 +27,7 @@ class Leasing:
 
         Raises:
             LeaseError: see `Leases.open`.
-            NotFoundError: there is no such queue, or no such address.
+            NotFoundError: there is no such queue; or no such address, and it may not be created.
             LimitError: the disk is full.
         """
         self._log.ask_room(RECORD_BYTES + 4 * len(group) + len(run), f"lease group '{group}'")
@@ -37,9 +37,15 @@ class Leasing:
         if not topic:
             return self._leases.open(group, self._bindings.queue_named(queue), run, incarnation)
         if group not in self._bindings.queues:
-            if topic not in self._bindings.addresses:
-                raise NotFoundError("DMQ2114", f"there is no address '{topic}' to subscribe to; create it first")
-            self._bindings.check_routing(self._bindings.addresses[topic], MULTICAST)
+            address = self._bindings.addresses.get(topic)
+            if address is not None:
+                self._bindings.check_routing(address, MULTICAST)
+            elif not self._bindings.settings_of(topic).auto_create_addresses:
+                raise NotFoundError(
+                    "DMQ2114",
+                    f"there is no address '{topic}' to subscribe to, and its address-settings don't auto-create it;"
+                    " create it first",
+                )
             made = self._bindings.create_queue(QueueSettings(group, topic, MULTICAST, durable=True))
             return self._leases.open(group, made, run, incarnation, owns_queue=True)
         return self._leases.open(group, self._bindings.queues[group], run, incarnation)

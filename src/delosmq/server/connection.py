@@ -15,6 +15,7 @@ from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
 from delosmq.server.layers import AWAITED, Upper
+from delosmq.server.not_http import elsewhere, not_http
 from delosmq.server.passwords import PasswordCheck, PasswordChecks
 from delosmq.server.peer_log import PeerLog
 from delosmq.server.receiving import FREE_BYTES, Receiver, Receiving
@@ -23,7 +24,7 @@ from delosmq.server.ticker import Ticker, TickParticipant
 from delosmq.server.tls import HandshakeTurns
 from delosmq.server.websocket import REQUEST_START, WebSocketLayer
 from delosmq.sessions.protocol import NO_TIMER, Peer, Protocol, Session, SessionHost, SessionServices
-from delosmq.wire.detect import FOREIGN, MINE, describe
+from delosmq.wire.detect import FOREIGN, MINE, describe, is_http
 
 ID_BYTES: Final = 8
 """Of chance in the id of a connection."""
@@ -392,7 +393,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self,
             self._acceptor,
             subprotocols=tuple(name for protocol in self._protocols for name in protocol.websocket_subprotocols),
-            elsewhere=f" The HTTP interface of this broker is at port {port}." if port else "",
+            elsewhere=elsewhere(port),
             buffer=self._parts.buffer,
         )
         layer.stand_on(transport)
@@ -419,6 +420,10 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
                 ", ".join(self._acceptor.protocols),
                 describe(self._start),
             )
+            if self._web_socket is None and is_http(self._start) and self._transport is not None:
+                self._transport.write(not_http(self._acceptor.name, self._acceptor.protocols, self._parts.http_port))
+                self._linger()
+                return
         self._close()
 
     def _serve(self, protocol: Protocol, start: bytes) -> None:

@@ -43,6 +43,24 @@ NAMES = (
     "tls.keyFile",
     "tls.verifyHostname",
 )
+OF_KAFKA = {
+    "kafka.bootstrap.servers": "servers names the brokers' HTTP addresses",
+    "kafka.group.id": "group.id names the group",
+    "groupidprefix": "group.id names the group",
+    "subscribepattern": "subscribe takes one queue, or topic:NAME",
+    "assign": "subscribe takes one queue, or topic:NAME",
+    "minoffsetspertrigger": "maxOffsetsPerTrigger and pollTimeoutMs decide when a batch begins",
+    "maxtriggerdelay": "pollTimeoutMs says how long an idle query waits",
+    "startingtimestamp": "filter on the column timestamp",
+    "endingtimestamp": "filter on the column timestamp",
+    "startingoffsetsbytimestamp": "filter on the column timestamp",
+    "endingoffsetsbytimestamp": "filter on the column timestamp",
+}
+"""Options of Spark's Kafka source that are none here, in lower case: what to use instead."""
+STREAMS_START = (
+    "a stream takes earliest only, which is the default: what lies in its queue, and of topic:NAME what arrives from "
+    "the group's first start on; to begin with new messages, purge the queue first (delosmq queue purge)"
+)
 CANONICAL = {name.lower(): name for name in NAMES}
 EARLIEST = "earliest"
 LATEST = "latest"
@@ -149,11 +167,7 @@ def check_streaming(options: SourceOptions) -> None:
     if "endingOffsets" in options.given:
         raise OptionError("DMQ8004", "endingOffsets is for batch reads; a stream ends with its trigger (availableNow)")
     if options.starting != EARLIEST:
-        raise OptionError(
-            "DMQ8004",
-            "startingOffsets of a stream can only be earliest: a group takes over what lies in its queue, and for a "
-            "topic what arrives from its first start on",
-        )
+        raise OptionError("DMQ8004", f"startingOffsets can't be {options.starting} here: {STREAMS_START}")
 
 
 def check_batch(options: SourceOptions) -> None:
@@ -176,6 +190,9 @@ def _canonical(raw: Mapping[str, str]) -> dict[str, str]:
         name = CANONICAL.get(key.lower())
         if name is None:
             nearest = difflib.get_close_matches(key.lower(), CANONICAL, n=1, cutoff=0.5)
+            of_kafka = OF_KAFKA.get(key.lower())
+            if of_kafka is not None:
+                raise OptionError("DMQ8001", f"the option {key!r} of Spark's Kafka source is none here: {of_kafka}")
             hint = f"did you mean {CANONICAL[nearest[0]]}?" if nearest else f"the options are {', '.join(NAMES)}"
             raise OptionError("DMQ8001", f"unknown option {key!r} of the data source delosmq; {hint}")
         given[name] = raw[key]
@@ -303,7 +320,7 @@ def _offset(given: Mapping[str, str], name: str, *, default: str, refused: str) 
     if text.lower() == default:
         return default
     if text.lower() == refused:
-        raise OptionError("DMQ8003", f'{name} can\'t be {refused} (as in Kafka): use {default} or {{"sequence": n}}')
+        raise OptionError("DMQ8003", f"{name} can't be {refused}: {_offsets_of(name, default)}")
     try:
         value = json.loads(text)
     except json.JSONDecodeError:
@@ -312,7 +329,13 @@ def _offset(given: Mapping[str, str], name: str, *, default: str, refused: str) 
         sequence = value["sequence"]
         if type(sequence) is int and 0 <= sequence < 1 << 63:
             return sequence
-    raise OptionError("DMQ8003", f'{name} is {text!r} but should be {default} or {{"sequence": n}}')
+    raise OptionError("DMQ8003", f"{name} is {text!r}: {_offsets_of(name, default)}")
+
+
+def _offsets_of(name: str, default: str) -> str:
+    """What may be written there."""
+    batch = f'a batch read takes {default} or {{"sequence": n}}'
+    return f"{STREAMS_START}; {batch}" if name == "startingOffsets" else f"{batch}; a stream takes no {name}"
 
 
 def _integer(given: Mapping[str, str], name: str, *, default: int, low: int, high: int) -> int:

@@ -15,12 +15,14 @@ from urllib.parse import quote
 
 from delosmq.model.errors import BrokerError
 from delosmq.spark import errors
-from delosmq.spark.options import ConnectionOptions, Server, tls_context
+from delosmq.spark.options import DEFAULT_PORT, ConnectionOptions, Server, tls_context
 
 ANSWER_TIMEOUT_S = 65.0
 """Longer than the longest poll the broker allows (30 s), so that only a dead peer runs into it."""
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
+_OF_OTHER_PORTS = frozenset({400, 426})
+"""What the acceptors of other protocols answer to HTTP, in plain text."""
 RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
 
 CONDITIONS: dict[str, tuple[type[BrokerError], str]] = {
@@ -133,6 +135,8 @@ class Transport:
                 ) from None
             except (OSError, http.client.HTTPException) as wrong:
                 self.close()
+                if isinstance(wrong, http.client.BadStatusLine) and not isinstance(wrong, OSError):
+                    raise self._no_http("it answers in another protocol") from None
                 if not reused:
                     raise UnansweredError(_reason(wrong)) from wrong
                 # The server may close a connection that was idle; that says nothing about the server.
@@ -173,9 +177,18 @@ class Transport:
             return http.client.HTTPSConnection(server.host, server.port, timeout=ANSWER_TIMEOUT_S, context=context)
         return http.client.HTTPConnection(server.host, server.port, timeout=ANSWER_TIMEOUT_S)
 
+    def _no_http(self, said: str) -> errors.AnswerError:
+        return errors.AnswerError(
+            "DMQ8014",
+            f"{self.server} is not the HTTP interface of a broker ({said.rstrip('.')}): name the port of its HTTP "
+            f"interface, {DEFAULT_PORT} by default, in the option servers, not that of STOMP or OpenWire",
+        )
+
     def _refuse(self, status: int, path: str, answer: bytes) -> NoReturn:
         """Raise the error that the problem document in `answer` describes."""
         problem = _decode_problem(answer)
+        if status in _OF_OTHER_PORTS and not problem:
+            raise self._no_http(answer.decode("utf-8", "replace").strip().partition("\n")[0] or f"status {status}")
         detail = str(problem.get("detail") or problem.get("title") or f"status {status}")
         if status in RETRYABLE_STATUS:
             self.close()

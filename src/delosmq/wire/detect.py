@@ -18,6 +18,9 @@ _LOOKS_LIKE: Final = (
     (b"POST ", "HTTP"),
     (b"HEAD ", "HTTP"),
     (b"PUT ", "HTTP"),
+    (b"PATCH ", "HTTP"),
+    (b"DELETE ", "HTTP"),
+    (b"OPTIONS ", "HTTP"),
     (b"PRI * HTTP/2", "HTTP/2"),
     (b"AMQP", "AMQP"),
     (b"\x10", "MQTT"),
@@ -40,6 +43,11 @@ def match_first_line(start: bytes, words: frozenset[bytes]) -> int:
         if word.startswith(partial):
             return UNDECIDED
     return FOREIGN
+
+
+def is_http(start: bytes) -> bool:
+    """Whether foreign bytes begin a request of HTTP/1.1."""
+    return any(name == "HTTP" and start.startswith(magic) for magic, name in _LOOKS_LIKE)
 
 
 def describe(start: bytes) -> str:

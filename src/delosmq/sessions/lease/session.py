@@ -7,7 +7,7 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.lease import FOREIGN_INCARNATION, Lease, LeaseError, LeaseGroup, LeaseWaiter
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import MisuseError
-from delosmq.security.access import CONSUME, CREATE_DURABLE_QUEUE, AccessControl, Login
+from delosmq.security.access import CONSUME, CREATE_ADDRESS, CREATE_DURABLE_QUEUE, AccessControl, Login
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
 
 GROUP_LIMIT_BYTES: Final = 1024
@@ -74,7 +74,7 @@ class LeaseSession:
 
         Raises:
             MisuseError: not exactly one of queue and topic, or no name for a group.
-            NotFoundError: there is no such queue or address.
+            NotFoundError: there is no such queue; or no such address, and it may not be created.
         """
         if not 0 < len(group.encode()) <= GROUP_LIMIT_BYTES:
             raise MisuseError("DMQ5403", f"the name of a group has 1 to {GROUP_LIMIT_BYTES} bytes; choose another")
@@ -100,6 +100,8 @@ class LeaseSession:
             self._broker.leases.find(group)
         queue = known.queue if known is not None else self._broker.queues.get(group)
         if queue is None or queue.address.name != topic:
+            if topic not in self._broker.addresses:
+                self._access.require(self._login, topic, CREATE_ADDRESS)
             # One that is on another address is refused like one that is not there.
             self._access.require_queue(self._login, topic, group, CREATE_DURABLE_QUEUE)
         if queue is not None and queue.address.name != topic:
