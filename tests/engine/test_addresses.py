@@ -268,7 +268,7 @@ def test_many_kept_messages_come_in_slices_before_newer_ones():
 
 def test_a_send_is_refused_when_the_name_of_its_queue_is_taken_on_another_address():
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("all", "news", MULTICAST),)))
-    with pytest.raises(MisuseError, match="queue 'all' is on address 'news'"):
+    with pytest.raises(MisuseError, match="queue 'all' is on another address"):
         bench.put("all", "lost", routing=ANYCAST)
     assert bench.pending("all") == ""
 

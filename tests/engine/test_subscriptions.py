@@ -155,7 +155,7 @@ def test_a_queue_of_a_multicast_address_may_be_read_by_its_name():
 def test_an_address_does_not_stand_for_a_queue_of_its_name_on_another_address():
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("all", "news", MULTICAST),)))
     bench.put("news", "A", routing=MULTICAST)
-    with pytest.raises(MisuseError, match=r"queue 'all' is on address 'news'.*subscribe to 'news::all'"):
+    with pytest.raises(MisuseError, match=r"queue 'all' is on another address.*subscribe to 'ADDRESS::all'"):
         bench.listen("all", routing=ANYCAST)
     assert not bench.broker.queues["all"].consumers
     assert "all" not in bench.broker.addresses

@@ -5,13 +5,17 @@
 import asyncio
 import base64
 import logging
+import re
 import threading
 
+import httpx
 import pytest
 
 from delosmq.manage.http.logins import BasicLogins
 from delosmq.manage.http.problems import ProblemError
-from delosmq.security.access import AccessControl
+from delosmq.model.message import ANYCAST
+from delosmq.model.settings import QueueSettings, SecurityMatch
+from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.server.passwords import AT_ONCE, WAITING_LIMIT, PasswordChecks
 from tests.manage.support import PASSWORD, STORED, Api, problem
 
@@ -60,7 +64,10 @@ async def test_every_call_on_a_resource_needs_its_permission(api: Api, method: s
     api.access.reload({"admin": STORED}, {"admin": frozenset({"nothing"})}, ())
     api.access.finish(api.access.attempt("admin", PASSWORD), True)
     response = await api.clients["admin"].request(method, path, json=body)
-    assert problem(response) == (403, "DMQ1001", "NOT_PERMITTED")
+    if path.startswith("/api/v1/leases/") and not path.endswith("/open"):
+        assert problem(response) == (404, "DMQ2405", "LEASE_LOST")  # as for a group that is not there
+    else:
+        assert problem(response) == (403, "DMQ1001", "NOT_PERMITTED")
     assert "new" not in api.broker.queues
     assert api.broker.queues["q"].ring_size == -1
 
@@ -71,14 +78,14 @@ async def test_every_call_on_a_resource_needs_its_permission(api: Api, method: s
         ("viewer", "GET", "/api/v1/queues/q", 200),
         ("viewer", "PATCH", "/api/v1/queues/q", 403),
         ("viewer", "GET", "/api/v1/queues/q/rows", 403),
-        ("viewer", "GET", "/api/v1/leases/g/stat", 403),
+        ("viewer", "GET", "/api/v1/leases/g/stat", 404),
         ("viewer", "GET", "/api/v1/queues/secret.q", 403),
         ("reader", "GET", "/api/v1/queues/q", 403),
         ("reader", "GET", "/api/v1/queues/q/rows", 200),
         ("reader", "GET", "/api/v1/leases/g/stat", 200),
         ("reader", "GET", "/api/v1/queues/secret.q/rows", 403),
         ("browser", "GET", "/api/v1/queues/q/rows", 200),
-        ("browser", "GET", "/api/v1/leases/g/stat", 403),
+        ("browser", "GET", "/api/v1/leases/g/stat", 404),
     ],
 )
 async def test_view_edit_consume_and_browse_are_told_apart(api: Api, user: str, method: str, path: str, status: int):
@@ -183,3 +190,90 @@ async def test_a_flood_of_logins_is_turned_away_beyond_a_bound():
     assert refused.value.response().headers["connection"] == "close"
     release.set()
     assert len(await asyncio.gather(*waiting)) == WAITING_LIMIT + AT_ONCE
+
+
+# -- what may not be seen looks like what is not there -----------------------------------------------------------------
+
+# A user may do everything but on secret addresses. "hidden" is a queue and a lease group there; "absent" is nothing.
+SECRET = SecurityMatch("secret.#", {permission: frozenset() for permission in PERMISSIONS})
+OTHERS = SecurityMatch("#", {permission: frozenset({"some"}) for permission in PERMISSIONS})
+NOTHING = SecurityMatch("#", {})
+TAKES_A_NAME = {"createQueue", "createAddress", "openGroup"}
+BODIES: dict[str, object] = {
+    "updateQueue": {"ring_size": 1},
+    "sendText": {"text": "x"},
+    "nextLease": {"after": 0, "max_rows": 1, "max_bytes": 1, "wait_ms": 0, "epoch": 1},
+    "ackLeases": {"lease": 0, "epoch": 1},
+}
+
+
+def operations_on(api: Api, name: str) -> list[tuple[str, str, str, object]]:
+    """Every call of the API that names something: its name, method, path and body."""
+    found = []
+    for operation in api.app.operations:
+        if "{" in operation.path:
+            path = operation.path.replace("{lease}", "1")
+            for parameter in ("{name}", "{group}", "{id}", "{xid}"):
+                path = path.replace(parameter, name)
+            body = BODIES.get(operation.name, None if operation.body is None else {})
+            found.append((operation.name, operation.method, path, body))
+    return found
+
+
+@pytest.fixture
+async def guarded(api: Api) -> Api:
+    """With a queue of a secret address that has a lease group, an address and a message."""
+    api.broker.create_queue(QueueSettings("hidden", "secret.a", ANYCAST))
+    api.send("secret.a", "m")
+    await api.open("hidden", queue="hidden")
+    return api
+
+
+def grant(api: Api, *matches: SecurityMatch) -> None:
+    api.access.reload({"admin": STORED}, {"admin": frozenset({"some"})}, matches)
+    api.access.finish(api.access.attempt("admin", PASSWORD), True)
+
+
+def told(response: httpx.Response, name: str) -> tuple[int, str]:
+    return response.status_code, re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "NAME", response.text)
+
+
+@pytest.mark.parametrize("matches", [(OTHERS, SECRET), (NOTHING,)], ids=["all but this", "nothing"])
+async def test_no_call_tells_that_there_is_something_that_may_not_be_used(
+    guarded: Api, matches: tuple[SecurityMatch, ...]
+):
+    (slot,) = guarded.broker.queues["hidden"].pending.in_order()
+    grant(guarded, *matches)
+    faults = []
+    message = str(slot.message.message_id)
+    for there, absent in (("hidden", "absent"), ("secret.a", "secret.absent"), (message, "999999")):
+        for one, other in zip(operations_on(guarded, there), operations_on(guarded, absent), strict=True):
+            if one[0] in TAKES_A_NAME or (there == message and one[0] != "explainMessage"):
+                continue
+            answers = []
+            for name, (_, method, path, body) in ((there, one), (absent, other)):
+                response = await guarded.clients["admin"].request(method, path, json=body)
+                answers.append(told(response, name))
+            if answers[0] != answers[1] or answers[0][0] < 400 or "secret" in answers[0][1]:
+                faults.append((one[:3], answers))
+    assert faults == []
+
+
+async def test_a_name_that_is_taken_is_told_without_the_address_that_took_it(guarded: Api):
+    grant(guarded, OTHERS, SECRET)
+    client = guarded.clients["admin"]
+    for path, body in (
+        ("/api/v1/queues", {"name": "hidden"}),
+        ("/api/v1/leases/hidden/open", {"topic": "orders", "run": "r"}),
+        ("/api/v1/leases/hidden/open", {"queue": "q", "run": "r"}),
+    ):
+        response = await client.post(path, json=body)
+        assert response.status_code == 409, response.text
+        assert "secret" not in response.text
+    answers = []
+    for name in ("hidden", "absent"):
+        response = await client.post("/api/v1/leases/new/open", json={"queue": name, "run": "r"})
+        answers.append(told(response, name))
+    assert answers[0] == answers[1]
+    for path in ("/api/v1/queues", "/api/v1/leases", "/api/v1/addresses", "/metrics"):
+        assert "hidden" not in (await client.get(path)).text

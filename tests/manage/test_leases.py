@@ -68,7 +68,7 @@ async def test_open_with_the_checkpoint_of_a_group_that_is_gone(api: Api):
 
 
 async def test_open_on_a_queue_that_is_not_there(api: Api):
-    assert problem(await api.post(f"{LEASES}/g/open", {"queue": "none", "run": "r"})) == (404, "DMQ2103", "NOT_FOUND")
+    assert problem(await api.post(f"{LEASES}/g/open", {"queue": "none", "run": "r"})) == (404, "DMQ5404", "NOT_FOUND")
 
 
 async def test_open_on_a_topic_subscribes_under_the_name_of_the_group(api: Api):

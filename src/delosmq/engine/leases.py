@@ -100,7 +100,7 @@ class Leases:
         group = self.groups.get(name)
         if group is None:
             if incarnation is not None:
-                raise self._lost(name)
+                raise self.lost(name)
             if queue.non_destructive:
                 raise MisuseError(
                     "DMQ2410",
@@ -153,7 +153,7 @@ class Leases:
             raise LeaseError(
                 "DMQ2401",
                 FOREIGN_INCARNATION,
-                f"group '{group.name}' reads queue '{group.queue.name}', not '{queue.name}'; use another group.id",
+                f"group '{group.name}' reads another queue than '{queue.name}'; use another group.id",
             )
         if incarnation is None:
             if group.acked > 0:
@@ -184,12 +184,13 @@ class Leases:
                 " checkpoint",
             )
 
-    def _lost(self, name: str) -> LeaseError:
+    def lost(self, name: str) -> LeaseError:
+        """Why nothing can be done with a group, for those too who may not know of it."""
         return LeaseError(
             "DMQ2405",
             LEASE_LOST,
-            f"group '{name}' does not exist: it was released, its retention ended or its queue was deleted. Start over"
-            " with a new checkpoint, or set failOnDataLoss=false",
+            f"group '{name}' does not exist: it was released, its retention ended or its queue was deleted; or you may"
+            " not consume from its queue. Start over with a new checkpoint, or set failOnDataLoss=false",
         )
 
     def silent_ms(self, group: LeaseGroup) -> int:
@@ -209,7 +210,7 @@ class Leases:
         """
         group = self.groups.get(name)
         if group is None:
-            raise self._lost(name)
+            raise self.lost(name)
         return group
 
     # -- making leases -------------------------------------------------------------------------------------------

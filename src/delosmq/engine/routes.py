@@ -124,13 +124,12 @@ class Routes:
                 bindings.ask_room(queue)
             address = bindings.create_address(name, {kind}, auto_created=True)
         if creates:
-            taken = bindings.queues.get(name)
-            if taken is not None:
+            if name in bindings.queues:
                 raise MisuseError(
                     "DMQ2644",
-                    f"queue '{name}' is on address '{taken.address.name}', so address '{name}' can't have a queue of"
-                    f" its name; send to '{taken.address.name}', or to '{taken.address.name}{QUEUE_MARK}{name}' for"
-                    " that queue alone",
+                    f"queue '{name}' is on another address, so address '{name}' can't have a queue of its name; send to"
+                    f" that address, which `delosmq queue stat` names, or to 'ADDRESS{QUEUE_MARK}{name}' for that queue"
+                    " alone",
                 )
             bindings.create_queue(queue)
         return address

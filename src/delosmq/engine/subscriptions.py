@@ -85,16 +85,16 @@ class Subscribing:
             if queue_name:
                 raise NotFoundError(
                     "DMQ2110",
-                    f"queue '{queue_name}' is not on address '{address}', but on '{known.address.name}'; subscribe to"
-                    f" '{known.address.name}{QUEUE_MARK}{queue_name}'",
+                    f"queue '{queue_name}' is not on address '{address}', but on another; subscribe to"
+                    f" 'ADDRESS{QUEUE_MARK}{queue_name}' with that one, which `delosmq queue stat` names",
                 )
             # What was named is an address, and only anycast would need a queue of its name.
             if self._bindings.resolve_routing(address, routing) != MULTICAST:
-                other = known.address.name
                 raise MisuseError(
                     "DMQ5132",
-                    f"queue '{address}' is on address '{other}', so address '{address}' has no queue of its name;"
-                    f" subscribe to '{other}{QUEUE_MARK}{address}' for that queue",
+                    f"queue '{address}' is on another address, so address '{address}' has no queue of its name;"
+                    f" subscribe to 'ADDRESS{QUEUE_MARK}{address}' for that queue; `delosmq queue stat` names its"
+                    " address",
                 )
         target = self._bindings.addresses.get(address)
         self._check_address(address, target, MULTICAST if options.name else routing)

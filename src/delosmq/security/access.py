@@ -153,6 +153,10 @@ class AccessControl:
                 )
             raise _denied(login, permission, repr(address), "")
 
+    def refusal_for(self, login: Login, queue: str, permission: str) -> PermissionDeniedError:
+        """Why a queue may not be used, without its address, of which the user may not know."""
+        return _denied(login, permission, f"the address of queue {queue!r}", "")
+
     def require_queue(self, login: Login, address: str, queue: str, permission: str) -> None:
         """The same for a queue that is made on ``address``. Nobody else can have a queue of its name then, so the
         permission is asked for that name as well, if it is not the address's: of a match ``address::queue``, or else as

@@ -79,15 +79,16 @@ class Permissions:
             else:
                 self.require(name, permission)
 
-    def require_reading(self, address: str, queue_name: str, permission: str) -> None:
-        """Raises PermissionDeniedError unless the user holds ``permission`` on the address of the queue to be read. A
-        user who could not read it under its name is told the same as if there were none.
+    def require_use(self, address: str, queue_name: str, permission: str) -> None:
+        """Raises PermissionDeniedError unless the user holds ``permission`` on the address of the queue to be used. A
+        user who could not use it under its name is told the same as if there were none, and nobody its address.
 
         Args:
             queue_name: as it was asked for; "" for the queue of the address.
         """
         if queue_name and not self._access.check(self._login.roles, address, permission):
             self.require(queue_name, permission)
+            raise self._access.refusal_for(self._login, queue_name, permission)
         self.require(address, permission)
 
 

@@ -190,9 +190,10 @@ class QueueControl:
             queue = None
         address = queue.address.name if queue is not None else name
         if not any(self._access.check(login.roles, address, permission) for permission in permissions):
-            # First as for a queue that doesn't exist, so that the refusals are alike.
-            self._access.require(login, name, permissions[-1])
-            self._access.require(login, address, permissions[-1])
+            # As for a queue that doesn't exist, whatever the user may do with the name.
+            if not any(self._access.check(login.roles, name, permission) for permission in permissions):
+                self._access.require(login, name, permissions[-1])
+            queue = None
         if queue is None:
             raise NotFoundError("DMQ6201", f"there is no queue '{name}'; `delosmq queue stat` lists those that exist")
         return queue

@@ -6,7 +6,7 @@ from typing import Final
 from delosmq.engine.broker import Broker
 from delosmq.engine.lease import FOREIGN_INCARNATION, Lease, LeaseError, LeaseGroup, LeaseWaiter
 from delosmq.engine.slots import Slot
-from delosmq.model.errors import MisuseError
+from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.security.access import CONSUME, CREATE_ADDRESS, CREATE_DURABLE_QUEUE, AccessControl, Login
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
 
@@ -60,8 +60,8 @@ def nothing_new(after: int) -> LeaseExtent:
 class LeaseSession:
     """The lease calls of one login. Answers must wait for the log's position after the call.
 
-    All calls raise PermissionDeniedError without ``consume`` on the address of the group's queue, and LeaseError as the
-    engine's calls of the same name do.
+    Without ``consume`` on the address of the group's queue all calls but `open` raise LeaseError LEASE_LOST, as for a
+    group that is not there; otherwise LeaseError as the engine's calls of the same name do.
     """
 
     def __init__(self, broker: Broker, access: AccessControl, login: Login) -> None:
@@ -85,12 +85,18 @@ class LeaseSession:
         if topic:
             self._check_topic(group, topic, incarnation)
         else:
-            target = self._broker.queues.get(queue)
-            self._access.require(self._login, target.address.name if target is not None else queue, CONSUME)
+            self._check_queue(queue)
         opened = self._broker.open_lease(group, queue=queue, topic=topic, run=run, incarnation=incarnation)
         return OpenedGroup(
             opened.name, opened.queue.name, opened.incarnation, opened.epoch, opened.acked, opened.newest
         )
+
+    def _check_queue(self, name: str) -> None:
+        queue = self._broker.queues.get(name)
+        if queue is None or not self._access.check(self._login.roles, queue.address.name, CONSUME):
+            # One that may not be read is refused like one that is not there.
+            self._access.require(self._login, name, CONSUME)
+            raise NotFoundError("DMQ5404", f"there is no queue '{name}' to read; create it first")
 
     def _check_topic(self, group: str, topic: str, incarnation: str | None) -> None:
         # Before the engine makes a subscription that would then stay behind and fill up.
@@ -108,8 +114,8 @@ class LeaseSession:
             raise LeaseError(
                 "DMQ5402",
                 FOREIGN_INCARNATION,
-                f"'{group}' is taken: queue '{queue.name}' gets the messages of '{queue.address.name}', not of"
-                f" '{topic}'; use another group.id",
+                f"'{group}' is taken: a queue of that name gets the messages of another address than '{topic}'; use"
+                " another group.id",
             )
 
     def request(self, group: str, wanted: LeaseRequest) -> LeaseStep:
@@ -175,7 +181,9 @@ class LeaseSession:
 
     def _find(self, name: str) -> LeaseGroup:
         group = self._broker.leases.find(name)
-        self._access.require(self._login, group.queue.address.name, CONSUME)
+        if not self._may_read(group):
+            # As if it were not there: a group has no address of its own that others could be told of.
+            raise self._broker.leases.lost(name)
         return group
 
     def _may_read(self, group: LeaseGroup) -> bool:

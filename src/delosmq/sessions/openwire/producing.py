@@ -275,7 +275,7 @@ class Producing:
         address = target.address
         if not target.send_checked:
             if not target.temporary:
-                permissions.require(address, SEND)
+                permissions.require_use(address, target.queue_name, SEND)
             target.send_checked = True
             target.create_checked = target.temporary or permissions.may_create(address)
         if not target.create_checked:

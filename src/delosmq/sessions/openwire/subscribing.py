@@ -310,7 +310,7 @@ class Subscribing:
         if target.temporary or (heard and target.address in TEMPORARY):
             return  # every client listens to these, and may not be able to do without
         permissions = self._permissions
-        permissions.require_reading(target.address, target.queue_name, _right(info))
+        permissions.require_use(target.address, target.queue_name, _right(info))
         if heard:
             return
         permissions.require_creation(

@@ -146,7 +146,7 @@ class Subscriber:
         permissions = self._permissions
         assert permissions is not None  # connected
         right = BROWSE if wishes.options.browser else CONSUME
-        permissions.require_reading(target.address, target.queue_name, right)
+        permissions.require_use(target.address, target.queue_name, right)
         permissions.require_creation(
             target.address,
             target.queue_name,
