@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from delosmq.spark.archive import ArchiveRun, BatchWriter, archive, batch_key, explain_failure, stale_directories
+from delosmq.model.errors import BrokerError
+from delosmq.spark.archive import (
+    ArchiveRun,
+    BatchWriter,
+    archive,
+    batch_key,
+    check_run,
+    explain_failure,
+    stale_directories,
+)
 from delosmq.spark.archive_files import ArchiveFiles
 from delosmq.spark.errors import ArchiveError
 from tests.spark.brokers import BrokerUnderTest
@@ -52,6 +61,25 @@ def test_our_own_sentence_is_found_in_sparks():
 
 def test_the_password_is_not_shown(tmp_path: Path):
     assert "s3cret" not in repr(ArchiveRun("q", str(tmp_path), {"password": "s3cret"}))
+
+
+def test_a_run_is_checked_without_spark(fake: FakeBroker, tmp_path: Path):
+    check_run(run_of(fake, tmp_path / "a"))
+    (tmp_path / "file").touch()
+    for wrong, code in (
+        (run_of(fake, tmp_path / "a", trigger="hourly"), "DMQ8050"),
+        (run_of(fake, tmp_path / "file"), "DMQ8060"),
+        (run_of(fake, tmp_path / "a", subscribe="topic:"), "DMQ8002"),
+        (run_of(fake, tmp_path / "a", connection={"servers": "http://u:p@h"}), "DMQ8003"),
+        (
+            run_of(fake, tmp_path / "a", connection={"servers": fake.servers, "user": "spark", "password": "x"}),
+            "DMQ8011",
+        ),
+    ):
+        with pytest.raises(BrokerError) as refusal:
+            check_run(wrong)
+        assert refusal.value.code == code
+    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.spark
@@ -145,6 +173,38 @@ class TestOnSpark:
         assert report.rows == 10
         assert [failure.code for failure in refused] == ["DMQ8054"]
         assert read_with_pyarrow(tmp_path / "a") == numbers(10)
+
+    @pytest.mark.parametrize("cut", ["offsets/0", "metadata and offsets/0", "offsets/1", "commits/0"])
+    def test_a_checkpoint_that_a_kill_cut_off_is_mended(self, spark: Any, fake: FakeBroker, tmp_path: Path, cut: str):
+        fake.publish("q", numbers(10))
+        checkpoint = tmp_path / "a" / "_checkpoint"
+        if cut == "offsets/1":
+            archive(spark, run_of(fake, tmp_path / "a"))
+            fake.publish("q", [b"10"])
+        kept = read_with_pyarrow(tmp_path / "a") if cut == "offsets/1" else []
+        stopped = threading.Event()
+
+        def fail(number: int) -> None:
+            stopped.set()
+            raise RuntimeError("killed")
+
+        with pytest.raises(ArchiveError, match="DMQ8053"):
+            archive(spark, run_of(fake, tmp_path / "a"), on_batch=fail)
+        assert stopped.is_set()
+        if cut == "commits/0":
+            (checkpoint / "commits" / "0").write_bytes(b"")
+        else:
+            for name in cut.split(" and "):
+                (checkpoint / name).write_bytes(b"" if name == "metadata" else b"v1")
+        if "metadata" in cut:
+            (checkpoint / "offsets" / "0").unlink()
+        for path in checkpoint.rglob(".*.crc"):
+            path.unlink()
+        lines: list[str] = []
+        archive(spark, run_of(fake, tmp_path / "a"), on_progress=lines.append)
+        assert any("which a kill cut off" in line for line in lines)
+        assert len(read_with_pyarrow(tmp_path / "a")) >= len(kept)
+        assert sorted(set(read_with_pyarrow(tmp_path / "a"))) == sorted(numbers(11 if kept else 10))
 
     def test_a_failure_is_our_sentence(self, spark: Any, fake: FakeBroker, tmp_path: Path):
         with pytest.raises(ArchiveError, match=r"DMQ8053: the archive of queue:q .* stopped: DMQ8024: .*q.* does not"):

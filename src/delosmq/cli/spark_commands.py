@@ -5,13 +5,17 @@ import signal
 import threading
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from delosmq.cli.output import plain_console
 from delosmq.model.errors import BrokerError
+from delosmq.spark.errors import SparkMissingError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 spark_app = typer.Typer(no_args_is_help=True, help="Read queues with Spark: check the machine, archive to Parquet.")
 
@@ -73,9 +77,8 @@ def archive(
     if bool(queue) == bool(topic):
         console.print("DMQ7301: name either --queue or --topic", markup=False)
         raise typer.Exit(2)
-    from delosmq.spark.archive import ArchiveRun
+    from delosmq.spark.archive import ArchiveRun, check_run
     from delosmq.spark.archive import archive as run_archive
-    from delosmq.spark.session import start_session
 
     run = ArchiveRun(
         subscribe=f"queue:{queue}" if queue else f"topic:{topic}",
@@ -88,7 +91,8 @@ def archive(
         max_rows=max_rows,
     )
     try:
-        spark = start_session(f"delosmq archive {run.source}", master=master)
+        check_run(run)
+        spark = _session(f"delosmq archive {run.source}", master)
         stop = _stop_on_signals()
         report = run_archive(spark, run, stop=stop, on_progress=lambda line: console.print(line, markup=False))
     except BrokerError as failure:
@@ -96,6 +100,21 @@ def archive(
         raise typer.Exit(FAILED) from None
     console.print(f"archived {report.rows} messages in {report.batches} batches to {to}", markup=False)
     spark.stop()
+
+
+def _session(name: str, master: str) -> "SparkSession":
+    """A session, or one sentence about why there is none."""
+    from delosmq.spark.session import start_session
+
+    try:
+        return start_session(name, master=master)
+    except BrokerError:
+        raise
+    except Exception as failure:  # pyspark and py4j raise many unrelated types; all mean the same here
+        why = str(failure).strip().partition("\n")[0] or type(failure).__name__
+        raise SparkMissingError(
+            "DMQ8061", f"Spark did not start at {master} ({why}): `delosmq spark doctor` looks for what it lacks"
+        ) from failure
 
 
 def _connection(servers: str, user: str, password: str, password_file: Path | None) -> dict[str, str]:

@@ -17,7 +17,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from delosmq.spark.archive_files import PARTITIONS, ArchiveFiles, local_path
-from delosmq.spark.errors import ArchiveError
+from delosmq.spark.checkpoint import heal_checkpoint
+from delosmq.spark.errors import ArchiveError, ForbiddenError
+from delosmq.spark.options import check_streaming, parse_options
+from delosmq.spark.transport import Transport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +52,11 @@ class ArchiveRun:
         """For people and for the marker file: what is archived."""
         return self.subscribe if ":" in self.subscribe else f"queue:{self.subscribe}"
 
+    @property
+    def checkpoint_location(self) -> str:
+        """Where Spark keeps how far it is."""
+        return self.checkpoint or f"{self.to}/_checkpoint"
+
     def options(self) -> dict[str, str]:
         """The data source's options."""
         return {
@@ -70,6 +78,28 @@ class ArchiveReport:
     last_batch: int = -1
 
 
+def check_run(run: ArchiveRun) -> None:
+    """Everything about `run` that can be known without Spark, the login at the broker included.
+
+    Raises:
+        BrokerError: what is wrong, in one sentence.
+    """
+    if run.trigger not in (AVAILABLE_NOW, CONTINUOUS):
+        raise ArchiveError("DMQ8050", f"trigger {run.trigger!r} is unknown: use {AVAILABLE_NOW} or {CONTINUOUS}")
+    options = parse_options(run.options())
+    check_streaming(options)
+    place = local_path(run.to)
+    if place is not None and place.exists() and not place.is_dir():
+        raise ArchiveError("DMQ8060", f"{run.to} is no directory: archive to another place")
+    transport = Transport(options.connection)
+    try:
+        transport.call("GET", "/api/v1/leases")
+    except ForbiddenError:
+        pass  # the login is right, which is all that was asked
+    finally:
+        transport.close()
+
+
 def archive(
     spark: "SparkSession",
     run: ArchiveRun,
@@ -86,32 +116,48 @@ def archive(
     Raises:
         ArchiveError: the directory is taken, or the query failed; what was archived stays, the next run goes on.
     """
-    if run.trigger not in (AVAILABLE_NOW, CONTINUOUS):
-        raise ArchiveError("DMQ8050", f"trigger {run.trigger!r} is unknown: use {AVAILABLE_NOW} or {CONTINUOUS}")
-    from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+    check_run(run)
+    from py4j.protocol import Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
 
-    say = on_progress or (lambda line: None)
+    try:
+        return _archive(spark, run, stop or threading.Event(), on_progress or (lambda line: None), on_batch)
+    except (Py4JNetworkError, ConnectionError) as gone:
+        raise ArchiveError(
+            "DMQ8055",
+            f"Spark's Java process ended while {run.source} was archived to {run.to}: look for what ended it "
+            "(memory?) and start again, the archive goes on where it was",
+        ) from gone
+    except (PySparkException, Py4JJavaError) as failure:
+        raise ArchiveError(
+            "DMQ8053", f"the archive of {run.source} to {run.to} stopped: {explain_failure(str(failure))}"
+        ) from failure
+
+
+def _archive(
+    spark: "SparkSession",
+    run: ArchiveRun,
+    stop: threading.Event,
+    say: Callable[[str], None],
+    on_batch: Callable[[int], None] | None,
+) -> ArchiveReport:
     files = ArchiveFiles(spark, run.to)
     files.claim(run.source)
     with _alone_in(run.to):
         swept = files.sweep()
         if swept:
             say(f"removed {swept} unfinished directories of a run that was killed")
+        checkpoint = local_path(run.checkpoint_location)
+        for removed in heal_checkpoint(checkpoint) if checkpoint is not None else ():
+            say(removed)
         writer = BatchWriter(files, on_batch)
+        query = _start(spark, run, writer)
         try:
-            query = _start(spark, run, writer)
-            try:
-                writer.query_id.set_result(str(query.id))
-                return _follow(query, run, stop or threading.Event(), say)
-            finally:
-                if query.isActive:
-                    query.stop()
-        except (Py4JNetworkError, ConnectionError) as gone:
-            raise ArchiveError(
-                "DMQ8055",
-                f"Spark's Java process ended while {run.source} was archived to {run.to}: look for what ended it "
-                "(memory?) and start again, the archive goes on where it was",
-            ) from gone
+            writer.query_id.set_result(str(query.id))
+            return _follow(query, stop, say)
+        finally:
+            if query.isActive:
+                query.stop()
 
 
 class BatchWriter:
@@ -179,7 +225,7 @@ def _start(spark: "SparkSession", run: ArchiveRun, writer: BatchWriter) -> Any:
     frame = spark.readStream.format("delosmq").options(**run.options()).load()
     stream = (
         frame.writeStream.queryName(f"archive {run.source}")
-        .option("checkpointLocation", run.checkpoint or f"{run.to}/_checkpoint")
+        .option("checkpointLocation", run.checkpoint_location)
         .foreachBatch(writer.write)
     )
     if run.trigger == AVAILABLE_NOW:
@@ -187,19 +233,12 @@ def _start(spark: "SparkSession", run: ArchiveRun, writer: BatchWriter) -> Any:
     return stream.start()
 
 
-def _follow(query: Any, run: ArchiveRun, stop: threading.Event, say: Callable[[str], None]) -> ArchiveReport:
-    from pyspark.errors import StreamingQueryException
-
+def _follow(query: Any, stop: threading.Event, say: Callable[[str], None]) -> ArchiveReport:
     report = ArchiveReport()
-    try:
-        while not stop.is_set() and not query.awaitTermination(LOOK_EVERY_S):
-            _count_progress(query, report, say)
-        if stop.is_set():
-            _stop_between_batches(query)
-    except StreamingQueryException as failure:
-        raise ArchiveError(
-            "DMQ8053", f"the archive of {run.source} to {run.to} stopped: {explain_failure(str(failure))}"
-        ) from failure
+    while not stop.is_set() and not query.awaitTermination(LOOK_EVERY_S):
+        _count_progress(query, report, say)
+    if stop.is_set():
+        _stop_between_batches(query)
     _count_progress(query, report, say)
     return report
 

@@ -51,5 +51,9 @@ class JavaMissingError(ConfigurationError):
     """There is no Java that Spark can run on."""
 
 
+class SparkMissingError(ConfigurationError):
+    """Spark is not installed, or no session can be started."""
+
+
 class ArchiveError(BrokerError):
     """The archive directory can't be used as asked; nothing in it has changed."""

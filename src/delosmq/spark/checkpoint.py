@@ -1,0 +1,97 @@
+"""Mends what a kill leaves half written in a local checkpoint of Spark, where that can lose and repeat nothing.
+
+Spark writes a batch's end to ``offsets/N``, processes the batch, then writes ``commits/N``; ``metadata`` holds the
+query's id. A file that was cut off stops every later run. The newest of each may go:
+
+- ``offsets/N`` without ``commits/N``: the next run asks the broker after N-1 again and is answered the same lease. If
+  that was acknowledged already, which takes a power cut, the broker says so instead of answering.
+- ``commits/N``: the batch is repeated from ``offsets/N``, and the archive replaces its files.
+- ``metadata``, where no batch was ever planned: Spark makes a new id, which nothing carries yet.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Final
+
+from delosmq.spark.errors import ArchiveError
+
+_OFFSETS: Final = "offsets"
+_COMMITS: Final = "commits"
+_METADATA: Final = "metadata"
+_VERSION: Final = re.compile(r"v\d+")
+# An offset file has what belongs to the batch and the offset of our one source; a commit file one line.
+_LEAST_LINES: Final = {_OFFSETS: 2, _COMMITS: 1}
+
+
+def heal_checkpoint(checkpoint: Path) -> list[str]:
+    """Removes files that were cut off, and says which; a checkpoint that is whole, or not there, stays as it is.
+
+    Raises:
+        ArchiveError: a file is damaged whose removal could lose or repeat messages; nothing was removed.
+    """
+    damaged: list[tuple[Path, str]] = []
+    offsets, commits = _numbers(checkpoint / _OFFSETS), _numbers(checkpoint / _COMMITS)
+    newest_commit = commits[-1] if commits else -1
+    if commits and not _is_whole(checkpoint / _COMMITS, newest_commit):
+        damaged.append((checkpoint / _COMMITS / str(newest_commit), f"batch {newest_commit} is repeated"))
+        newest_commit = commits[-2] if len(commits) > 1 else -1
+    newest_offset = offsets[-1] if offsets else -1
+    if offsets and not _is_whole(checkpoint / _OFFSETS, newest_offset):
+        if newest_offset <= newest_commit:
+            raise _beyond_healing(checkpoint / _OFFSETS / str(newest_offset))
+        damaged.append((checkpoint / _OFFSETS / str(newest_offset), f"batch {newest_offset} is planned again"))
+    metadata = checkpoint / _METADATA
+    if metadata.exists() and not _holds_id(metadata):
+        if offsets or commits:
+            raise _beyond_healing(metadata)
+        damaged.append((metadata, "no batch was planned, so the query gets a new id"))
+    for path, _ in damaged:
+        _remove(path)
+    return [f"removed {path}, which a kill cut off: {what}" for path, what in damaged]
+
+
+def _numbers(directory: Path) -> list[int]:
+    """The batches that have a file, in order."""
+    if not directory.is_dir():
+        return []
+    return sorted(int(path.name) for path in directory.iterdir() if path.name.isascii() and path.name.isdigit())
+
+
+def _is_whole(directory: Path, number: int) -> bool:
+    lines = _read(directory / str(number)).splitlines()
+    if not lines or not _VERSION.fullmatch(lines[0]) or len(lines) - 1 < _LEAST_LINES[directory.name]:
+        return False
+    return all(_decode(line) is not None for line in lines[1:])
+
+
+def _holds_id(path: Path) -> bool:
+    decoded = _decode(_read(path))
+    return isinstance(decoded, dict) and bool(decoded.get("id"))
+
+
+def _read(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "replace")
+
+
+def _decode(text: str) -> object:
+    """The JSON object in ``text``; None when it is none, which a cut-off one never is."""
+    try:
+        decoded = json.loads(text)
+    except ValueError:
+        return None
+    return decoded if isinstance(decoded, dict) else None
+
+
+def _remove(path: Path) -> None:
+    # The checksum of a file that is gone would be held against the next one of its name.
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    path.unlink()
+
+
+def _beyond_healing(path: Path) -> ArchiveError:
+    return ArchiveError(
+        "DMQ8059",
+        f"{path} is damaged, and what it said can't be known: keep this directory as it is, release the group "
+        "(POST /api/v1/leases/GROUP/release), and archive into a new directory with a new group",
+    )
