@@ -106,14 +106,13 @@ def test_the_log_tells_of_dead_letters_that_nobody_takes_any_more(caplog: pytest
 
         async def lose() -> None:
             engine = broker.composed.broker
-            engine.delete_queue("DLQ")
             for _ in range(2):
-                engine.losses.add("orders", "dead-letter-address", "DLQ")
+                engine.losses.hold("orders", "dead-letter-address", "DLQ")
 
         broker.call(lose())
     (told,) = [record.getMessage() for record in caplog.records if "DMQ6145" in record.getMessage()]
     assert told.startswith(
-        "DMQ6145: messages of queue 'orders' are dropped: its dead-letter-address is 'DLQ', which has no"
+        "DMQ6145: messages of queue 'orders' are held in it: its dead-letter-address is 'DLQ', which has no"
     )
     assert "create one with `delosmq queue create DLQ`" in told
 

@@ -71,15 +71,16 @@ class SystemRandom(Random):
 
 
 class LossLog(LossListener):
-    """Tells of messages that nobody can have any more."""
+    """Tells of messages that could not go where they should."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
 
-    def messages_lost(self, queue: str, setting: str, address: str) -> None:
+    def messages_held(self, queue: str, setting: str, address: str) -> None:
         self._logger.warning(
-            "DMQ6145: messages of queue '%s' are dropped: its %s is '%s', which has no queue that takes them; create"
-            " one with `delosmq queue create %s`, or correct the address-setting. This is said once of each queue",
+            "DMQ6145: messages of queue '%s' are held in it: its %s is '%s', which has no queue that takes them, and"
+            " its settings make none; create one with `delosmq queue create %s`, and they go there, or correct the"
+            " address-setting. This is said once of each queue",
             queue,
             setting,
             address,

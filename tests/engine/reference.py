@@ -70,7 +70,7 @@ class RefGroup:
 
 
 class Reference:
-    """Queues as lists. ``dead`` names the queue that takes what used up its attempts."""
+    """Queues as lists. ``dead`` names the queue that takes what used up its attempts; it is made if it is missing."""
 
     def __init__(self, queues: list[RefQueue], dead: str, limits: dict[str, int]) -> None:
         self.queues = {queue.name: queue for queue in queues}
@@ -133,6 +133,8 @@ class Reference:
         elif queue.attempts != UNLIMITED and slot.count >= queue.attempts:
             message = slot.message
             queue.killed += 1
+            if self.dead not in self.queues:
+                self.queues[self.dead] = RefQueue(self.dead, self.dead)
             self._put(RefMessage(message.body, message.priority, message.durable, self.next_order, self.dead))
             return
         if queue.ring != UNLIMITED and len(queue.pending) >= queue.ring:

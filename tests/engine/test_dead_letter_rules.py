@@ -84,7 +84,7 @@ def test_what_failed_in_one_subscription_does_not_expire_in_another():
 
 
 def test_an_attempt_that_kept_nothing_does_not_count():
-    bench = start(dead_letter_duplicates=False)
+    bench = start(dead_letter_duplicates=False, auto_create_queues=False)
     bench.broker.delete_queue("DLQ")
     bench.send("news", "A")
     fail(bench, "a")
@@ -94,7 +94,7 @@ def test_an_attempt_that_kept_nothing_does_not_count():
 
 
 def test_an_expiry_that_kept_nothing_does_not_count():
-    bench = start(dead_letter_duplicates=False)
+    bench = start(dead_letter_duplicates=False, auto_create_queues=False)
     bench.broker.delete_queue("EXP")
     bench.send("news", "A", expires_in_ms=10)
     bench.broker.pause_queue("b")

@@ -4,6 +4,7 @@ import pytest
 
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.events import EngineEvents
+from delosmq.engine.held import held_count
 from delosmq.engine.losses import EXPIRY_ADDRESS, QUEUES_REMEMBERED, Losses, LossListener
 from delosmq.engine.outcome import NO_ROUTE, ROUTED
 from delosmq.engine.slots import Slot
@@ -90,14 +91,107 @@ def test_a_dead_letter_that_dies_again_says_where_it_died_last():
     assert stamps(bench, "last")["_AMQ_ORIG_ADDRESS"] == "DLQ"
 
 
-@pytest.mark.parametrize("fields", [{"dead_letter_address": ""}, {"dead_letter_address": "nowhere"}])
-def test_without_a_queue_to_take_it_a_dead_letter_is_dropped(fields: dict[str, object]):
+def test_without_an_address_for_it_a_dead_letter_is_dropped():
     events = Killed()
-    bench = bench_with(events, **fields)
+    bench = bench_with(events, dead_letter_address="")
     bench.send("q", "A")
     fail(bench, "q")
     assert events.seen == [("q", "A", "")]
     assert (bench.broker.used_bytes, bench.restart().counts("q")) == (0, (0, 0, 0))
+
+
+def die(bench: Bench, *, expired: bool) -> None:
+    """What is pending in ``q`` goes where it should."""
+    if expired:
+        bench.later(40_000)
+    else:
+        fail(bench, "q")
+
+
+WAYS_TO_DIE = [False, True]
+
+
+@pytest.mark.parametrize("expired", WAYS_TO_DIE)
+@pytest.mark.parametrize("profile", list(DispatchProfile))
+@pytest.mark.parametrize("with_address", [False, True])
+def test_a_queue_that_was_deleted_is_made_again(expired: bool, profile: DispatchProfile, with_address: bool):
+    classic = profile is DispatchProfile.CLASSIC
+    # Classic asks nothing about it.
+    bench = bench_with(
+        expiry_address="DLQ",
+        dispatch_profile=profile,
+        auto_create_queues=not classic,
+        auto_create_addresses=not classic,
+    )
+    for body in "AB":
+        if with_address:
+            bench.broker.delete_address("DLQ", force=True)
+        else:
+            bench.broker.delete_queue("DLQ")
+        bench.send("q", body, expires_in_ms=10 if expired else 0)
+        die(bench, expired=expired)
+        assert (bench.pending("DLQ"), bench.counts("q")) == (body, (0, 0, 0))
+    assert bench.restart().pending("DLQ") == "B"
+
+
+@pytest.mark.parametrize("expired", WAYS_TO_DIE)
+def test_what_no_queue_takes_is_held_and_moves_once_one_does(expired: bool):
+    bench = bench_with(queues=(anycast("q"),), expiry_address="DLQ", auto_create_queues=False)
+    bench.broker.losses.listener = told = Told()
+    bench.send("q", "A B", expires_in_ms=10 if expired else 0)
+    used = bench.broker.used_bytes
+    die(bench, expired=expired)
+    assert told.seen == [("q", "expiry-address" if expired else "dead-letter-address", "DLQ")]
+    for again in (bench, bench.restart(), bench.restart().restart()):
+        queue = again.broker.queues["q"]
+        _, port = again.consume("q")
+        again.later(100_000)
+        assert (again.scheduled("q"), again.counts("q"), port.bodies) == ("A B", (2, 0, 2), "")
+        assert again.broker.used_bytes == used
+        assert (held_count(queue), queue.messages_killed, queue.messages_expired) == (2, 0, 0)
+    bench = bench.restart()
+    bench.broker.create_queue(anycast("DLQ"))
+    bench.later(5_000)
+    assert (bench.pending("DLQ"), bench.counts("q")) == ("A B", (0, 0, 0))
+    assert held_count(bench.broker.queues["q"]) == 0
+    again = bench.restart()
+    assert (again.pending("DLQ"), again.counts("q"), again.broker.used_bytes) == ("A B", (0, 0, 0), used)
+
+
+def test_many_that_are_held_move_in_slices_those_alone_that_a_queue_takes():
+    bench = bench_with(auto_create_queues=False)
+    bench.broker.update_queue("DLQ", filter="_AMQ_ORIG_QUEUE = 'other'")
+    bench.send("q", " ".join(["A"] * 300))
+    fail(bench, "q")
+    bench.later(5_000)
+    assert held_count(bench.broker.queues["q"]) == 300
+    bench.broker.update_queue("DLQ", filter="_AMQ_ORIG_QUEUE = 'q'")
+    bench.later(5_000)
+    assert (bench.broker.queues["DLQ"].message_count, bench.counts("q")) == (300, (0, 0, 0))
+
+
+@pytest.mark.parametrize("end", ["purge_queue", "delete_queue"])
+def test_what_is_held_ends_with_its_queue(end: str):
+    bench = bench_with(queues=(anycast("q"),), auto_create_queues=False)
+    bench.send("q", "A B")
+    fail(bench, "q")
+    assert held_count(bench.broker.queues["q"]) == 2
+    getattr(bench.broker, end)("q")
+    bench.later(10_000)
+    assert bench.broker.used_bytes == 0
+    bench.later(10_000)
+
+
+def test_poison_that_is_held_is_not_handed_out_again():
+    bench = bench_with(queues=(anycast("q"),), auto_create_queues=False, max_delivery_attempts=10)
+    bench.send("q", "A")
+    fail(bench, "q", poison=True)
+    _, port = bench.consume("q")
+    bench.later(60_000)
+    assert (port.bodies, bench.counts("q")) == ("", (1, 0, 1))
+    bench.broker.create_queue(anycast("DLQ"))
+    bench.later(5_000)
+    assert bench.pending("DLQ") == "A"
 
 
 def test_a_queue_for_each_origin_is_created_where_settings_say_so():
@@ -283,7 +377,8 @@ def test_what_nobody_takes_is_kept_where_settings_say_so():
 
 
 def test_an_unrouted_message_nobody_takes_in_the_end_is_left_as_it_was():
-    bench = Bench(settings={"#": {"dead_letter_address": "DLQ", "send_to_dla_on_no_route": True}})
+    settings = {"dead_letter_address": "DLQ", "send_to_dla_on_no_route": True, "auto_create_queues": False}
+    bench = Bench(settings={"#": settings})
     message = bench.message("kept", "A", expires_in_ms=1_000)
     assert bench.broker.send(message, routing=MULTICAST) == NO_ROUTE
     assert (message.address, message.annotations) == ("kept", None)
@@ -294,7 +389,7 @@ class Told(LossListener):
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, str]] = []
 
-    def messages_lost(self, queue: str, setting: str, address: str) -> None:
+    def messages_held(self, queue: str, setting: str, address: str) -> None:
         self.seen.append((queue, setting, address))
 
     def messages_refused(self, queue: str) -> None:
@@ -305,7 +400,7 @@ class Told(LossListener):
 
 
 def test_dead_letters_that_nobody_takes_any_more_are_told_once_of_each_queue():
-    bench = bench_with(queues=(anycast("q"), anycast("p"), anycast("DLQ")))
+    bench = bench_with(queues=(anycast("q"), anycast("p"), anycast("DLQ")), auto_create_queues=False)
     told = Told()
     bench.broker.losses.listener = told
     bench.send("q", "A")
@@ -316,7 +411,6 @@ def test_dead_letters_that_nobody_takes_any_more_are_told_once_of_each_queue():
         bench.send(queue, "B")
         fail(bench, queue)
     assert told.seen == [("q", "dead-letter-address", "DLQ"), ("p", "dead-letter-address", "DLQ")]
-    assert bench.broker.losses.count("q", "dead-letter-address") == 2
 
 
 def test_dead_letters_that_nobody_wants_are_no_loss_to_tell_of():
@@ -328,7 +422,7 @@ def test_dead_letters_that_nobody_wants_are_no_loss_to_tell_of():
 
 
 def test_expired_messages_that_nobody_takes_are_told():
-    bench = bench_with(expiry_address="Gone")
+    bench = bench_with(expiry_address="Gone", auto_create_queues=False)
     bench.broker.losses.listener = told = Told()
     bench.send("q", "A", expires_in_ms=1)
     bench.later(5)
@@ -341,7 +435,7 @@ class Refused(LossListener):
     def __init__(self) -> None:
         self.seen: list[str] = []
 
-    def messages_lost(self, queue: str, setting: str, address: str) -> None:
+    def messages_held(self, queue: str, setting: str, address: str) -> None:
         raise AssertionError(queue)
 
     def messages_refused(self, queue: str) -> None:
@@ -389,6 +483,9 @@ def test_the_disabled_queues_that_losses_remember_are_bounded():
 
 def test_what_losses_remember_is_bounded():
     losses = Losses()
+    losses.listener = told = Told()
     for number in range(QUEUES_REMEMBERED + 1):
-        losses.add(f"q{number}", EXPIRY_ADDRESS, "x")
-    assert (losses.count("q0", EXPIRY_ADDRESS), losses.count(f"q{QUEUES_REMEMBERED}", EXPIRY_ADDRESS)) == (0, 1)
+        losses.hold(f"q{number}", EXPIRY_ADDRESS, "x")
+    losses.hold(f"q{QUEUES_REMEMBERED}", EXPIRY_ADDRESS, "x")
+    losses.hold("q0", EXPIRY_ADDRESS, "x")
+    assert len(told.seen) == QUEUES_REMEMBERED + 2

@@ -32,7 +32,7 @@ QUEUES = (
 )
 SETTINGS: dict[str, dict[str, object]] = {
     "#": {"dead_letter_address": "dead", "max_delivery_attempts": ATTEMPTS},
-    "dead": {"dead_letter_address": "", "max_delivery_attempts": UNLIMITED},
+    "dead": {"dead_letter_address": "", "max_delivery_attempts": UNLIMITED, "auto_delete_queues": False},
     "small": {"max_size_messages": SMALL_LIMIT, "address_full_policy": AddressFullPolicy.BLOCK},
 }
 FOCUSES = (

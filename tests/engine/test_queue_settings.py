@@ -182,7 +182,7 @@ class Aside(LossListener):
     def __init__(self) -> None:
         self.told: list[tuple[str, str, str, str, int]] = []
 
-    def messages_lost(self, queue: str, setting: str, address: str) -> None:
+    def messages_held(self, queue: str, setting: str, address: str) -> None:
         raise AssertionError(queue)
 
     def messages_refused(self, queue: str) -> None:

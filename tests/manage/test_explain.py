@@ -331,23 +331,27 @@ async def test_diverts_are_noted_whether_or_not_they_take_messages_away(api: Api
     ]
 
 
-async def test_a_dead_letter_address_without_a_queue_is_noted_with_what_it_cost(api: Api):
-    fields = {"max_delivery_attempts": 1, "dead_letter_address": "DLQ", "expiry_address": "Gone"}
+async def test_a_dead_letter_address_without_a_queue_is_noted_with_what_is_held(api: Api):
+    fields = {"max_delivery_attempts": 1, "dead_letter_address": "quiet.DLQ", "expiry_address": "quiet.gone"}
     api.broker.queues["q"].address.settings = AddressSettings(**fields)  # type: ignore[arg-type]
-    await api.post(QUEUES, {"name": "DLQ"})
-    gone = (
-        "its expiry-address 'Gone' has no queue: what should go there is dropped; create one with `delosmq queue create"
-    )
-    assert (await queue(api))["notes"] == [f"{gone} Gone`"]
-    await api.clients["admin"].delete(f"{QUEUES}/DLQ")
+    await api.post(QUEUES, {"name": "quiet.DLQ"})
+    assert (await queue(api))["notes"] == []  # the other one is made when it is needed
+    none_made = AddressSettings(auto_create_queues=False)
+    api.broker.addresses["quiet.DLQ"].settings = none_made
+    api.broker._core.bindings._table._resolved |= {"quiet.DLQ": none_made, "quiet.gone": none_made}
+    gone = "its expiry-address 'quiet.gone' has no queue that takes them: what should go there is held in this one;"
+    assert (await queue(api))["notes"] == [f"{gone} create one with `delosmq queue create quiet.gone`"]
+    await api.clients["admin"].delete(f"{QUEUES}/quiet.DLQ")
     consumer = consume(api)
     api.send("q", "a")
     tick(api)
     api.broker.reject_through(consumer, newest(api))
     tick(api)
-    assert "its dead-letter-address 'DLQ' has no queue: what should go there is dropped (1 message so far)" in str(
-        (await queue(api))["notes"]
-    )
+    found = await queue(api)
+    assert "what should go there is held in this one (1 message so far)" in str(found["notes"])
+    assert found["counts"] == {"held": 1}
+    assert "no queue takes what queue 'q' gives up" in str(found["advice"])
+    assert succeeded(await api.get(f"{QUEUES}/q"))["held_count"] == 1
 
 
 # -- addresses ----------------------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ async def test_a_queue_shows_its_settings_and_counts(api: Api):
         "max_consumers": -1,
         "message_count": 3,
         "delivering_count": 2,
+        "held_count": 0,
         "scheduled_count": 0,
         "consumer_count": 1,
         "messages_added": 3,

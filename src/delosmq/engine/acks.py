@@ -5,7 +5,7 @@ from typing import Final
 
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.core import Core
-from delosmq.engine.dead_letters import DeadLetters
+from delosmq.engine.dead_letters import ATTEMPTS_USED_UP, CALLED_POISON, DeadLetters
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.expiry import Expiry
 from delosmq.engine.jobs import FULL_NAP_NS, LOOK_AGAIN_NS, GoOn, Job
@@ -34,9 +34,6 @@ DELAYED: Final = 1
 POISON: Final = 2
 """How messages return: a consumer that goes leaves them ready at once, a failed delivery makes them wait as the
 settings say, poison is a dead letter whatever its count."""
-
-ATTEMPTS_USED_UP: Final = "max-delivery-attempts reached"
-CALLED_POISON: Final = "given up by the client (poison acknowledgement)"
 
 
 COUNTS_ONLY: Final = 0

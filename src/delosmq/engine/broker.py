@@ -20,6 +20,7 @@ from delosmq.engine.events import EngineEvents
 from delosmq.engine.expiry import Expiry, ExpiryScan
 from delosmq.engine.explaining import Explaining
 from delosmq.engine.foresight import Creation, Foresight
+from delosmq.engine.held import Held
 from delosmq.engine.id_living import IdLiving
 from delosmq.engine.lease import LeaseGroup
 from delosmq.engine.leases import Leases
@@ -78,11 +79,12 @@ class Broker:
         self._jobs = core.jobs
         self._timers = core.timers
         copies = Copies(core)
-        expiry = Expiry(core, copies)
+        self._held = Held(core)
+        expiry = Expiry(core, copies, self._held)
         core.dispatcher.expiry = expiry
         core.dispatcher.evictions = core.evictions
         self._expiry_scan = ExpiryScan(core, expiry, settings.message_expiry_scan_period_ms)
-        dead_letters = DeadLetters(core, copies)
+        dead_letters = DeadLetters(core, copies, self._held)
         acks = Acknowledgements(core, dead_letters, expiry)
         core.dispatcher.counting = CountBefore(acks, core.log)
         self.leases = Leases(
@@ -169,6 +171,7 @@ class Broker:
         self.log.close()
         replay.purge_dropped(self.log)
         self._administration.configure()
+        self._held.begin()
         core.bindings.limits.in_force = True
         core.schedule.run()
         self._expiry_scan.start()

@@ -8,7 +8,7 @@ from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot
 from delosmq.engine.stamps import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE, annotations_of, copy_for
 from delosmq.model.errors import BrokerError
-from delosmq.model.message import ANYCAST, Message
+from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressSettings, DispatchProfile, QueueSettings
 
 ORIGINAL_EXPIRATION: Final = "originalExpiration"
@@ -81,21 +81,50 @@ class Copies:
         size = COPY_BYTES + (slot.message.encoded_size_bytes if one_copy else self._ordinary_bytes)
         return WAITS if self._log.waits(size) else FITS
 
-    def deliver(self, message: Message, taker: Queue | None = None) -> bool:
-        """Puts a message into the queues of its address that take it, whatever limits the address has. False when
-        there is none.
+    def deliver(self, message: Message, taker: Queue | None = None, *, always: bool = False) -> bool:
+        """Puts a message into the queues of its address that take it, whatever limits the address has. An address
+        without queues is given one of its name where its settings make queues automatically. False when no queue takes
+        the message.
 
         Args:
             taker: the queue that takes it instead, on an address of its own name.
+            always: the queue is made whatever the settings of the address say, as Classic does it.
         """
         if taker is not None:
             message.address = taker.address.name
             self._router.put(message, [taker], taker.address)
             return True
         address = self._bindings.addresses.get(message.address)
-        if address is None:
+        if address is not None and self._routes.deliver(message, address):
+            return True
+        if not self._makes_home(message.address, always=always):
             return False
-        return self._routes.deliver(message, address)
+        name = message.address
+        kind = ANYCAST if address is None or ANYCAST in address.routing_types else MULTICAST
+        try:
+            home = self._bindings.create_queue(QueueSettings(name, name, kind, durable=True, auto_created=True))
+        except BrokerError:
+            return False  # as many queues as the broker can keep, or no room on the disk
+        return self._routes.deliver(message, home.address)
+
+    def may_deliver(self, origin: AddressSettings, name: str) -> bool:
+        """Whether an address has queues, or would be given one.
+
+        Args:
+            origin: settings of the address that messages come from.
+        """
+        address = self._bindings.addresses.get(name)
+        if address is not None and (address.queues() or address.links or address.diverts):
+            return True
+        return self._makes_home(name, always=origin.dispatch_profile is DispatchProfile.CLASSIC)
+
+    def _makes_home(self, name: str, *, always: bool) -> bool:
+        """Whether an address would be given a queue of its name: it has none, and the name is free."""
+        address = self._bindings.addresses.get(name)
+        if name in self._bindings.queues or (address is not None and (address.queues() or address.owner)):
+            return False
+        settings = self._bindings.settings_of(name)
+        return always or (settings.auto_create_queues and (address is not None or settings.auto_create_addresses))
 
     def make_resources(self, target: str, origin: str, *, prefix: str, suffix: str) -> Queue | None:
         """Sees to it that an address has the queue for what comes from one origin.

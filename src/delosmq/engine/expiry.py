@@ -15,6 +15,8 @@ from delosmq.engine.core import Core
 from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.expiry_gate import ENDED, ROOM_TO_COME, STAYS, ExpiryGate
 from delosmq.engine.expiry_times import FAR, DueListener
+from delosmq.engine.held import EXPIRED as HELD_EXPIRED
+from delosmq.engine.held import Held, Mover
 from delosmq.engine.jobs import LOOK_AGAIN_NS, Job
 from delosmq.engine.log import FITS, NO_ROOM, WAITS
 from delosmq.engine.losses import EXPIRY_ADDRESS
@@ -49,7 +51,9 @@ UNKNOWN_AGAIN_MS: Final = 1_000
 class Expiry(ExpiryGate):
     """Ends expired messages: to the expiry address, or for good where there is none."""
 
-    def __init__(self, core: Core, copies: Copies) -> None:
+    def __init__(self, core: Core, copies: Copies, held: Held) -> None:
+        self._held = held
+        held.movers[HELD_EXPIRED] = HeldExpired(self)
         self._log = core.log
         self._clock = core.clock
         self._timers = core.timers
@@ -92,36 +96,76 @@ class Expiry(ExpiryGate):
         return COPY_COST if queue.address.settings.expiry_address else EXPIRE_COST
 
     def expire(self, queue: Queue, slot: Slot) -> None:
-        """Ends a slot that is in no list, as part of the decision under way."""
-        message = slot.message
+        """Ends a slot that is in no list, as part of the decision under way. When no queue of the expiry address takes
+        it, it stays in its queue, held: it is never handed out."""
+        moved_to = self._copy(queue, slot.message)
+        if moved_to is None:
+            self._held.hold(queue, slot, HELD_EXPIRED)
+            self._losses.hold(queue.name, EXPIRY_ADDRESS, queue.address.settings.expiry_address)
+        else:
+            self._end(queue, slot, moved_to)
+
+    def may_expire(self, queue: Queue) -> bool:
+        """Whether what is held may end now."""
+        settings = queue.address.settings
+        name = settings.expiry_address
+        return not name or settings.auto_create_expiry_resources or self._copies.may_deliver(settings, name)
+
+    def expire_held(self, queue: Queue, slot: Slot) -> bool:
+        """Ends a slot that is held, as a decision of its own; False when that can't be yet."""
+        if not self.has_room(queue, slot):
+            return False
+        moved_to = self._copy(queue, slot.message)
+        if moved_to is not None:
+            queue.scheduled.remove(slot)
+            self._end(queue, slot, moved_to)
+        self._log.close()
+        return moved_to is not None
+
+    def _copy(self, queue: Queue, message: Message) -> str | None:
+        """Puts a copy where expired messages go: gives the address, "" when none is wanted; None when no queue takes
+        it."""
         settings = queue.address.settings
         # What is kept for queues to come is no loss: the message itself was in other queues.
         name = "" if queue.internal else settings.expiry_address
-        moved = False
-        if name:
-            taker: Queue | None = None
-            if settings.auto_create_expiry_resources:
-                taker = self._copies.make_resources(
-                    name, message.address, prefix=settings.expiry_queue_prefix, suffix=settings.expiry_queue_suffix
-                )
-            copy = self._copies.of(queue, message, name)
-            annotations = copy.annotations
-            assert annotations is not None  # a copy is stamped
-            annotations[ACTUAL_EXPIRY] = str(self._clock.wall_ms())
-            wanted = settings.dead_letter_non_durable or message.durable
-            wanted = wanted and self._copies.is_first(settings, message)
-            wanted = wanted and not _was_moved_here(queue, message, name)
-            if settings.dispatch_profile is DispatchProfile.CLASSIC:
-                copy = as_classic(copy, message, f"{_EXPIRED_CAUSE}{message.expires_at_ms}")
-            moved = wanted and self._copies.deliver(copy, taker)
-            if moved:
-                self._copies.remember(settings, message)
-            if wanted and not moved:
-                self._losses.add(queue.name, EXPIRY_ADDRESS, name)
-            name = copy.address
+        wanted = settings.dead_letter_non_durable or message.durable
+        wanted = wanted and self._copies.is_first(settings, message)
+        if not name or not wanted or _was_moved_here(queue, message, name):
+            return ""
+        taker: Queue | None = None
+        if settings.auto_create_expiry_resources:
+            taker = self._copies.make_resources(
+                name, message.address, prefix=settings.expiry_queue_prefix, suffix=settings.expiry_queue_suffix
+            )
+        copy = self._copies.of(queue, message, name)
+        annotations = copy.annotations
+        assert annotations is not None  # a copy is stamped
+        annotations[ACTUAL_EXPIRY] = str(self._clock.wall_ms())
+        classic = settings.dispatch_profile is DispatchProfile.CLASSIC
+        if classic:
+            copy = as_classic(copy, message, f"{_EXPIRED_CAUSE}{message.expires_at_ms}")
+        if not self._copies.deliver(copy, taker, always=classic):
+            return None
+        self._copies.remember(settings, message)
+        return copy.address
+
+    def _end(self, queue: Queue, slot: Slot, moved_to: str) -> None:
         queue.messages_expired += 1
         self._removals.remove_one(queue, slot, EXPIRED)
-        self._events.message_expired(queue.name, slot, name if moved else "")
+        self._events.message_expired(queue.name, slot, moved_to)
+
+
+class HeldExpired(Mover):
+    """Expired messages that wait for a queue of the expiry address."""
+
+    def __init__(self, expiry: Expiry) -> None:
+        self._expiry = expiry
+
+    def may_move(self, queue: Queue) -> bool:
+        return self._expiry.may_expire(queue)
+
+    def move(self, queue: Queue, slot: Slot) -> bool:
+        return self._expiry.expire_held(queue, slot)
 
 
 def _was_moved_here(queue: Queue, message: Message, expiry_address: str) -> bool:

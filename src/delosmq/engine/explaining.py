@@ -11,6 +11,7 @@ from delosmq.engine.address import Address
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.core import Core
 from delosmq.engine.diverts import Divert
+from delosmq.engine.held import is_held
 from delosmq.engine.lease import LeaseGroup
 from delosmq.engine.leases import Leases
 from delosmq.engine.queue import Queue
@@ -25,12 +26,13 @@ DELIVERING: Final = "in delivery"
 LEASED: Final = "leased"
 PROMISED: Final = "acknowledged in a transaction"
 SCHEDULED: Final = "scheduled"
+HELD: Final = "held"
 LEASE_READER: Final = "reader of leases has not asked"
 """A rule: only lease groups take from the queue, and they take what their readers ask for."""
 NO_SUCH_END: Final = "no such end"
 NO_QUEUE_THERE: Final = "no queue there"
 QUEUE_MARK: Final = "::"
-STANDINGS: Final = (READY, WAITING, DELIVERING, LEASED, PROMISED, SCHEDULED)
+STANDINGS: Final = (READY, WAITING, DELIVERING, LEASED, PROMISED, SCHEDULED, HELD)
 
 LOOKED_AT_PER_SLICE: Final = 1_000
 """Slots walked over, about 0.5 ms."""
@@ -113,7 +115,7 @@ class Explaining:
             rule = self._rule(queue, slot)
             return Standing(queue, slot, READY if rule == READY else WAITING, rule)
         if queue.scheduled.holds(slot):
-            return Standing(queue, slot, SCHEDULED)
+            return Standing(queue, slot, HELD if is_held(slot) else SCHEDULED)
         return self.held(queue, slot.sequence)
 
     def held(self, queue: Queue, sequence: int) -> Standing | None:

@@ -1,4 +1,4 @@
-"""Messages that were dropped because the address they should have gone to has no queue for them."""
+"""Messages that could not go where they should, as no queue there takes them: told once of each queue."""
 
 from abc import ABC, abstractmethod
 from typing import Final
@@ -19,8 +19,9 @@ class LossListener(ABC):
     """Somebody who tells people of losses."""
 
     @abstractmethod
-    def messages_lost(self, queue: str, setting: str, address: str) -> None:
-        """A message of a queue was dropped, as no queue of the address took it; told once of each queue and setting."""
+    def messages_held(self, queue: str, setting: str, address: str) -> None:
+        """A message stays in its queue, held, as no queue of the address takes it; told once of each queue and
+        setting."""
 
     @abstractmethod
     def messages_refused(self, queue: str) -> None:
@@ -33,27 +34,27 @@ class LossListener(ABC):
 
 
 class Losses:
-    """Counts what was dropped by queue, since start.
+    """Tells the first of each queue, since start.
 
     Attributes:
-        listener: told of the first of each queue.
+        listener: is told.
     """
 
     def __init__(self) -> None:
         self.listener: LossListener | None = None
         self._disabled: set[str] = set()
-        self._counts: dict[str, dict[str, int]] = {DEAD_LETTER_ADDRESS: {}, EXPIRY_ADDRESS: {}}
+        self._told: dict[str, set[str]] = {DEAD_LETTER_ADDRESS: set(), EXPIRY_ADDRESS: set()}
 
-    def add(self, queue: str, setting: str, address: str) -> None:
-        """One more message of a queue."""
-        counts = self._counts[setting]
-        known = counts.get(queue, 0)
-        if known == 0:
-            if len(counts) >= QUEUES_REMEMBERED:
-                counts.clear()
-            if self.listener is not None:
-                self.listener.messages_lost(queue, setting, address)
-        counts[queue] = known + 1
+    def hold(self, queue: str, setting: str, address: str) -> None:
+        """One more message of a queue is held."""
+        told = self._told[setting]
+        if queue in told:
+            return
+        if len(told) >= QUEUES_REMEMBERED:
+            told.clear()
+        told.add(queue)
+        if self.listener is not None:
+            self.listener.messages_held(queue, setting, address)
 
     def refuse(self, queue: str) -> None:
         """A message found only a disabled queue."""
@@ -75,7 +76,3 @@ class Losses:
     def enabled(self, queue: str) -> None:
         """A queue takes messages again."""
         self._disabled.discard(queue)
-
-    def count(self, queue: str, setting: str) -> int:
-        """Messages of a queue that were dropped."""
-        return self._counts[setting].get(queue, 0)

@@ -9,6 +9,7 @@ from typing import Final
 
 from delosmq.engine.binding_json import address_as_json, queue_as_json, queue_from_json
 from delosmq.engine.bindings import Bindings
+from delosmq.engine.held import HELD_FROM
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.lease import Lease, LeaseGroup
 from delosmq.engine.lease_rows import LeaseRows, unpack_sequences
@@ -445,7 +446,9 @@ class EngineReplay(Replay):
             message.references += 1
             queue.add(slot)
             returned_until_ms = due_times.get(sequence, 0)
-            if returned_until_ms:
+            if returned_until_ms >= HELD_FROM:
+                self._schedule.hold_pending(queue, slot, returned_until_ms, delayed=False)
+            elif returned_until_ms:
                 self._schedule.hold_returned(queue, slot, returned_until_ms)
             elif message.due_at_ms:
                 self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=False)

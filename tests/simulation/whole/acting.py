@@ -13,9 +13,10 @@ from delosmq.engine.xa import TMSUCCESS, XaError
 from delosmq.model.errors import LimitError, MisuseError
 from delosmq.selectors.selector import parse_selector
 from tests.simulation.broker_world import GROUP
-from tests.simulation.whole.catalogue import CROWDED, DEAD, EXPIRED, PLACES
+from tests.simulation.whole.catalogue import CROWDED, DEAD, EXPIRED, PLACES, SINKS
 from tests.simulation.whole.life import Done, Life, Listener, Turn, Work
 from tests.simulation.whole.oracle import Outcome, original
+from tests.simulation.whole.recount import find_all
 
 ATTEMPTS = 3
 """`max-delivery-attempts` of all queues but the sinks."""
@@ -559,8 +560,21 @@ def delete(life: Life, rng: Random) -> str:
     return f"delete {name}"
 
 
+def delete_sink(life: Life, rng: Random) -> str:
+    """Where dead letters or expired messages go."""
+    name = rng.choice(SINKS)
+    queue = life.broker.queues.get(name)
+    if queue is None:
+        return ""
+    # What transactions acknowledge there too.
+    life.knowledge.excuse(name, [slot for place, slot, _ in find_all(life.real, life.holders) if place is queue])
+    life.broker.delete_queue(name)
+    return f"delete {name}"
+
+
 def create(life: Life, rng: Random) -> str:
-    gone = [queue for queue in life.catalogue.configured if queue.name not in life.broker.queues]
+    able = [*life.catalogue.configured, *life.catalogue.sinks]
+    gone = [queue for queue in able if queue.name not in life.broker.queues]
     if not gone:
         return ""
     queue = rng.choice(gone)

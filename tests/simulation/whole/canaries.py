@@ -10,11 +10,13 @@ from delosmq.engine import records
 from delosmq.engine.broker import Broker
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.credit import Credit
+from delosmq.engine.held import DEAD
 from delosmq.engine.log import NO_BODY, Batch, Replay
 from delosmq.engine.outcome import DUPLICATE
 from delosmq.engine.records import (
     COUNTED,
     DUE_FLAG,
+    KILLED,
     PROMISED,
     REMOVED,
     SCHEDULED,
@@ -106,6 +108,22 @@ class ExpiresWhatIsInDelivery(Front):
                 for slot in held:
                     if 0 < slot.message.expires_at_ms <= now_ms:
                         self.real.expire_delivered(consumer, slot.sequence)
+        return self.real.tick()
+
+
+class DropsWhatIsHeld(Front):
+    """Drops dead letters that no queue takes."""
+
+    def tick(self) -> bool:
+        core = self.real._core
+        for queue in self.real.queues.values():
+            while (bucket := queue.scheduled.due_at(DEAD)) is not None and bucket.head is not None:
+                slot = bucket.head
+                queue.scheduled.remove(slot)
+                queue.messages_killed += 1
+                core.removals.remove_one(queue, slot, KILLED)
+                core.events.message_dead_lettered(queue.name, slot, "")
+                core.log.close()
         return self.real.tick()
 
 
@@ -376,6 +394,9 @@ CANARIES: dict[str, Canary] = {
     "duplicates accepted": Canary(front=AcceptsDuplicates),
     "expiry of a message in delivery": Canary(
         front=ExpiresWhatIsInDelivery, about=("jobs",), often=("send", "time", "acknowledge"), within=120
+    ),
+    "held dead letters dropped": Canary(
+        front=DropsWhatIsHeld, often=("send", "subscribe", "return", "delete sink"), within=80
     ),
     "purge forgets scheduled": Canary(front=PurgeForgetsScheduled, often=("send", "purge")),
     "group owner not released": Canary(front=KeepsGroupOwners, about=("teams",), often=("send", "subscribe", "leave")),

@@ -128,14 +128,16 @@ class Catalogue:
         self.addresses = [place.address for place in self.places if place.address not in CROWDED]
         self.strict = {queue.name for place in self.places if place.strict for queue in place.queues}
         self.configured = [queue for place in self.places for queue in place.queues]
+        self.sinks = [QueueSettings(name, name, ANYCAST) for name in SINKS]
         self.settings = BrokerSettings(
             journal=journal,
-            queues=(*self.configured, *(QueueSettings(name, name, ANYCAST) for name in SINKS)),
+            queues=(*self.configured, *self.sinks),
             addresses=tuple(AddressDefinition(place.address, frozenset({place.routing})) for place in self.places),
             address_settings=(
                 AddressMatch("#", EVERYWHERE),
                 *(AddressMatch(place.address, place.fields) for place in self.places if place.fields),
-                *(AddressMatch(name, FINAL) for name in SINKS),
+                # Where none are made, what should go there is held when they are deleted.
+                *(AddressMatch(name, {**FINAL, "auto_create_queues": len(names) % 2 == 0}) for name in SINKS),
             ),
             diverts=tuple(divert for place in self.places for divert in place.diverts),
             message_expiry_scan_period_ms=1_000,

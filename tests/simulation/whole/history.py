@@ -44,6 +44,7 @@ ACTS: dict[str, tuple[int, Act]] = {
     "pause": (8, acting.pause),
     "purge": (8, acting.purge),
     "delete": (6, acting.delete),
+    "delete sink": (6, acting.delete_sink),
     "create": (8, acting.create),
     "time": (30, acting.pass_time),
     "full disk": (4, acting.fill_disk),

@@ -182,6 +182,7 @@ class Life(World):
             clock=clock,
         )
         self.real = knowledge.owners.broker = self.broker
+        knowledge.queues = self.real.queues
         self.services = services_for(self)
         if catalogue.slice:
             transacting = self.real._transacting

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot
 from delosmq.engine.stamps import ORIGINAL_QUEUE
 from delosmq.model.message import Message
@@ -39,6 +40,7 @@ class Knowledge(Oracle):
         told_position: the newest that anything told depends on.
         late: subscriptions of this life that asked for what was kept, and the position before them.
         owners: of the queues of this life.
+        queues: of this life.
         copied: what they got of it, and the position by which the copy is stored. A client may see it before that, as
             the message itself is stored: that it is gone says nothing then.
     """
@@ -60,6 +62,7 @@ class Knowledge(Oracle):
         self.late: dict[str, int] = {}
         self.copied: dict[Reference, int] = {}
         self.owners = Owners()
+        self.queues: dict[str, Queue] = {}
         self.duplicates = 0
         self.delivered = 0
 
@@ -78,12 +81,20 @@ class Knowledge(Oracle):
         self.excuse(queue, [slot])
 
     def message_expired(self, queue: str, slot: Slot, expiry_address: str) -> None:
-        if not expiry_address:
+        if not expiry_address and not self._keeps(queue, "expiry_address"):
             self.excuse(queue, [slot])
 
     def message_dead_lettered(self, queue: str, slot: Slot, dead_letter_address: str) -> None:
-        if not dead_letter_address:
+        if not dead_letter_address and not self._keeps(queue, "dead_letter_address"):
             self.excuse(queue, [slot])
+
+    def _keeps(self, name: str, setting: str) -> bool:
+        """Whether settings name an address for what a queue gives up, and each message is kept there."""
+        queue = self.queues.get(name)
+        if queue is None or queue.internal:
+            return False
+        settings = queue.address.settings
+        return bool(getattr(settings, setting)) and settings.dead_letter_duplicates is not False
 
     def message_duplicate(self, message: Message) -> None:
         self.duplicates += 1

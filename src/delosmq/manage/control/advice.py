@@ -3,7 +3,7 @@
 from typing import Final
 
 from delosmq.engine import standing
-from delosmq.engine.explaining import DELIVERING, LEASE_READER, LEASED, PROMISED, SCHEDULED
+from delosmq.engine.explaining import DELIVERING, HELD, LEASE_READER, LEASED, PROMISED, SCHEDULED
 
 EMPTY: Final = "empty"
 DISABLED: Final = "disabled"
@@ -42,6 +42,8 @@ _SENTENCES: Final[dict[str, str]] = {
     " group",
     PROMISED: "transaction {transaction} acknowledges it when it is committed; commit it or roll it back, a prepared"
     " one with `delosmq transaction commit` or `rollback` if its coordinator is lost",
+    HELD: "its attempts are used up or it has expired, and no queue takes what queue '{queue}' gives up; it is"
+    " held until there is one: `delosmq explain queue {queue}` names the address",
     SCHEDULED: "it is not due yet in queue '{queue}'; it is handed out once its time has come",
     EMPTY: "queue '{queue}' is empty; nothing is to be done",
     KEEPS_NOTHING: "queue '{queue}' is empty, as its ring-size of 0 pushes out each message that comes; raise it with"

@@ -8,6 +8,7 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.explaining import (
     DELIVERING,
+    HELD,
     LEASED,
     PROMISED,
     SCHEDULED,
@@ -17,6 +18,7 @@ from delosmq.engine.explaining import (
     Standing,
     number_leases,
 )
+from delosmq.engine.held import held_count, is_held
 from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot
 from delosmq.engine.standing import EXCLUSIVE_OWNER, OWNER_SELECTOR, READY
@@ -393,7 +395,8 @@ def _counts(broker: Broker, queue: Queue, count: Count) -> dict[str, int]:
     found[DELIVERING] = max(0, queue.delivering_count - leased - count.promised)
     found[LEASED] = leased
     found[PROMISED] = count.promised
-    found[SCHEDULED] = queue.scheduled.count
+    found[HELD] = held_count(queue)
+    found[SCHEDULED] = queue.scheduled.count - found[HELD]
     return {name: number for name, number in found.items() if number}
 
 
@@ -401,7 +404,7 @@ def _queue_advice(broker: Broker, queue: Queue, head: StandingInfo | None) -> st
     if head is not None:
         return head.advice
     if queue.scheduled.count:
-        return advice(SCHEDULED, queue.name)
+        return advice(HELD if held_count(queue) else SCHEDULED, queue.name)
     for group in broker.leases.on_queue(queue):
         if group.consumer.held_count:
             return advice(LEASED, queue.name, group=group.name)
@@ -449,7 +452,7 @@ def _standing_info(broker: Broker, standing: Standing) -> StandingInfo:
         standing=standing.standing,
         rule="" if standing.standing != WAITING else standing.rule,
         since_ms=slot.delivered_at_ms if standing.standing in (DELIVERING, LEASED, PROMISED) else 0,
-        due_at_ms=slot.due_at_ms,
+        due_at_ms=0 if is_held(slot) else slot.due_at_ms,
         delivery_count=slot.delivery_count,
         consumer=holder.id if holder is not None else 0,
         connection=holder.port.connection_name() if holder is not None else "",

@@ -8,6 +8,7 @@ from typing import Final
 from delosmq.engine.broker import Broker
 from delosmq.engine.explaining import Standing
 from delosmq.engine.filters import Conditions
+from delosmq.engine.held import is_held
 from delosmq.engine.outcome import BLOCKED, DROPPED, ROUTED
 from delosmq.engine.queue import Queue
 from delosmq.manage.control.browse import Browse
@@ -232,7 +233,7 @@ def _shown(standing: Standing, hub: HubMessage, letters: int, given_id: str) -> 
         priority=message.priority,
         timestamp_ms=message.timestamp_ms,
         expires_at_ms=message.expires_at_ms,
-        due_at_ms=slot.due_at_ms,
+        due_at_ms=0 if is_held(slot) else slot.due_at_ms,
         delivery_count=slot.delivery_count,
         group_id=message.group_id,
         sender=message.user,

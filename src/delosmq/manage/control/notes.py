@@ -2,9 +2,10 @@
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.diverts import Divert
+from delosmq.engine.held import dead_count, expired_count
 from delosmq.engine.losses import DEAD_LETTER_ADDRESS, EXPIRY_ADDRESS
 from delosmq.engine.queue import Queue
-from delosmq.model.settings import UNLIMITED
+from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
 from delosmq.model.wording import counted
 
 
@@ -18,7 +19,7 @@ def queue_notes(broker: Broker, queue: Queue) -> list[str]:
         found.append(f"only messages that match its filter enter it: {queue.settings.filter}")
     found += [divert_note(divert) for divert in address.diverts]
     found += _notes_on_keeping(queue)
-    found += _losses(broker, queue)
+    found += _held(broker, queue)
     if queue.exclusive and queue.group_rebalance:
         found.append("it is exclusive, so one consumer has all message groups and group-rebalance has no effect")
     if address.waiters:
@@ -51,22 +52,31 @@ def _notes_on_keeping(queue: Queue) -> list[str]:
     return found
 
 
-def _losses(broker: Broker, queue: Queue) -> list[str]:
+def _held(broker: Broker, queue: Queue) -> list[str]:
     """Where its dead and expired messages should go, and can't."""
     settings = queue.address.settings
     found: list[str] = []
-    for name, target, makes_queues in (
-        (DEAD_LETTER_ADDRESS, settings.dead_letter_address, settings.auto_create_dead_letter_resources),
-        (EXPIRY_ADDRESS, settings.expiry_address, settings.auto_create_expiry_resources),
+    for name, target, makes_queues, held in (
+        (DEAD_LETTER_ADDRESS, settings.dead_letter_address, settings.auto_create_dead_letter_resources, dead_count),
+        (EXPIRY_ADDRESS, settings.expiry_address, settings.auto_create_expiry_resources, expired_count),
     ):
-        if target and not makes_queues and not _reaches_a_queue(broker, target):
-            lost = broker.losses.count(queue.name, name)
-            so_far = f" ({counted(lost, 'message')} so far)" if lost else ""
+        count = held(queue)
+        reached = makes_queues or _reaches_a_queue(broker, target) or _is_made(broker, settings, target)
+        if target and (count or not reached):
+            so_far = f" ({counted(count, 'message')} so far)" if count else ""
             found.append(
-                f"its {name} '{target}' has no queue: what should go there is dropped{so_far}; create one with"
-                f" `delosmq queue create {target}`"
+                f"its {name} '{target}' has no queue that takes them: what should go there is held in this one{so_far};"
+                f" create one with `delosmq queue create {target}`"
             )
     return found
+
+
+def _is_made(broker: Broker, settings: AddressSettings, target: str) -> bool:
+    """Whether the address gets a queue with the first message that comes."""
+    own = broker.settings_of(target)
+    return settings.dispatch_profile is DispatchProfile.CLASSIC or (
+        own.auto_create_queues and (own.auto_create_addresses or target in broker.addresses)
+    )
 
 
 def _reaches_a_queue(broker: Broker, name: str) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.engine.broker import Broker
+from delosmq.engine.held import held_count
 from delosmq.engine.queue import Queue
 from delosmq.model.message import ROUTING_NAMES
 
@@ -22,6 +23,8 @@ class QueueInfo:
         last_value_key: "" when it is no last-value queue.
         message_count: pending, scheduled and in delivery; persistent_size: bytes of all those, durable or not;
             ``durable_*``: of those the store holds.
+        held_count: of the scheduled ones those that no queue of the dead-letter or expiry address takes; they are moved
+            once one does.
         consumer_count: consumers and lease groups.
         group_count: message groups that have an owner.
         messages_added: and the other totals, since the broker started.
@@ -72,6 +75,7 @@ class QueueInfo:
     scheduled_size: int
     durable_scheduled_count: int
     durable_scheduled_size: int
+    held_count: int
     consumer_count: int
     group_count: int
     messages_added: int
@@ -131,6 +135,7 @@ def queue_info(broker: Broker, queue: Queue) -> QueueInfo:
         scheduled_size=scheduled.bytes,
         durable_scheduled_count=scheduled.durable_count,
         durable_scheduled_size=scheduled.durable_bytes,
+        held_count=held_count(queue),
         consumer_count=len(queue.consumers),
         group_count=group_count(queue),
         messages_added=queue.messages_added,

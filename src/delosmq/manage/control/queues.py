@@ -125,8 +125,8 @@ class QueueControl:
                     raise InUseError(
                         "DMQ6161",
                         f"queue '{queue.name}' is the only one of address '{address}', which is the {setting} of"
-                        f" address-setting '{entry.match}': without it, what should go there is dropped; name another"
-                        " address there first, or force it",
+                        f" address-setting '{entry.match}': without it, what should go there is held where it"
+                        " is; name another address there first, or force it",
                     )
 
     def pause(self, login: Login, name: str, *, paused: bool) -> QueueInfo:
