@@ -53,6 +53,12 @@ STEADY = "steady.of.those.who.behave"
 STEADY_STOMP = "steady.of.those.who.behave.stomp"
 
 
+DEAF_SHARE = 0.1
+"""Of the connections read nothing."""
+MOST_AT_ONCE_BYTES = 1024 * 1024
+"""Beyond a limit: what one frame brings, or one message."""
+
+
 class FrameError(AssertionError):
     """Something gave way; says where, so that it can be repeated."""
 
@@ -86,6 +92,7 @@ class Attacker(Client):
         self.last = b""
         self._left = 0
         self._soft = soft
+        self._deaf = False
         self._choose()
         self._open()
 
@@ -99,7 +106,12 @@ class Attacker(Client):
     def _turn(self) -> bool:
         outbox = self.session.outbox
         wrote = False
-        while outbox.take():
+        if self._deaf:
+            acceptor = self.bench.acceptor
+            waiting = outbox.total_bytes - outbox.reply_bytes
+            assert waiting <= acceptor.outbox_limit_bytes + MOST_AT_ONCE_BYTES, f"{waiting} bytes of messages wait"
+            assert outbox.reply_bytes <= acceptor.reply_limit_bytes + MOST_AT_ONCE_BYTES, "replies wait without end"
+        while not self._deaf and outbox.take():
             wrote = True
             outbox.confirm_written()
         touched = wrote and self.session.handle_written(self.bench.now)
@@ -163,6 +175,7 @@ class Attacker(Client):
         session._ours.cache_enabled = used.form.caching
         self.opened += 1
         self._left = rng.randrange(1, MOST_FRAMES_PER_CONNECTION)
+        self._deaf = rng.random() < DEAF_SHARE
         start = [used.greeting, used.login, *used.opening[: rng.randrange(len(used.opening) + 1)]]
         if rng.random() < 0.02:
             at = rng.randrange(len(start))

@@ -238,3 +238,34 @@ async def test_a_passcode_is_nowhere_in_the_log() -> None:
         await peer.closed()
         assert server.logged.lines
         assert not any(PASSWORD in line for line in server.logged.lines)
+
+
+async def test_what_a_new_consumer_gets_leaves_in_several_turns_so_that_it_may_leave_before_the_rest() -> None:
+    async with running() as server:
+        producer = await server.connect()
+        for number in range(20):
+            producer.send_frame("SEND", "destination:/queue/a", f"receipt:{number}", body="x" * 10_000)
+            await producer.frame()
+        reader = await server.connect()
+        (connection,) = [c for c in server.listener.connections if c._number == 2]
+        turns: list[int] = []
+        flush = server.store.flush
+        write = connection._transport.write  # type: ignore[union-attr]
+
+        def count_turns() -> None:
+            turns.append(0)
+            flush()
+
+        def count_bytes(chunk: bytes) -> None:
+            turns[-1] += len(chunk)
+            write(chunk)
+
+        server.store.flush = count_turns  # type: ignore[method-assign]
+        connection._transport.write = count_bytes  # type: ignore[union-attr,method-assign]
+        reader.send_frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:client", "consumer-window-size:-1")
+        for _ in range(20):
+            assert (await reader.frame()).command == "MESSAGE"
+        assert 60_000 < max(turns) < 80_000
+        assert sum(turns) > 200_000
+        await producer.close()
+        await reader.close()

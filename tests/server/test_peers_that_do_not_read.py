@@ -3,6 +3,7 @@
 # ACK-7, BROKER-4
 
 import asyncio
+import gc
 import socket
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
@@ -100,6 +101,9 @@ async def test_what_forty_of_them_hold_is_bounded_and_returns(kind: str) -> None
                 peer.writer.transport.abort()
             await server.until(lambda: not stuck(server))
             assert server.parts.sending.held_bytes == 0
+            peers.clear()
+            gc.collect()
+            assert grown() < server.broker.used_bytes + 3_000_000
 
 
 async def test_one_that_reads_nothing_is_cut_off_and_its_messages_go_back() -> None:

@@ -321,6 +321,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         # One write at a time is under way; `resume_writing` brings us back.
         if not self._writable or outbox.in_flight_bytes:
             return
+        session_ends = self._state == _FINISHING
         while not self._is_broken(session) and (chunk := outbox.take()):
             if self._web_socket is not None:
                 self._web_socket.within_frame = outbox.within_frame
@@ -328,6 +329,10 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             if self._is_stuck() or self._is_broken(session):
                 break
             outbox.confirm_written()
+            if outbox.gentle_turns and not session_ends:
+                outbox.gentle_turns -= 1
+                self._parts.ticker.write_next_turn(self)
+                break
 
     def _is_stuck(self) -> bool:
         # `transport.write` calls `pause_writing` when the socket does not take everything.

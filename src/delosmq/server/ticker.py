@@ -57,6 +57,7 @@ class Ticker(SyncAsker):
         self._scheduled = False
         self._stopped = False
         self._writers: list[TickParticipant] = []
+        self._next_writers: list[TickParticipant] = []
         self._store_timer: asyncio.TimerHandle | None = None
         self._engine_timer: asyncio.TimerHandle | None = None
         self._engine_due: int = 0
@@ -110,6 +111,10 @@ class Ticker(SyncAsker):
         self._writers.append(writer)
         self.schedule()
 
+    def write_next_turn(self, writer: TickParticipant) -> None:
+        """Has ``writer`` write on after what else has come was handled."""
+        self._next_writers.append(writer)
+
     def fatal(self, error: BaseException) -> None:
         """Reports what the broker can't survive; nothing is confirmed any more."""
         if not self._stopped:
@@ -128,6 +133,9 @@ class Ticker(SyncAsker):
                 self._writers = []
                 for writer in writers:
                     again = writer.write_outbox() or again
+            if self._next_writers:
+                self._writers, self._next_writers = self._next_writers, []
+                again = True
         except Exception as error:
             self.fatal(error)
             return

@@ -20,6 +20,9 @@ from delosmq.engine.consumer import ConsumerPort
 from delosmq.engine.slots import Slot
 from delosmq.model.ids import NOTHING_DURABLE, Position
 
+GENTLE_TURNS: Final = 8
+"""After a consumer has come: it may want one message only and leave, which is read between the turns."""
+
 NO_SEQUENCE: Final = 0
 """Marks an entry that is no delivery; sequences of messages begin at 1."""
 
@@ -121,6 +124,7 @@ class Outbox:
         ready_bytes: may leave with the next write.
         in_flight_bytes: handed to the transport and not reported as written.
         reply_bytes: the part of held, ready and in flight that are replies: bounded by not reading, not by credit.
+        gentle_turns: how many more turns of the loop have one write each.
         within_frame: what `take` gave last ends within a frame, whose next piece the next `take` gives.
     """
 
@@ -145,6 +149,7 @@ class Outbox:
         self.ready_bytes: int = 0
         self.in_flight_bytes: int = 0
         self.reply_bytes: int = 0
+        self.gentle_turns: int = 0
         self.within_frame: bool = False
         self.replies: Stream = Stream()
 
@@ -170,6 +175,10 @@ class Outbox:
             return True
         self._refused = True
         return False
+
+    def begin_gently(self) -> None:
+        """A consumer has come: much is dispatched to it at once, of which it may want little."""
+        self.gentle_turns = GENTLE_TURNS
 
     def tell_of_more(self) -> None:
         """Nothing can be written now: the owner hears again when something is added."""

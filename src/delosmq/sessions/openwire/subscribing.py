@@ -235,6 +235,7 @@ class Subscribing:
             options=options,
             subscription=wanted,
         )
+        self._outbox.begin_gently()
         subscription.stream.owner_id = source.consumer.id
         subscription.sources.append(source)
         queue = source.consumer.queue

@@ -108,6 +108,7 @@ class Subscriber:
             subscription=wishes.subscription,
         )
         subscription.attach(consumer, self._owner, self._services.conversions)
+        self._outbox.begin_gently()
         self._subscriptions[key] = subscription
         self._by_consumer[consumer.id] = subscription
         if wishes.mark:
