@@ -479,8 +479,14 @@ def test_a_plugin_whose_work_is_lost_is_left_out_and_not_needless(tmp_path: Path
     assert sentence.startswith(f"<{name}> is left out: it ")
 
 
+def test_the_write_timeout_of_a_connector_is_that_of_its_acceptor(tmp_path: Path) -> None:
+    made = connectors(tmp_path, '<transportConnector name="in" uri="stomp://h:5?soWriteTimeout=500"/>')
+    assert [acceptor.so_write_timeout_ms for acceptor in made.settings.acceptors] == [500]
+    assert made.left_out == []
+
+
 @pytest.mark.parametrize(
-    ("option", "about"), [("trace=true", "logs each command"), ("soWriteTimeout=500", "closes connections")]
+    ("option", "about"), [("trace=true", "logs each command"), ("defaultHeartBeat=5,5", "is the heart-beat")]
 )
 def test_an_option_of_a_connector_whose_work_is_lost_is_left_out(tmp_path: Path, option: str, about: str) -> None:
     made = connectors(tmp_path, f'<transportConnector name="in" uri="stomp://h:5?{option}"/>')

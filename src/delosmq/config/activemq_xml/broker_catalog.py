@@ -205,7 +205,6 @@ OPTIONS: Final[Rows] = rows(
         Row("producerCredit@AMQP", "is the credit of senders", to="amqpCredits", read=number, harmless=("1000",)),
         Row("idleTimeout@AMQP", "closes silent connections", to="amqpIdleTimeout", read=number, harmless=("30000",)),
         impossible("trace", "logs each command of a connection", "", "false"),
-        impossible("soWriteTimeout", "closes connections whose peer reads nothing for so long", "", "0"),
         impossible("transformer@AMQP", "chooses how messages are translated", "it is done when needed", "jms"),
         impossible("subscriptionStrategy@MQTT", "chooses how subscriptions are kept", ""),
         *[
