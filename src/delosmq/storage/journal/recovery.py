@@ -83,7 +83,7 @@ class Recovery(Reading):
             if one.number in self.headers:
                 self.listed.append((one.number, one.end, one.position))
             else:
-                self.lose(self._missing(one.number, one.file, f"batches up to {one.position}"))
+                self.lose(self._missing(one.number, one.file, f"held batches up to {one.position}"))
         self._scan_later(manifest.opened)
         tail = self._find_opened(manifest)
         if tail is None:
@@ -127,7 +127,7 @@ class Recovery(Reading):
         """The segment that the manifest calls the newest one: its beginning has been on the disk."""
         number = manifest.opened
         if number not in self.headers:
-            self.lose(self._missing(number, manifest.file, f"confirmed batches after {manifest.base}"))
+            self.lose(self._missing(number, manifest.file, f"may have held confirmed batches after {manifest.base}"))
             return None
         name, header = self.headers[number]
         size = self._size(name)
@@ -170,7 +170,7 @@ class Recovery(Reading):
             found = f"it holds segment {other}" if other else f"its {size} bytes begin without a header"
         return StorageError(
             MISSING,
-            f"{self.files.path(name)}: segment {number} is in no file of this directory, and {held} were in it;"
+            f"{self.files.path(name)}: segment {number} is in no file of this directory, and {held};"
             f" {found}: {RESTORE}",
         )
 
