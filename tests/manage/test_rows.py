@@ -149,6 +149,12 @@ async def test_batches_end_at_the_size_limit(api: Api):
     assert [batch.num_rows for batch in found.to_batches()] == [2, 2, 1]
 
 
+async def test_bodies_that_are_not_asked_for_make_no_batches(api: Api):
+    await leased(api, " ".join(["x" * (SLICE_BYTES // 2)] * 5))
+    found = table(await api.get(f"{ROWS}?columns=sequence,timestamp"))
+    assert [batch.num_rows for batch in found.to_batches()] == [5]
+
+
 async def test_batches_end_at_the_size_that_compressed_bodies_grow_to(api: Api):
     sent = MessageCommand(OBJECT_MESSAGE)
     sent.destination = Destination("q")

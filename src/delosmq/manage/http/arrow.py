@@ -114,10 +114,11 @@ class RowStream:
 
     async def _fill(self, columns: Columns, at: int) -> int:
         size = 0
+        sends_bodies = "body" in self._names
         while at < len(self._slots) and columns.rows < SLICE_ROWS and size + columns.grown_bytes < SLICE_BYTES:
             slot = self._slots[at]
             columns.add(slot)
-            size += len(slot.message.head) + len(slot.message.body)
+            size += len(slot.message.head) + (len(slot.message.body) if sends_bodies else 0)
             at += 1
             if columns.rows % ROWS_PER_TURN == 0:
                 await asyncio.sleep(0)
