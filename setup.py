@@ -22,7 +22,7 @@ def compiled_extensions() -> list[Extension]:
     except ImportError as missing:
         sys.exit(
             f"A compiled build needs {missing.name} in the environment that builds:"
-            " pip install mypy setuptools lxml-stubs"
+            " pip install mypy 'setuptools>=77' lxml-stubs"
         )
     level = os.environ.get("DELOSMQ_OPT", "3")
     if level not in {"0", "1", "2", "3"}:

@@ -2,7 +2,9 @@
 
 # BROKER-6
 
+import asyncio
 import socket
+import time
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
@@ -168,3 +170,18 @@ def file_of(journal: Path, number: int) -> Path:
         if header is not None and header.number == number:
             return path
     raise AssertionError(f"no file holds segment {number}")
+
+
+def test_a_message_expires_at_its_time_in_a_queue_that_has_no_consumer() -> None:
+    with delosmq.Broker(http=False) as broker:
+        send = f"SEND\ndestination:/queue/a\nexpires:{int(time.time() * 1000) + 200}\nreceipt:sent\n\nhello^@"
+        stomp_session(broker, send, b"receipt-id:sent")
+
+        async def expired() -> bool:
+            queue = broker.composed.broker.queues["a"]
+            while queue.message_count:  # noqa: ASYNC110 - the queue tells nobody
+                await asyncio.sleep(0.01)
+            return queue.messages_expired == 1
+
+        # Without a consumer, and long before the next scan of the broker's queues.
+        assert broker.call(asyncio.wait_for(expired(), 20))

@@ -182,10 +182,12 @@ class Bindings:
             if settings == address.settings:
                 continue
             address.settings = settings
-            address.refresh()
             for queue in address.queues():
-                self.change_queue(queue, queue.settings)
+                # Not bound anew: the order in which its queues are served stays.
+                queue.apply_settings(queue.settings)
                 found.append(queue)
+            address.refresh()
+            self._changed(address)
         return found
 
     def relink(self, address: Address) -> None:

@@ -12,6 +12,7 @@ from delosmq.wire.openwire.commands import (
     RemoveSubscriptionInfo,
 )
 from tests.sessions.openwire.support import SECURITY, Client, OpenWireBench, change, queue, topic
+from tests.sessions.support import EVERYTHING, USER
 
 A = queue("a")
 
@@ -144,3 +145,18 @@ def test_advisories_need_no_permission() -> None:
     bench = allowed()
     client = bench.connect()
     client.consume(topic("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic"))
+
+
+def test_what_a_reload_takes_away_counts_for_a_connection_that_has_sent_before() -> None:
+    bench = OpenWireBench()
+    client = bench.connect()
+    client.ok(client.text(A, "x"))
+    bench.services.access.reload({USER: "stored"}, {USER: frozenset({"none"})}, (EVERYTHING,))
+    client.session.rights_changed()
+    denied(client, client.text(A, "y"))
+    bench.services.access.reload({USER: "stored"}, {USER: frozenset({"all"})}, (EVERYTHING,))
+    client.session.rights_changed()
+    client.ok(client.text(A, "z"))
+    bench.services.access.reload({}, {USER: frozenset({"all"})}, (EVERYTHING,))  # the user is gone
+    client.session.rights_changed()
+    denied(client, client.text(A, "y"))
