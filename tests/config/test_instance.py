@@ -37,10 +37,10 @@ def test_a_new_instance_keeps_what_is_made_and_what_is_dead_or_late(tmp_path: Pa
     create_instance(tmp_path / "broker")
     instance = load_instance(tmp_path / "broker", properties={})
     found = AddressSettingsTable(instance.settings.address_settings).resolve("any")
-    # As `artemis create` writes it.
+    # As `artemis create` writes it, but that what was made automatically goes with its last use.
     assert (found.dead_letter_address, found.expiry_address) == ("DLQ", "ExpiryQueue")
     assert (found.auto_create_queues, found.auto_create_addresses) == (True, True)
-    assert (found.auto_delete_queues, found.auto_delete_addresses) == (False, False)
+    assert (found.auto_delete_queues, found.auto_delete_addresses) == (True, True)
     assert (found.max_delivery_attempts, found.redelivery_delay) == (10, 0)
 
 

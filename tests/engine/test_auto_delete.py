@@ -36,13 +36,15 @@ def test_use_between_two_scans_keeps_a_queue():
     assert "q" in bench.broker.queues
 
 
-def test_a_queue_never_used_stays_unless_the_check_is_skipped():
-    bench = RoutingBench(addresses={"skip": {"auto_delete_queues_skip_usage_check": True}})
-    for name in ("q", "skip"):
-        bench.broker.create_queue(QueueSettings(name, name, ANYCAST, auto_created=True))
-    for _ in range(3):
+def test_a_queue_that_nobody_used_goes_too():
+    bench = RoutingBench()
+    transaction = bench.broker.begin("c")
+    bench.broker.send(bench.message("q", "A"), routing=ANYCAST, transaction=transaction)
+    bench.broker.rollback(transaction)
+    assert "q" in bench.broker.queues
+    for _ in range(2):
         bench.later(SCAN_MS)
-    assert sorted(bench.broker.queues) == ["q"]
+    assert "q" not in bench.broker.queues
 
 
 def test_a_queue_goes_only_after_its_delay():
@@ -140,13 +142,36 @@ def test_addresses_stay_where_settings_say_so():
     assert "news" in bench.broker.addresses
 
 
-def test_an_address_that_never_had_a_queue_goes_only_when_the_usage_check_is_skipped():
-    bench = RoutingBench(addresses={"skip": {"auto_delete_addresses_skip_usage_check": True}})
-    for name in ("plain", "skip"):
+def test_an_address_that_never_had_a_queue_goes_when_nothing_was_sent_to_it_between_two_scans():
+    bench = RoutingBench()
+    for name in ("left", "used"):
         bench.put(name, "A", routing=MULTICAST)
     for _ in range(3):
         bench.later(SCAN_MS)
-    assert sorted(bench.broker.addresses) == ["plain"]
+        bench.put("used", "A", routing=MULTICAST)
+    assert sorted(bench.broker.addresses) == ["used"]
+
+
+def test_an_address_that_a_durable_subscription_made_goes_with_it():
+    bench = RoutingBench()
+    consumer, _ = bench.listen("news", name="me", durable=True)
+    bench.broker.close_consumer(consumer)
+    again = bench.restart()
+    assert "news" in again.broker.addresses
+    again.broker.unsubscribe("me")
+    assert again.broker.addresses.keys() == again.restart().broker.addresses.keys() == set()
+
+
+@pytest.mark.parametrize("fields", [{"retroactive_message_count": 3}, {"subscription_recovery_retained": True}])
+def test_an_address_stays_while_it_keeps_messages_for_queues_to_come(fields: dict[str, object]):
+    bench = RoutingBench(addresses={"#": fields})
+    for name in ("empty", "kept"):
+        bench.broker.close_consumer(bench.listen(name)[0])
+    bench.put("kept", "A", routing=MULTICAST, **{"ActiveMQ.Retain": "true"})
+    for _ in range(4):
+        bench.later(SCAN_MS)
+    assert sorted(bench.broker.addresses) == ["kept"]
+    assert all("empty" not in name for name in bench.restart().broker.queues)
 
 
 def test_the_scan_can_be_switched_off():

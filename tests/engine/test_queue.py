@@ -452,7 +452,7 @@ def test_there_are_no_more_addresses_and_queues_than_a_state_block_can_describe(
     )
     bench.broker.start()
     names = " ".join(f"jobs.{number}" for number in range(1000))
-    with pytest.raises(LimitError, match="as many as the broker can keep"):
+    with pytest.raises(LimitError, match="as many as a journal file describes"):
         _ = [bench.send(name, "A", routing=ANYCAST) for name in names.split()]
     assert len(bench.broker.state.state()) < 64 * 1024 // 8
     assert bench.send("jobs.0", "B", routing=ANYCAST) == [ROUTED]

@@ -54,9 +54,9 @@ _BROKER_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
             <address-full-policy>BLOCK</address-full-policy>
             <auto-create-addresses>true</auto-create-addresses>
             <auto-create-queues>true</auto-create-queues>
-            <!-- true: a queue made automatically is deleted when it is unused -->
-            <auto-delete-queues>false</auto-delete-queues>
-            <auto-delete-addresses>false</auto-delete-addresses>
+            <!-- The broker deletes what it made so once it is empty and no client uses it. -->
+            <auto-delete-queues>true</auto-delete-queues>
+            <auto-delete-addresses>true</auto-delete-addresses>
          </address-setting>
       </address-settings>
 

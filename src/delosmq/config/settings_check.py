@@ -27,7 +27,13 @@ LEAST_SEGMENT_BYTES: Final = 64 * 1024
 """Below this, the records of one ordinary batch would not fit into a segment."""
 
 _MAY_BE_UNLIMITED: Final = frozenset(
-    {"connections_allowed", "message_expiry_scan_period_ms", "address_queue_scan_period_ms"}
+    {
+        "connections_allowed",
+        "message_expiry_scan_period_ms",
+        "address_queue_scan_period_ms",
+        "max_destinations",
+        "max_destinations_per_user",
+    }
 )
 """Numbers for which -1 has a meaning although it is not their default, and None isn't either."""
 _LEAST: Final = {"file_size_bytes": LEAST_SEGMENT_BYTES}

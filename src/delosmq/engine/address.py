@@ -64,6 +64,8 @@ class Address:
         routed_messages, unrouted_messages: since start.
         created_at, unused_since: monotonic ns; the latter when its last queue went, 0 while it never had one.
         swept: the last scan found it unused.
+        messages_at_scan: what was sent to it until the last scan.
+        made_by: whose client made it since the start, "" for none.
     """
 
     def __init__(self, name: str, routing_types: set[int], settings: AddressSettings) -> None:
@@ -92,6 +94,8 @@ class Address:
         self.created_at: int = 0
         self.unused_since: int = 0
         self.swept: bool = False
+        self.messages_at_scan: int = 0
+        self.made_by: str = ""
         self._anycast_turn: int = 0
 
     def bind(self, queue: Queue) -> None:

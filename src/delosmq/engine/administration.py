@@ -59,6 +59,7 @@ class Administration:
 
     def configure(self) -> None:
         """Makes what the configuration names, and cuts queues down to their rings. Called once, at start."""
+        self._auto_delete.drop_replayed()
         for divert in self._settings.diverts:
             self._add_divert(divert)
         for address in self._settings.addresses:
@@ -110,13 +111,14 @@ class Administration:
         more.
 
         Raises:
-            MisuseError: an operator made it.
+            MisuseError: an operator made it, or it has consumers.
         """
-        if stored.operators:
+        if stored.operators or stored.consumers:
+            made = f"where user '{stored.settings.user}' created it" if stored.operators else "where it has consumers"
             raise MisuseError(
                 "DMQ2106",
                 f"broker.xml puts queue '{declared.name}' on address '{declared.address}', the journal holds it on"
-                f" '{stored.settings.address}', where user '{stored.settings.user}' created it; start without it in"
+                f" '{stored.settings.address}', {made}; start without it in"
                 " broker.xml and delete the stored queue, or give the new one another name",
             )
         name = f"{stored.name}{ASIDE}"
@@ -164,21 +166,28 @@ class Administration:
                 self._core.dispatcher.mark(known)
         return refused
 
-    def create_address(self, name: str, routing_types: set[int]) -> Address:
-        """Creates an address, or adds routing types to an existing one."""
-        address = self._bindings.create_address(name, routing_types)
+    def create_address(self, name: str, routing_types: set[int], user: str = "") -> Address:
+        """Creates an address, or adds routing types to an existing one.
+
+        Args:
+            user: whose client asks for it, "" for an operator.
+        """
+        address = self._bindings.create_address(name, routing_types, user=user)
         self._log.close()
         return address
 
-    def create_queue(self, settings: QueueSettings) -> Queue:
+    def create_queue(self, settings: QueueSettings, user: str = "") -> Queue:
         """Creates a queue and, if need be, its address.
+
+        Args:
+            user: whose client asks for it, "" for an operator.
 
         Raises:
             MisuseError: the name is taken or a setting makes no sense.
         """
         if names_trait(settings):
             check_together(settings, self._bindings.settings_of(settings.address))
-        queue = self._bindings.create_queue(settings)
+        queue = self._bindings.create_queue(settings, user=user)
         self._log.close()
         return queue
 
@@ -252,7 +261,7 @@ class Administration:
 
     # -- what belongs to one connection --------------------------------------------------------------------------
 
-    def create_temporary(self, name: str, routing: int, owner: str) -> Address:
+    def create_temporary(self, name: str, routing: int, owner: str, user: str = "") -> Address:
         """Creates an address, for anycast with its queue, that ends with its connection and from which nobody else
         consumes. Nothing of it is recorded.
 
@@ -261,10 +270,10 @@ class Administration:
         """
         if name in self._bindings.addresses or name in self._bindings.queues:
             raise MisuseError("DMQ2640", f"'{name}' exists already; a temporary destination needs a name of its own")
-        address = self._bindings.create_address(name, {routing}, auto_created=True, owner=owner)
+        address = self._bindings.create_address(name, {routing}, auto_created=True, owner=owner, user=user)
         if routing == ANYCAST:
             self._bindings.create_queue(
-                QueueSettings(name, name, ANYCAST, durable=False, auto_created=True, auto_delete=False)
+                QueueSettings(name, name, ANYCAST, durable=False, auto_created=True, auto_delete=False), user=user
             )
         self._bindings.temporary.setdefault(owner, []).append(address)
         self._log.close()

@@ -2,7 +2,8 @@
 
 Every ``address-queue-scan-period`` all are looked at, in slices; what two scans in a row find unused goes. Source:
 Artemis PostOfficeImpl.reapAddresses and QueueManagerImpl. What Artemis deletes at its start goes here two scans later,
-so that clients which come back find their queues.
+so that clients which come back find their queues. Artemis never deletes an address that had no queue since its start;
+here it goes too, once nothing was sent to it between two scans. Likewise a queue that nobody has used.
 """
 
 from typing import Final
@@ -26,6 +27,15 @@ class AutoDelete(Timer):
         self._core = core
         self._dropping = dropping
         self._period_ns: int = core.settings.address_queue_scan_period_ms * NS_PER_MS
+
+    def drop_replayed(self) -> None:
+        """Forgets the addresses that nothing needs: replay makes one for each queue there ever was, and what was made
+        automatically ends with a restart."""
+        bindings = self._core.bindings
+        for address in list(bindings.addresses.values()):
+            kept = address.history is not None or address.retained is not None or address.account.used_messages
+            if address.auto_created and not kept and bindings.is_unbound(address):
+                bindings.drop_address(address.name)
 
     def begin(self) -> None:
         """Counts the time from now on for what the store held, and makes the first appointment."""
@@ -65,11 +75,9 @@ class AutoDelete(Timer):
         limit = queue.auto_delete_message_count
         if limit != UNLIMITED and queue.message_count > limit:
             return False
-        skips = queue.address.settings.auto_delete_queues_skip_usage_check
-        ended = queue.messages_acknowledged + queue.messages_killed + queue.messages_expired
-        if queue.unused_since == 0 and ended == 0 and not skips:
-            return False
-        since = queue.created_at if skips else queue.unused_since
+        # One that was never used, as a send to it was rolled back, is unused since it was made.
+        since = 0 if queue.address.settings.auto_delete_queues_skip_usage_check else queue.unused_since
+        since = since or queue.created_at
         return self._core.clock.monotonic_ns() - since >= queue.auto_delete_delay * NS_PER_MS
 
     def look_at_address(self, address: Address) -> None:
@@ -87,13 +95,16 @@ class AutoDelete(Timer):
         settings = address.settings
         if not address.auto_created or not settings.auto_delete_addresses:
             return False
+        sent = address.routed_messages + address.unrouted_messages
+        if sent != address.messages_at_scan:
+            address.messages_at_scan = sent
+            return False
         # Those in queues of wildcard addresses count against its limits still.
         if address.account.used_messages or not self._core.bindings.is_unbound(address):
             return False
-        skips = settings.auto_delete_addresses_skip_usage_check
-        if address.unused_since == 0 and not skips:
-            return False
-        since = address.created_at if skips else address.unused_since
+        # One that never had a queue, as it was only sent to, is unused since it was made.
+        since = 0 if settings.auto_delete_addresses_skip_usage_check else address.unused_since
+        since = since or address.created_at
         return self._core.clock.monotonic_ns() - since >= settings.auto_delete_addresses_delay * NS_PER_MS
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.address import RETAINED_PREFIX, Address
-from delosmq.engine.address_limits import AddressLimits
+from delosmq.engine.address_limits import AddressLimits, ClientLimits
 from delosmq.engine.binding_json import address_as_json, address_state_bytes, queue_as_json, queue_state_bytes
 from delosmq.engine.diverts import Divert
 from delosmq.engine.events import EngineEvents
@@ -21,7 +21,7 @@ from delosmq.model.errors import LimitError, MisuseError, NotFoundError
 from delosmq.model.ids import QueueId
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.ports import Clock
-from delosmq.model.settings import AddressSettings, DispatchPolicy, QueueSettings, WildcardSyntax
+from delosmq.model.settings import AddressSettings, BrokerSettings, DispatchPolicy, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
 RECORD_BYTES: Final = 1_024
@@ -52,6 +52,8 @@ class Bindings:
 
     Attributes:
         listener: told of new queues.
+        client_limits: how many addresses and queues clients may make.
+        state_bytes: what the state block says of addresses and queues; what is not recorded takes nothing there.
         limits: how many addresses there may be.
         wild_changes: counts changes of wildcard addresses; an address whose ``linked_at`` is another number must look
             for its links again (`relink`).
@@ -66,7 +68,7 @@ class Bindings:
         *,
         clock: Clock,
         state_limit_bytes: int,
-        syntax: WildcardSyntax,
+        settings: BrokerSettings,
     ) -> None:
         self._log = log
         self._ids = ids
@@ -74,11 +76,12 @@ class Bindings:
         self._events = events
         self._clock = clock
         self._state_limit_bytes = state_limit_bytes
-        self._state_bytes: int = 0
+        self.state_bytes: int = 0
+        self.client_limits: ClientLimits = ClientLimits(settings.max_destinations, settings.max_destinations_per_user)
         self._diverts: dict[str, list[Divert]] = {}
-        self.limits: AddressLimits = AddressLimits(table.entries, syntax)
+        self.limits: AddressLimits = AddressLimits(table.entries, settings.wildcards)
         self.listener: QueueListener | None = None
-        self.wildcards: WildcardTree = WildcardTree(syntax)
+        self.wildcards: WildcardTree = WildcardTree(settings.wildcards)
         self.wild_changes: int = 0
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
@@ -96,7 +99,9 @@ class Bindings:
             address.created_at = self._clock.monotonic_ns()
             address.diverts = self._diverts.get(name, [])
             self.addresses[name] = address
-            self._state_bytes += address_state_bytes(name)
+            self.client_limits.count += 1
+            if not auto_created:
+                self.state_bytes += address_state_bytes(name)
             if self.wildcards.is_wild(name):
                 address.wild = True
                 self.wildcards.add(name)
@@ -106,12 +111,14 @@ class Bindings:
             self.relink(address)
         else:
             address.routing_types |= routing_types
-            address.auto_created = address.auto_created and auto_created
+            if address.auto_created and not auto_created:
+                address.auto_created = False
+                self.state_bytes += address_state_bytes(name)
         return address
 
     def add_queue(self, queue_id: QueueId, settings: QueueSettings) -> Queue:
-        """Makes a queue known and binds it."""
-        address = self.add_address(settings.address, {settings.routing_type}, auto_created=settings.auto_created)
+        """Makes a queue known and binds it. An address that is recorded is known before it."""
+        address = self.add_address(settings.address, {settings.routing_type}, auto_created=True)
         queue = Queue(queue_id, settings, address)
         queue.created_at = self._clock.monotonic_ns()
         queue.owner = address.owner
@@ -121,8 +128,10 @@ class Bindings:
         self._changed(address)
         self.queues[settings.name] = queue
         self.by_id[queue_id] = queue
+        if not queue.internal:
+            self.client_limits.count += 1
         if settings.durable:
-            self._state_bytes += queue_state_bytes(settings)
+            self.state_bytes += queue_state_bytes(settings)
         return queue
 
     def change_queue(self, queue: Queue, settings: QueueSettings) -> None:
@@ -133,7 +142,7 @@ class Bindings:
             queue.name = settings.name
             self.queues[queue.name] = queue
         if queue.settings.durable:
-            self._state_bytes += queue_state_bytes(settings) - queue_state_bytes(queue.settings)
+            self.state_bytes += queue_state_bytes(settings) - queue_state_bytes(queue.settings)
         address.unbind(queue)
         queue.apply_settings(settings)
         address.bind(queue)
@@ -148,13 +157,17 @@ class Bindings:
         self._changed(address)
         del self.queues[queue.name]
         del self.by_id[queue.id]
+        if not queue.internal:
+            self.client_limits.gone(queue.made_by)
         if queue.settings.durable:
-            self._state_bytes -= queue_state_bytes(queue.settings)
+            self.state_bytes -= queue_state_bytes(queue.settings)
 
     def drop_address(self, name: str) -> None:
         """Forgets an address without queues."""
         address = self.addresses.pop(name)
-        self._state_bytes -= address_state_bytes(name)
+        self.client_limits.gone(address.made_by)
+        if not address.auto_created:
+            self.state_bytes -= address_state_bytes(name)
         if address.wild:
             self.wildcards.remove(name)
             self.wild_changes += 1
@@ -211,7 +224,7 @@ class Bindings:
     # -- decisions; the caller closes the log --------------------------------------------------------------------
 
     def create_address(
-        self, name: str, routing_types: set[int], *, auto_created: bool = False, owner: str = ""
+        self, name: str, routing_types: set[int], *, auto_created: bool = False, owner: str = "", user: str = ""
     ) -> Address:
         """Creates an address, or widens an existing one.
 
@@ -219,6 +232,7 @@ class Bindings:
 
         Args:
             owner: the connection whose temporary destination it is.
+            user: whose client makes it, "" for none.
 
         Raises:
             LimitError: there are as many addresses and queues as the store can describe, or as ``max-addresses`` says.
@@ -227,12 +241,18 @@ class Bindings:
         known = self.addresses.get(name)
         if known is not None and routing_types <= known.routing_types and (auto_created or not known.auto_created):
             return known
-        self._check_state()
+        if not auto_created or keeps_messages(self._table.resolve(name)):
+            self._check_state()
+        if known is None:
+            self.client_limits.check(user, f"address '{name}'")
         if known is None and not owner and not self.wildcards.is_wild(name):
             self.limits.check(name)
         if not auto_created or keeps_messages(self._table.resolve(name)):
             self._log.ask_room(RECORD_BYTES + 2 * len(name), f"address '{name}'")
         address = self.add_address(name, routing_types, auto_created=auto_created)
+        if known is None:
+            address.made_by = user
+            self.client_limits.add(user)
         if owner:
             address.owner = owner
             self.limits.count(name, -1)
@@ -275,11 +295,11 @@ class Bindings:
         self._log.ask_room(size, f"queue '{settings.name}'")
 
     def _check_state(self) -> None:
-        if self._state_bytes >= self._state_limit_bytes:
+        if self.state_bytes >= self._state_limit_bytes:
             raise LimitError(
                 "DMQ2204",
-                f"there are {len(self.addresses)} addresses and {len(self.queues)} queues already, as many as the"
-                " broker can keep; delete some, or set a larger journal-file-size",
+                f"there are {len(self.addresses)} addresses and {len(self.queues)} queues already, as many as a journal"
+                " file describes; delete some, or set a larger journal-file-size",
             )
 
     def drop_if_unused(self, address: Address) -> None:
@@ -289,6 +309,8 @@ class Bindings:
             address.auto_created
             and settings.auto_delete_addresses
             and settings.auto_delete_addresses_delay == 0
+            and address.history is None
+            and address.retained is None
             and self.is_unbound(address)
         ):
             self.drop_address(address.name)
@@ -296,22 +318,32 @@ class Bindings:
 
     @staticmethod
     def is_unbound(address: Address) -> bool:
-        """Whether nothing hangs on an address: no queue, divert or history, and nobody waits for its space."""
+        """Whether nothing hangs on an address: no queue, divert or kept message, and nobody waits for its space."""
         return not (
             address.anycast
             or address.multicast
-            or address.history is not None
-            or address.retained is not None
+            or (address.history is not None and address.history.message_count)
+            or (address.retained is not None and address.retained.message_count)
             or address.diverts
             or address.waiters
             or address.owner
         )
 
-    def create_queue(self, settings: QueueSettings, *, temporary: bool = False, retroactive: bool = False) -> Queue:
+    def create_queue(
+        self,
+        settings: QueueSettings,
+        *,
+        temporary: bool = False,
+        retroactive: bool = False,
+        of_client: bool = False,
+        user: str = "",
+    ) -> Queue:
         """Creates a queue and, if need be, its address.
 
         Args:
             retroactive: its subscriber asks for what the address keeps for those.
+            of_client: the address is made automatically, whatever the queue is.
+            user: whose client makes it, "" for none.
 
         Raises:
             MisuseError: the name is taken or a setting makes no sense.
@@ -320,10 +352,15 @@ class Bindings:
         check_settings(settings)
         if settings.name in self.queues:
             raise MisuseError("DMQ2102", f"queue '{settings.name}' exists already; update it or choose another name")
-        self._check_state()
+        if settings.durable:
+            self._check_state()
+        self.client_limits.check(user, f"queue '{settings.name}'")
         self.ask_room(settings)
-        self.create_address(settings.address, {settings.routing_type}, auto_created=settings.auto_created)
+        automatic = settings.auto_created or of_client
+        self.create_address(settings.address, {settings.routing_type}, auto_created=automatic, user=user)
         queue = self._add(settings)
+        queue.made_by = user
+        self.client_limits.add(user)
         queue.temporary = temporary
         self._events.queue_created(queue.name, settings.address)
         if self.listener is not None:

@@ -278,13 +278,13 @@ class Broker:
         self.settings = settings
         return self._administration.reload(settings)
 
-    def create_address(self, name: str, routing_types: set[int]) -> Address:
+    def create_address(self, name: str, routing_types: set[int], user: str = "") -> Address:
         """See `Administration.create_address`."""
-        return self._administration.create_address(name, routing_types)
+        return self._administration.create_address(name, routing_types, user)
 
-    def create_queue(self, settings: QueueSettings) -> Queue:
+    def create_queue(self, settings: QueueSettings, user: str = "") -> Queue:
         """See `Administration.create_queue`."""
-        return self._administration.create_queue(settings)
+        return self._administration.create_queue(settings, user)
 
     def update_queue(self, name: str, **changes: object) -> Queue:
         """See `Administration.update_queue`."""
@@ -318,9 +318,9 @@ class Broker:
         """See `Administration.purge_queue`."""
         return self._administration.purge_queue(name)
 
-    def create_temporary_queue(self, name: str, routing: int, owner: str) -> Address:
+    def create_temporary_queue(self, name: str, routing: int, owner: str, user: str = "") -> Address:
         """See `Administration.create_temporary`."""
-        return self._administration.create_temporary(name, routing, owner)
+        return self._administration.create_temporary(name, routing, owner, user)
 
     def delete_temporary_queues(self, owner: str, name: str = "") -> int:
         """See `Administration.delete_temporary`."""
@@ -485,9 +485,11 @@ class Broker:
 
     # -- leasing -------------------------------------------------------------------------------------------------
 
-    def open_lease(self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None) -> LeaseGroup:
+    def open_lease(
+        self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None, user: str = ""
+    ) -> LeaseGroup:
         """See `Leasing.open`."""
-        return self._leasing.open(group, queue=queue, topic=topic, run=run, incarnation=incarnation)
+        return self._leasing.open(group, queue=queue, topic=topic, run=run, incarnation=incarnation, user=user)
 
     def release_lease(self, group: str) -> int:
         """See `Leasing.release`."""

@@ -72,7 +72,7 @@ class Core:
             events,
             clock=clock,
             state_limit_bytes=settings.journal.file_size_bytes // STATE_SHARE,
-            syntax=settings.wildcards,
+            settings=settings,
         )
         self.duplicates: Duplicates = Duplicates(
             self.log, self.ids, self.bindings, events, persistent=settings.persist_id_cache

@@ -22,8 +22,13 @@ class Leasing:
         self._leases = leases
         self._dropping = dropping
 
-    def open(self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None) -> LeaseGroup:
+    def open(
+        self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None, user: str = ""
+    ) -> LeaseGroup:
         """Opens a lease group on a queue, or on a topic as a durable subscription named like the group.
+
+        Args:
+            user: to whom the subscription counts.
 
         Raises:
             LeaseError: see `Leases.open`.
@@ -46,7 +51,8 @@ class Leasing:
                     f"there is no address '{topic}' to subscribe to, and its address-settings don't auto-create it;"
                     " create it first",
                 )
-            made = self._bindings.create_queue(QueueSettings(group, topic, MULTICAST, durable=True))
+            settings = QueueSettings(group, topic, MULTICAST, durable=True)
+            made = self._bindings.create_queue(settings, of_client=True, user=user)
             return self._leases.open(group, made, run, incarnation, owns_queue=True)
         return self._leases.open(group, self._bindings.queues[group], run, incarnation)
 

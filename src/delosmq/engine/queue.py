@@ -44,6 +44,7 @@ class Queue:
         unshared: the one consumer it has wants no other beside it (a subscription with a name).
         internal: made by the broker for itself; clients and operators don't see it.
         declared: broker.xml names it.
+        made_by: whose client made it since the start, "" for none.
         claims: open transactions that will add to it; like consumers and leases they keep it from being deleted.
         created_at, unused_since: monotonic ns; the latter when its last consumer left, 0 while it never had one.
         swept: the last scan found it unused.
@@ -116,14 +117,14 @@ class Queue:
         self.owner: str = ""
         self.unshared: bool = False
         self.declared: bool = False
+        self.made_by: str = ""
         self.claims: int = 0
         self.created_at: int = 0
         self.unused_since: int = 0
         self.swept: bool = False
         self.stored_tail: StoredTail | None = None
         self.acknowledged_front: bytes = removed_front(queue_id, ACKNOWLEDGED)
-        self._redelivered_last: int = BEFORE_ALL
-        self._redelivered_first: int = BEFORE_ALL + 1
+        self._redelivered_last, self._redelivered_first = BEFORE_ALL, BEFORE_ALL + 1
         self.apply_settings(settings)
         self.delivering_count: int = 0
         self.delivering_bytes: int = 0

@@ -99,8 +99,11 @@ class Routes:
             self._steps.pop()  # nobody to tell, and without a batch for all of them nothing would move
         return self._put()
 
-    def prepare(self, name: str, routing: int) -> Address:
+    def prepare(self, name: str, routing: int, user: str = "") -> Address:
         """The address of a send, created with its queue where they are missing and may be created.
+
+        Args:
+            user: whose client sends, "" for none.
 
         Raises:
             NotFoundError: there is none, and it may not be created.
@@ -122,7 +125,7 @@ class Routes:
         else:
             if creates:
                 bindings.ask_room(queue)
-            address = bindings.create_address(name, {kind}, auto_created=True)
+            address = bindings.create_address(name, {kind}, auto_created=True, user=user)
         if creates:
             if name in bindings.queues:
                 raise MisuseError(
@@ -131,7 +134,7 @@ class Routes:
                     f" that address, which `delosmq queue stat` names, or to 'ADDRESS{QUEUE_MARK}{name}' for that queue"
                     " alone",
                 )
-            bindings.create_queue(queue)
+            bindings.create_queue(queue, user=user)
         return address
 
     # -- planning ------------------------------------------------------------------------------------------------

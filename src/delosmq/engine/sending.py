@@ -49,7 +49,7 @@ class Sending:
             self._ask_place(message, queue_name, routing)
         if message.duplicate_id and self._duplicates.seen(message):
             return DUPLICATE
-        address = self._address_for(message.address, queue_name, routing)
+        address = self._address_for(message, queue_name, routing)
         if self._memory.is_full(address) or (self._log.storage_low and message.durable):
             refused = self._refuse(address, message)
             if refused:
@@ -83,7 +83,7 @@ class Sending:
             raise self._too_large(message)
         if not message.durable or (message.duplicate_id and self._duplicates.seen(message)):
             return
-        address = self._address_for(message.address, queue_name, routing)
+        address = self._address_for(message, queue_name, routing)
         if self._log.storage_low or self._memory.is_full(address):
             return  # the full policy comes first
         if self._log.ask_large(size + self._record_room_bytes) == NO_ROOM:
@@ -100,7 +100,7 @@ class Sending:
         """
         if message.encoded_size_bytes > self._largest_message_bytes:
             raise self._too_large(message)
-        address = self._address_for(message.address, queue_name, routing)
+        address = self._address_for(message, queue_name, routing)
         if self._memory.is_full(address) or (self._log.storage_low and message.durable):
             refused = self._refuse(address, message)
             if refused:
@@ -109,11 +109,11 @@ class Sending:
             apply_expiry(address.settings, message, self._clock.wall_ms())
         return ROUTED
 
-    def _address_for(self, name: str, queue_name: str, routing: int) -> Address:
+    def _address_for(self, message: Message, queue_name: str, routing: int) -> Address:
         """The address of a message, with what it needs there created."""
-        address = self._bindings.addresses.get(name)
+        address = self._bindings.addresses.get(message.address)
         if address is None or queue_name or (routing == ANYCAST and not address.anycast):
-            return self._prepare_send(name, queue_name, routing)
+            return self._prepare_send(message, queue_name, routing)
         if routing != ANY_ROUTING and routing not in address.routing_types:
             self._bindings.check_routing(address, routing)
         return address
@@ -123,7 +123,7 @@ class Sending:
         calls closes the log."""
         address = self._bindings.addresses.get(message.address)
         if address is None or (routing == ANYCAST and not address.anycast and not queue_name):
-            address = self._prepare_send(message.address, queue_name, routing)
+            address = self._prepare_send(message, queue_name, routing)
         return self._route(message, address, queue_name, routing)
 
     def _route(self, message: Message, address: Address, queue_name: str, routing: int) -> int:
@@ -150,8 +150,9 @@ class Sending:
             f" takes ({self._largest_message_bytes}); set a larger journal-file-size or send less at once",
         )
 
-    def _prepare_send(self, name: str, queue_name: str, routing: int) -> Address:
+    def _prepare_send(self, message: Message, queue_name: str, routing: int) -> Address:
         """Creates what a send needs and may create; finds the address."""
+        name = message.address
         if queue_name:
             address = self._bindings.addresses.get(name)
             queue = self._bindings.queues.get(queue_name)
@@ -162,7 +163,7 @@ class Sending:
             return queue.address
         # A decision of its own, whatever becomes of the message.
         try:
-            return self._routes.prepare(name, routing)
+            return self._routes.prepare(name, routing, message.user)
         finally:
             self._log.close()
 

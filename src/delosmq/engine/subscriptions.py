@@ -17,7 +17,8 @@ from delosmq.model.wildcard import QUEUE_MARK
 
 
 class SubscriptionOptions:
-    """What a subscriber asks of its queue on a multicast address; of an anycast queue only ``connection_id`` counts.
+    """What a subscriber asks of its queue on a multicast address; of an anycast queue only ``connection_id`` and
+    ``user`` count.
 
     Attributes:
         name: the queue; "" makes one that goes with its only consumer.
@@ -28,6 +29,7 @@ class SubscriptionOptions:
         retroactive: it starts with what the address keeps for those that ask (``subscription-recovery-*``), or for
             all but not for everybody (``always-retroactive`` false).
         pending_limit: how many messages wait at most in a queue that goes with its only consumer; None for any number.
+        user: whose client it is; what is made for it counts to that user.
         connection_id: whose subscription it is; only the owner of a temporary destination may consume from it.
     """
 
@@ -41,6 +43,7 @@ class SubscriptionOptions:
         connection_id: str = "",
         retroactive: bool = False,
         pending_limit: PendingLimit | None = None,
+        user: str = "",
     ) -> None:
         self.name = name
         self.durable = durable
@@ -49,6 +52,7 @@ class SubscriptionOptions:
         self.connection_id = connection_id
         self.retroactive = retroactive
         self.pending_limit = pending_limit
+        self.user = user
 
 
 NO_OPTIONS: Final = SubscriptionOptions()
@@ -108,7 +112,9 @@ class Subscribing:
             settings = QueueSettings(
                 own, address, MULTICAST, durable=False, auto_created=True, filter=options.filter, auto_delete=False
             )
-            made = self._bindings.create_queue(settings, temporary=True, retroactive=options.retroactive)
+            made = self._bindings.create_queue(
+                settings, temporary=True, retroactive=options.retroactive, user=options.user
+            )
             if options.pending_limit is not None:
                 made.ring = options.pending_limit
                 made.bounded = True
@@ -119,7 +125,8 @@ class Subscribing:
                 "DMQ2112",
                 f"there is no queue '{name}' and its address-settings don't auto-create it; create it in broker.xml",
             )
-        return self._bindings.create_queue(QueueSettings(name, address, kind, durable=True, auto_created=True))
+        settings = QueueSettings(name, address, kind, durable=True, auto_created=True)
+        return self._bindings.create_queue(settings, user=options.user)
 
     def _check_address(self, name: str, address: Address | None, routing: int) -> None:
         if address is not None:
@@ -174,7 +181,13 @@ class Subscribing:
             # The name stands for another subscription now: as in JMS, the old one ends.
             self._bindings.ask_room(settings)
             self._dropping.drop(queue)
-        made = self._bindings.create_queue(settings, temporary=not options.durable, retroactive=options.retroactive)
+        made = self._bindings.create_queue(
+            settings,
+            temporary=not options.durable,
+            retroactive=options.retroactive,
+            of_client=True,
+            user=options.user,
+        )
         made.unshared = not options.shared
         return made
 

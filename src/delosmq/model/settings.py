@@ -434,6 +434,8 @@ class BrokerSettings:
         global_max_size_bytes: memory of all messages together; -1 for no bound.
         connection_ttl_override_ms: -1 leaves each connection its own.
         message_expiry_scan_period_ms, address_queue_scan_period_ms: -1 for never.
+        max_destinations: addresses and queues that clients may make together, those of operators counted; -1 for any
+            number. max_destinations_per_user: of these, those that clients of one user may have made.
         persist_id_cache: duplicate ids survive a restart.
         temporary_queue_namespace: permissions to make temporary destinations are looked for below this name; "" looks
             for them under the name of each.
@@ -449,6 +451,8 @@ class BrokerSettings:
     address_queue_scan_period_ms: int = 30_000
     transaction_timeout_ms: int = 300_000
     transaction_timeout_scan_period_ms: int = 1_000
+    max_destinations: int = 100_000
+    max_destinations_per_user: int = 25_000
     persist_id_cache: bool = True
     temporary_queue_namespace: str = ""
     wildcards: WildcardSyntax = field(default_factory=WildcardSyntax)

@@ -31,6 +31,16 @@ _IN_EFFECT: Final = [
     in_effect("transaction-timeout-scan-period", "how often such transactions are looked for", "1000", "ms"),
     in_effect("message-expiry-scan-period", "how often expired messages are looked for; -1 for never", "30000", "ms"),
     in_effect("address-queue-scan-period", "how often what goes by itself is looked for; -1 for never", "30000", "ms"),
+    in_effect(
+        "max-destinations",
+        "DelosMQ only: with so many addresses and queues clients make no more; -1 for any number",
+        "100000",
+    ),
+    in_effect(
+        "max-destinations-per-user",
+        "DelosMQ only: addresses and queues that clients of one user may have made since the start; -1 for any number",
+        "25000",
+    ),
     in_effect("id-cache-size", "duplicate ids remembered for each address; 0 for none", "20000"),
     in_effect("persist-id-cache", "duplicate ids survive a restart", "true"),
     in_effect(

@@ -43,6 +43,7 @@ _DEFAULT_DIRECTORY: Final = "data/journal"
 
 _PERIOD: Final = values.at_least(1)
 _PERIOD_OR_NONE: Final = values.unlimited_or_at_least(1)
+_COUNT_OR_ANY: Final = values.unlimited_or_at_least(1, "any number")
 _PERIOD_OR_NEVER: Final = values.unlimited_or_at_least(1, "never")
 
 # Below this, the records of one ordinary batch would not fit into a segment.
@@ -182,6 +183,10 @@ class _Loader:
             transaction_timeout_ms=self._value("transaction-timeout", _PERIOD, standard.transaction_timeout_ms),
             transaction_timeout_scan_period_ms=self._value(
                 "transaction-timeout-scan-period", _PERIOD, standard.transaction_timeout_scan_period_ms
+            ),
+            max_destinations=self._value("max-destinations", _COUNT_OR_ANY, standard.max_destinations),
+            max_destinations_per_user=self._value(
+                "max-destinations-per-user", _COUNT_OR_ANY, standard.max_destinations_per_user
             ),
             persist_id_cache=self._value("persist-id-cache", values.parse_boolean, standard.persist_id_cache),
             temporary_queue_namespace=self._value("temporary-queue-namespace", values.parse_text, ""),

@@ -86,7 +86,8 @@ class LeaseSession:
             self._check_topic(group, topic, incarnation)
         else:
             self._check_queue(queue)
-        opened = self._broker.open_lease(group, queue=queue, topic=topic, run=run, incarnation=incarnation)
+        user = self._login.user
+        opened = self._broker.open_lease(group, queue=queue, topic=topic, run=run, incarnation=incarnation, user=user)
         return OpenedGroup(
             opened.name, opened.queue.name, opened.incarnation, opened.epoch, opened.acked, opened.newest
         )

@@ -283,6 +283,7 @@ class Subscribing:
             filter=_filter(selector, mark) if filters else "",
             retroactive=info.retroactive,
             connection_id=connection_id,
+            user=self._permissions.user,
             pending_limit=pending_limit_of(info, self._broker.settings_of(target.address), self._services.conversions),
         )
         return options, wanted

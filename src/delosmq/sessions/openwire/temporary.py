@@ -87,7 +87,7 @@ class Temporaries:
         if known is not None or not name.startswith(self._peers_id + ":"):
             raise failures.temporary_name_wrong(name, self._peers_id)
         self._permissions.require_temporary(name, queue=target.routing == ANYCAST)
-        broker.create_temporary_queue(name, target.routing, self._connection_id)
+        broker.create_temporary_queue(name, target.routing, self._connection_id, self._permissions.user)
         self._own[name] = target.destination
         self._advisories.temporary_made(target.destination, ConnectionId(self._peers_id))
 
@@ -97,10 +97,11 @@ class Temporaries:
         self._destinations.check_new(target)
         if name not in broker.addresses:
             self._permissions.require(name, CREATE_ADDRESS)
-            broker.create_address(name, {target.routing})
+            broker.create_address(name, {target.routing}, self._permissions.user)
         if target.routing == ANYCAST and name not in broker.queues:
             self._permissions.require(name, CREATE_DURABLE_QUEUE)
-            broker.create_queue(QueueSettings(name, name, ANYCAST, durable=True, auto_created=True))
+            settings = QueueSettings(name, name, ANYCAST, durable=True, auto_created=True)
+            broker.create_queue(settings, self._permissions.user)
 
     def _remove(self, target: Target) -> None:
         broker = self._broker

@@ -97,7 +97,7 @@ class Subscriber:
         )
         subscription.connection = self._peer.name
         if self._permissions is not None:
-            subscription.user = self._permissions.user
+            subscription.user = wishes.subscription.user = self._permissions.user
         consumer = self._broker.subscribe(
             target.address,
             subscription,

@@ -94,9 +94,11 @@ class Temporaries:
                 raise too_many_temporaries(self._limit)
             address = f"{start}{self._connection_id}.{name}"
             permissions = self._permissions
+            user = ""
             if permissions is not None:
+                user = permissions.user
                 permissions.require_temporary(address, queue=routing == ANYCAST)
-            self._broker.create_temporary_queue(address, routing, self._connection_id)
+            self._broker.create_temporary_queue(address, routing, self._connection_id, user)
             self._addresses[destination] = address
             self._known.made(address, routing, self._connection_id)
         return address

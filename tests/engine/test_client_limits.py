@@ -1,0 +1,166 @@
+"""One client can't use up all addresses and queues: what it made goes with its last use, and it has a bound."""
+
+import gc
+import tracemalloc
+
+import pytest
+
+from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.model.errors import LimitError
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.settings import BrokerSettings, QueueSettings
+from tests.engine.routing_support import RoutingBench
+from tests.engine.support import anycast
+
+SCAN_MS = 30_000
+
+
+def bounded(of_all: int = -1, of_user: int = -1) -> RoutingBench:
+    return RoutingBench(BrokerSettings(max_destinations=of_all, max_destinations_per_user=of_user))
+
+
+def send(bench: RoutingBench, name: str, user: str, routing: int) -> None:
+    message = bench.message(name, "A")
+    message.user = user
+    bench.broker.send(message, routing=routing)
+
+
+def make_many(bench: RoutingBench, way: str, users: str) -> None:
+    for number in range(50):
+        make(bench, way, f"x{number}", users.format(number))
+
+
+def make(bench: RoutingBench, way: str, name: str, user: str) -> None:
+    """One use of a name, that is over at once."""
+    if way == "topic":
+        bench.broker.close_consumer(bench.listen(name, user=user)[0])
+    elif way == "wildcard":
+        bench.broker.close_consumer(bench.listen(f"{name}.#", user=user)[0])
+    elif way == "send":
+        send(bench, name, user, MULTICAST)
+    elif way == "queue":
+        bench.broker.close_consumer(bench.listen(name, routing=ANYCAST, user=user)[0])
+    elif way == "named queue":
+        consumer, _ = bench.listen("one", queue_name=name, routing=ANYCAST, user=user)
+        bench.broker.close_consumer(consumer)
+    elif way == "durable":
+        bench.broker.close_consumer(bench.listen(name, name=f"{name}.s", durable=True, user=user)[0])
+        bench.broker.unsubscribe(f"{name}.s")
+    elif way == "rolled back":
+        transaction = bench.broker.begin("c")
+        message = bench.message(name, "A")
+        message.user = user
+        bench.broker.send(message, routing=ANYCAST, transaction=transaction)
+        bench.broker.rollback(transaction)
+    elif way == "advisory":
+        bench.broker.close_consumer(bench.listen(f"ActiveMQ.Advisory.{name}", user=user)[0])
+    else:
+        bench.broker.create_temporary_queue(name, MULTICAST if way == "temporary topic" else ANYCAST, "c", user)
+        bench.broker.delete_temporary_queues("c")
+
+
+WAYS = [
+    "topic",
+    "wildcard",
+    "send",
+    "queue",
+    "named queue",
+    "durable",
+    "rolled back",
+    "advisory",
+    "temporary topic",
+    "temporary queue",
+]
+
+
+def standing(bench: RoutingBench) -> tuple[object, ...]:
+    bindings = bench.broker._core.bindings
+    limits = bindings.client_limits
+    return (
+        sorted(bindings.addresses),
+        sorted(bindings.queues),
+        bindings.state_bytes,
+        limits.count,
+        limits.made_by("eve"),
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_a_client_made_and_left_goes(way: str):
+    bench = RoutingBench(BrokerSettings(queues=(anycast("kept"),)))
+    before = standing(bench)
+    for number in range(50):
+        make(bench, way, f"x{number}", "eve")
+    for _ in range(4):
+        bench.later(SCAN_MS)
+    assert standing(bench) == before
+    assert standing(bench.restart()) == before  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("way", ["send", "queue", "named queue"])
+def test_a_user_at_its_bound_makes_no_more_and_others_do(way: str):
+    bench = bounded(of_user=20)
+    with pytest.raises(LimitError, match=r"DMQ2654: .*'eve' have made 2[01] .*max-destinations-per-user is 20"):
+        make_many(bench, way, "eve")
+    make(bench, "queue", "orders", "bob")
+    assert "orders" in bench.broker.queues
+    # What is there may be used on, and what operators make is not counted as hers.
+    make(bench, way, "x1", "eve")
+    bench.broker.create_queue(QueueSettings("more", "more", ANYCAST))
+    for _ in range(4):
+        bench.later(SCAN_MS)
+    make(bench, way, "again", "eve")
+
+
+def test_the_bound_of_all_is_for_clients_and_not_for_operators():
+    bench = bounded(of_all=10)
+    with pytest.raises(LimitError, match=r"DMQ2655: .*there are 1[01] addresses .* max-destinations is 10"):
+        make_many(bench, "queue", "user{}")
+    bench.broker.create_queue(QueueSettings("more", "more", ANYCAST))
+
+
+def test_tens_of_thousands_leave_another_user_room_and_the_memory_returns():
+    bench = RoutingBench()
+    made = 10_000
+    tracemalloc.start()
+    try:
+        for round in range(2):
+            for number in range(made):
+                make(bench, "topic", f"a{round}.{number}", "eve")
+                make(bench, "send", f"b{round}.{number}", "eve")
+            for number in range(made // 10):
+                make(bench, "queue", f"c{round}.{number}", "eve")
+            make(bench, "queue", f"orders{round}", "bob")
+            bench.broker.create_queue(QueueSettings(f"kept{round}", "kept", ANYCAST))
+            for _ in range(4):
+                bench.later(SCAN_MS)
+            bench.store.batches.clear()
+            bench.store.bodies.clear()
+            gc.collect()
+            used = tracemalloc.get_traced_memory()[0]
+            if round == 0:
+                first = used
+        assert used < first + 500_000
+    finally:
+        tracemalloc.stop()
+    assert sorted(bench.broker.queues) == ["kept0", "kept1"]
+    assert bench.broker._core.bindings.client_limits.made_by("eve") == 0
+
+
+def test_a_client_that_comes_back_finds_its_queue_and_what_is_in_it():
+    bench = bounded(of_user=6)
+    for _ in range(20):
+        consumer, port = bench.listen("orders", routing=ANYCAST, user="bob")
+        durable, _ = bench.listen("news", name="bob.s", durable=True, user="bob")
+        bench.run()
+        bench.take_all(consumer, port)
+        bench.broker.close_consumer(consumer)
+        bench.broker.close_consumer(durable)
+        send(bench, "orders", "bob", ANYCAST)
+        bench.later(2 * SCAN_MS)
+        assert bench.pending("orders") == "A"
+        assert "bob.s" in bench.broker.queues
+
+
+def test_options_of_a_subscription_name_its_user():
+    assert SubscriptionOptions(user="bob").user == "bob"
