@@ -17,14 +17,22 @@ from delosmq.model.errors import MisuseError, StorageError
 from delosmq.storage.lock import DirectoryLock
 
 
-def broker_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("delosmq")]
+class Before:
+    """The threads that were there before a test: brokers of other tests may live on beside it."""
+
+    def __init__(self) -> None:
+        self._known = set(threading.enumerate())
+
+    def new(self) -> list[str]:
+        found = set(threading.enumerate()) - self._known
+        return [thread.name for thread in found if thread.name.startswith("delosmq")]
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left(tmp_path: Path) -> Iterator[None]:
-    yield
-    assert broker_threads() == []
+def before(tmp_path: Path) -> Iterator[Before]:
+    threads = Before()
+    yield threads
+    assert threads.new() == []
     DirectoryLock(tmp_path).release()  # raises while anything holds it
 
 
@@ -103,7 +111,7 @@ async def test_a_timeout_of_the_start_leaves_nothing(tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("step", ["__init__", "recover", "start", "start_http"])
 def test_a_start_that_fails_at_any_step_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Before, step: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise StorageError("DMQ3999", "the disk is gone")
@@ -113,7 +121,7 @@ def test_a_start_that_fails_at_any_step_leaves_nothing(
     for _ in range(2):
         with pytest.raises(StorageError, match="the disk is gone"):
             broker.start()
-        assert broker_threads() == []
+        assert before.new() == []
     broker.stop()
     monkeypatch.undo()
     with broker:
