@@ -6,8 +6,10 @@ import base64
 import io
 import json
 import re
+import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from email.message import Message
@@ -323,20 +325,38 @@ def at(broker: delosmq.Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     return errors
 
 
-@pytest.mark.parametrize(("words", "code"), [(("queue", "stat"), "DMQ7107"), (("queue", "pause", "q"), "DMQ7108")])
+@pytest.mark.parametrize("words", [("queue", "stat"), ("queue", "pause", "q")])
 def test_the_port_for_messages_is_named_as_such(
     broker: delosmq.Broker,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     words: tuple[str, ...],
-    code: str,
 ) -> None:
     monkeypatch.setenv("DELOSMQ_PASSWORD", broker.password)
     told = at(broker, monkeypatch, capsys, *words, "--url", f"http://{broker.host}:{broker.stomp_port}")
-    assert told.startswith(f"{code}: http://{broker.host}:{broker.stomp_port} ")
+    assert told.startswith(f"DMQ7107: http://{broker.host}:{broker.stomp_port} ")
     assert "a port for messages, and not the HTTP interface; name that with --url" in told
-    if code == "DMQ7107":
-        assert broker.http_url.rpartition(":")[2] in told
+    assert broker.http_url.rpartition(":")[2] in told
+
+
+def test_a_port_of_another_program_is_named_as_such(
+    broker: delosmq.Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DELOSMQ_PASSWORD", broker.password)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def answer() -> None:
+            connection, _ = other.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(b"220 ready\r\n")
+
+        answering = threading.Thread(target=answer)
+        answering.start()
+        url = f"http://127.0.0.1:{other.getsockname()[1]}"
+        told = at(broker, monkeypatch, capsys, "queue", "stat", "--url", url)
+        answering.join()
+    assert told.startswith(f"DMQ7108: {url} does not speak HTTP")
 
 
 def test_tls_that_is_not_there_is_said(

@@ -78,7 +78,7 @@ async def test_an_http_client_is_told_where_it_is() -> None:
         peer = await server.open()
         peer.send("POST /api/v1/leases/g/open HTTP/1.1\r\nContent-Length: 2\r\n\r\n")
         head, _, body = (await peer.reader.read()).partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n")
+        assert head.startswith(b"HTTP/1.1 421 Misdirected Request\r\nConnection: close\r\n")
         assert f"Content-Length: {len(body)}".encode() in head
         assert body.startswith(b"this is acceptor 'stomp', which speaks STOMP and no HTTP.")
         assert "DMQ6702" in server.logged.lines[0]

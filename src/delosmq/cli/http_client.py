@@ -22,6 +22,8 @@ _MESSAGING: Final = (
     "a port for messages, and not the HTTP interface; name that with --url (http://127.0.0.1:8161 unless"
     " etc/bootstrap.xml says otherwise)"
 )
+_OF_OTHER_PORTS: Final = frozenset({HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.UPGRADE_REQUIRED})
+"""What the acceptors of other protocols answer to HTTP."""
 _OWN_OPTIONS: Final = frozenset({"after", "limit", "queue", "prepared", "force", "text", "priority"})
 """Fields that are no settings of a queue: options of their own."""
 _FIELD: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
@@ -81,7 +83,7 @@ class HttpClient:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             answer_text = error.read(_MOST_READ).decode("utf-8", "replace")
-            if error.code == HTTPStatus.UPGRADE_REQUIRED:
+            if error.code in _OF_OTHER_PORTS:
                 said = f"; it says: {answer_text.strip()}" if answer_text.strip() else ""
                 raise BrokerError("DMQ7107", f"{self._url} is {_MESSAGING}{said}") from error
             raise BrokerError("DMQ7004", f"{self._url} answered {error.code}: {_told(answer_text, error)}") from error

@@ -11,7 +11,7 @@ def elsewhere(http_port: int) -> str:
 def not_http(acceptor: str, protocols: tuple[str, ...], http_port: int) -> bytes:
     """The whole answer to a request."""
     body = f"this is acceptor '{acceptor}', which speaks {', '.join(protocols)} and no HTTP.{elsewhere(http_port)}\n"
-    status = HTTPStatus.BAD_REQUEST
+    status = HTTPStatus.MISDIRECTED_REQUEST
     head = [
         f"HTTP/1.1 {status.value} {status.phrase}",
         "Connection: close",

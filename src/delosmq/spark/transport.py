@@ -21,7 +21,7 @@ ANSWER_TIMEOUT_S = 65.0
 """Longer than the longest poll the broker allows (30 s), so that only a dead peer runs into it."""
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
-_OF_OTHER_PORTS = frozenset({400, 426})
+_OF_OTHER_PORTS = frozenset({421, 426})
 """What the acceptors of other protocols answer to HTTP, in plain text."""
 RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
 
