@@ -8,16 +8,19 @@ import urllib.request
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 import delosmq
+from delosmq.config.settings_check import _ELEMENTS
 from delosmq.embedded import default_settings
 from delosmq.manage.http import app as http_app
 from delosmq.manage.http import openapi
+from delosmq.model import settings as model_settings
 from delosmq.model.errors import ConfigurationError, LimitError
 from delosmq.model.settings import (
+    AcceptorSettings,
     AddressMatch,
     BrokerSettings,
     JournalSettings,
@@ -25,6 +28,7 @@ from delosmq.model.settings import (
     SecurityMatch,
 )
 
+COMPILED = not (model_settings.__file__ or "").endswith(".py")
 BROKER_XML = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core">
   <journal-file-size>4M</journal-file-size>
   <acceptors>
@@ -165,14 +169,31 @@ WRONG_SETTINGS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"), [*WRONG, *(({"settings": BrokerSettings(**one)}, said) for one, said in WRONG_SETTINGS)]
-)
+@pytest.mark.parametrize(("arguments", "sentence"), WRONG)
 def test_what_is_wrong_is_one_sentence_at_once(arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         delosmq.Broker(**arguments)
     assert sentence in refused.value.message
     assert "\n" not in refused.value.message
+
+
+WRONG_TYPE = ("settings.name is 5", "settings.global_max_size_bytes is '1G'", "it must be a tuple")
+
+
+@pytest.mark.parametrize(("fields", "sentence"), WRONG_SETTINGS)
+def test_a_wrong_setting_is_one_sentence_at_once(fields: dict[str, Any], sentence: str) -> None:
+    if COMPILED and sentence.startswith(WRONG_TYPE):
+        with pytest.raises(TypeError, match="expected; got"):  # the settings themselves refuse another type
+            BrokerSettings(**fields)
+        return
+    settings = BrokerSettings(**fields)
+    test_what_is_wrong_is_one_sentence_at_once({"settings": settings}, sentence)
+
+
+def test_the_check_knows_what_the_tuples_of_settings_hold() -> None:
+    hints = get_type_hints(AcceptorSettings) | get_type_hints(BrokerSettings)
+    for name, element in _ELEMENTS.items():
+        assert hints[name] == (tuple if COMPILED else tuple[element, ...])  # a compiled class knows no more
 
 
 def test_all_settings_that_there_are_pass_the_check() -> None:

@@ -14,9 +14,12 @@ from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import (
     UNLIMITED,
     AcceptorSettings,
+    AddressDefinition,
     AddressMatch,
     AddressSettings,
     BrokerSettings,
+    DivertSettings,
+    QueueSettings,
     SecurityMatch,
 )
 from delosmq.security.access import PERMISSIONS
@@ -36,6 +39,17 @@ _MAY_BE_UNLIMITED: Final = frozenset(
     }
 )
 """Numbers for which -1 has a meaning although it is not their default, and None isn't either."""
+_ELEMENTS: Final[dict[str, type]] = {
+    "acceptors": AcceptorSettings,
+    "address_settings": AddressMatch,
+    "addresses": AddressDefinition,
+    "diverts": DivertSettings,
+    "queues": QueueSettings,
+    "security_settings": SecurityMatch,
+    "protocols": str,
+}
+"""Of tuples. A compiled class knows of a field `tuple[X, ...]` that it is a tuple, and of `X | None` nothing: its
+annotation is `type`. Fields of a wrong type such a class refuses itself, with a TypeError."""
 _LEAST: Final = {"file_size_bytes": LEAST_SEGMENT_BYTES}
 _MOST: Final = {"port": LARGEST_PORT, "compact_percentage": 100}
 
@@ -61,6 +75,8 @@ def check_port(name: str, value: object) -> None:
 
 def _check(value: object, wanted: Any, path: str, owner: object) -> None:
     kind = get_origin(wanted)
+    if wanted is tuple and (element := _ELEMENTS.get(path.rpartition(".")[2])) is not None:
+        kind, wanted = tuple, tuple[element, ...]  # type: ignore[valid-type]
     if kind in (Union, UnionType):
         if value is None and type(None) in get_args(wanted):
             return
@@ -84,6 +100,10 @@ def _check(value: object, wanted: Any, path: str, owner: object) -> None:
 
 def _check_plain(value: object, wanted: Any, path: str, owner: object) -> None:
     if wanted is object:
+        return
+    if wanted is type:
+        if type(value) is int:
+            _check_range(value, path, owner)
         return
     if wanted is float:
         if type(value) not in (int, float):
