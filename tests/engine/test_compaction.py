@@ -187,6 +187,17 @@ def test_what_a_transaction_acknowledges_stays_while_that_is_recorded() -> None:
     assert {slot.message.home.segment for slot in port.slots if slot.message.home} == {OLD}
 
 
+def test_what_its_sender_scheduled_is_not_taken_for_a_redelivery_after_the_move() -> None:
+    moving = Moving(anycast("jobs"), settings={"#": {"redelivery_delay": 5_000}})
+    moving.bench.send("jobs", "a", due_in_ms=3_600_000)
+    moving.move()
+    again = moving.bench.restart()
+    again.later(3_599_000)
+    assert (again.scheduled("jobs"), again.pending("jobs")) == ("a", "")
+    again.later(2_000)
+    assert again.pending("jobs") == "a"
+
+
 def test_what_is_scheduled_moves_with_its_time_and_count() -> None:
     moving = Moving(anycast("jobs"))
     now = moving.bench.clock.now_ms

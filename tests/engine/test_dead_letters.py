@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.events import EngineEvents
-from delosmq.engine.held import held_count
+from delosmq.engine.held import DEAD, EXPIRED, held_count, is_held
 from delosmq.engine.losses import EXPIRY_ADDRESS, QUEUES_REMEMBERED, Losses, LossListener
 from delosmq.engine.outcome import NO_ROUTE, ROUTED
 from delosmq.engine.slots import Slot
@@ -156,6 +156,18 @@ def test_what_no_queue_takes_is_held_and_moves_once_one_does(expired: bool):
     assert held_count(bench.broker.queues["q"]) == 0
     again = bench.restart()
     assert (again.pending("DLQ"), again.counts("q"), again.broker.used_bytes) == ("A B", (0, 0, 0), used)
+
+
+@pytest.mark.parametrize("due_at_ms", [DEAD, EXPIRED, (1 << 63) - 1])
+def test_what_a_client_schedules_so_late_is_not_held(due_at_ms: int):
+    bench = bench_with(expiry_address="DLQ")
+    bench.send("q", "A", due_in_ms=due_at_ms - bench.clock.wall_ms())
+    for again in (bench, bench.restart(), bench.restart().restart()):
+        again.later(20_000)
+        assert (again.scheduled("q"), again.pending("DLQ")) == ("A", "")
+        queue = again.broker.queues["q"]
+        assert held_count(queue) == 0
+        assert not any(is_held(slot) for slot in queue.scheduled.in_order())
 
 
 def test_many_that_are_held_move_in_slices_those_alone_that_a_queue_takes():

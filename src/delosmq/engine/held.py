@@ -19,9 +19,8 @@ from delosmq.model.ids import MonotonicNs
 
 DEAD: Final = 253_402_300_798_000
 EXPIRED: Final = 253_402_300_799_000
-"""Due times, the last seconds of the year 9999: of what a dead-letter address should take, and an expiry address."""
-HELD_FROM: Final = DEAD
-"""No other due time is so late."""
+"""Due times, the last seconds of the year 9999: of what a dead-letter address should take, and an expiry address. What
+clients schedule is never due so late (`delosmq.engine.schedule.LATEST_DUE_MS`)."""
 LOOK_AGAIN_MS: Final = 5_000
 """Between two looks whether there is a queue now."""
 MOVES_PER_SLICE: Final = 20
@@ -59,7 +58,7 @@ class Held(Timer):
     def hold(self, queue: Queue, slot: Slot, due_at_ms: int) -> None:
         """Keeps a slot that is in no list, for DEAD or EXPIRED, as part of the decision under way."""
         core = self._core
-        core.schedule.hold(queue, slot, due_at_ms, delayed=False)
+        core.schedule.hold_marked(queue, slot, due_at_ms)
         home = slot.message.home
         # On a full disk it is handed out or found too old once more after a crash, and held again.
         if home is not None and slot.recorded and not core.log.storage_full:

@@ -9,7 +9,7 @@ from typing import Final
 
 from delosmq.engine.binding_json import address_as_json, queue_as_json, queue_from_json
 from delosmq.engine.bindings import Bindings
-from delosmq.engine.held import HELD_FROM
+from delosmq.engine.held import DEAD, EXPIRED
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.lease import Lease, LeaseGroup
 from delosmq.engine.lease_rows import LeaseRows, unpack_sequences
@@ -446,11 +446,13 @@ class EngineReplay(Replay):
             message.references += 1
             queue.add(slot)
             returned_until_ms = due_times.get(sequence, 0)
-            if returned_until_ms >= HELD_FROM:
-                self._schedule.hold_pending(queue, slot, returned_until_ms, delayed=False)
-            elif returned_until_ms:
+            if returned_until_ms in (DEAD, EXPIRED):
+                queue.pending.remove(slot)
+                self._schedule.hold_marked(queue, slot, returned_until_ms)
+            elif returned_until_ms and (slot.delivery_count or not message.due_at_ms):
                 self._schedule.hold_returned(queue, slot, returned_until_ms)
             elif message.due_at_ms:
+                # Compaction repeats the sender's time as if it were that of a redelivery.
                 self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=False)
         queue.messages_added = 0
 

@@ -27,6 +27,9 @@ from delosmq.model.ports import Clock
 
 SLOTS_PER_SLICE: Final = 250
 NOTHING_MS: Final = 1 << 62
+LATEST_DUE_MS: Final = 253_402_300_797_999
+"""Nothing is due later than that, in the year 9999, whatever a client asks for. The due times after it mark what is
+held (`delosmq.engine.held`)."""
 SWEEP_AT: Final = 1_024
 """Due times noted before those are dropped for the first time at which nothing is due any more."""
 LONGEST_NAP_MS: Final = 1_000
@@ -133,15 +136,21 @@ class Schedule(Timer):
     # -- the changes, made live and in replay --------------------------------------------------------------------
 
     def hold(self, queue: Queue, slot: Slot, due_at_ms: int, *, delayed: bool) -> None:
-        """Puts a slot that is in no list aside until it is due; `arm` follows.
+        """Puts a slot that is in no list aside until it is due, at the latest at `LATEST_DUE_MS`; `arm` follows.
 
         Args:
             delayed: the time is the end of a delay.
         """
+        due_at_ms = min(due_at_ms, LATEST_DUE_MS)
         times = self._by_delay if delayed else self._by_wall
         due = max(1, due_at_ms - self._wall_set_by_ms()) if delayed else due_at_ms
         if queue.scheduled.add(slot, due_at_ms, due * times.sign) and times.add(due, queue):
             self._jobs.add(_Sweep(times))
+
+    def hold_marked(self, queue: Queue, slot: Slot, mark_ms: int) -> None:
+        """Puts a slot that is in no list aside with a due time after `LATEST_DUE_MS`, which says why it is held."""
+        if queue.scheduled.add(slot, mark_ms) and self._by_wall.add(mark_ms, queue):
+            self._jobs.add(_Sweep(self._by_wall))
 
     @property
     def times_count(self) -> int:
