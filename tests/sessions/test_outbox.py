@@ -410,3 +410,46 @@ def test_the_owner_of_a_full_socket_hears_of_each_addition() -> None:
         box.tell_of_more()
         box.reply(Position(0), b"r")
     assert owner.wanted == 4
+
+
+FRAME, DELIVERY, LARGE = "frame", "delivery", "large delivery"
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from((FRAME, DELIVERY, LARGE)), st.booleans()), max_size=30))
+def test_a_stream_is_written_in_the_order_of_its_deliveries(entries: list[tuple[int, str, bool]]) -> None:
+    box = outbox(limit_bytes=100_000_000)
+    streams = [Stream(reports=True) for _ in range(3)]
+    port = Port()
+    given_to: dict[Stream, list[int]] = {stream: [] for stream in streams}
+    for sequence, (number, kind, take) in enumerate(entries, 1):
+        stream = streams[number]
+        given_to[stream].append(sequence)
+        if kind == FRAME:
+            box.put(stream, Position(0), b"f", sequence)
+        else:
+            box.deliver(stream, slot_of(sequence, bytes(WRITE_BYTES + 1) if kind == LARGE else b"d"), port)
+        if take:
+            assert_in_order(box, given_to)
+    while box.ready_bytes or box.within_frame:
+        assert_in_order(box, given_to)
+    assert [stream.written for stream in streams] == [max(given_to[stream], default=0) for stream in streams]
+
+
+def assert_in_order(box: Outbox, given_to: dict[Stream, list[int]]) -> None:
+    """Takes one write: what ends in it comes in the order in which each stream was given it."""
+    box.take()
+    for stream, sequences in given_to.items():
+        ended = [sequence for ended_in, sequence in box._in_flight if ended_in is stream]
+        assert ended == sorted(ended)
+        assert not ended or ended[0] > stream.written
+        assert not ended or ended[-1] in sequences
+    box.confirm_written()
+
+
+def test_a_frame_behind_a_delivery_ends_behind_it() -> None:
+    box = outbox()
+    stream = Stream(reports=True)
+    box.deliver(stream, slot_of(5, b"plain"), Port())
+    box.put(stream, Position(0), b"the first of its group", 6)
+    assert written(box) == b"<plain>the first of its group"
+    assert stream.written == 6

@@ -342,6 +342,10 @@ class Outbox:
                     break
                 parts.append(frame)
                 size += len(frame)
+                # What ended before stands before it: `Stream.written` is where the last one of a stream ends.
+                if last is not None:
+                    self._in_flight.append((last, last_sequence))
+                    last = None
                 self._ended(ready[count - 1])
             else:
                 waited += ENTRY_BYTES + slot.message.encoded_size_bytes
