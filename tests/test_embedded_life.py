@@ -5,6 +5,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -222,3 +223,22 @@ def test_what_is_started_again_has_its_ports_again(tmp_path: Path) -> None:
         assert (broker.stomp_port, broker.openwire_port, broker.http_port) == before
     with broker:
         assert (broker.stomp_port, broker.openwire_port, broker.http_port) == before
+
+
+def test_a_reloaded_memory_limit_bounds_what_connections_hold_too() -> None:
+    with delosmq.Broker(http=False) as broker:
+        composed = broker.composed
+        accounts = broker._accounts()
+
+        async def reload() -> list[int]:
+            settings = replace(composed.settings, global_max_size_bytes=12_345_678)
+            composed.reload(settings, accounts.users, accounts.roles)
+            assert composed._server is not None
+            parts = composed._server._parts
+            return [
+                composed.broker.settings.global_max_size_bytes,
+                parts.receiving.most_bytes,
+                parts.sending.most_bytes,
+            ]
+
+        assert broker.call(reload()) == [12_345_678] * 3

@@ -370,6 +370,7 @@ class ComposedBroker(Host):
         self.access.reload(users, roles, plan.settings.security_settings)
         if self._server is not None:
             self._server.rights_changed()
+            self._server.bound(plan.settings.global_max_size_bytes)
         refused = self.broker.reload(_with_addresses_of(self._protocols, plan.settings))
         self.changed()
         for sentence in refused:

@@ -100,6 +100,11 @@ class ServerParts:
         self.sending = Sending(services.broker.settings.global_max_size_bytes)
         self.http_port = 0
 
+    def bound(self, global_max_bytes: int) -> None:
+        """Takes over ``global-max-size``, which was reloaded."""
+        self.receiving.bound(global_max_bytes)
+        self.sending.bound(global_max_bytes)
+
 
 class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, Receiver, Sender):
     """A socket, its session, and nothing between them but bytes.

@@ -154,6 +154,10 @@ class Server:
         for listener in self.listeners:
             listener.rights_changed()
 
+    def bound(self, global_max_bytes: int) -> None:
+        """Takes over ``global-max-size``, which was reloaded, for what connections hold together."""
+        self._parts.bound(global_max_bytes)
+
     def close(self) -> None:
         """Gives the ports back."""
         for listener in self.listeners:

@@ -39,9 +39,14 @@ class Room(ABC, Generic[Holder]):
         Args:
             global_max_bytes: ``global-max-size``; -1 for no bound.
         """
-        self.most_bytes = global_max_bytes if global_max_bytes > 0 else _WITHOUT_BOUND_BYTES
+        self.most_bytes = 0
+        self.bound(global_max_bytes)
         self.held_bytes = 0
         self._holders: dict[Holder, int] = {}  # in the order in which they began to hold something
+
+    def bound(self, global_max_bytes: int) -> None:
+        """Takes over ``global-max-size``; what is held already is looked at when something is counted next."""
+        self.most_bytes = global_max_bytes if global_max_bytes > 0 else _WITHOUT_BOUND_BYTES
 
     def count(self, holder: Holder, held_bytes: int) -> None:
         """Of a connection that holds something, whenever that may have changed."""
