@@ -372,7 +372,7 @@ class Outbox:
             return self._take_piece()
         chunk = parts[0] if len(parts) == 1 else b"".join(parts)
         self.in_flight_bytes = size
-        self.within_frame = self._cut is not None
+        self.within_frame = len(self._cut_body) > 0
         return chunk
 
     def _begin_cut(self, entry: Entry, body: bytes, tail: bytes) -> None:
