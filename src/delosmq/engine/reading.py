@@ -1,9 +1,11 @@
 """Reading without taking: browsers, and consumers of non-destructive queues.
 
 What such a consumer gets is borrowed: a slot of its own on the same message, and whatever it answers changes nothing in
-the queue.
+the queue. Only the outbox keeps that slot, until the frame is written: a consumer that answers nothing must not keep
+messages that have left their queue, which no limit counts. What is kept here for its answer is two numbers.
 """
 
+from collections import OrderedDict
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
@@ -12,13 +14,23 @@ from delosmq.engine.expiry_gate import ENDED, STAYS, ExpiryGate
 from delosmq.engine.jobs import Job, Jobs
 from delosmq.engine.lanes import Acceptance, Work, precedes
 from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Cursor, Slot, SlotList
+from delosmq.engine.slots import Cursor, Slot
 
 if TYPE_CHECKING:
     from delosmq.engine.starting import Starter
 
 UNBOUNDED: Final = -1
 SETTLED_PER_SLICE: Final = 1_000
+
+MOST_LENT: Final = 65_536
+"""To one consumer. Of more the oldest counts as answered: JMS browsers in sessions that acknowledge later answer
+nothing before they have seen all."""
+
+_SIZE_BITS: Final = 40
+"""No message is larger than a frame, whose size has 32 bits."""
+_SIZE: Final = (1 << _SIZE_BITS) - 1
+_NOT_LENT: Final = 0
+"""Numbers begin at 1."""
 
 
 class Reading:
@@ -34,9 +46,9 @@ class Reading:
         self._acceptance = acceptance
         self._cursor: Cursor = queue.pending.cursor()
         self._page = page
-        # The order of a slot is its number here.
-        self._lent: SlotList = SlotList()
-        self._by_sequence: dict[int, Slot] = {}
+        # By sequence, in the order in which they were lent: a running number, and the size of the message. An
+        # OrderedDict finds its first entry at once, however many went before it.
+        self._lent: OrderedDict[int, int] = OrderedDict()
         self._lent_last: int = 0
         # All up to this number is answered, but not all of it let go of yet.
         self._answered: int = 0
@@ -46,33 +58,35 @@ class Reading:
 
     def close(self) -> None:
         """The consumer has left; `settle` comes next."""
-        self._queue.pending.drop(self._cursor)
+        if not self.ended:
+            self._queue.pending.drop(self._cursor)
         self._answered = self._lent_last
 
     # -- answers -------------------------------------------------------------------------------------------------
 
     def holds(self, sequence: int) -> bool:
         """Whether a message is lent under this sequence."""
-        return self._lent_as(sequence) is not None
+        return self._number_of(sequence) != _NOT_LENT
 
-    def _lent_as(self, sequence: int) -> Slot | None:
-        slot = self._by_sequence.get(sequence)
-        return slot if slot is not None and slot.order > self._answered else None
+    def _number_of(self, sequence: int) -> int:
+        lent = self._lent.get(sequence)
+        if lent is None or lent >> _SIZE_BITS <= self._answered:
+            return _NOT_LENT
+        return lent >> _SIZE_BITS
 
     def answer(self, sequence: int) -> bool:
         """The consumer is done with a message, one way or the other; False when it isn't lent."""
-        slot = self._lent_as(sequence)
-        if slot is None:
+        if self._number_of(sequence) == _NOT_LENT:
             return False
-        self._let_go(slot)
+        self._let_go(sequence)
         return True
 
     def answer_through(self, sequence: int) -> bool:
         """The same for all that was lent up to this one; `settle` comes next."""
-        last = self._lent_as(sequence)
-        if last is None:
+        number = self._number_of(sequence)
+        if number == _NOT_LENT:
             return False
-        self._answered = last.order
+        self._answered = number
         return True
 
     def settle(self, jobs: Jobs, starter: "Starter") -> None:
@@ -84,18 +98,19 @@ class Reading:
     def settle_some(self) -> bool:
         """A slice of that; True when it was the last one."""
         for _ in range(SETTLED_PER_SLICE):
-            slot = self._lent.head
-            if slot is None or slot.order > self._answered:
-                self._settling = False
-                return True
-            self._let_go(slot)
-        return False
+            if not self._lent:
+                break
+            sequence = next(iter(self._lent))
+            if self._lent[sequence] >> _SIZE_BITS > self._answered:
+                break
+            self._let_go(sequence)
+        else:
+            return False
+        self._settling = False
+        return True
 
-    def _let_go(self, slot: Slot) -> None:
-        self._lent.unlink(slot)
-        if self._by_sequence.get(slot.sequence) is slot:
-            del self._by_sequence[slot.sequence]
-        self._consumer.credit.settled(slot.message.encoded_size_bytes)
+    def _let_go(self, sequence: int) -> None:
+        self._consumer.credit.settled(self._lent.pop(sequence) & _SIZE)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -137,14 +152,18 @@ class Reading:
         pending = slot.in_list is not None and self._queue.pending.holds(slot)
         borrowed = Slot(slot.message, slot.recorded)
         borrowed.borrowed = True
-        self._lent_last += 1
-        borrowed.order = self._lent_last
         # As it would be, were it delivered now.
         borrowed.delivery_count = slot.delivery_count + 1 if pending else slot.delivery_count
-        self._lent.append(borrowed)
-        self._by_sequence[borrowed.sequence] = borrowed
         consumer = self._consumer
-        consumer.credit.taken(borrowed.message.encoded_size_bytes)
+        sequence = borrowed.sequence
+        if sequence in self._lent:  # it came back to the queue meanwhile, and its one answer will be for both
+            self._let_go(sequence)
+        size = borrowed.message.encoded_size_bytes
+        self._lent_last += 1
+        if len(self._lent) >= MOST_LENT:
+            self._let_go(next(iter(self._lent)))
+        self._lent[sequence] = self._lent_last << _SIZE_BITS | size
+        consumer.credit.taken(size)
         consumer.port.deliver(borrowed)
         if self._page != UNBOUNDED:
             self._page -= 1
@@ -153,6 +172,7 @@ class Reading:
 
     def _end(self) -> None:
         self.ended = True
+        self._queue.pending.drop(self._cursor)
         self._consumer.port.browse_ended()
 
 
@@ -181,12 +201,13 @@ class Browsing(Reading):
         super().__init__(consumer, queue, acceptance, page=page)
         self._ends_expired = False  # it looks, whatever there is
         self._seen: set[int] = set()
-        # In delivery, not looked at yet in this pass.
-        self._held: list[tuple[int, int, int, Slot]] = []
+        # In delivery, not looked at yet in this pass: place in the queue, sequence, and to whom. No slots: while the
+        # browser has no room, the messages may be acknowledged.
+        self._held: list[tuple[int, int, int, Consumer]] = []
         self._collected: bool = False
         self._new: bool = False
         # Collecting goes on behind ``_at``, in the list of the consumer at ``_from``.
-        self._sources: list[SlotList] | None = None
+        self._sources: list[Consumer] | None = None
         self._from: int = 0
         self._at: Slot | None = None
 
@@ -214,29 +235,39 @@ class Browsing(Reading):
 
     def _first(self) -> Slot | None:
         held = self._held
-        while held and held[0][3].in_list is None:
-            heappop(held)  # it is gone
         pending = self._cursor.peek()
-        if held and (pending is None or precedes(held[0][3], pending)):
-            return held[0][3]
+        while held:
+            slot = held[0][3].slot_of(held[0][2])
+            if slot is not None:
+                return slot if pending is None or precedes(slot, pending) else pending
+            heappop(held)
+            self._new = True  # gone, or with another consumer by now, where the next pass finds it
         return pending
 
     def _take(self, slot: Slot) -> None:
-        if self._held and self._held[0][3] is slot:
+        if self._held and self._held[0][2] == slot.sequence:
             heappop(self._held)
         else:
             self._cursor.advance(slot)
+
+    def _end(self) -> None:
+        super()._end()
+        self._seen = set()
+        self._held = []
+        self._sources = None
+        self._at = None
 
     def _collect(self, work: Work) -> bool:
         """Notes what is in delivery; False when more work is needed than is allowed now."""
         sources = self._sources
         if sources is None:
-            sources = [consumer.in_delivery for consumer in self._queue.consumers]
+            sources = list(self._queue.consumers)
             self._sources = sources
             self._from = 0
             self._at = None
         while self._from < len(sources):
-            source = sources[self._from]
+            consumer = sources[self._from]
+            source = consumer.in_delivery
             at = self._at
             slot = source.head if at is None or at.in_list is not source else at.next
             while slot is not None:
@@ -244,8 +275,7 @@ class Browsing(Reading):
                     return False
                 self._at = slot
                 if slot.sequence not in self._seen:
-                    key = (-slot.level, slot.order, slot.sequence)
-                    heappush(self._held, (key[0], key[1], key[2], slot))
+                    heappush(self._held, (-slot.level, slot.order, int(slot.sequence), consumer))
                 slot = slot.next
             self._from += 1
             self._at = None

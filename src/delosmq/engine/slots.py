@@ -5,7 +5,7 @@ from the place of the last return, so a batch of returns in order costs one step
 """
 
 from abc import ABC, abstractmethod
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -14,6 +14,9 @@ from delosmq.model.ids import Sequence
 from delosmq.model.message import HIGHEST_PRIORITY, Message
 
 LEVELS: Final = HIGHEST_PRIORITY + 1
+
+_GONE_AT_MOST: Final = 64
+"""Places of slots that are gone, which a cursor keeps beside twice as many as are pending."""
 
 
 class Slot:
@@ -29,7 +32,7 @@ class Slot:
         transaction: of the acknowledgement that waits for its commit, 0 for none.
         due_at_ms: scheduled until then, 0 when it isn't.
         delivered_at_ms: wall clock of the last delivery.
-        marks: cursors that stand on it, and who remembers it.
+        marks: cursors that stand on it or go back to it, and who remembers it.
         previous, next: neighbours in the one list the slot is in: pending in its queue, or held by a consumer.
         in_list: that list, None while the slot is in none.
     """
@@ -262,8 +265,7 @@ class PendingSlots:
 
     def _leave_marks(self, slot: Slot, priority: int) -> None:
         for cursor in self._cursors:
-            if cursor.passed[priority] is slot:
-                cursor.step_back(priority, slot)
+            cursor.gone(priority, slot)
         if self.observer is not None:
             self.observer.gone(slot)
 
@@ -276,9 +278,7 @@ class PendingSlots:
     def drop(self, cursor: "Cursor") -> None:
         """Forgets a cursor."""
         self._cursors.remove(cursor)
-        for slot in cursor.passed:
-            if slot is not None:
-                slot.marks -= 1
+        cursor.close()
 
     def next_of(self, priority: int, after: Slot | None) -> Slot | None:
         """The slot behind ``after`` in a level, the first one for None."""
@@ -317,9 +317,10 @@ class Cursor:
     def __init__(self, pending: PendingSlots) -> None:
         self._pending = pending
         self.passed: list[Slot | None] = [None] * LEVELS
-        # Behind the cursor, to be looked at all the same: (-priority, order, slot).
-        self._returned: list[tuple[int, int, Slot]] = []
-        self._returned_orders: set[int] = set()
+        # Behind the cursor, to be looked at all the same: (-priority, order), and the slots by order. None when it is
+        # gone: who has no room looks at nothing for long, and would keep messages that no queue has any more.
+        self._returned: list[tuple[int, int]] = []
+        self._slots: dict[int, Slot | None] = {}
 
     def peek(self) -> Slot | None:
         """The first slot, in the queue's order, that was not passed yet."""
@@ -334,8 +335,8 @@ class Cursor:
             occupied &= ~(1 << priority)
         returned = self._returned
         while returned:
-            slot = returned[0][2]
-            if pending.holds(slot) and self.has_passed(slot):
+            slot = self._slots[returned[0][1]]
+            if slot is not None and self.has_passed(slot):
                 if found is None or slot.level >= found.level:
                     return slot
                 break
@@ -345,7 +346,7 @@ class Cursor:
     def advance(self, slot: Slot) -> None:
         """Passes ``slot``, which `peek` gave."""
         returned = self._returned
-        if returned and returned[0][2] is slot:
+        if returned and self._slots[returned[0][1]] is slot:
             self._drop_returned()
             return
         priority = slot.level
@@ -362,18 +363,47 @@ class Cursor:
 
     def came_back(self, slot: Slot) -> None:
         """A slot is pending again: when that is behind the cursor, it is looked at once more."""
+        if not self.has_passed(slot):
+            return
         # Once is enough: an order is never that of two slots of a queue at a time.
-        if self.has_passed(slot) and slot.order not in self._returned_orders:
-            self._returned_orders.add(slot.order)
-            heappush(self._returned, (-slot.level, slot.order, slot))
+        order = slot.order
+        if order not in self._slots:
+            if len(self._returned) > 2 * self._pending.count + _GONE_AT_MOST:
+                self._sweep()
+            heappush(self._returned, (-slot.level, order))
+        elif self._slots[order] is not None:
+            return
+        self._slots[order] = slot
+        slot.marks += 1
+
+    def _sweep(self) -> None:
+        """Forgets the places of what is gone."""
+        self._slots = {order: slot for order, slot in self._slots.items() if slot is not None}
+        self._returned = [entry for entry in self._returned if entry[1] in self._slots]
+        heapify(self._returned)
 
     def _drop_returned(self) -> None:
-        self._returned_orders.discard(heappop(self._returned)[1])
+        slot = self._slots.pop(heappop(self._returned)[1])
+        if slot is not None:
+            slot.marks -= 1
 
-    def step_back(self, priority: int, slot: Slot) -> None:
-        """The slot it stands on goes."""
-        before = slot.previous
-        slot.marks -= 1
-        self.passed[priority] = before
-        if before is not None:
-            before.marks += 1
+    def gone(self, priority: int, slot: Slot) -> None:
+        """A slot with marks is pending no more."""
+        if self.passed[priority] is slot:
+            before = slot.previous
+            slot.marks -= 1
+            self.passed[priority] = before
+            if before is not None:
+                before.marks += 1
+        if self._slots and self._slots.get(slot.order) is slot:
+            self._slots[slot.order] = None
+            slot.marks -= 1
+
+    def close(self) -> None:
+        """Takes back its marks, and is before everything again; nothing tells it of slots any more."""
+        for slot in (*self.passed, *self._slots.values()):
+            if slot is not None:
+                slot.marks -= 1
+        self.passed = [None] * LEVELS
+        self._returned = []
+        self._slots = {}

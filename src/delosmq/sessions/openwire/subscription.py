@@ -5,6 +5,7 @@ from typing import Final
 
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.credit import Credit, PrefetchCredit
+from delosmq.engine.reading import MOST_LENT
 from delosmq.engine.slots import Slot
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
@@ -19,6 +20,8 @@ _LOOKS_A_MESSAGE: Final = 2
 """At messages that a transaction acknowledged, for each that is dispatched or acknowledged."""
 _NAMES_AT_MOST: Final = 65_534
 """Ids kept of one subscription; then it begins anew."""
+_ORDERED: Final = 2 * MOST_LENT
+"""Of several sources; with more, those that are answered are looked for."""
 _BYTES_A_LOOK: Final = 16_384
 """Of a message that has to be converted, which take as long as the rest of it."""
 MAX_PREFETCH: Final = 32_767
@@ -69,6 +72,7 @@ class Subscription:
         self._names: dict[str, int] | None = None
         self._unnamed: deque[tuple[Source, int]] = deque()
         self._served: int = 0
+        self._order_limit: int = _ORDERED
         # Acknowledged while in delivery: by transactions, which nobody here sees end.
         self._promised: deque[int] = deque()
 
@@ -117,8 +121,21 @@ class Subscription:
         source.served_at = self._served
         order.pop(sequence, None)
         order[sequence] = source
+        if len(order) > self._order_limit:
+            self._forget_answered(order)
         if self._promised:
             self.look_again(_LOOKS_A_MESSAGE)
+
+    def _forget_answered(self, order: "dict[int, Source]") -> None:
+        """Browsers are done with messages that they never answered, when these are very many."""
+        answered = [
+            sequence
+            for sequence, source in order.items()
+            if source.consumer is None or not source.consumer.holds(sequence)
+        ]
+        for sequence in answered:
+            del order[sequence]
+        self._order_limit = max(_ORDERED, 2 * len(order))
 
     def answered(self, sequence: int) -> None:
         """A message was acknowledged, perhaps in a transaction."""

@@ -1,0 +1,188 @@
+"""Who reads and answers nothing keeps no message alive that has left its queue: it would be counted nowhere."""
+
+# BROKER-4, EXCL-3
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from delosmq.engine.consumer import ConsumerOptions, ConsumerPort
+from delosmq.engine.credit import MessageCredit, OpenCredit
+from delosmq.engine.reading import MOST_LENT
+from delosmq.engine.slots import PendingSlots, Slot
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import Sequence, WallMs
+from delosmq.model.message import Message
+from tests.engine.dispatching import Field
+from tests.engine.support import Bench
+
+READERS = 20
+LARGE = "x" * 100_000
+MANY = 1_000
+# Of each message lent: its sequence, its size and what a dictionary takes; 152 measured on CPython 3.11.
+LENT_BYTES = 200
+
+
+class Written(ConsumerPort):
+    """What is delivered leaves at once, and is counted."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def deliver(self, slot: Slot) -> None:
+        self.count += 1
+
+    def has_room(self) -> bool:
+        return True
+
+    def closed_by_broker(self, reason: BrokerError) -> None:
+        pass
+
+
+@contextmanager
+def measured() -> Iterator[Callable[[], int]]:
+    """Gives a function that says by how much memory has grown."""
+
+    def traced() -> int:
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    before = traced()
+    try:
+        yield lambda: traced() - before
+    finally:
+        tracemalloc.stop()
+
+
+def purge(bench: Bench) -> None:
+    bench.broker.purge_queue("q")
+    bench.run()
+    assert (bench.counts("q"), bench.broker.used_bytes) == ((0, 0, 0), 0)
+
+
+def fill(bench: Bench, count: int, body: str) -> None:
+    for _ in range(count):
+        bench.broker.send(bench.message("q", body, durable=False))
+    bench.run()
+
+
+def made(sequence: int) -> Slot:
+    message = Message("q", "stomp/12", b"", b"", timestamp_ms=WallMs(0))
+    message.sequence = Sequence(sequence)
+    return Slot(message, False)
+
+
+@pytest.mark.parametrize("kind", ["browsers", "consumers of a non-destructive queue"])
+@pytest.mark.parametrize(("count", "body"), [(100, LARGE), (MANY, "small")])
+def test_messages_that_readers_never_answered_go_with_their_queue(kind: str, count: int, body: str) -> None:
+    field = Field(queue={"non_destructive": kind != "browsers"})
+    options = ConsumerOptions(browser=kind == "browsers")
+    ports = [Written() for _ in range(READERS)]
+    with measured() as grown:
+        fill(field, count, body)
+        for port in ports:
+            field.broker.subscribe("q", port, MessageCredit(65_536), options=options)
+        field.run()
+        assert all(port.count == count for port in ports)
+        purge(field)
+        assert grown() < READERS * (count * LENT_BYTES + 10_000)
+
+
+def test_a_browser_without_room_keeps_nothing_that_others_acknowledge() -> None:
+    field = Field()
+    with measured() as grown:
+        consumer = field.peer()
+        fill(field, 100, LARGE)
+        sequences = [slot.sequence for slot in consumer.port.slots]
+        consumer.port.slots.clear()
+        browser = field.broker.subscribe("q", Written(), MessageCredit(1), options=ConsumerOptions(browser=True))
+        field.run()
+        for sequence in sequences:
+            assert field.broker.acknowledge(consumer.consumer, sequence)
+        field.run()
+        assert field.broker.used_bytes == 0
+        assert grown() < 500_000
+        assert field.broker.acknowledge(browser, sequences[0])
+
+
+def test_nor_what_came_back_and_left_again() -> None:
+    field = Field()
+    port = Written()
+    with measured() as grown:
+        fill(field, 100, LARGE)
+        field.broker.subscribe("q", port, MessageCredit(100), options=ConsumerOptions(browser=True))
+        field.put("last", durable=False)
+        assert port.count == 100
+        consumer = field.peer()
+        field.run()
+        consumer.port.slots.clear()
+        consumer.close()
+        field.run()
+        purge(field)
+        assert grown() < 500_000
+
+
+def test_a_cursor_that_nobody_moves_keeps_few_places() -> None:
+    pending = PendingSlots()
+    slots = [made(number) for number in range(1, 4)]
+    for slot in slots:
+        pending.add_tail(slot)
+    cursor = pending.cursor()
+    for slot in slots:
+        cursor.advance(slot)
+    for _ in range(1_000):
+        first = pending.head()
+        assert first is not None
+        pending.remove(first)
+        pending.put_first(first)
+        pending.remove(slots[1])
+        slots[1].order = slots[1].sequence
+        pending.put_back(slots[1])
+    assert len(cursor._returned) < 100
+    seen = []
+    while (found := cursor.peek()) is not None:
+        seen.append(found)
+        cursor.advance(found)
+    assert seen == [slots[0], slots[1]]
+    pending.drop(cursor)
+    assert [slot.marks for slot in slots] == [0, 0, 0]
+
+
+def test_a_message_that_moves_to_another_consumer_is_browsed_all_the_same() -> None:
+    field = Field()
+    first = field.peer(3)
+    field.put("1 2 3")
+    browser = field.peer(1, browser=True)
+    field.run()
+    assert browser.got == "1"
+    second = field.peer(3)
+    first.close()
+    field.run()
+    assert second.got == "1 2 3"
+    browser.ack("1")
+    field.run()
+    browser.ack("2")
+    field.run()
+    browser.ack("3")
+    field.run()
+    assert (browser.got, browser.port.ends) == ("1 2 3", 1)
+
+
+def test_of_very_much_that_is_not_answered_the_oldest_counts_as_answered() -> None:
+    field = Field()
+    for _ in range(MOST_LENT + 2):
+        field.broker.send(field.message("q", "m", durable=False))
+    sequences = [int(slot.sequence) for slot in field.broker.queues["q"].pending.in_order()]
+    port = Written()
+    browser = field.broker.subscribe("q", port, OpenCredit(), options=ConsumerOptions(browser=True))
+    field.run()
+    assert port.count == MOST_LENT + 2
+    assert [browser.holds(sequence) for sequence in sequences[:3]] == [False, False, True]
+    assert not field.broker.acknowledge(browser, sequences[1])
+    assert field.broker.acknowledge_through(browser, sequences[-1])
+    field.run()
+    assert not browser.holds(sequences[-2])
