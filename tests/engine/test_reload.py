@@ -137,3 +137,26 @@ def test_of_one_match_some_settings_are_taken_over_and_others_wait() -> None:
         "dispatch-profile of address-setting 'a'",
         "dispatch-profile of address-setting 'gone'",
     ]
+
+
+def test_a_queue_that_was_refused_is_tried_again_with_each_reload() -> None:
+    bench = RoutingBench(BrokerSettings(queues=(anycast("q"),)))
+    bench.broker.create_queue(QueueSettings("orders", "elsewhere", user="op"))
+    wanted = BrokerSettings(queues=(anycast("q"), anycast("orders")))
+    for _ in range(2):
+        (sentence,) = reload(bench, wanted)
+        assert sentence.startswith("queue 'orders' stays as it is: DMQ2106")
+    bench.broker.delete_queue("orders")
+    assert reload(bench, wanted) == []
+    assert bench.broker.queues["orders"].address.name == "orders"
+
+
+def test_a_change_of_a_queue_that_was_refused_is_tried_again() -> None:
+    bench = RoutingBench(BrokerSettings(queues=(anycast("q"),)))
+    wanted = BrokerSettings(queues=(replace(anycast("q"), address="other"),))
+    (sentence,) = reload(bench, wanted)
+    assert "DMQ2106" in sentence
+    assert reload(bench, wanted) == [sentence]
+    bench.broker.delete_queue("q")
+    assert reload(bench, wanted) == []
+    assert bench.broker.queues["q"].address.name == "other"

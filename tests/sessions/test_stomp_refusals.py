@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from delosmq.model.message import ANYCAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS
-from tests.sessions.support import ACCEPTOR, EVERYTHING, StompBench
+from tests.sessions.support import ACCEPTOR, EVERYTHING, PASSWORD, USER, StompBench
 
 SEND = ("SEND", "destination:/queue/a")
 SUBSCRIBE = ("SUBSCRIBE", "id:9", "destination:/queue/a")
@@ -276,3 +277,21 @@ def test_the_most_specific_match_decides() -> None:
     assert client.take()[0].command == "RECEIPT"
     client.frame("SEND", "destination:/queue/secret.x", body="x")
     assert "'send'" in client.error().headers["message"]
+
+
+@pytest.mark.parametrize("name", ["outer::inner", "new.address::new.queue"])
+def test_roles_of_a_reload_count_for_the_first_command_of_an_open_connection(name: str) -> None:
+    bench = StompBench()
+    access = bench.services.access
+    stored = access.attempt(USER, "").stored
+    bench.broker.create_queue(QueueSettings("inner", "outer", ANYCAST))
+    loses = bench.connect()
+    access.reload({USER: stored}, {}, (EVERYTHING,))
+    loses.frame("SUBSCRIBE", "id:0", f"destination:{name}", "receipt:r")
+    assert "DMQ1001" in loses.error().headers["message"]
+    access.vouch(USER, PASSWORD)
+    gains = bench.connect()
+    access.reload({USER: stored}, {USER: frozenset({"all"})}, (EVERYTHING,))
+    gains.frame("SUBSCRIBE", "id:0", f"destination:{name}", "receipt:r")
+    bench.sync()
+    assert gains.receipts() == ["r"]

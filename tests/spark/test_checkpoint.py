@@ -83,3 +83,12 @@ def test_an_offset_whose_batch_was_committed_is_left_alone(tmp_path: Path):
     with pytest.raises(ArchiveError, match=r"DMQ8059: .*/offsets/1 is damaged"):
         heal_checkpoint(made)
     assert files(made) == before
+
+
+@pytest.mark.parametrize("planned", [OFFSET % 3, ""])
+def test_a_commit_that_a_later_batch_follows_is_left_alone(tmp_path: Path, planned: str):
+    made = checkpoint(tmp_path, offsets=[*whole(2), planned], commits=[COMMIT, ""])
+    before = files(made)
+    with pytest.raises(ArchiveError, match=r"DMQ8059: .*/commits/1 is damaged"):
+        heal_checkpoint(made)
+    assert files(made) == before

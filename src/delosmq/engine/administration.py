@@ -139,7 +139,6 @@ class Administration:
             Why addresses and queues are not as ``settings`` want them, a sentence each.
         """
         before = {queue.name: queue for queue in self._settings.queues}
-        self._settings = settings
         self._core.memory.global_max_bytes = settings.global_max_size_bytes
         for queue in self._bindings.replace_settings(
             AddressSettingsTable(settings.address_settings, settings.wildcards)
@@ -153,17 +152,22 @@ class Administration:
             except BrokerError as error:
                 refused.append(f"address '{address.name}' is not made: {error}")
             self._log.close()
+        named = {queue.name for queue in settings.queues}
+        obeyed = {name: queue for name, queue in before.items() if name in named}
         for wanted in settings.queues:
             if before.get(wanted.name) == wanted:
                 continue
             try:
                 self._configure_queue(wanted)
+                obeyed[wanted.name] = wanted
             except BrokerError as error:
                 refused.append(f"queue '{wanted.name}' stays as it is: {error}")
             self._log.close()
             known = self._bindings.queues.get(wanted.name)
             if known is not None:
                 self._core.dispatcher.mark(known)
+        # What was refused is not in force: the next reload tries it again.
+        self._settings = replace(settings, queues=tuple(obeyed.values()))
         return refused
 
     def create_address(self, name: str, routing_types: set[int], user: str = "") -> Address:

@@ -30,8 +30,7 @@ class Permissions:
 
     def require(self, address: str, permission: str) -> None:
         """Raises PermissionDeniedError unless the user holds ``permission`` on ``address``."""
-        if self._reloads != self._access.reloads:
-            self._renew()
+        self._renew()
         key = (address, permission)
         if key not in self._granted:
             self._access.require(self._login, address, permission)
@@ -40,6 +39,9 @@ class Permissions:
             self._granted.add(key)
 
     def _renew(self) -> None:
+        """Takes over the roles of a reload. Each question comes first to this: `_login` is old until then."""
+        if self._reloads == self._access.reloads:
+            return
         self._reloads = self._access.reloads
         self._login = self._access.renewed(self._login)
         self._granted.clear()
@@ -55,8 +57,7 @@ class Permissions:
 
     def may_create(self, address: str) -> bool:
         """Whether a send may create whatever it needs, so that nobody has to look each time."""
-        if self._reloads != self._access.reloads:
-            self._renew()
+        self._renew()
         roles = self._login.roles
         access = self._access
         return access.check(roles, address, CREATE_ADDRESS) and access.check(roles, address, CREATE_DURABLE_QUEUE)
@@ -71,6 +72,7 @@ class Permissions:
         subscription: SubscriptionOptions = NO_OPTIONS,
     ) -> None:
         """Raises PermissionDeniedError when the command would create something that the user may not create."""
+        self._renew()
         for permission, name, queue in self._broker.needs_creation(
             address, queue_name, routing, for_subscription=for_subscription, subscription=subscription
         ):
@@ -86,6 +88,7 @@ class Permissions:
         Args:
             queue_name: as it was asked for; "" for the queue of the address.
         """
+        self._renew()
         if queue_name and not self._access.check(self._login.roles, address, permission):
             self.require(queue_name, permission)
             raise self._access.refusal_for(self._login, queue_name, permission)

@@ -5,7 +5,8 @@ query's id. A file that was cut off stops every later run. The newest of each ma
 
 - ``offsets/N`` without ``commits/N``: the next run asks the broker after N-1 again and is answered the same lease. If
   that was acknowledged already, which takes a power cut, the broker says so instead of answering.
-- ``commits/N``: the batch is repeated from ``offsets/N``, and the archive replaces its files.
+- ``commits/N``, where ``offsets/N+1`` is not there yet: the batch is repeated from ``offsets/N``, and the archive
+  replaces its files.
 - ``metadata``, where no batch was ever planned: Spark makes a new id, which nothing carries yet.
 """
 
@@ -34,6 +35,10 @@ def heal_checkpoint(checkpoint: Path) -> list[str]:
     offsets, commits = _numbers(checkpoint / _OFFSETS), _numbers(checkpoint / _COMMITS)
     newest_commit = commits[-1] if commits else -1
     if commits and not _is_whole(checkpoint / _COMMITS, newest_commit):
+        if offsets and offsets[-1] > newest_commit:
+            # Spark takes a batch as done when the next one is planned, with or without its commit file: it would
+            # repeat nothing. And a kill can't cut off a file that was whole before the next batch was planned.
+            raise _beyond_healing(checkpoint / _COMMITS / str(newest_commit))
         damaged.append((checkpoint / _COMMITS / str(newest_commit), f"batch {newest_commit} is repeated"))
         newest_commit = commits[-2] if len(commits) > 1 else -1
     newest_offset = offsets[-1] if offsets else -1

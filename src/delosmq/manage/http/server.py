@@ -3,9 +3,11 @@
 import asyncio
 import logging
 import socket
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, cast
 
 import h11
@@ -43,16 +45,22 @@ _OF_REQUESTS: Final = (
     "No supported WebSocket library",
 )
 _HEALTH: Final = "/health/"
+_FRAMES_TOLD: Final = 6
+"""Of the traceback of a fault."""
 
 
-class _RequestFilter(logging.Filter):
-    """Keeps back what uvicorn says of odd requests: `_Protocol` says what matters, of whom, and not for ever."""
+class _ConnectionLog(logging.Logger):
+    """What uvicorn says of one connection, within the bounds of `PeerLog`, as a peer can cause it. What it says of odd
+    requests is left out: `_Protocol` says what matters, and of whom."""
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not str(record.msg).startswith(_OF_REQUESTS)
+    def __init__(self, connection: "_Protocol") -> None:
+        super().__init__("delosmq.http", logging.WARNING)
+        self._connection = connection
 
-
-_REQUEST_FILTER: Final = _RequestFilter()
+    def handle(self, record: logging.LogRecord) -> None:
+        if not str(record.msg).startswith(_OF_REQUESTS):
+            error = record.exc_info[1] if record.exc_info else None
+            self._connection.failed(record.getMessage().strip(), error)
 
 
 class _Places:
@@ -99,6 +107,9 @@ class _Protocol(H11Protocol, Sender):
         self._head_timer: asyncio.TimerHandle | None = None
         self._request_bytes = 0
         self._looks_like_tls = False
+        self.logger = _ConnectionLog(self)
+        # uvicorn asks only whether that logger has handlers, and a program around the broker may have some.
+        self.access_log = False
 
     def waits(self) -> bool:
         """Whether no request is being served."""
@@ -114,6 +125,22 @@ class _Protocol(H11Protocol, Sender):
         """Closes at once."""
         self._places.leave(self)
         self.transport.abort()
+
+    def failed(self, what: str, error: BaseException | None) -> None:
+        """A request was not answered as it should be, through a fault of ours."""
+        # None before the first request; uvicorn declares it as never None.
+        scope: object = self.scope
+        path = scope["path"] if isinstance(scope, dict) else ""
+        cause = "" if error is None else f": {_innermost(error)}"
+        self._warn("DMQ6175: %s [%s, %s]%s; please report this", what, self._peer(), path, cause)
+
+    def _warn(self, message: str, *args: object) -> None:
+        app = self.config.app
+        if isinstance(app, _Door):
+            app.api.peer_log.warning(self.host(), message, *args)
+
+    def _peer(self) -> str:
+        return "an unknown peer" if self.client is None else f"{self.client[0]}:{self.client[1]}"
 
     def data_received(self, data: bytes) -> None:
         if self.waits():
@@ -141,15 +168,18 @@ class _Protocol(H11Protocol, Sender):
         advice = "there is no TLS here, write http://" if self._looks_like_tls else "look at what is sent to this port"
         doubt = self._checked.doubt
         sentence = f"its end is not clear: {doubt}" if doubt else f"this is no HTTP request; {advice}"
-        app = self.config.app
-        if isinstance(app, _Door):
-            peer = "an unknown peer" if self.client is None else f"{self.client[0]}:{self.client[1]}"
-            what = (
-                f"a request from {peer} is refused: {doubt}" if doubt else f"what came from {peer} is no HTTP request"
-            )
-            app.api.peer_log.warning(
-                self.host(), "%s: %s", _DOUBTFUL if doubt else _NO_REQUEST, what if doubt else f"{what}; {advice}"
-            )
+        if doubt:
+            self._warn("%s: a request from %s is refused: %s", _DOUBTFUL, self._peer(), doubt)
+        else:
+            self._warn("%s: what came from %s is no HTTP request; %s", _NO_REQUEST, self._peer(), advice)
+        if not self.waits():
+            # The request whose body this is still runs: what it answers from now on goes nowhere.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
+            # Its answer is on its way or sent.
+            self.transport.close()
+            return
         problem = ProblemError(400, _DOUBTFUL if doubt else _NO_REQUEST, "INVALID", sentence).response()
         headers = [*problem.raw_headers, (b"connection", b"close")]
         head = self.conn.send(h11.Response(status_code=400, headers=headers, reason=b"Bad Request"))
@@ -184,10 +214,8 @@ class _Protocol(H11Protocol, Sender):
         self._sending.forget(self)
 
     def cut_off(self, reason: PeerError) -> None:
-        app = self.config.app
-        if isinstance(app, _Door) and not self.transport.is_closing():
-            peer = "an unknown peer" if self.client is None else f"{self.client[0]}:{self.client[1]}"
-            app.api.peer_log.warning(self.host(), "%s [HTTP client %s, %s]", reason, peer, self.scope["path"])
+        if not self.transport.is_closing():
+            self._warn("%s [HTTP client %s, %s]", reason, self._peer(), self.scope["path"])
         self.transport.abort()
 
     def _count_waiting(self) -> None:
@@ -197,6 +225,13 @@ class _Protocol(H11Protocol, Sender):
         self._head_timer = None
         if self.waits() and not self.transport.is_closing():
             self.give_up()
+
+
+def _innermost(error: BaseException) -> str:
+    """What was raised and where, on one line."""
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_TOLD:]
+    where = " < ".join([f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(frames)])
+    return f"{type(error).__name__}: {error} ({where})"
 
 
 class _Door:
@@ -289,6 +324,11 @@ class HttpServer:
                 "DMQ6502", f"the HTTP interface did not start on port {self.port}; the log says why, then start again"
             )
 
+    @property
+    def connection_count(self) -> int:
+        """How many clients are connected."""
+        return 0 if self._server is None else len(self._server.server_state.connections)
+
     async def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Ends long polls, lets running requests finish for at most ``timeout_s``, closes. May be repeated."""
         server, task = self._server, self._task
@@ -307,7 +347,6 @@ class HttpServer:
 
 
 def _config(api: HttpApi, sending: Sending) -> uvicorn.Config:
-    logging.getLogger("uvicorn.error").addFilter(_REQUEST_FILTER)
     places = _Places()
     return uvicorn.Config(
         _Door(api, places),
