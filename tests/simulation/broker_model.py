@@ -91,6 +91,11 @@ class ModelBroker(StoreEvents):
         batch.metas.append(json.dumps(["add", key, difference]).encode())
         batch.bodies.append(NO_BODY)
 
+    def drop_setting(self, batch: Batch, key: str) -> None:
+        del self.source.settings[key]
+        batch.metas.append(json.dumps(["drop", key, 0]).encode())
+        batch.bodies.append(NO_BODY)
+
     def send(self, store: ServedStore, batch: Batch) -> None:
         # As the engine: memory has changed, the position counts once the store has the batch.
         expected = Snapshot(
@@ -147,7 +152,11 @@ class ModelReplay(Replay):
                 self.messages[first][0].discard(second)
                 if not self.messages[first][0]:
                     del self.messages[first]
-        elif position > self.state_position:
+        elif position <= self.state_position:
+            pass
+        elif kind == "drop":
+            del self.settings[first]
+        else:
             self.settings[first] = self.settings.get(first, 0) + second
 
 

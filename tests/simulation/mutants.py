@@ -1,9 +1,12 @@
 """Journals that break one promise each: the simulation must catch every one of them, or it proves nothing."""
 
+from delosmq.engine.log import Replay
+from delosmq.model.ids import Position
 from delosmq.storage.journal.manifest import Edit, Manifest, ManifestWriter
 from delosmq.storage.journal.reading import Scan
 from delosmq.storage.journal.recovery import Recovery
 from delosmq.storage.journal.segments import Ledger, Segment
+from delosmq.storage.journal.spares import Spares
 from delosmq.storage.journal.store import JournalStore
 
 
@@ -108,6 +111,19 @@ class TrustsThePageCache(JournalStore):
 
     def _settle(self, recovery: Recovery) -> None:
         pass
+
+
+class _AnySize(Spares):
+    def drop_small(self) -> bool:
+        return bool(self.ready)
+
+
+class TakesSmallFiles(JournalStore):
+    """Begins segments in whatever file is ready, however large the state is."""
+
+    def recover(self, replay: Replay) -> Position:
+        self._spares.__class__ = _AnySize
+        return super().recover(replay)
 
 
 MUTANTS = [

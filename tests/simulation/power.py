@@ -1,6 +1,7 @@
 """Runs a journal on the simulated disk, cuts power at a random moment, restarts, and again."""
 
 import json
+from dataclasses import replace
 from random import Random
 
 from delosmq.engine.log import FITS, largest_batch_bytes, ordinary_batch_bytes
@@ -22,11 +23,16 @@ MOVED_PER_BATCH = 4
 ORDINARY = ordinary_batch_bytes(SETTINGS.file_size_bytes)
 LARGEST = largest_batch_bytes(SETTINGS.file_size_bytes)
 RECORD_ROOM = 200
+OTHER_SIZES = (64 * 1024, 64 * 1024, 256 * 1024)
+"""What somebody may set before the next start."""
+SETTINGS_AT_ONCE = 40
 
 
-def open_store(disk: SimDisk, kind: type[JournalStore] = JournalStore) -> tuple[JournalStore, StepSyncer]:
+def open_store(
+    disk: SimDisk, kind: type[JournalStore] = JournalStore, settings: JournalSettings = SETTINGS
+) -> tuple[JournalStore, StepSyncer]:
     syncer = StepSyncer(disk)
-    return kind(disk, SETTINGS, node_id=NODE, syncer=syncer, entropy=disk.random.randbytes), syncer
+    return kind(disk, settings, node_id=NODE, syncer=syncer, entropy=disk.random.randbytes), syncer
 
 
 def power_cuts(seed: int, kind: type[JournalStore] = JournalStore, *, cuts: int = 4, steps: int = 120) -> int:
@@ -54,6 +60,69 @@ def power_cuts(seed: int, kind: type[JournalStore] = JournalStore, *, cuts: int 
     store, _ = open_store(disk, kind)
     resume(model, store)
     return highest
+
+
+def growing_states(seed: int, kind: type[JournalStore] = JournalStore, *, cuts: int = 4, steps: int = 60) -> int:
+    """As `power_cuts`, with a state that outgrows the files, and goes back. Returns the largest file of all."""
+    random = Random(seed)
+    disk = SimDisk(random, 4096)
+    model = ModelBroker(random)
+    largest = 0
+    for _ in range(cuts):
+        settings = replace(SETTINGS, file_size_bytes=random.choice(OTHER_SIZES))
+        store, syncer = open_store(disk, kind, settings)
+        model, _ = resume(model, store)
+        if random.random() < 0.3:
+            disk.free_bytes = random.choice([0, 1, 3, 20]) * SETTINGS.file_size_bytes
+        asks = random.random() < 0.7
+        grows = random.choice([0.2, 0.8])
+        for _ in range(random.randrange(steps)):
+            change_state(random, model, store, grows=random.random() < grows, asks=asks or disk.free_bytes is not None)
+            _live(random, disk, model, store, syncer, random.randrange(4))
+        disk.free_bytes = None
+        largest = max(largest, store._open.size_bytes)
+        if random.random() < 0.2:
+            settle(model, store, syncer)
+        if random.random() < 0.2:
+            disk.process_crash()
+            continue
+        if syncer.syncs and random.random() < 0.5:
+            syncer.step_sync(stop_after=random.randrange(3))
+        disk = disk.power_cut()
+        if random.random() < 0.5:
+            lose_newest_file(disk, kind)
+    store, syncer = open_store(disk, kind)
+    model, _ = resume(model, store)
+    settle(model, store, syncer)
+    return largest
+
+
+def change_state(random: Random, model: ModelBroker, store: JournalStore, *, grows: bool, asks: bool) -> None:
+    """Some batches about settings, of which the state is made."""
+    there = model.source.settings
+    most = len(model.source.state()) + SETTINGS_AT_ONCE * 200
+    if grows and asks and not store.takes_state(most):
+        return
+    for number in range(random.randrange(SETTINGS_AT_ONCE) if grows else len(there) // 2):
+        batch = model.batch()
+        if grows:
+            model.change_setting(batch, f"{random.randrange(10**150)}{number}", 1)
+        else:
+            model.drop_setting(batch, next(iter(there)))
+        model.send(store, batch)
+
+
+def settle(model: ModelBroker, store: JournalStore, syncer: StepSyncer) -> None:
+    """With room on the disk and time for the background everything decided is confirmed."""
+    store.tick(MonotonicNs(0))
+    store.flush()
+    while syncer.syncs or syncer.orders or syncer.reports:
+        syncer.run_all()
+        store.on_readable()
+        store.flush()
+    assert model.synced == model.position
+    assert not model.low
+    assert not model.failures
 
 
 def lose_newest_file(found: SimDisk, kind: type[JournalStore]) -> None:

@@ -11,16 +11,35 @@ import pytest
 
 from delosmq.model.errors import BrokerError
 from delosmq.storage.journal.store import JournalStore
-from tests.simulation.mutants import MUTANTS
-from tests.simulation.power import power_cuts
+from tests.simulation.mutants import MUTANTS, TakesSmallFiles
+from tests.simulation.power import growing_states, power_cuts
 
 SEEDS = max(1, int(os.environ.get("DELOSMQ_POWER_CUTS", "100")) // 4)
+GROWING_SEEDS = max(1, SEEDS // 3)
 CANARY_SEEDS = 300
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_nothing_confirmed_is_lost_and_nothing_removed_comes_back(seed: int) -> None:
     power_cuts(seed, cuts=4)
+
+
+@pytest.mark.parametrize("seed", range(GROWING_SEEDS))
+def test_a_state_that_outgrows_the_files_loses_nothing(seed: int) -> None:
+    growing_states(seed)
+
+
+def test_a_journal_that_begins_segments_in_small_files_is_caught() -> None:
+    for seed in range(CANARY_SEEDS):
+        try:
+            growing_states(seed, TakesSmallFiles)
+        except (AssertionError, BrokerError):
+            return
+    pytest.fail(f"it went unnoticed in {CANARY_SEEDS} runs")
+
+
+def test_the_simulation_has_states_that_outgrow_the_files() -> None:
+    assert max(growing_states(seed) for seed in range(5)) >= 1024 * 1024
 
 
 def test_the_simulation_rolls_and_recycles() -> None:

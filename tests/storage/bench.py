@@ -4,6 +4,7 @@ from random import Random
 
 from delosmq.model.ids import Position
 from delosmq.model.message import Home
+from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
@@ -19,13 +20,13 @@ class Bench:
         self.position = 0
         self.start()
 
-    def start(self, node_id: bytes = NODE, *, accept_loss: bool = False) -> None:
+    def start(self, node_id: bytes = NODE, *, accept_loss: bool = False, settings: JournalSettings = SMALL) -> None:
         self.listener = Listener()
         self.syncer = StepSyncer(self.disk)
         self.kept = Kept()
         self.store = JournalStore(
             self.disk,
-            SMALL,
+            settings,
             node_id=node_id,
             syncer=self.syncer,
             entropy=self.disk.random.randbytes,

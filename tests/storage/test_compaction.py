@@ -152,7 +152,9 @@ class Reader(ConsumerPort):
 class Life:
     """A broker on a simulated disk, with two queues."""
 
-    def __init__(self, disk: SimDisk, *, compact_min_files: int = 10, **address: object) -> None:
+    def __init__(
+        self, disk: SimDisk, *, compact_min_files: int = 10, max_destinations: int = -1, **address: object
+    ) -> None:
         self.disk = disk
         journal = JournalSettings("journal", file_size_bytes=FILE_BYTES, compact_min_files=compact_min_files)
         self.syncer = StepSyncer(disk)
@@ -160,6 +162,7 @@ class Life:
         self.store = JournalStore(disk, journal, node_id=NODE, syncer=self.syncer, entropy=disk.random.randbytes)
         settings = BrokerSettings(
             journal=journal,
+            max_destinations=max_destinations,
             queues=(QueueSettings("jobs", "jobs", ANYCAST), QueueSettings("dead", "dead", ANYCAST)),
             address_settings=(AddressMatch("#", address),),
         )

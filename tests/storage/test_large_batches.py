@@ -19,7 +19,7 @@ from delosmq.model.settings import JournalSettings
 from delosmq.security.access import AccessControl, Login
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession
 from delosmq.storage.journal.records import DATA_START, TRAILER_SIZE
-from delosmq.storage.journal.rolling import STATE_SHARE
+from delosmq.storage.journal.spares import STATE_SHARE
 from delosmq.storage.journal.store import LARGEST_FILE_BYTES, JournalStore
 from delosmq.storage.memory import MemoryStore
 from tests.sessions.support import EVERYTHING

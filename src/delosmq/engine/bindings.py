@@ -47,9 +47,6 @@ class QueueListener(ABC):
 class Bindings:
     """The addresses and queues of a broker.
 
-    Args:
-        state_limit_bytes: what their description may take in the state block of the store; more can't be created.
-
     Attributes:
         listener: told of new queues.
         client_limits: how many addresses and queues clients may make.
@@ -67,7 +64,6 @@ class Bindings:
         events: EngineEvents,
         *,
         clock: Clock,
-        state_limit_bytes: int,
         settings: BrokerSettings,
     ) -> None:
         self._log = log
@@ -75,7 +71,6 @@ class Bindings:
         self._table = table
         self._events = events
         self._clock = clock
-        self._state_limit_bytes = state_limit_bytes
         self.state_bytes: int = 0
         self.client_limits: ClientLimits = ClientLimits(settings.max_destinations, settings.max_destinations_per_user)
         self._diverts: dict[str, list[Divert]] = {}
@@ -235,14 +230,15 @@ class Bindings:
             user: whose client makes it, "" for none.
 
         Raises:
-            LimitError: there are as many addresses and queues as the store can describe, or as ``max-addresses`` says.
+            LimitError: the disk has no room for what describes more addresses and queues, or there are as many as
+                ``max-addresses`` says.
         """
         check_name("address", name)
         known = self.addresses.get(name)
         if known is not None and routing_types <= known.routing_types and (auto_created or not known.auto_created):
             return known
         if not auto_created or keeps_messages(self._table.resolve(name)):
-            self._check_state()
+            self._check_state(address_state_bytes(name))
         if known is None:
             self.client_limits.check(user, f"address '{name}'")
         if known is None and not owner and not self.wildcards.is_wild(name):
@@ -294,12 +290,12 @@ class Bindings:
             size += REFERENCE_BYTES * address.history.pending.count
         self._log.ask_room(size, f"queue '{settings.name}'")
 
-    def _check_state(self) -> None:
-        if self.state_bytes >= self._state_limit_bytes:
+    def _check_state(self, more_bytes: int) -> None:
+        if not self._log.takes_state(self.state_bytes + more_bytes):
             raise LimitError(
                 "DMQ2204",
-                f"there are {len(self.addresses)} addresses and {len(self.queues)} queues already, as many as a journal"
-                " file describes; delete some, or set a larger journal-file-size",
+                f"there are {len(self.addresses)} addresses and {len(self.queues)} queues already, as many as the"
+                " journal's files describe, and the disk has no room for larger ones; delete some, or free some space",
             )
 
     def drop_if_unused(self, address: Address) -> None:
@@ -353,7 +349,7 @@ class Bindings:
         if settings.name in self.queues:
             raise MisuseError("DMQ2102", f"queue '{settings.name}' exists already; update it or choose another name")
         if settings.durable:
-            self._check_state()
+            self._check_state(queue_state_bytes(settings))
         self.client_limits.check(user, f"queue '{settings.name}'")
         self.ask_room(settings)
         automatic = settings.auto_created or of_client

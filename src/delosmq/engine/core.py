@@ -24,13 +24,11 @@ from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import BrokerSettings, JournalSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
-STATE_SHARE = 12
-"""Part of a segment that addresses and queues may take; the store's limit for the whole state is an eighth."""
 RECORD_ROOM_BYTES = 8 * 1024
 """Kept free in a batch for what a record holds beside the encoded message."""
-IDS_SHARE = 16
-"""And for the ids of the queues that keep it, if those are all that the state has room for: each takes over 128 bytes
-there, and 8 in the record."""
+IDS_SHARE = 192
+"""And a part of the file for the ids of the queues that keep it, 8 bytes each. Where there are more queues the store
+has larger files, and more room for them."""
 MAX_MESSAGE_BYTES = 1 << 31
 
 
@@ -71,7 +69,6 @@ class Core:
             AddressSettingsTable(settings.address_settings, settings.wildcards),
             events,
             clock=clock,
-            state_limit_bytes=settings.journal.file_size_bytes // STATE_SHARE,
             settings=settings,
         )
         self.duplicates: Duplicates = Duplicates(
@@ -123,4 +120,4 @@ def _message_bytes(journal: JournalSettings, most: Callable[[int], int]) -> int:
 
 def record_room_bytes(journal: JournalSettings) -> int:
     """What the largest record holds beside its message, and rather more."""
-    return RECORD_ROOM_BYTES + journal.file_size_bytes // STATE_SHARE // IDS_SHARE
+    return RECORD_ROOM_BYTES + journal.file_size_bytes // IDS_SHARE

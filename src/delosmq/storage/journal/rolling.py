@@ -4,7 +4,6 @@ Format and crash arguments: docs/storage-format.md.
 """
 
 import logging
-from typing import Final
 
 from mypy_extensions import mypyc_attr
 
@@ -17,12 +16,9 @@ from delosmq.storage.journal.footers import FooterWriter
 from delosmq.storage.journal.manifest import Edit, Manifest, Sealed
 from delosmq.storage.journal.records import BATCH, STATE, Frame, frame_batch
 from delosmq.storage.journal.segments import CLOSED, Ledger, Segment
-from delosmq.storage.journal.spares import Spare, Spares, slot_of
+from delosmq.storage.journal.spares import STATE_SHARE, Spare, Spares, slot_of
 from delosmq.storage.journal.syncer import Syncer
 from delosmq.storage.port import ServedStore
-
-STATE_SHARE: Final = 8
-"""The state block that begins a segment takes at most 1 / this of it."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -188,7 +184,11 @@ class RollingSegments(ServedStore):
         if self._failure is not None:
             return
         if not repeat_state:
-            self._state_bytes = self._engine_state()
+            state = self._engine_state()
+            self._spares.fit(records.STATE_BLOCK_SIZE + len(state))
+            if not self._spares.drop_small():
+                return  # until a file that is large enough is ready
+            self._state_bytes = state
             self._state_position = self._last
         self._renew = repeat_state
         old = self._open
@@ -204,6 +204,11 @@ class RollingSegments(ServedStore):
             return
         self._spares.order()
 
+    def _fit_spares(self, state: bytes) -> None:
+        """For the state as it is, and the former one, which may be repeated."""
+        former = 0 if self._state_bytes is None else len(self._state_bytes)
+        self._spares.fit(records.STATE_BLOCK_SIZE + max(former, len(state)))
+
     def _engine_state(self) -> bytes:
         if self._state is None:
             raise MisuseError("DMQ3028", "a journal rolls after attach only: attach who knows the state")
@@ -216,7 +221,7 @@ class RollingSegments(ServedStore):
             spare.number,
             mark=spare.mark,
             seed=self._seed_of(spare.number),
-            size_bytes=self._size_bytes,
+            size_bytes=spare.size_bytes,
             base=self._last,
         )
         segment.handle = self._files.open(spare.name)
@@ -237,12 +242,12 @@ class RollingSegments(ServedStore):
         block.bodies = [NO_BODY] * len(block.metas)
         frame = frame_batch(block, STATE, segment.end, synced=self._synced, mark=segment.mark, seed=segment.seed)
         begins = segment.end == records.DATA_START
-        if segment.room < frame.length or (begins and frame.length > self._size_bytes // STATE_SHARE):
+        if segment.room < frame.length or (begins and frame.length > segment.size_bytes // STATE_SHARE):
             self._fail(
                 StorageError(
                     "DMQ3022",
                     f"{self._files.path(segment.name)}: the broker's state takes {frame.length} bytes of a journal "
-                    f"file of {self._size_bytes} bytes; set a larger journal-file-size",
+                    f"file of {segment.size_bytes} bytes, more than any has room for; delete queues or lease groups",
                 )
             )
             return

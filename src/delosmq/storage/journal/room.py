@@ -30,6 +30,9 @@ state is exactly that of the last batch. One that finds too little room is prece
 the segment before, since the engine's own is that of the batch in hand already."""
 SPARES_FOR_LARGE: Final = 2
 """A batch that is larger than ordinary is followed by a roll at once, and may need one before."""
+IDS_SHARE: Final = 16
+"""Of the state: so much a message may take for the ids of the queues that keep it, 8 bytes each; in the state a queue
+takes over 128. The files are larger by more than that when the state is."""
 PAID_AT_ONCE: Final = 500
 """Of the batches that waited for room, about 2 ms in pure Python; the rest follows with the sync of these."""
 
@@ -58,6 +61,11 @@ class RoomRules(RollingSegments):
             return self._has_place(size_bytes)
         return not self._owed and (len(self._spares.ready) > 0 or self._open.room - size_bytes >= self._due)
 
+    def takes_state(self, size_bytes: int) -> bool:
+        takes = self._spares.takes_state(size_bytes)
+        self._watch_room()
+        return takes
+
     def ask_large(self, size_bytes: int) -> int:
         if self._has_place(size_bytes) or self._failure is not None:
             return FITS
@@ -74,9 +82,9 @@ class RoomRules(RollingSegments):
             return
         low = self._low and not self._spares.ready
         if self._open.room < self._due:
-            low = len(self._spares.ready) <= 1
             if self._spares.ready:
                 self._roll()
+            low = not self._spares.ready
         elif not self._spares.ready and self._open.room < self._due + self._ordinary:
             # Right after the start no file may be ready yet: an ordinary batch must still find room.
             low = True
@@ -88,11 +96,15 @@ class RoomRules(RollingSegments):
             self._tell_space(low)
 
     def _roll(self, *, repeat_state: bool = False) -> None:
+        """Without ``repeat_state`` only if a file is ready that holds the engine's state."""
         super()._roll(repeat_state=repeat_state)
         self._watch_room()
 
     def _watch_room(self) -> None:
         """From where on `_keep_room` looks: without another file ready an ordinary batch must find room, or wait."""
+        ids = self._spares.state_bytes // IDS_SHARE
+        self._ordinary = ordinary_batch_bytes(self._size_bytes) + ids
+        self._largest = largest_batch_bytes(self._size_bytes) + ids
         self._watch = self._due if self._spares.ready else self._due + self._ordinary
 
     def _tell_space(self, low: bool) -> None:

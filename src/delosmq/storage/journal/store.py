@@ -7,7 +7,6 @@ What is here: the start, what the engine and the loop call, and the end. `RoomRu
 segment, `RollingSegments` writes it.
 """
 
-import errno
 import logging
 import os
 import time
@@ -28,14 +27,11 @@ from delosmq.storage.journal.reading import Part
 from delosmq.storage.journal.recovery import Recovery
 from delosmq.storage.journal.room import RoomRules
 from delosmq.storage.journal.segments import Segment
-from delosmq.storage.journal.spares import Spares
+from delosmq.storage.journal.spares import LARGEST_FILE_BYTES, NO_SPACE, Spares
 from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer
 from delosmq.storage.lock import DirectoryLock
 
 SMALLEST_FILE_BYTES: Final = 64 * 1024
-LARGEST_FILE_BYTES: Final = 2**32 - 1
-"""Offsets in footers have 32 bits."""
-NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 READ_AHEAD_BYTES: Final = 128 * 1024
 """In one call, where more bodies are asked for than the next: of small ones hundreds lie in it."""
 
@@ -162,6 +158,8 @@ class JournalStore(RoomRules):
             # The engine isn't ready to give its state: the old block goes on to count, and with it what came after.
             self._state_bytes = recovery.tail.state
             self._state_position = Position(recovery.tail.state_position)
+            if self._state_bytes is not None:
+                self._spares.size_for(records.STATE_BLOCK_SIZE + len(self._state_bytes))
         self._begin_manifest(recovery)
         previous = 0 if recovery.tail is None else recovery.tail.header.number
         self._open_segment(self._spares.make_now(unused), self._state_bytes, previous)
@@ -215,8 +213,11 @@ class JournalStore(RoomRules):
         """The first flush: the engine stands, its own state takes over and what it covers may be freed."""
         self._renew = False
         state = self._engine_state()
+        size = records.STATE_BLOCK_SIZE + len(state)
+        self._fit_spares(state)
+        self._watch_room()
         # What does not fit here waits for the next roll.
-        if self._open.room - len(state) - records.STATE_BLOCK_SIZE < self._due:
+        if self._open.room - size < self._due or not self._spares.suits():
             return
         self._state_position = self._last
         self._state_bytes = state
@@ -348,7 +349,14 @@ class JournalStore(RoomRules):
     def tick(self, now: MonotonicNs) -> None:
         if self._failure is None and not self._closed:
             self._no_rewriting = False
+            self._forget_lost_state()
             self._spares.retry()
+
+    def _forget_lost_state(self) -> None:
+        """While the disk is full: smaller files suffice once queues were deleted."""
+        spares = self._spares
+        if (spares.short or spares.crowded) and spares.size_bytes > self._size_bytes:
+            self._fit_spares(self._engine_state())
 
     def wait_synced(self, position: Position, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
@@ -422,7 +430,16 @@ class JournalStore(RoomRules):
         self._spares.give_back([segment.name for segment in freed])
 
     def _on_prepared(self, report: Prepared) -> None:
-        if self._spares.on_prepared(report):
+        crowded = self._spares.crowded
+        first = self._spares.on_prepared(report)
+        if self._spares.crowded and not crowded:
+            self._logger.warning(
+                "DMQ3035: %s: no journal file large enough for many more durable queues can be made (%s); free some"
+                " space, tried again every second",
+                self._files.path(report.name),
+                report.error,
+            )
+        if first:
             self._logger.warning(
                 "DMQ3018: %s: no further journal file can be made (%s); free some space, tried again every second",
                 self._files.path(report.name),
