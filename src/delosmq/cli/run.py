@@ -115,7 +115,7 @@ async def _serve(
         await composed.start_http()
         _settle_garbage_collection()
         loop.add_signal_handler(signal.SIGHUP, reloads.ask)
-        logger.info("DMQ7010: broker '%s' is up", instance.settings.name)
+        logger.info("DMQ7010: broker '%s' is up, process %d", instance.settings.name, os.getpid())
         waits = {asyncio.create_task(stop_wanted.wait()), asyncio.create_task(composed.failed.wait())}
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:

@@ -43,7 +43,8 @@ _SENTENCES: Final[dict[str, str]] = {
     PROMISED: "transaction {transaction} acknowledges it when it is committed; commit it or roll it back, a prepared"
     " one with `delosmq transaction commit` or `rollback` if its coordinator is lost",
     HELD: "its attempts are used up or it has expired, and no queue takes what queue '{queue}' gives up; it is"
-    " held until there is one: `delosmq explain queue {queue}` names the address",
+    " held until there is one; make a queue on the dead-letter-address or expiry-address of queue '{queue}', or set"
+    " another address there",
     SCHEDULED: "it is not due yet in queue '{queue}'; it is handed out once its time has come",
     EMPTY: "queue '{queue}' is empty; nothing is to be done",
     KEEPS_NOTHING: "queue '{queue}' is empty, as its ring-size of 0 pushes out each message that comes; raise it with"
