@@ -18,6 +18,7 @@ from tests.simulation.broker_world import (
     number_of,
 )
 from tests.simulation.disk import SimDisk
+from tests.simulation.killing import MOST_STEPS, found_after
 
 
 class History:
@@ -65,12 +66,9 @@ def run_history(
 
 def _cut(world: World) -> SimDisk:
     random = world.random
-    if random.random() < 0.2:
-        world.disk.process_crash()
-        return world.disk
-    if world.syncer.syncs and random.random() < 0.5:
-        world.syncer.step_sync(stop_after=random.randrange(3))
-    return world.disk.power_cut()
+    if random.random() < 0.5:
+        world.syncer.killed_after(random.randrange(MOST_STEPS))
+    return found_after(random, world.disk, world.broker.settings.journal)
 
 
 # -- what happens in a life --------------------------------------------------------------------------------------

@@ -11,6 +11,10 @@ from random import Random
 from delosmq.storage.journal.files import Files
 
 
+class Killed(BaseException):
+    """The process ends here, so nobody handles it. Power may be gone, too."""
+
+
 class SimFile:
     """One file: what programs see, and what is on the platter."""
 
@@ -28,6 +32,7 @@ class SimDisk(Files):
         free_bytes: left on the disk; None for endless.
         failing_syncs: the next so many syncs fail, and what they should have kept is lost, as on Linux.
         short_writes: writes take a part only.
+        steps_left: after so many more changes and syncs the process is killed; None for never.
     """
 
     def __init__(self, random: Random, sector_bytes: int = 512) -> None:
@@ -42,6 +47,7 @@ class SimDisk(Files):
         self.failing_syncs = 0
         self.failing_writes = 0
         self.short_writes = False
+        self.steps_left: int | None = None
         self.syncs = 0
 
     # Files
@@ -68,6 +74,7 @@ class SimDisk(Files):
         return bytes(self.handles[handle].seen[offset : offset + size_bytes])
 
     def pwritev(self, handle: int, parts: Sequence[bytes], offset: int) -> int:
+        self._step()
         content = b"".join(parts)
         if self.failing_writes:
             self.failing_writes -= 1
@@ -81,6 +88,7 @@ class SimDisk(Files):
         return len(self.handles[handle].seen)
 
     def truncate(self, handle: int, size_bytes: int) -> None:
+        self._step()
         file = self.handles[handle]
         if self.free_bytes is not None:
             self.free_bytes += len(file.seen) - size_bytes
@@ -91,6 +99,7 @@ class SimDisk(Files):
         self._note(file, size_bytes // self.sector_bytes)
 
     def fill(self, handle: int, start: int, size_bytes: int) -> None:
+        self._step()
         file = self.handles[handle]
         if self.free_bytes is not None:
             if self.free_bytes < size_bytes - start:
@@ -102,14 +111,20 @@ class SimDisk(Files):
         self.sync_file(self.handles[handle], self.clock)
 
     def sync_directory(self) -> None:
+        self._step()
         self.kept_names = dict(self.files)
 
     def rename(self, name: str, new_name: str) -> None:
+        self._step()
         if new_name in self.files:
-            self.remove(new_name)
+            self._remove(new_name)
         self.files[new_name] = self.files.pop(name)
 
     def remove(self, name: str) -> None:
+        self._step()
+        self._remove(name)
+
+    def _remove(self, name: str) -> None:
         file = self.files.pop(name)
         if self.free_bytes is not None:
             self.free_bytes += len(file.seen)
@@ -118,6 +133,7 @@ class SimDisk(Files):
 
     def sync_file(self, file: SimFile, upto: int) -> None:
         """Keeps what was written by ``upto``."""
+        self._step()
         failing = self.failing_syncs > 0
         self.failing_syncs -= failing
         self.syncs += 1
@@ -173,6 +189,12 @@ class SimDisk(Files):
     def process_crash(self) -> None:
         """Only the process is gone: everything written is still in the page cache."""
         self.handles.clear()
+
+    def _step(self) -> None:
+        if self.steps_left is not None:
+            if self.steps_left == 0:
+                raise Killed
+            self.steps_left -= 1
 
     def _write(self, file: SimFile, content: bytes, offset: int) -> None:
         if not content:

@@ -15,6 +15,7 @@ from delosmq.storage.journal.spares import file_name
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_model import ModelBroker, ModelReplay, resume
 from tests.simulation.disk import SimDisk
+from tests.simulation.killing import MOST_STEPS, found_after
 from tests.simulation.syncer import StepSyncer
 
 NODE = bytes(range(16))
@@ -49,12 +50,9 @@ def power_cuts(seed: int, kind: type[JournalStore] = JournalStore, *, cuts: int 
         _live(random, disk, model, store, syncer, random.randrange(steps))
         disk.free_bytes = None
         highest = max(highest, store._open.number)
-        if random.random() < 0.2:
-            disk.process_crash()
-            continue
-        if syncer.syncs and random.random() < 0.5:
-            syncer.step_sync(stop_after=random.randrange(3))
-        disk = disk.power_cut()
+        if random.random() < 0.5:
+            syncer.killed_after(random.randrange(MOST_STEPS))
+        disk = found_after(random, disk, SETTINGS, kind)
         if random.random() < 0.5:
             lose_newest_file(disk, kind)
     store, _ = open_store(disk, kind)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from delosmq.storage.journal.files import Order
 from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting
 from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer, run_order, run_replacement, run_sync
-from tests.simulation.disk import SimDisk, SimFile
+from tests.simulation.disk import Killed, SimDisk, SimFile
 
 
 class StepSyncer(Syncer):
@@ -51,23 +51,22 @@ class StepSyncer(Syncer):
         self.closed = True
         self.manifest.close()
 
-    def step_sync(self, stop_after: int = 1_000_000) -> None:
-        """Runs the outstanding sync, or only its first ``stop_after`` files as if power went then."""
+    def step_sync(self) -> None:
+        """Runs the outstanding sync."""
         if not self.syncs:
             return
         ticket, files, upto, position, change = self.syncs.pop()
         error: OSError | None = None
-        for file in files[:stop_after]:
+        for file in files:
             try:
                 self.disk.sync_file(file, upto)
             except OSError as failure:
                 error = failure
                 break
-        if stop_after < len(files):
-            return
         if isinstance(change, Rewriting):
-            error = run_replacement(self.manifest, change)
-        elif error is None:
+            self.reports.append(run_replacement(self.disk, self.manifest, ticket, change))
+            return
+        if error is None:
             error = run_sync(self.disk, (), self.manifest, position, change)
         self.reports.append(Synced(ticket, error))
 
@@ -81,6 +80,17 @@ class StepSyncer(Syncer):
                 self.disk.remove(order)
         else:
             self.reports.append(Prepared(order.name, run_order(self.disk, order)))
+
+    def killed_after(self, steps: int) -> None:
+        """The process ends, at the latest when the disk has done so many steps of what is outstanding."""
+        # No kill tears a write of less than a page.
+        self.disk.short_writes = False
+        self.disk.steps_left = steps
+        with contextlib.suppress(Killed):
+            self.step_sync()
+            self.step_order()
+        self.disk.steps_left = None
+        self.disk.process_crash()
 
     def run_all(self) -> None:
         while self.syncs or self.orders:

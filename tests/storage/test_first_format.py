@@ -2,28 +2,24 @@
 
 # BROKER-1
 
-import contextlib
-import errno
 import io
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
-from delosmq.model.errors import StorageError
 from delosmq.storage.journal import open_journal
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
+from tests.simulation.killing import killed_start
 from tests.simulation.syncer import StepSyncer
 from tests.storage.bench import Bench
 from tests.storage.support import NODE, SMALL, Kept, Listener, note
 
 FIXTURES = Path(__file__).parent / "first_format"
 BODY = b"body %d "
-STEPS_OF_A_START = ("pwritev", "fdatasync", "fill", "truncate", "rename", "sync_directory")
 
 
 def unpack(name: str) -> dict[str, bytes]:
@@ -90,25 +86,6 @@ def test_a_journal_that_could_not_start_for_its_many_segments_starts(tmp_path: P
     store.close(30)
 
 
-def power_fails_at(disk: SimDisk, step: int) -> Callable[[], int]:
-    """The disk does ``step`` things more and then none; tells how many it was asked for."""
-    done = 0
-
-    def counted(work: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*arguments: Any, **named: Any) -> Any:
-            nonlocal done
-            done += 1
-            if done > step:
-                raise OSError(errno.EIO, "power is gone")
-            return work(*arguments, **named)
-
-        return run
-
-    for name in STEPS_OF_A_START:
-        setattr(disk, name, counted(getattr(disk, name)))
-    return lambda: done
-
-
 def second_format(random: Random) -> SimDisk:
     """Several segments, the last ones begun and not yet in the manifest."""
     bench = Bench(random)
@@ -147,10 +124,7 @@ def test_a_power_cut_at_any_step_of_a_start_loses_nothing(make: Callable[[Random
         disk = make(Random(seed))
         _, expected, at_least = open_on(make(Random(seed)).power_cut())
         disk = disk.power_cut()
-        asked = power_fails_at(disk, step)
-        with contextlib.suppress(StorageError, OSError):
-            open_on(disk)
-        if asked() <= step:
+        if not killed_start(disk, SMALL, step):
             assert step > 5
             return
         again = disk.power_cut()

@@ -11,10 +11,11 @@ import pytest
 
 from delosmq.model.errors import StorageError
 from delosmq.storage.journal.files import Files, Order, OsFiles
+from delosmq.storage.journal.manifest import MANIFEST_NAME, Rewriting
 from delosmq.storage.journal.records import FileHeader, encode_file_header
 from delosmq.storage.journal.store import JournalStore
 from delosmq.storage.journal.sync_process import SyncProcess
-from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer, SyncerDied, SyncThread
+from delosmq.storage.journal.syncer import Prepared, Replaced, Report, Synced, Syncer, SyncerDied, SyncThread
 from tests.storage.support import NODE, SMALL, Kept, Listener, note
 
 HEADER = encode_file_header(FileHeader(1, NODE, 5, 70_000))
@@ -31,6 +32,13 @@ class FullFiles(OsFiles):
     """Has no room."""
 
     def fill(self, handle: int, start: int, size_bytes: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+
+class NamelessFiles(OsFiles):
+    """Has no room for names."""
+
+    def sync_directory(self) -> None:
         raise OSError(errno.ENOSPC, "full")
 
 
@@ -85,6 +93,31 @@ def test_a_sync_of_nothing_is_answered(kind: type[Syncer], tmp_path: Path) -> No
     syncer.sync(7, [])
     assert reports(syncer, 1) == [Synced(7, None)]
     syncer.close()
+
+
+@KINDS
+@pytest.mark.parametrize(("files", "unchanged"), [(FullFiles, True), (NamelessFiles, False)])
+def test_a_manifest_that_is_not_replaced_tells_whether_it_is_unchanged(
+    kind: type[Syncer], files: type[OsFiles], unchanged: bool, tmp_path: Path
+) -> None:
+    syncer = open_syncer(kind, files(tmp_path))
+    syncer.replace_manifest(7, Rewriting(b"new", 5))
+    (report,) = reports(syncer, 1)
+    assert isinstance(report, Replaced)
+    assert report.error is not None
+    assert (report.ticket, report.error.errno, report.unchanged) == (7, errno.ENOSPC, unchanged)
+    syncer.close()
+
+
+@KINDS
+def test_a_manifest_is_replaced(kind: type[Syncer], tmp_path: Path) -> None:
+    (tmp_path / MANIFEST_NAME).write_bytes(b"old")
+    syncer = open_syncer(kind, OsFiles(tmp_path))
+    syncer.replace_manifest(7, Rewriting(b"new", 5))
+    assert reports(syncer, 1) == [Replaced(7, None)]
+    syncer.close()
+    assert (tmp_path / MANIFEST_NAME).read_bytes() == b"new\0\0"
+    assert os.listdir(tmp_path) == [MANIFEST_NAME]
 
 
 @KINDS

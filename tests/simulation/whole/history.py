@@ -13,6 +13,7 @@ from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.storage.journal.store import JournalStore
 from tests.engine.support import ManualClock
 from tests.simulation.disk import SimDisk
+from tests.simulation.killing import MOST_STEPS, STEPS_OF_A_START, killed_start
 from tests.simulation.whole import acting, draining, stomp
 from tests.simulation.whole.catalogue import CHOICE, COMPACTING, CROWDED, JOURNAL, Catalogue
 from tests.simulation.whole.life import Credits, Front, Life
@@ -314,18 +315,20 @@ class Run:
         for peer in life.peers:
             peer.take_back()
         kind = rng.random()
-        words = "power fails"
-        if kind < 0.2:
-            disk.process_crash()
-            words = "kill -9"
-        else:
-            if kind < 0.3:
-                words = "a sync fails, and " + words
-                self._fail_a_sync(life)
-            elif life.syncer.syncs and rng.random() < 0.5:
-                life.syncer.step_sync(stop_after=rng.randrange(3))
-                words += " during a sync"
+        words = "kill -9" if kind < 0.2 else "power fails"
+        if 0.2 <= kind < 0.3:
+            words = "a sync fails, and " + words
+            self._fail_a_sync(life)
+        elif rng.random() < 0.5:
+            life.syncer.killed_after(rng.randrange(MOST_STEPS))
+            words += " during a sync"
+        disk.process_crash()
+        if kind >= 0.2:
             self.disk = disk.power_cut()
+        if rng.random() < 0.2:
+            words += ", and again while the broker starts"
+            killed_start(self.disk, self.catalogue.settings.journal, rng.randrange(STEPS_OF_A_START))
+            self.disk = self.disk.power_cut()
         self.told.append(words)
         self.start()
         self.told.pop()

@@ -168,12 +168,8 @@ def _mark_of(content: bytes) -> int:
     return mark
 
 
-def put_in_place(files: Files, rewriting: Rewriting) -> None:
-    """Writes a manifest aside, then lets it take its name.
-
-    Raises:
-        OSError: with nothing changed as long as it is about space, which is all taken before.
-    """
+def set_aside(files: Files, rewriting: Rewriting) -> None:
+    """Writes a manifest under another name, for `put_in_place`. Raises OSError, with nothing changed."""
     handle = files.open(NEW_NAME, create=True)
     try:
         files.truncate(handle, 0)
@@ -186,6 +182,14 @@ def put_in_place(files: Files, rewriting: Rewriting) -> None:
         raise
     finally:
         files.close(handle)
+
+
+def put_in_place(files: Files) -> None:
+    """Lets the manifest that was set aside take its name.
+
+    Raises:
+        OSError: either of the two may bear the name now, and the other one after a power cut.
+    """
     files.rename(NEW_NAME, MANIFEST_NAME)
     files.sync_directory()
 
@@ -212,10 +216,12 @@ class ManifestWriter:
             handle = self._open()
             self._files.pwritev(handle, [front + U32.pack(crc32c(front, self._mark & 0xFFFFFFFF))], SYNCED_AT)
 
-    def replace(self, rewriting: Rewriting) -> None:
-        """Puts another manifest in the place of this one. Raises OSError."""
-        put_in_place(self._files, rewriting)
-        self.close()
+    def replace(self) -> None:
+        """Puts the manifest that was set aside in the place of this one. Raises OSError, as `put_in_place` does."""
+        try:
+            put_in_place(self._files)
+        finally:
+            self.close()  # this file may be the one that has no name any more
 
     def close(self) -> None:
         if self._handle != -1:

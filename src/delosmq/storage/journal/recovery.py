@@ -77,6 +77,18 @@ class Recovery(Reading):
             error,
         )
 
+    def settle(self) -> None:
+        """Syncs the manifest, and the names of files, besides: a process may have ended between their change and its
+        sync, and files are used again on their word."""
+        super().settle()
+        if MANIFEST_NAME in self.files.names():
+            handle = self.files.open(MANIFEST_NAME)
+            try:
+                self.files.fdatasync(handle)
+            finally:
+                self.files.close(handle)
+        self.files.sync_directory()
+
     def _decide(self, manifest: Manifest) -> None:
         self.evidence = manifest.synced
         for one in manifest.sealed.values():

@@ -49,7 +49,6 @@ class RollingSegments(ServedStore):
         self._overdue = Position(0)  # to be synced though nobody waits
         self._dirty: dict[int, None] = {}
         self._manifest = Manifest(b"", 0)
-        self._rewriting = False
         self._no_rewriting = False  # the disk had no room for a new manifest lately
         self._unlisted: list[Segment] = []  # sealed, and the manifest has not been told
         self._freed: list[Segment] = []
@@ -118,7 +117,6 @@ class RollingSegments(ServedStore):
         self._ticket += 1
         self._under_way = True
         if self._manifest.crowded and not self._no_rewriting:
-            self._rewriting = True
             self._syncer.replace_manifest(self._ticket, self._manifest.rewritten(self._spares.mark()))
             return
         try:

@@ -22,13 +22,13 @@ from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal import records
 from delosmq.storage.journal.files import Files
-from delosmq.storage.journal.manifest import MANIFEST_NAME, Manifest, ManifestWriter, put_in_place
+from delosmq.storage.journal.manifest import MANIFEST_NAME, Manifest, ManifestWriter, put_in_place, set_aside
 from delosmq.storage.journal.reading import Part
 from delosmq.storage.journal.recovery import Recovery
 from delosmq.storage.journal.room import RoomRules
 from delosmq.storage.journal.segments import Segment
 from delosmq.storage.journal.spares import LARGEST_FILE_BYTES, NO_SPACE, Spares
-from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer
+from delosmq.storage.journal.syncer import Prepared, Replaced, Report, Synced, Syncer
 from delosmq.storage.lock import DirectoryLock
 
 SMALLEST_FILE_BYTES: Final = 64 * 1024
@@ -187,16 +187,19 @@ class JournalStore(RoomRules):
         needed = recovery.manifest is None or bool(lost) or manifest.has_no_room_for(len(self._unlisted))
         if not needed and not manifest.crowded:
             return
+        unchanged = True
         try:
-            put_in_place(self._files, manifest.rewritten(self._spares.mark(), len(self._unlisted)))
+            set_aside(self._files, manifest.rewritten(self._spares.mark(), len(self._unlisted)))
+            unchanged = False
+            put_in_place(self._files)
         except OSError as error:
-            if needed or error.errno not in NO_SPACE:
-                raise StorageError(
-                    "DMQ3034",
-                    f"{self._files.path(MANIFEST_NAME)}: can't be made ({error.strerror or error}); free some space on "
-                    "this disk, or let the broker's user write there",
-                ) from error
-            return
+            if unchanged and not needed and error.errno in NO_SPACE:
+                return
+            raise StorageError(
+                "DMQ3034",
+                f"{self._files.path(MANIFEST_NAME)}: can't be made ({error.strerror or error}); free some space on "
+                "this disk, or let the broker's user write there",
+            ) from error
         manifest.on_rewritten()
 
     def _tell_manifest(self) -> None:
@@ -385,14 +388,17 @@ class JournalStore(RoomRules):
             self._on_prepared(report)
         elif isinstance(report, Synced):
             self._on_answer(report)
+        elif isinstance(report, Replaced):
+            self._on_rewritten(report)
         else:
             self._fail(report.error)
 
-    def _on_rewritten(self, error: OSError | None) -> None:
-        self._rewriting = self._under_way = False
+    def _on_rewritten(self, report: Replaced) -> None:
+        self._under_way = False
+        error = report.error
         if error is None:
             self._manifest.on_rewritten()
-        elif error.errno in NO_SPACE:
+        elif report.unchanged and error.errno in NO_SPACE:
             self._no_rewriting = True  # until the next tick: it still takes what there is to say
         else:
             self._fail(error)
@@ -400,9 +406,6 @@ class JournalStore(RoomRules):
         self._ask()
 
     def _on_answer(self, report: Synced) -> None:
-        if self._rewriting:
-            self._on_rewritten(report.error)
-            return
         if report.error is not None:
             self._fail(report.error)
             return

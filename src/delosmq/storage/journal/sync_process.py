@@ -23,6 +23,7 @@ from delosmq.storage.journal.files import Files, Order
 from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting
 from delosmq.storage.journal.syncer import (
     Prepared,
+    Replaced,
     Report,
     Synced,
     Syncer,
@@ -48,6 +49,8 @@ SYNC_AGAIN_FRAME: Final = struct.Struct("<BIQQ")
 AGAIN: Final = struct.Struct("<QQ")
 # ticket, size of the manifest; then its content
 REPLACE_REQUEST: Final = struct.Struct("<QQ")
+# ticket, errno, whether the manifest is unchanged
+REPLACE_ANSWER: Final = struct.Struct("<Qi?")
 # ticket, errno
 SYNC_ANSWER: Final = struct.Struct("<Qi")
 SYNC_ANSWER_FRAME: Final = struct.Struct("<BIQi")
@@ -196,6 +199,9 @@ def _decode_answer(kind: int, payload: bytes) -> Report:
     if kind == SYNC:
         ticket, number = SYNC_ANSWER.unpack(payload)
         return Synced(ticket, error_from(number))
+    if kind == REPLACE:
+        ticket, number, unchanged = REPLACE_ANSWER.unpack(payload)
+        return Replaced(ticket, error_from(number), unchanged)
     return Prepared(payload[ERRNO.size :].decode(), error_from(ERRNO.unpack_from(payload)[0]))
 
 
@@ -256,8 +262,9 @@ class _Child:
             self._sync_again(*AGAIN.unpack(payload))
         elif kind == REPLACE:
             ticket, size = REPLACE_REQUEST.unpack_from(payload)
-            error = run_replacement(self._manifest, Rewriting(payload[REPLACE_REQUEST.size :], size))
-            self._answer(SYNC, SYNC_ANSWER.pack(ticket, _number_of(error)))
+            rewriting = Rewriting(payload[REPLACE_REQUEST.size :], size)
+            done = run_replacement(self._files, self._manifest, ticket, rewriting)
+            self._answer(REPLACE, REPLACE_ANSWER.pack(ticket, _number_of(done.error), done.unchanged))
         elif kind == PREPARE:
             size, name_size = PREPARE_REQUEST.unpack_from(payload)
             end = PREPARE_REQUEST.size + name_size

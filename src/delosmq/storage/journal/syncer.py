@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from delosmq.storage.journal.files import Files, Order, prepare
-from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting
+from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting, set_aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,19 @@ class Synced:
 
     ticket: int
     error: OSError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The answer to `Syncer.replace_manifest`; ``error`` is None when the new one has taken its place on the disk.
+
+    Attributes:
+        unchanged: despite the error the manifest is the one it was, and edits go on in it.
+    """
+
+    ticket: int
+    error: OSError | None
+    unchanged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +55,7 @@ class SyncerDied:
     error: OSError
 
 
-Report = Synced | Prepared | SyncerDied
+Report = Synced | Replaced | Prepared | SyncerDied
 
 
 class Syncer(ABC):
@@ -62,7 +75,7 @@ class Syncer(ABC):
 
     @abstractmethod
     def replace_manifest(self, ticket: int, rewriting: Rewriting) -> None:
-        """Asks for another manifest, as a request to sync does and with such an answer."""
+        """Asks for another manifest, in place of a request to sync."""
 
     @abstractmethod
     def prepare(self, order: Order) -> None:
@@ -108,12 +121,16 @@ def run_sync(
     return None
 
 
-def run_replacement(manifest: ManifestWriter, rewriting: Rewriting) -> OSError | None:
+def run_replacement(files: Files, manifest: ManifestWriter, ticket: int, rewriting: Rewriting) -> Replaced:
     try:
-        manifest.replace(rewriting)
+        set_aside(files, rewriting)
     except OSError as error:
-        return error
-    return None
+        return Replaced(ticket, error, unchanged=True)
+    try:
+        manifest.replace()
+    except OSError as error:
+        return Replaced(ticket, error)
+    return Replaced(ticket, None)
 
 
 def wait_readable(descriptor: int, timeout_s: float) -> None:
@@ -192,7 +209,7 @@ class SyncThread(Syncer):
         while (request := self._syncs.get()) is not None:
             ticket, handles, position, change = request
             if isinstance(change, Rewriting):
-                self._answer(Synced(ticket, run_replacement(self._manifest, change)))
+                self._answer(run_replacement(self._files, self._manifest, ticket, change))
             else:
                 self._answer(Synced(ticket, run_sync(self._files, handles, self._manifest, position, change)))
 
