@@ -81,12 +81,9 @@ def growing_states(seed: int, kind: type[JournalStore] = JournalStore, *, cuts: 
         largest = max(largest, store._open.size_bytes)
         if random.random() < 0.2:
             settle(model, store, syncer)
-        if random.random() < 0.2:
-            disk.process_crash()
-            continue
-        if syncer.syncs and random.random() < 0.5:
-            syncer.step_sync(stop_after=random.randrange(3))
-        disk = disk.power_cut()
+        if random.random() < 0.5:
+            syncer.killed_after(random.randrange(MOST_STEPS))
+        disk = found_after(random, disk, settings, kind)
         if random.random() < 0.5:
             lose_newest_file(disk, kind)
     store, syncer = open_store(disk, kind)

@@ -110,6 +110,32 @@ def test_a_full_disk_does_not_stop_the_broker_because_of_its_manifest(bench: Ben
     bench.start()
 
 
+class CountingLedger(Ledger):
+    """Counts how often it asks whether a segment is pinned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def pinned(self, segment: Segment) -> bool:
+        self.asked += 1
+        return super().pinned(segment)
+
+
+def test_segments_that_pin_each_other_are_freed_in_one_pass_whichever_was_empty_first() -> None:
+    ledger = CountingLedger()
+    numbers = range(1, 301)
+    for number in numbers:
+        segment = Segment("", number, mark=1, seed=1, size_bytes=64 * 1024, base=number)
+        segment.stored = segment.live = 1
+        segment.accounts = {number - 1: 1}
+        ledger.add(segment)
+    for number in reversed(numbers):
+        ledger.release({number: 1})
+    assert [segment.number for segment in ledger.free(None, 1_000)] == list(numbers)
+    assert ledger.asked == len(numbers)
+
+
 def test_a_segment_to_empty_is_searched_for_a_part_at_a_time() -> None:
     ledger = Ledger()
     for number in range(1, 502):

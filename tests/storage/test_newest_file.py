@@ -163,9 +163,14 @@ def test_a_damaged_newest_file_refuses_the_start(
     assert "nothing confirmed is lost" not in caplog.text
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_an_operator_may_go_on_with_what_is_left(bench: Bench, caplog: pytest.LogCaptureFixture, damage: str) -> None:
-    case = Case(bench, "recycled")
+@pytest.mark.parametrize("end", ["crash", "clean stop"])
+@pytest.mark.parametrize(("earlier", "damage"), CASES)
+def test_an_operator_may_go_on_with_what_is_left(
+    bench: Bench, caplog: pytest.LogCaptureFixture, earlier: str, damage: str, end: str
+) -> None:
+    case = Case(bench, earlier)
+    if end == "clean stop":
+        bench.store.close(1)
     DAMAGE[damage](case)
     bench.start(accept_loss=True)
     assert "DMQ3032: going on without it" in caplog.text

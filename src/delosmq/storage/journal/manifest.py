@@ -103,10 +103,11 @@ class Manifest:
         """Whether it should be written anew."""
         return self._size - self._end < max(SLACK_BYTES, SEALED.size * len(self.sealed)) // 2
 
-    def drop(self, numbers: Iterable[int]) -> None:
-        """Forgets segments that are lost. To be followed by a rewriting."""
-        for number in numbers:
-            del self.sealed[number]
+    def correct(self, sealed: Iterable[Sealed], opened: Sealed | None) -> None:
+        """Says what is left after a loss, of the one that was open too. To be followed by a rewriting."""
+        self.sealed = {one.number: one for one in sealed}
+        if opened is not None:
+            self.opened, self.file, self.base = opened.number, opened.file, opened.position
 
     def has_no_room_for(self, count: int) -> bool:
         """Whether an edit that adds so many segments does not fit."""

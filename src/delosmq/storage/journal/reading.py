@@ -168,8 +168,8 @@ class Reading:
         for name in self.names:
             self._read_header(name)
 
-    def lose(self, error: StorageError) -> None:
-        """What can't be had: the start ends here."""
+    def lose(self, error: StorageError, damaged: str = "") -> None:
+        """What can't be had: the start ends here. ``damaged`` is a file that is lost as a whole."""
         raise error
 
     def numbers(self, version: int) -> list[int]:
@@ -198,6 +198,8 @@ class Reading:
             name, header = self.headers[number]
             part = Part(header, name, end, position)
             rows = self._read_part(part)
+            if rows is None:
+                continue
             part.rows_size = len(rows)
             self.parts.append(part)
             replay_rows(replay, rows, number)
@@ -250,7 +252,8 @@ class Reading:
         name, header = self.headers[number]
         return scan_segment(self._content(name, limit), header, name, self._seed_of(number))
 
-    def _read_part(self, part: Part) -> bytes:
+    def _read_part(self, part: Part) -> bytes | None:
+        """What is to be replayed of a segment; None when it is lost."""
         number = part.header.number
         scan = self.scans.pop(number, None)
         if scan is None:
@@ -262,12 +265,15 @@ class Reading:
                 return footer.rows
             scan = self.scan(number, part.end)
         if scan.end != part.end or scan.position != part.position:
-            raise StorageError(
-                DAMAGED,
-                f"{self.files.path(part.name)}: offset {scan.end}: damaged; batches {scan.position + 1} to "
-                f"{part.position} can't be read though they were on the disk; restore the journal directory from a "
-                "backup",
+            self.lose(
+                StorageError(
+                    DAMAGED,
+                    f"{self.files.path(part.name)}: offset {scan.end}: damaged; batches {scan.position + 1} to "
+                    f"{part.position} can't be read though they were on the disk: {RESTORE}, without all of this file",
+                ),
+                part.name,
             )
+            return None
         part.stored = scan.stored
         part.accounts = scan.accounts
         part.row_count = scan.row_count

@@ -5,6 +5,7 @@ The rules and why they are safe stand in docs/storage-format.md, "Recovery".
 
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from delosmq.model.errors import StorageError
 from delosmq.storage.journal.files import Files
@@ -13,6 +14,9 @@ from delosmq.storage.journal.manifest import MANIFEST_NAME, RESTORE, Manifest, S
 from delosmq.storage.journal.reading import DAMAGED, MARK_BYTES, MISSING, TORN_TAIL, Reading, Scan
 from delosmq.storage.journal.records import DATA_START, FORMAT_VERSION
 from delosmq.storage.journal.spares import file_name, slot_of
+
+DAMAGED_SUFFIX: Final = ".damaged"
+"""Of a journal file that was gone without: not read again, nor removed."""
 
 
 class Recovery(Reading):
@@ -25,6 +29,7 @@ class Recovery(Reading):
         manifest: None for a journal that has had none.
         position: of the last batch; later ones get higher positions than any that was ever on the disk.
         highest_number: no segment of this journal has a higher one.
+        lossy: something was lost, and the operator goes on without it.
     """
 
     def __init__(
@@ -37,6 +42,7 @@ class Recovery(Reading):
         accept_loss: bool = False,
     ) -> None:
         self._accept_loss = accept_loss
+        self.lossy = False
         super().__init__(files, node_id, seed_of, logger)
         self._later: dict[int, Scan] = {}
         self.manifest: Manifest | None = None
@@ -67,8 +73,10 @@ class Recovery(Reading):
         self.highest_number = max(self.highest_number, manifest.opened)
         self._decide(manifest)
 
-    def lose(self, error: StorageError) -> None:
-        """What can't be had: the start ends here, unless the operator goes on without it."""
+    def lose(self, error: StorageError, damaged: str = "") -> None:
+        """What can't be had: the start ends here, unless the operator goes on without it. A file that is ``damaged``
+        within is kept under another name: later segments say how many of its messages were removed, not which, so what
+        is left of it can't be used."""
         if not self._accept_loss:
             raise error
         self.logger.error(
@@ -76,6 +84,10 @@ class Recovery(Reading):
             " back: %s",
             error,
         )
+        self.lossy = True
+        if damaged:
+            self.files.rename(damaged, damaged + DAMAGED_SUFFIX)
+            self.names.remove(damaged)
 
     def settle(self) -> None:
         """Syncs the manifest, and the names of files, besides: a process may have ended between their change and its
@@ -215,14 +227,21 @@ class Recovery(Reading):
                 continue
             scan = self.scan(number)
             self.evidence = max(self.evidence, scan.synced)
-            if not scan.begun or (self.tail is not None and scan.position > newest):
-                continue  # what an earlier crash had left behind
-            newest = scan.base
             if self.tail is None:
-                self.tail = scan
-                self.scans[number] = scan
-            else:
-                self.listed.append((number, scan.end, scan.position))
+                if scan.begun:
+                    newest = scan.base
+                    self.tail = self.scans[number] = scan
+                continue
+            name, header = self.headers[number]
+            footer = self.read_footer(name, header)
+            end, position = (scan.end, scan.position) if footer is None else (footer.end, footer.position)
+            if position > newest or not (scan.begun or footer):
+                continue  # what an earlier crash had left behind
+            if footer is None and position != newest:
+                # It may have gone on: it is lost when it is read.
+                position = newest
+            newest = scan.base if scan.begun else position
+            self.listed.append((number, end, position))
         self.listed.reverse()
         self.manifest = manifest = Manifest(self._node_id, 0)
         for number, end, position in self.listed:

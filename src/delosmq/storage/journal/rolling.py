@@ -138,11 +138,11 @@ class RollingSegments(ServedStore):
         manifest = self._manifest
         if opened.number == manifest.opened and not self._freed and not always:
             return None
-        sealed = [_sealed(segment) for segment in self._unlisted]
+        new = [sealed(segment) for segment in self._unlisted]
         self._unlisted = []
         freed = [segment.number for segment in self._freed]
         first = Sealed(opened.number, slot_of(opened.name), 0, opened.base)
-        return manifest.edit(first, self._written, sealed=sealed, freed=freed)
+        return manifest.edit(first, self._written, sealed=new, freed=freed)
 
     def _fail(self, error: OSError | StorageError) -> None:
         if self._failure is not None:
@@ -272,5 +272,5 @@ class RollingSegments(ServedStore):
         return records.seed_of(number)
 
 
-def _sealed(segment: Segment) -> Sealed:
+def sealed(segment: Segment) -> Sealed:
     return Sealed(segment.number, slot_of(segment.name), segment.end, segment.position)

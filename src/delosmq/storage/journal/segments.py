@@ -209,11 +209,13 @@ class Ledger:
         found = True
         while found:
             found = False
-            for segment in list(self._empty.values()):
+            # Removals lie behind what they remove, so what pins an old one is gone when a newer one is looked at.
+            for number in sorted(self._empty):
+                segment = self._empty[number]
                 if segment is open_segment or segment.live or segment.position > covered or self.pinned(segment):
                     continue
-                del self._segments[segment.number]
-                del self._empty[segment.number]
+                del self._segments[number]
+                del self._empty[number]
                 freed.append(segment)
                 found = True
         return freed

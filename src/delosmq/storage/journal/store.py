@@ -22,12 +22,13 @@ from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal import records
 from delosmq.storage.journal.files import Files
-from delosmq.storage.journal.manifest import MANIFEST_NAME, Manifest, ManifestWriter, put_in_place, set_aside
+from delosmq.storage.journal.manifest import MANIFEST_NAME, Manifest, ManifestWriter, Sealed, put_in_place, set_aside
 from delosmq.storage.journal.reading import Part
 from delosmq.storage.journal.recovery import Recovery
+from delosmq.storage.journal.rolling import sealed
 from delosmq.storage.journal.room import RoomRules
 from delosmq.storage.journal.segments import Segment
-from delosmq.storage.journal.spares import LARGEST_FILE_BYTES, NO_SPACE, Spares
+from delosmq.storage.journal.spares import LARGEST_FILE_BYTES, NO_SPACE, Spares, slot_of
 from delosmq.storage.journal.syncer import Prepared, Replaced, Report, Synced, Syncer
 from delosmq.storage.lock import DirectoryLock
 
@@ -125,7 +126,7 @@ class JournalStore(RoomRules):
             old = self._adopt(part)
             old.rows = bytearray().join(tail.rows)
             old.row_count = tail.row_count
-            self._last = Position(recovery.position)
+        self._last = Position(recovery.position)
         for segment in self._ledger.all():
             self._ledger.release(segment.accounts)
         self._begin_after(recovery, old)
@@ -179,12 +180,14 @@ class JournalStore(RoomRules):
         segments = self._ledger.all()
         manifest = recovery.manifest or Manifest(self._node_id, 0)
         self._manifest = manifest
+        if recovery.lossy:
+            tail = recovery.tail
+            number = 0 if tail is None else tail.header.number
+            opened = None if tail is None else Sealed(number, slot_of(tail.name), 0, tail.base)
+            manifest.correct([sealed(segment) for segment in segments if segment.number != number], opened)
         known = manifest.sealed
         self._unlisted = [segment for segment in segments if segment.number not in known]
-        there = {segment.number for segment in segments}
-        lost = [number for number in known if number not in there]
-        manifest.drop(lost)
-        needed = recovery.manifest is None or bool(lost) or manifest.has_no_room_for(len(self._unlisted))
+        needed = recovery.manifest is None or recovery.lossy or manifest.has_no_room_for(len(self._unlisted))
         if not needed and not manifest.crowded:
             return
         unchanged = True
