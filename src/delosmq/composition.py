@@ -24,7 +24,7 @@ from delosmq.model.errors import BrokerError, InvariantError, PeerError, Storage
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import AcceptorSettings, BrokerSettings
-from delosmq.model.wording import counted
+from delosmq.model.wording import counted, in_groups
 from delosmq.security.access import AccessControl
 from delosmq.server.connection import ServerParts
 from delosmq.server.dead_letter_log import DeadLetterLog
@@ -68,6 +68,10 @@ class SystemRandom(Random):
 
     def fraction(self) -> float:
         return secrets.randbits(53) / (1 << 53)
+
+
+_NAMES_PER_LINE: Final = 20
+"""Of the log, for names that an operator wrote."""
 
 
 class LossLog(LossListener):
@@ -284,7 +288,7 @@ class ComposedBroker(Host):
         parts = ServerParts(loop, services, self._ticker, passwords=passwords, protocols=spoken, log=self.logger)
         self._server = Server(parts)
         self._peer_log = parts.peer_log
-        self._dead_letter_log.log = parts.peer_log
+        self._dead_letter_log.begin(self.logger)
         self._sending = parts.sending
         self._server.bind(self.settings.acceptors)
         if self._http_bind is not None:
@@ -375,15 +379,15 @@ class ComposedBroker(Host):
         self.changed()
         for sentence in refused:
             self.logger.warning("DMQ6150: the configuration was reloaded, but %s", sentence)
-        if plan.waiting:
+        for names in in_groups(plan.waiting, _NAMES_PER_LINE):
             self.logger.warning(
-                "DMQ6151: these changes wait for a restart, and what was in force stays: %s", "; ".join(plan.waiting)
+                "DMQ6151: these changes wait for a restart, and what was in force stays: %s", "; ".join(names)
             )
-        if plan.removed:
+        for names in in_groups(plan.removed, _NAMES_PER_LINE):
             self.logger.warning(
                 "DMQ6152: not in broker.xml any more, and still there with all they hold: %s; delete them with"
                 " `delosmq queue delete` and `delosmq address delete`",
-                ", ".join(plan.removed),
+                ", ".join(names),
             )
         return plan
 
@@ -423,6 +427,7 @@ class ComposedBroker(Host):
             await self._server.drain(reason, drain_s)
         if self._peer_log is not None:
             self._peer_log.close()
+            self._dead_letter_log.close()
         if self._ticker is not None:
             self._ticker.stop()
         if self.failure is not None:

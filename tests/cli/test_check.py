@@ -7,6 +7,7 @@ import io
 import logging
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -178,9 +179,12 @@ async def test_the_log_repeats_what_is_left_out(tmp_path: Path, monkeypatch: pyt
 
     logger = logging.Logger("test")
     logger.addHandler(Heard())
-    reminding = asyncio.create_task(run.keep_reminding(instance, logger))
+    reminding = asyncio.create_task(run.keep_reminding(lambda: instance, logger))
     for _ in range(2):
         assert (await said.get()).startswith("DMQ4115: broker 'delosmq' runs without ha-policy, as --without says")
+    instance = replace(instance, settings=replace(instance.settings, left_out=("jmx",)))  # a reload
+    while "runs without jmx" not in await said.get():
+        pass
     reminding.cancel()
 
 

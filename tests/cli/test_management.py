@@ -455,10 +455,13 @@ def test_dead_letters_are_in_the_log_and_counted_when_they_are_many(
         slot.delivery_count = 10
         for _ in range(100):
             log.message_dead_lettered("dying", slot, "DLQ")
+        log.close()
 
     broker.call(bury())
-    told = [record.getMessage() for record in caplog.records if "DMQ6181" in record.getMessage()]
+    *told, counted = [record.getMessage() for record in caplog.records if "DMQ6181" in record.getMessage()]
     assert len(told) == LINES_PER_PEER
+    assert "90 more of these in the last minute, from queue 'dying' (90)" in counted
+    assert "client" not in counted
     assert told[0].startswith("DMQ6181: message 0 of queue 'dying' is a dead letter in 'DLQ' after 10 deliveries")
 
 

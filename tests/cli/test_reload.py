@@ -2,14 +2,20 @@
 
 # BROKER-5
 
+import logging
 import re
 import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from delosmq.cli.run import Reloads
+from delosmq.composition import ComposedBroker
+from delosmq.config.instance import load_instance
+from delosmq.model.errors import StorageError
 from tests.cli.test_commands import PASSWORD, Running, call, instance
 
 __all__ = ["instance"]
@@ -49,8 +55,8 @@ def end(running: Running) -> None:
 
 
 class Reloading(Running):
-    def __init__(self, directory: Path) -> None:
-        super().__init__(directory)
+    def __init__(self, directory: Path, *options: str) -> None:
+        super().__init__(directory, *options)
         self.etc = directory / "etc"
         self.port = int(self.await_line(r"acceptor 'stomp' listens on 127\.0\.0\.1:(\d+)"))
         self.url = self.await_line(r"HTTP interface listens on (\S+)")
@@ -191,6 +197,56 @@ def test_a_broken_file_is_refused_with_its_line_and_the_old_stays(broker: Reload
     peer.close()
     (broker.etc / "broker.xml").write_text(text)
     assert said(broker.reload(), "DMQ7012: .*changed: artemis-roles.properties")
+
+
+def test_each_mistake_of_a_broken_file_has_a_line(broker: Reloading) -> None:
+    text = (broker.etc / "broker.xml").read_text()
+    names = [f"mistake-{number}" for number in range(18)]
+    broker.edit("broker.xml", "</core>", "".join(f"<{name}>1</{name}>" for name in names) + "</core>")
+    broker.reload()
+    (broker.etc / "broker.xml").write_text(text)
+    broker.reload()
+    broker.await_line("(DMQ7012)")
+    told = [line.rstrip() for line in broker.lines if "DMQ7013" in line]
+    assert told[0].endswith("has 18 mistakes; correct them:")
+    assert len(told) == 19
+    assert all(f"<{name}>" in line for name, line in zip(names, told[1:], strict=True))
+    assert not any("more characters" in line or "\\n" in line for line in broker.lines)
+
+
+def test_what_is_left_out_is_taken_over(instance: Path) -> None:
+    path = instance / "etc/broker.xml"
+    text = path.read_text()
+    path.write_text(text.replace("<name>", "<ha-policy/><name>"))
+    broker = Reloading(instance, "--without", "ha-policy")
+    path.write_text(text)
+    lines = broker.reload()
+    assert said(lines, "DMQ7012: .*changed: names that --without leaves out")
+    assert not said(lines, "DMQ6151|left-out")
+    path.write_text(text.replace("<name>", "<ha-policy/><name>"))
+    assert said(broker.reload(), "DMQ4115: broker '.*' runs without ha-policy")
+    end(broker)
+
+
+async def test_a_reload_that_fails_half_way_does_not_say_that_nothing_was_reloaded(instance: Path) -> None:
+    read = load_instance(instance, properties={}, without=frozenset())
+    told: list[str] = []
+    logger = logging.Logger("test")
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+
+    class Half:
+        def reload(self, *_: object) -> None:
+            raise StorageError("DMQ3001", "the disk is gone")
+
+    reloads = Reloads(read, cast(ComposedBroker, Half()), logger, lambda: read)
+    reloads.ask()
+    assert reloads._task is not None
+    await reloads._task
+    (line,) = [line for line in told if "DMQ701" in line]
+    assert line.startswith("DMQ7017: the reload failed half-way")
+    assert "the disk is gone" in line
 
 
 def test_sighup_while_it_starts_and_stops_does_not_end_it(instance: Path) -> None:

@@ -73,6 +73,25 @@ async def test_long_texts_are_cut():
     assert lines[0].endswith("more characters)")
 
 
+async def test_what_operators_wrote_is_not_cut_and_stays_on_its_line():
+    logger = logging.Logger("test")
+    handler = Logged()
+    logger.addHandler(handler)
+    PeerLog(logger)
+    logger.warning("DMQ6152: %s", "q" * 10_000)
+    logger.warning("DMQ2657: queue '%s'", "a\nDMQ6006: lie")
+    assert handler.lines == [f"DMQ6152: {'q' * 10_000}", r"DMQ2657: queue 'a\nDMQ6006: lie'"]
+
+
+async def test_what_is_not_wanted_is_not_counted():
+    log, lines = made()
+    log._log.setLevel(logging.WARNING)
+    for _ in range(2 * LINES_PER_PEER):
+        log.info("h", "DMQ6181: x")
+    log.close()
+    assert lines == []
+
+
 async def test_a_flood_of_refused_frames_and_logins_leaves_few_lines():
     async with running() as server:
         for _ in range(3 * LINES_PER_PEER):

@@ -105,10 +105,10 @@ async def _serve(
     composed = ComposedBroker(instance.settings, accounts, store, http=http, logger=logger)
     stop_wanted = asyncio.Event()
     loop = asyncio.get_running_loop()
-    reminding = loop.create_task(keep_reminding(instance, logger))
+    reloads = Reloads(instance, composed, logger, read)
+    reminding = loop.create_task(keep_reminding(lambda: reloads.instance, logger))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_wanted.set)
-    reloads = Reloads(instance, composed, logger, read)
     try:
         _recover(composed)
         await composed.start()
@@ -143,11 +143,11 @@ def _remind_of_what_is_left_out(instance: Instance, logger: logging.Logger) -> N
         )
 
 
-async def keep_reminding(instance: Instance, logger: logging.Logger) -> None:
-    """Repeats what the broker runs without, for as long as it does."""
-    while instance.settings.left_out:
+async def keep_reminding(present: Callable[[], Instance], logger: logging.Logger) -> None:
+    """Repeats what the broker runs without, as the last reload has it."""
+    while True:
         await asyncio.sleep(REMIND_EVERY_S)
-        _remind_of_what_is_left_out(instance, logger)
+        _remind_of_what_is_left_out(present(), logger)
 
 
 def _recover(composed: ComposedBroker) -> None:
@@ -159,12 +159,16 @@ def _recover(composed: ComposedBroker) -> None:
 
 
 class Reloads:
-    """Reads the instance directory again at SIGHUP. What comes while it reads counts afterwards."""
+    """Reads the instance directory again at SIGHUP. What comes while it reads counts afterwards.
+
+    Attributes:
+        instance: what is in force.
+    """
 
     def __init__(
         self, instance: Instance, composed: ComposedBroker, logger: logging.Logger, read: Callable[[], Instance]
     ) -> None:
-        self._instance = instance
+        self.instance = instance
         self._composed = composed
         self._logger = logger
         self._read = read
@@ -188,21 +192,38 @@ class Reloads:
         while self._again:
             self._again = False
             try:
-                await self._reload()
+                read = await asyncio.to_thread(self._read)
             except BrokerError as error:
-                self._logger.error("DMQ7013: nothing was reloaded, and what was in force stays: %s", error)
+                # A line for each mistake.
+                head, *mistakes = str(error).splitlines()
+                self._logger.error("DMQ7013: nothing was reloaded, and what was in force stays: %s", head)
+                for mistake in mistakes:
+                    self._logger.error("DMQ7013: %s", mistake.strip())
+                continue
+            except Exception:
+                self._logger.exception("DMQ7018: the files could not be read, and nothing was reloaded; report this")
+                continue
+            try:
+                self._take_over(read)
+            except BrokerError as error:
+                self._logger.error(
+                    "DMQ7017: the reload failed half-way, so that a part of the new configuration is in force and the"
+                    " rest is not: %s. Mend that and send SIGHUP again, or restart the broker",
+                    error,
+                )
             except Exception:
                 self._logger.exception("DMQ7015: the reload failed half-way; restart the broker, and report this")
         self._task = None
 
-    async def _reload(self) -> None:
-        root = self._instance.paths.root
-        read = await asyncio.to_thread(self._read)
+    def _take_over(self, read: Instance) -> None:
+        root = self.instance.paths.root
         for notice in read.notices:
             self._logger.warning(notice)
-        before = self._instance
+        before = self.instance
         plan = self._composed.reload(read.settings, read.users, read.roles)
-        self._instance = read
+        self.instance = read
+        if read.settings.left_out != before.settings.left_out:
+            _remind_of_what_is_left_out(read, self._logger)
         if read.web != before.web:
             self._logger.warning("DMQ7014: the binding in %s changed; it waits for a restart", read.paths.bootstrap_xml)
         changed = list(plan.changed)

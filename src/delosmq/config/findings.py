@@ -151,7 +151,7 @@ class Findings:
         shown = [f"  {finding.code}: {self._line(finding)}" for finding in stopping[:_MOST_REPORTED]]
         if len(stopping) > _MOST_REPORTED:
             shown.append(f"  and {len(stopping) - _MOST_REPORTED} more; `delosmq check` lists all")
-        head = f"{self.file} has {len(stopping)} mistakes; correct them and start again:"
+        head = f"{self.file} has {len(stopping)} mistakes; correct them:"
         raise FlawedFileError("DMQ4000", "\n".join([head, *shown]), self)
 
     def notices(self) -> list[str]:

@@ -62,7 +62,7 @@ LIVE_SETTINGS: Final = frozenset(
 """Fields of `AddressSettings` that an address takes over while it lives; what it holds depends on the others."""
 
 _TAKEN_OVER: Final = frozenset(
-    {"address_settings", "security_settings", "addresses", "queues", "global_max_size_bytes"}
+    {"address_settings", "security_settings", "addresses", "queues", "global_max_size_bytes", "left_out"}
 )
 _WRITTEN: Final = {
     "connection_ttl_override_ms": "connection-ttl-override",
@@ -72,6 +72,7 @@ _WRITTEN: Final = {
     "transaction_timeout_ms": "transaction-timeout",
     "transaction_timeout_scan_period_ms": "transaction-timeout-scan-period",
     "wildcards": "wildcard-addresses",
+    "left_out": "names that --without leaves out",
     "journal": "persistence-enabled, journal-directory or another setting of the journal",
 }
 """Fields of `BrokerSettings` that broker.xml writes in another way than with ``-`` for ``_``."""
@@ -108,9 +109,10 @@ def plan_reload(present: BrokerSettings, wanted: BrokerSettings) -> ReloadPlan:
         addresses=wanted.addresses,
         queues=wanted.queues,
         global_max_size_bytes=wanted.global_max_size_bytes,
+        left_out=wanted.left_out,
     )
     changed = [
-        name.replace("_bytes", "").replace("_", "-")
+        _WRITTEN.get(name, name.replace("_bytes", "").replace("_", "-"))
         for name in sorted(_TAKEN_OVER)
         if getattr(present, name) != getattr(settings, name)
     ]

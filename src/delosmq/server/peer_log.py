@@ -22,11 +22,11 @@ _CODE_LETTERS: Final = 7
 
 
 class OneLine(logging.Filter):
-    """Keeps each message on one line and within bounds, as names in it may come from peers."""
+    """Keeps each message on one line, as names in it may come from peers."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        safe = one_line(text, MOST_CHARACTERS)
+        safe = one_line(text, len(text))
         if safe != text:
             record.msg = safe
             record.args = ()
@@ -39,9 +39,14 @@ ONE_LINE: Final = OneLine()
 class PeerLog:
     """Writes what peers cause, within bounds. Used within a running loop."""
 
-    def __init__(self, log: logging.Logger) -> None:
+    def __init__(self, log: logging.Logger, remedy: str = "mend or block these clients") -> None:
+        """
+        Args:
+            remedy: what to do about lines that come too often.
+        """
         log.addFilter(ONE_LINE)
         self._log = log
+        self._remedy = remedy
         self._ends_at: float = 0.0
         self._timer: asyncio.TimerHandle | None = None
         # Of this minute: lines by code and peer, lines by code, and what was not written by code and peer.
@@ -64,17 +69,20 @@ class PeerLog:
         self._end_minute()
 
     def _tell(self, level: int, host: str, message: str, args: tuple[object, ...]) -> None:
+        if not self._log.isEnabledFor(level):
+            return
         loop = asyncio.get_running_loop()
         if loop.time() >= self._ends_at:
             self._end_minute()
             self._ends_at = loop.time() + MINUTE_S
-        code = (message % args if args else message)[:_CODE_LETTERS]
+        text = one_line(message % args if args else message, MOST_CHARACTERS)
+        code = text[:_CODE_LETTERS]
         of_peer = self._lines.get((code, host), 0)
         of_code = self._of_code.get(code, 0)
         if of_peer < LINES_PER_PEER and of_code < LINES_PER_CODE:
             self._lines[code, host] = of_peer + 1
             self._of_code[code] = of_code + 1
-            self._log.log(level, message, *args)
+            self._log.log(level, "%s", text)
             return
         held = self._held.setdefault(code, {})
         known = host if host in held or len(held) < _PEERS_COUNTED else _OTHERS
@@ -93,11 +101,11 @@ class PeerLog:
             most = max(peers, key=peers.__getitem__)
             others = f" and {counted(len(peers) - 1, 'other')}" if len(peers) > 1 else ""
             self._log.warning(
-                "DMQ6172: %s: %d more of these in the last minute, from %s (%d)%s; they are not written out. Mend or"
-                " block these clients",
+                "DMQ6172: %s: %d more of these in the last minute, from %s (%d)%s; they are not written out: %s",
                 code,
                 sum(peers.values()),
                 most,
                 peers[most],
                 others,
+                self._remedy,
             )

@@ -148,7 +148,7 @@ def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> li
                 Warned(
                     "DMQ4109",
                     f"{setting} without a queue below <addresses>: {', '.join(missing)}; what goes there is "
-                    f"dropped until it has one, so declare a queue, or set {resources}",
+                    f"held in its queue until it has one, so declare a queue, or set {resources}",
                 )
             )
     return notices
