@@ -26,6 +26,7 @@ from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import AcceptorSettings, BrokerSettings
 from delosmq.model.wording import counted, in_groups
 from delosmq.security.access import AccessControl
+from delosmq.server.client_audit import ClientAudit
 from delosmq.server.connection import ServerParts
 from delosmq.server.dead_letter_log import DeadLetterLog
 from delosmq.server.listener import Server, bind
@@ -209,7 +210,8 @@ class ComposedBroker(Host):
         self._protocols = protocols()
         self._conversions = conversions_for(settings.acceptors)
         self._dead_letter_log = DeadLetterLog()
-        listeners = [self._dead_letter_log, *(protocol.events for protocol in self._protocols)]
+        self._client_audit = ClientAudit()
+        listeners = [self._dead_letter_log, self._client_audit, *(protocol.events for protocol in self._protocols)]
         self.broker = Broker(
             _with_addresses_of(self._protocols, settings),
             store,
@@ -289,6 +291,7 @@ class ComposedBroker(Host):
         self._server = Server(parts)
         self._peer_log = parts.peer_log
         self._dead_letter_log.begin(self.logger)
+        self._client_audit.begin(self.logger)
         self._sending = parts.sending
         self._server.bind(self.settings.acceptors)
         if self._http_bind is not None:
@@ -428,6 +431,7 @@ class ComposedBroker(Host):
         if self._peer_log is not None:
             self._peer_log.close()
             self._dead_letter_log.close()
+            self._client_audit.close()
         if self._ticker is not None:
             self._ticker.stop()
         if self.failure is not None:

@@ -27,6 +27,8 @@ TOLD: dict[str, tuple[object, ...]] = {
     "queue_purged": ("queue", 2),
     "address_created": ("address",),
     "address_deleted": ("address",),
+    "created_by_client": ("queue", "address", "user", True),
+    "deleted_by_client": ("queue", "address", "user", 2),
     "consumer_created": ("queue", 2),
     "consumer_closed": ("queue", 2),
     "exclusive_owner_changed": ("queue", 2),

@@ -4,6 +4,7 @@ from typing import Generic, Protocol, TypedDict, TypeVar, Unpack
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.events import EngineEvents
+from delosmq.engine.fan_out import events_for
 from delosmq.engine.log import Store
 from delosmq.engine.queue import Queue
 from delosmq.model.conversion import Conversions
@@ -96,6 +97,19 @@ class Options(TypedDict, total=False):
     store: Store | None
 
 
+class Audit(EngineEvents):
+    """Notes what clients made and deleted."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[object, ...]] = []
+
+    def created_by_client(self, queue: str, address: str, user: str, lasting: bool) -> None:
+        self.told.append(("created" if lasting else "passing", queue, address, user))
+
+    def deleted_by_client(self, queue: str, address: str, user: str, messages: int) -> None:
+        self.told.append(("deleted", queue, address, user, messages))
+
+
 class Bench(Generic[Peering]):
     """One engine, its gate, and any number of clients.
 
@@ -118,6 +132,7 @@ class Bench(Generic[Peering]):
     ) -> None:
         self.clock = ManualClock()
         self.store: Store = store if store is not None else MemoryStore()
+        self.audit = Audit()
         self.gate = Gate()
         self.acceptor = acceptor
         self.hold = hold
@@ -132,7 +147,7 @@ class Bench(Generic[Peering]):
             self.store,
             clock=self.clock,
             random=CountingRandom(),
-            events=events,
+            events=events_for([events, self.audit]),
             conversions=conversions,
         )
         self.gate.on_synced(self.broker.start())

@@ -217,9 +217,17 @@ class Administration:
         self._core.dispatcher.mark(queue)
         return queue
 
-    def delete_queue(self, name: str) -> None:
-        """Deletes a queue with everything in it; its consumers are closed, its lease groups lost."""
-        self._delete(self._bindings.queue_named(name))
+    def delete_queue(self, name: str, user: str = "") -> None:
+        """Deletes a queue with everything in it; its consumers are closed, its lease groups lost.
+
+        Args:
+            user: whose client asks for it, "" for an operator.
+        """
+        queue = self._bindings.queue_named(name)
+        messages = queue.message_count
+        self._delete(queue)
+        if user:
+            self._core.events.deleted_by_client(name, queue.address.name, user, messages)
 
     def _delete(self, queue: Queue) -> None:
         name = queue.name
@@ -232,8 +240,11 @@ class Administration:
             )
         self._dropping.drop(queue)
 
-    def delete_address(self, name: str, *, force: bool = False) -> None:
+    def delete_address(self, name: str, *, force: bool = False, user: str = "") -> None:
         """Deletes an address; with ``force`` its queues and all they hold as well.
+
+        Args:
+            user: whose client asks for it, "" for an operator.
 
         Raises:
             NotFoundError: there is no such address.
@@ -251,6 +262,8 @@ class Administration:
         # An auto-created one went with its last queue.
         if self._bindings.addresses.get(name) is address:
             self._dropping.drop_address(address)
+        if user:
+            self._core.events.deleted_by_client("", name, user, 0)
 
     def purge_queue(self, name: str) -> Purge:
         """Empties a queue of what nobody has in delivery; what comes meanwhile stays.
@@ -297,8 +310,11 @@ class Administration:
                 self._dropping.drop_address(address)
         return len(ended)
 
-    def unsubscribe(self, name: str) -> None:
+    def unsubscribe(self, name: str, user: str = "") -> None:
         """Ends a subscription and what it holds.
+
+        Args:
+            user: whose client asks for it, "" for none.
 
         Raises:
             NotFoundError: there is none of that name.
@@ -309,7 +325,10 @@ class Administration:
             raise MisuseError("DMQ2641", f"'{name}' is a queue and no subscription; delete it instead")
         if queue.consumers or self._leases.on_queue(queue):
             raise MisuseError("DMQ2642", f"subscription '{name}' is in use; close its consumers first")
+        messages = queue.message_count
         self._dropping.drop(queue)
+        if user:
+            self._core.events.deleted_by_client(name, queue.address.name, user, messages)
 
 
 def _is_same(stored: QueueSettings, declared: QueueSettings) -> bool:

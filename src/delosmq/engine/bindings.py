@@ -257,6 +257,8 @@ class Bindings:
         self.keep_history(address)
         if known is None:
             self._events.address_created(name)
+            if user:
+                self._events.created_by_client("", name, user, not auto_created)
         return address
 
     def keep_history(self, address: Address) -> None:
@@ -359,6 +361,8 @@ class Bindings:
         self.client_limits.add(user)
         queue.temporary = temporary
         self._events.queue_created(queue.name, settings.address)
+        if user:
+            self._events.created_by_client(queue.name, settings.address, user, settings.durable and not temporary)
         if self.listener is not None:
             self.listener.queue_added(queue, asked=retroactive)
         return queue

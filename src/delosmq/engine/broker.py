@@ -290,13 +290,13 @@ class Broker:
         """See `Administration.update_queue`."""
         return self._administration.update_queue(name, **changes)
 
-    def delete_queue(self, name: str) -> None:
+    def delete_queue(self, name: str, user: str = "") -> None:
         """See `Administration.delete_queue`."""
-        self._administration.delete_queue(name)
+        self._administration.delete_queue(name, user)
 
-    def delete_address(self, name: str, *, force: bool = False) -> None:
+    def delete_address(self, name: str, *, force: bool = False, user: str = "") -> None:
         """See `Administration.delete_address`."""
-        self._administration.delete_address(name, force=force)
+        self._administration.delete_address(name, force=force, user=user)
 
     def pause_queue(self, name: str) -> None:
         """See `Administration.update_queue`: it hands out nothing until it is resumed, over restarts too."""
@@ -326,9 +326,9 @@ class Broker:
         """See `Administration.delete_temporary`."""
         return self._administration.delete_temporary(owner, name)
 
-    def unsubscribe(self, queue_name: str) -> None:
+    def unsubscribe(self, queue_name: str, user: str = "") -> None:
         """See `Administration.unsubscribe`."""
-        self._administration.unsubscribe(queue_name)
+        self._administration.unsubscribe(queue_name, user)
 
     # -- consuming -----------------------------------------------------------------------------------------------
 

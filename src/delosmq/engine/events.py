@@ -45,6 +45,14 @@ class EngineEvents:
     def address_deleted(self, address: str) -> None:
         """An address is gone."""
 
+    def created_by_client(self, queue: str, address: str, user: str, lasting: bool) -> None:
+        """A command of a user's client made a queue, or, where ``queue`` is "", an address; `queue_created` and
+        `address_created` tell that too. Not ``lasting``: it ends by itself with its use."""
+
+    def deleted_by_client(self, queue: str, address: str, user: str, messages: int) -> None:
+        """A command of a user's client deleted a queue with so many messages, or, where ``queue`` is "", an address;
+        `queue_deleted` and `address_deleted` tell that too."""
+
     def consumer_created(self, queue: str, consumer_id: int) -> None:
         """A consumer joined."""
 

@@ -62,6 +62,14 @@ class FanOut(EngineEvents):
         for listener in self._listeners:
             listener.address_deleted(address)
 
+    def created_by_client(self, queue: str, address: str, user: str, lasting: bool) -> None:
+        for listener in self._listeners:
+            listener.created_by_client(queue, address, user, lasting)
+
+    def deleted_by_client(self, queue: str, address: str, user: str, messages: int) -> None:
+        for listener in self._listeners:
+            listener.deleted_by_client(queue, address, user, messages)
+
     def consumer_created(self, queue: str, consumer_id: int) -> None:
         for listener in self._listeners:
             listener.consumer_created(queue, consumer_id)

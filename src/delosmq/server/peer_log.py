@@ -62,6 +62,10 @@ class PeerLog:
         """What a peer of that host did."""
         self._tell(logging.INFO, host, message, args)
 
+    def debug(self, host: str, message: str, *args: object) -> None:
+        """What a peer of that host did and is seldom asked for."""
+        self._tell(logging.DEBUG, host, message, args)
+
     def close(self) -> None:
         """Says what was not written so far."""
         if self._timer is not None:

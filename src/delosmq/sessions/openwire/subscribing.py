@@ -350,7 +350,7 @@ class Subscribing:
         address = queue.address.name
         self._permissions.require(address, DELETE_DURABLE_QUEUE)
         try:
-            broker.unsubscribe(queue.name)
+            broker.unsubscribe(queue.name, self._permissions.user)
         except NotFoundError as error:
             raise failures.subscription_unknown(name) from error
         return address

@@ -129,7 +129,7 @@ class Temporaries:
         if queue.consumers:
             raise failures.destination_in_use(target.destination.qualified_name())
         self._permissions.require(target.address, DELETE_DURABLE_QUEUE)
-        broker.delete_queue(queue.name)
+        broker.delete_queue(queue.name, self._permissions.user)
 
     def _remove_address(self, target: Target, address: Address) -> None:
         broker = self._broker
@@ -143,9 +143,9 @@ class Temporaries:
         for queue in queues:
             if queue.settings.routing_type == target.routing:
                 self._permissions.require(name, DELETE_DURABLE_QUEUE)
-                broker.delete_queue(queue.name)
+                broker.delete_queue(queue.name, self._permissions.user)
         if not address.anycast and not address.multicast and name in broker.addresses:
-            broker.delete_address(name)
+            broker.delete_address(name, user=self._permissions.user)
 
     def close(self) -> None:
         """Ends all temporary ones of this connection."""

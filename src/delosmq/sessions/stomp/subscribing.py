@@ -178,7 +178,7 @@ class Subscriber:
         permissions = self._permissions
         if queue is not None and permissions is not None:
             permissions.require(queue.address.name, DELETE_DURABLE_QUEUE)
-            self._broker.unsubscribe(name)
+            self._broker.unsubscribe(name, permissions.user)
 
     def _close(self, subscription: Subscription) -> None:
         if not subscription.stream.closed:
