@@ -15,7 +15,7 @@ import pytest
 from delosmq.model.errors import PeerError
 from delosmq.model.settings import AcceptorSettings
 from delosmq.server.connection import Connection
-from delosmq.server.sending import Sender, Sending, Watch, acked_bytes
+from delosmq.server.sending import STILL_LOOKS, Sender, Sending, Watch, acked_bytes
 from delosmq.sessions.outbox import WRITE_BYTES
 from tests.server.support import TCP, RawPeer, RunningServer, running
 from tests.sessions.support import PASSWORD, USER
@@ -49,6 +49,15 @@ async def deaf(server: RunningServer, destination: str, *headers: str) -> RawPee
     assert (await peer.frame()).command in ("RECEIPT", "MESSAGE")
     writer.transport.pause_reading()  # type: ignore[attr-defined]
     return peer
+
+
+def look(server: RunningServer) -> None:
+    """What every few seconds does."""
+    for connection in stuck(server):
+        watch = connection._watch
+        if watch._timer is not None:
+            watch._timer.cancel()
+        watch._look()
 
 
 def stuck(server: RunningServer) -> list[Connection]:
@@ -96,6 +105,7 @@ async def test_what_forty_of_them_hold_is_bounded_and_returns(kind: str) -> None
             accounted = server.broker.used_bytes
             assert grown() < accounted + count * EACH_BYTES
             assert waiting_bytes(server) < count * (TCP.outbox_limit_bytes + len(BODY) + 2 * WRITE_BYTES)
+            look(server)
             assert server.parts.sending.held_bytes >= count * WRITE_BYTES // 2
             for peer in peers:
                 peer.writer.transport.abort()
@@ -125,13 +135,34 @@ async def test_one_that_reads_nothing_is_cut_off_and_its_messages_go_back() -> N
 
 async def test_together_they_hold_no_more_than_they_may_and_the_oldest_goes() -> None:
     async with running() as server:
-        server.parts.sending.most_bytes = 1_200_000
+        server.parts.sending.most_bytes = 4 * WRITE_BYTES + 60_000
         await fill(server, "/queue/a")
         peers = [await deaf(server, "/queue/a", *BROWSE) for _ in range(8)]
-        await server.until(lambda: len(server.listener.connections) <= 4 and server.parts.sending.held_bytes > 0)
-        assert server.parts.sending.held_bytes <= 1_200_000
+        await server.until(lambda: len(stuck(server)) == 8)
+        for _ in range(STILL_LOOKS):
+            assert server.logged.lines == []
+            look(server)
+        look(server)  # what was on its way at the first
+        await server.until(lambda: len(server.listener.connections) <= 5)
+        assert 0 < server.parts.sending.held_bytes <= server.parts.sending.most_bytes
         assert all(line.startswith("DMQ6713") for line in server.logged.lines)
-        assert 4 <= len(server.logged.lines) <= 7
+        assert 3 <= len(server.logged.lines) <= 5
+        for peer in peers:
+            peer.writer.transport.abort()
+
+
+async def test_what_subscribers_of_a_topic_share_is_not_counted_for_each() -> None:
+    async with running() as server:
+        server.parts.sending.most_bytes = 10 * WRITE_BYTES
+        await (await server.connect()).close()
+        peers = [await deaf(server, "/topic/t", "ack:auto") for _ in range(8)]
+        await fill(server, "/topic/t", 60)
+        await server.until(lambda: len(stuck(server)) == 8)
+        for _ in range(3):
+            look(server)
+        assert waiting_bytes(server) > 2 * server.parts.sending.most_bytes
+        assert 0 < server.parts.sending.held_bytes <= server.parts.sending.most_bytes
+        assert server.logged.lines == []
         for peer in peers:
             peer.writer.transport.abort()
 
@@ -215,7 +246,7 @@ class Cut(Sender):
 
 def watched(timeout_ms: int = 1_000) -> tuple[Loop, Socket, Cut, Watch]:
     loop, transport, cut = Loop(), Socket(), Cut()
-    watch = Watch(loop, timeout_ms, cut, lambda: None)  # type: ignore[arg-type]
+    watch = Watch(loop, timeout_ms, cut, lambda still: None)  # type: ignore[arg-type]
     transport.fill()
     watch.socket_full(transport)  # type: ignore[arg-type]
     return loop, transport, cut, watch
@@ -256,24 +287,70 @@ def test_one_that_has_taken_everything_is_not_looked_at() -> None:
     transport.close()
 
 
-def test_without_a_timeout_nobody_is_watched() -> None:
-    loop, transport, _, _ = watched(timeout_ms=0)
-    assert loop.timers == []
+def test_without_a_timeout_nobody_is_cut_off_by_the_time_and_all_are_counted() -> None:
+    loop, transport, cut, watch = watched(timeout_ms=0)
+    sending = Sending(1_000)
+    watch._looked = lambda still: sending.looked_at(cut, 100, still)
+    for _ in range(20):
+        loop.look()
+    assert cut.reasons == []
+    assert sending.held_bytes == 100
+    transport.close()
+
+
+def test_a_long_time_has_looks_every_few_seconds() -> None:
+    loop, transport, cut, _ = watched(timeout_ms=600_000)
+    looks = 0
+    while loop.timers:
+        loop.look()
+        looks += 1
+    assert looks in (120, 121)
+    assert "taken nothing for 600 s" in cut.reasons[0]
     transport.close()
 
 
 def test_what_waits_for_one_alone_may_be_more_than_for_all() -> None:
     sending = Sending(1_000)
     one, other = Cut(), Cut()
-    sending.count(one, 5_000)
+    for still in range(STILL_LOOKS + 1):
+        sending.looked_at(one, 5_000, still)
     assert one.reasons == []
-    sending.count(other, 10)
+    sending.looked_at(other, 10, 0)
     assert "DMQ6713" in one.reasons[0]
     assert (sending.held_bytes, other.reasons) == (10, [])
     sending.forget(other)
     assert sending.held_bytes == 0
 
 
+def test_nobody_goes_while_all_take_something_now_and_then() -> None:
+    sending = Sending(1_000)
+    readers = [Cut() for _ in range(5)]
+    for turn in range(20):
+        for number, reader in enumerate(readers):
+            sending.looked_at(reader, 900, (turn + number) % STILL_LOOKS)
+    assert sending.held_bytes == 5 * 900
+    assert all(reader.reasons == [] for reader in readers)
+
+
+def test_the_one_that_has_taken_nothing_for_longest_goes_first_and_no_more_than_have_to() -> None:
+    sending = Sending(1_000)
+    reads, deaf, deafer = Cut(), Cut(), Cut()
+    sending.looked_at(reads, 400, 0)
+    sending.looked_at(deafer, 400, 0)
+    sending.looked_at(deaf, 400, 0)
+    for still in range(1, STILL_LOOKS):
+        sending.looked_at(reads, 400, 0)
+        sending.looked_at(deafer, 400, still)
+        sending.looked_at(deaf, 400, still)
+    assert deaf.reasons == deafer.reasons == []
+    sending.looked_at(deaf, 400, STILL_LOOKS)
+    assert deaf.reasons == deafer.reasons == []  # `deafer` was not looked at yet
+    sending.looked_at(deafer, 400, STILL_LOOKS)
+    assert "DMQ6713" in deafer.reasons[0]
+    assert reads.reasons == deaf.reasons == []
+    assert sending.held_bytes == 800
+
+
 def test_the_limits_are_settings() -> None:
     settings = AcceptorSettings("a", "h", 1, ("STOMP",))
-    assert (settings.so_write_timeout_ms, settings.outbox_limit_bytes) == (60_000, 256 * 1024)
+    assert (settings.so_write_timeout_ms, settings.outbox_limit_bytes) == (600_000, 256 * 1024)

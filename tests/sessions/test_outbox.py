@@ -401,15 +401,22 @@ def test_a_body_that_its_queue_has_is_not_kept_by_who_writes_it() -> None:
     assert box.kept_bytes() == 0
 
 
-def test_the_owner_of_a_full_socket_hears_of_each_addition() -> None:
-    owner = Owner()
-    box = Outbox(owner, Gate(), 1_000)
-    box.reply(Position(0), b"r")
-    box.take()
-    for _ in range(3):
-        box.tell_of_more()
-        box.reply(Position(0), b"r")
-    assert owner.wanted == 4
+def test_what_a_queue_has_is_not_kept_by_those_that_wait_to_write_it() -> None:
+    gate = Gate()
+    box = outbox(gate, limit_bytes=1_000_000)
+    stream = Stream()
+    slots = [slot_of(sequence, b"x" * 10_000) for sequence in (1, 2)]
+    for slot in slots:
+        slot.message.account = Account()
+        box.deliver(stream, slot, Port())
+    box.put(stream, Position(1), b"frame", 3)
+    assert box.total_bytes > 20_000
+    assert box.kept_bytes() == 3 * ENTRY_BYTES + len(b"frame")
+    slots[0].message.account = None  # gone from its queue
+    assert box.kept_bytes() == 3 * ENTRY_BYTES + len(b"frame") + slots[0].message.encoded_size_bytes
+    gate.on_synced(Position(1))
+    assert box.kept_bytes() == 3 * ENTRY_BYTES + len(b"frame") + slots[0].message.encoded_size_bytes
+    assert len(box.take()) == box.kept_bytes() > 20_000
 
 
 FRAME, DELIVERY, LARGE = "frame", "delivery", "large delivery"

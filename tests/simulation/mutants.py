@@ -126,13 +126,6 @@ class TakesSmallFiles(JournalStore):
         return super().recover(replay)
 
 
-class TrustsTheManifestInThePageCache(JournalStore):
-    """Uses files again on the word of a manifest, or by names, that a crashed process did not sync."""
-
-    def _settle(self, recovery: Recovery) -> None:
-        Reading.settle(recovery)
-
-
 MUTANTS = [
     OpensTheGateEarly,
     RecyclesEarly,
@@ -143,5 +136,4 @@ MUTANTS = [
     TellsTheManifestEarly,
     MissesNoFile,
     TrustsThePageCache,
-    TrustsTheManifestInThePageCache,
 ]

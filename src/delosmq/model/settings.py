@@ -393,7 +393,7 @@ class AcceptorSettings:
     max_subscriptions: int = 1_000
     outbox_limit_bytes: int = 256 * 1024
     reply_limit_bytes: int = 1 * MIB
-    so_write_timeout_ms: int = 60_000
+    so_write_timeout_ms: int = 600_000
     parked_limit_bytes: int = 1 * MIB
     tls: TlsSettings | None = None
     web_socket_max_frame_bytes: int = 64 * 1024

@@ -132,7 +132,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._check: PasswordCheck | None = None
         self._protocols = tuple(p for p in parts.protocols if p.name in acceptor.protocols)
         self._web_socket: WebSocketLayer | None = None
-        self._watch = Watch(parts.loop, acceptor.so_write_timeout_ms, self, self._count_waiting)
+        self._watch = Watch(parts.loop, acceptor.so_write_timeout_ms, self, self._looked)
 
     # -- called by asyncio -----------------------------------------------------------------------------------------
 
@@ -285,8 +285,6 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         if self._is_broken(session):
             return False
         touched = session.handle_written(self._now())
-        if not self._writable:
-            self._count_waiting()
         if self._state == _FINISHING:
             if not session.outbox.reply_bytes and not session.outbox.within_frame:
                 self._linger()
@@ -314,12 +312,11 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self.report(reason)
             self.abort()
 
-    def _count_waiting(self) -> None:
+    def _looked(self, still: int) -> None:
         """What waits for a peer whose socket is full counts with that of all the others."""
         session = self._session
-        if session is not None and not self._writable:
-            session.outbox.tell_of_more()
-            self._parts.sending.count(self, session.outbox.kept_bytes())
+        if session is not None and not self._writable and not self._is_broken(session):
+            self._parts.sending.looked_at(self, session.outbox.kept_bytes(), still)
 
     def _write(self, session: Session, transport: asyncio.Transport) -> None:
         outbox = session.outbox

@@ -55,6 +55,8 @@ class Room(ABC, Generic[Holder]):
         holders[holder] = held_bytes
         while self.held_bytes > self.most_bytes and len(holders) > 1:
             oldest = next(iter(holders))
+            if not self.may_end(oldest):
+                return
             reason = self.reason(holders[oldest])
             self.forget(oldest)
             self.end(oldest, reason)
@@ -62,6 +64,10 @@ class Room(ABC, Generic[Holder]):
     def forget(self, holder: Holder) -> None:
         """It holds nothing any more, or is gone; nothing, for one that was not counted."""
         self.held_bytes -= self._holders.pop(holder, 0)
+
+    def may_end(self, holder: Holder) -> bool:
+        """Whether the one that has held something for longest has to go. When it has not, nobody has."""
+        return True
 
     @abstractmethod
     def reason(self, held_bytes: int) -> PeerError:

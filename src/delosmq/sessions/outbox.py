@@ -114,6 +114,15 @@ def _size_of(entry: Entry) -> int:
     return ENTRY_BYTES + (len(entry[0]) if slot is None else slot.message.encoded_size_bytes)
 
 
+def _kept_of(entry: Entry) -> int:
+    """What would be free if an entry went."""
+    slot = entry[1]
+    if slot is None:
+        return ENTRY_BYTES + len(entry[0])
+    message = slot.message
+    return ENTRY_BYTES if message.account is not None else ENTRY_BYTES + message.encoded_size_bytes
+
+
 class Outbox:
     """What one connection has to send.
 
@@ -159,12 +168,19 @@ class Outbox:
         return self.held_bytes + self.ready_bytes + self.in_flight_bytes
 
     def kept_bytes(self) -> int:
-        """What waits here, as far as it may be kept here alone; for those who bound it."""
-        kept = self.held_bytes + self.ready_bytes + self.in_flight_bytes
+        """What waits here and is kept here alone; for those who bound it. Takes time with the number of entries.
+
+        A message that a queue still has is counted there, however many connections wait to write it.
+        """
+        kept = self.in_flight_bytes
+        for entry in self._ready:
+            kept += _kept_of(entry)
+        for stream in self._holding:
+            for waiting in stream.held:
+                kept += _kept_of(waiting[1])
         cut = self._cut
         if cut is not None:
             slot = cut[1]
-            # A body that its queue still has is counted there, however many write it.
             if slot is None or slot.message.account is None or slot.message.body is not self._cut_body:
                 kept += len(self._cut_body) - self._cut_at
         return kept
@@ -179,10 +195,6 @@ class Outbox:
     def begin_gently(self) -> None:
         """A consumer has come: much is dispatched to it at once, of which it may want little."""
         self.gentle_turns = GENTLE_TURNS
-
-    def tell_of_more(self) -> None:
-        """Nothing can be written now: the owner hears again when something is added."""
-        self._wanted = False
 
     def room_returned(self) -> bool:
         """True once after `has_room` said no and half of the limit is free again."""

@@ -30,9 +30,9 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
         in_effect("maxInactivityDurationInitalDelay", "the time before that counts", "10000", "ms"),
         in_effect(
             "soWriteTimeout",
-            "a peer that reads nothing for so long while something waits for it is cut off; 0 for never (an option of "
-            "Classic, there 0 by default)",
-            "60000",
+            "a peer whose system takes nothing for so long while something waits for it is cut off; 0 for never (an "
+            "option of Classic, there 0 by default)",
+            "600000",
             "ms",
         ),
         in_effect(

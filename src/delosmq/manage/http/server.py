@@ -34,7 +34,8 @@ REQUEST_LIMIT_BYTES: Final = 8 * BODY_LIMIT_BYTES
 STOP_TIMEOUT_S: Final = 5.0
 DATE_EVERY_S: Final = 1.0
 READ_WITHIN_MS: Final = 60_000
-"""A client takes some of its answer within this time; as ``soWriteTimeout`` of an acceptor."""
+"""A client takes some of its answer within this time, as with ``soWriteTimeout`` of an acceptor; shorter than that, as
+no consumer works between two reads."""
 
 _NO_REQUEST: Final = "DMQ6164"
 _DOUBTFUL: Final = "DMQ6174"
@@ -192,7 +193,7 @@ class _Protocol(H11Protocol, Sender):
         super().connection_made(transport)
         self._places.enter(self)
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._close_if_silent)
-        self._reading_watch = Watch(self.loop, READ_WITHIN_MS, self, self._count_waiting)
+        self._reading_watch = Watch(self.loop, READ_WITHIN_MS, self, self._looked)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._places.leave(self)
@@ -206,7 +207,7 @@ class _Protocol(H11Protocol, Sender):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._reading_watch.socket_full(self.transport)
-        self._count_waiting()
+        self._looked(0)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -218,8 +219,9 @@ class _Protocol(H11Protocol, Sender):
             self._warn("%s [HTTP client %s, %s]", reason, self._peer(), self.scope["path"])
         self.transport.abort()
 
-    def _count_waiting(self) -> None:
-        self._sending.count(self, self.transport.get_write_buffer_size())
+    def _looked(self, still: int) -> None:
+        if not self.transport.is_closing():
+            self._sending.looked_at(self, self.transport.get_write_buffer_size(), still)
 
     def _close_if_silent(self) -> None:
         self._head_timer = None
