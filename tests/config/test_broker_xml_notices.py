@@ -122,7 +122,9 @@ def about_missing_queues(notices: list[str]) -> list[str]:
 
 def test_dead_letter_and_expiry_addresses_without_a_queue_are_said(load: Load) -> None:
     dead, late = about_missing_queues(load(DEAD.format("")).notices)
-    assert "dead-letter-address without a queue below <addresses>: DLQ; what goes there is held in its queue until" in dead
+    assert (
+        "dead-letter-address without a queue below <addresses>: DLQ; what goes there is held in its queue until" in dead
+    )
     assert "expiry-address without a queue below <addresses>: late;" in late
     (late,) = about_missing_queues(load(DEAD.format("") + DEAD_QUEUE).notices)
     assert "late" in late

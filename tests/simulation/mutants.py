@@ -3,7 +3,7 @@
 from delosmq.engine.log import Replay
 from delosmq.model.ids import Position
 from delosmq.storage.journal.manifest import Edit, Manifest, ManifestWriter
-from delosmq.storage.journal.reading import Reading, Scan
+from delosmq.storage.journal.reading import Scan
 from delosmq.storage.journal.recovery import Recovery
 from delosmq.storage.journal.segments import Ledger, Segment
 from delosmq.storage.journal.spares import Spares
