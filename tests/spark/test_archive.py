@@ -5,7 +5,7 @@
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -20,9 +20,13 @@ from delosmq.spark.archive import (
     stale_directories,
 )
 from delosmq.spark.archive_files import ArchiveFiles
-from delosmq.spark.errors import ArchiveError
+from delosmq.spark.errors import ArchiveError, LeaseLostError, QueueMissingError
+from delosmq.spark.options import Destination
 from tests.spark.brokers import BrokerUnderTest
 from tests.spark.fake_broker import FakeBroker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def run_of(broker: BrokerUnderTest, to: Path, **more: Any) -> ArchiveRun:
@@ -57,6 +61,8 @@ def test_our_own_sentence_is_found_in_sparks():
     text = "[X] failed: Traceback\n  File\ndelosmq.spark.errors.LeaseLostError: DMQ8023: gone\n SQLSTATE: 38000"
     assert explain_failure(text) == "DMQ8023: gone"
     assert explain_failure("first\nsecond") == "first"
+    of_py4j = "An error occurred while calling o40.create.\n: java.io.IOException: Mkdirs failed\n\tat org.x\n"
+    assert explain_failure(of_py4j) == "java.io.IOException: Mkdirs failed"
 
 
 def test_the_password_is_not_shown(tmp_path: Path):
@@ -64,11 +70,17 @@ def test_the_password_is_not_shown(tmp_path: Path):
 
 
 def test_a_run_is_checked_without_spark(fake: FakeBroker, tmp_path: Path):
+    fake.make_queue("q")
     check_run(run_of(fake, tmp_path / "a"))
     (tmp_path / "file").touch()
     for wrong, code in (
         (run_of(fake, tmp_path / "a", trigger="hourly"), "DMQ8050"),
         (run_of(fake, tmp_path / "file"), "DMQ8060"),
+        (run_of(fake, tmp_path / "file" / "below"), "DMQ8060"),
+        (run_of(fake, Path("/proc/x")), "DMQ8062"),
+        (run_of(fake, tmp_path / "a", checkpoint="/proc/x"), "DMQ8062"),
+        (run_of(fake, tmp_path / ("a" * 300)), "DMQ8062"),
+        (run_of(fake, tmp_path / "a", subscribe="nope"), "DMQ8024"),
         (run_of(fake, tmp_path / "a", subscribe="topic:"), "DMQ8002"),
         (run_of(fake, tmp_path / "a", connection={"servers": "http://u:p@h"}), "DMQ8003"),
         (
@@ -79,7 +91,42 @@ def test_a_run_is_checked_without_spark(fake: FakeBroker, tmp_path: Path):
         with pytest.raises(BrokerError) as refusal:
             check_run(wrong)
         assert refusal.value.code == code
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert not fake.groups
+
+
+def test_the_archive_of_another_queue_is_refused_without_spark(fake: FakeBroker, tmp_path: Path):
+    fake.make_queue("q")
+    marker = tmp_path / "_archive.json"
+    for text, code in (
+        ('{"format": 1, "source": "queue:other"}', "DMQ8052"),
+        ('{"format": 2, "source": "queue:q"}', "DMQ8051"),
+        ("{", "DMQ8051"),
+    ):
+        marker.write_text(text)
+        with pytest.raises(ArchiveError, match=code):
+            check_run(run_of(fake, tmp_path))
+    marker.write_text('{"format": 1, "source": "queue:q"}')
+    check_run(run_of(fake, tmp_path))
+
+
+def test_a_refused_run_claims_no_directory_and_starts_no_spark(fake: FakeBroker, tmp_path: Path):
+    with pytest.raises(BrokerError, match="DMQ8024"):
+        archive(cast("SparkSession", None), run_of(fake, tmp_path / "a", subscribe="nope"))
     assert not (tmp_path / "a").exists()
+
+
+def test_looking_at_a_queue_takes_nothing_from_its_reader(any_broker: BrokerUnderTest, client_of: Any):
+    any_broker.make_queue("q")
+    client = client_of(any_broker)
+    client.check_destination("g", Destination("queue", "q"))
+    with pytest.raises(LeaseLostError):
+        client.stat("g")
+    group = client.open_group("g", Destination("queue", "q"), None, sleep=lambda s: None)
+    client_of(any_broker).check_destination("g", Destination("queue", "q"))
+    client.lease(group, 0, max_rows=1, max_bytes=1, wait_ms=0)  # not fenced
+    with pytest.raises(QueueMissingError, match="nope"):
+        client.check_destination("g2", Destination("queue", "nope"))
 
 
 @pytest.mark.spark

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
 from delosmq.engine.leases import FIRST_BATCH_WINDOW_MS
+from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import FencedError, LeaseLostError, OptionError, SchemaMismatchError
 from delosmq.spark.lease_client import Lease, LeaseClient
 from delosmq.spark.options import Destination, parse_options
@@ -268,3 +269,29 @@ def test_a_schema_of_ones_own_is_refused(fake: FakeBroker):
     with pytest.raises(SchemaMismatchError, match=r"DMQ8005: .*leave schema"):
         source.reader(StructType())
     assert "s3cret" not in repr(vars(source))
+
+
+@pytest.mark.parametrize(
+    ("more", "schema", "sentence"),
+    [
+        ({}, None, "DMQ8002: .*group.id"),
+        ({"group.id": "g", "endingOffsets": "latest"}, None, "DMQ8004: endingOffsets"),
+        ({"group.id": "g"}, "empty", "DMQ8005: "),
+    ],
+)
+def test_a_stream_is_refused_by_its_first_call(fake: FakeBroker, more: dict[str, str], schema: Any, sentence: str):
+    from pyspark.sql.types import StructType
+
+    # Spark replaces what is raised while the reader is made by an error of its own.
+    source = DelosSource({"servers": fake.servers, "subscribe": "q", **more})
+    reader = source.streamReader(StructType() if schema else source.schema())
+    reader.prepareForTriggerAvailableNow()
+    offset = {"lease": 1, "incarnation": "x"}
+    for call in (
+        reader.initialOffset,
+        lambda: reader.latestOffset(offset, reader.getDefaultReadLimit()),
+        lambda: reader.partitions(offset, {"lease": 2, "incarnation": "x"}),
+    ):
+        with pytest.raises(BrokerError, match=sentence):
+            call()
+    reader.stop()

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from delosmq.cli.output import plain_console
 from delosmq.model.errors import BrokerError
-from delosmq.spark.errors import SparkMissingError
+from delosmq.spark.errors import OptionError, SparkMissingError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 spark_app = typer.Typer(no_args_is_help=True, help="Read queues with Spark: check the machine, archive to Parquet.")
 
 FAILED = 1
+MISUSED = 2
 Servers = Annotated[str, typer.Option(help="HTTP addresses of the brokers, separated by commas.")]
 User = Annotated[str, typer.Option(envvar="DELOSMQ_USER", help="Login.")]
 Password = Annotated[
@@ -31,7 +32,7 @@ PasswordFile = Annotated[Path | None, typer.Option(help="File whose only line is
 @spark_app.command()
 def doctor(
     servers: Annotated[str, typer.Option(help="Also log in to a broker: its HTTP address.")] = "",
-    user: User = "",
+    user: User = "admin",
     password: Password = "",
     password_file: PasswordFile = None,
     session: Annotated[bool, typer.Option(help="Also start a Spark session (takes seconds).")] = True,
@@ -44,7 +45,7 @@ def doctor(
     sound = True
     for finding in examine(os.environ, session=session, connection=connection):
         sound = sound and finding.good
-        mark = "[green]ok[/green]     " if finding.good else "[red]missing[/red]"
+        mark = "[green]ok[/green]     " if finding.good else f"[red]{finding.fault}[/red]"
         console.print(f"{mark} {finding.name:<8} ", end="")
         console.print(finding.text, markup=False)
         if finding.remedy and not finding.good:
@@ -76,7 +77,7 @@ def archive(
     console = plain_console()
     if bool(queue) == bool(topic):
         console.print("DMQ7301: name either --queue or --topic", markup=False)
-        raise typer.Exit(2)
+        raise typer.Exit(MISUSED)
     from delosmq.spark.archive import ArchiveRun, check_run
     from delosmq.spark.archive import archive as run_archive
 
@@ -97,7 +98,7 @@ def archive(
         report = run_archive(spark, run, stop=stop, on_progress=lambda line: console.print(line, markup=False))
     except BrokerError as failure:
         console.print(str(failure), markup=False)
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(MISUSED if isinstance(failure, OptionError) else FAILED) from None
     console.print(f"archived {report.rows} messages in {report.batches} batches to {to}", markup=False)
     spark.stop()
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from delosmq.spark.archive_files import PARTITIONS, ArchiveFiles, local_path
+from delosmq.spark.archive_files import PARTITIONS, ArchiveFiles, check_place, local_path
 from delosmq.spark.checkpoint import heal_checkpoint
-from delosmq.spark.errors import ArchiveError, ForbiddenError
+from delosmq.spark.errors import ArchiveError, OptionError
+from delosmq.spark.lease_client import LeaseClient
 from delosmq.spark.options import check_streaming, parse_options
-from delosmq.spark.transport import Transport
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,25 +79,25 @@ class ArchiveReport:
 
 
 def check_run(run: ArchiveRun) -> None:
-    """Everything about `run` that can be known without Spark, the login at the broker included.
+    """Everything about `run` that can be known without Spark: options, directory, login, the queue and who may read it.
+
+    Leaves nothing behind, at the broker or in the directory.
 
     Raises:
-        BrokerError: what is wrong, in one sentence.
+        OptionError: an option has a value that it can't have.
+        BrokerError: what else is wrong, in one sentence.
     """
     if run.trigger not in (AVAILABLE_NOW, CONTINUOUS):
-        raise ArchiveError("DMQ8050", f"trigger {run.trigger!r} is unknown: use {AVAILABLE_NOW} or {CONTINUOUS}")
+        raise OptionError("DMQ8050", f"trigger {run.trigger!r} is unknown: use {AVAILABLE_NOW} or {CONTINUOUS}")
     options = parse_options(run.options())
     check_streaming(options)
-    place = local_path(run.to)
-    if place is not None and place.exists() and not place.is_dir():
-        raise ArchiveError("DMQ8060", f"{run.to} is no directory: archive to another place")
-    transport = Transport(options.connection)
+    check_place(run.to, run.source)
+    check_place(run.checkpoint_location)
+    client = LeaseClient(options.connection)
     try:
-        transport.call("GET", "/api/v1/leases")
-    except ForbiddenError:
-        pass  # the login is right, which is all that was asked
+        client.check_destination(options.group_id, options.destination)
     finally:
-        transport.close()
+        client.close()
 
 
 def archive(
@@ -216,9 +216,14 @@ def with_partitions(batch: "DataFrame", key: str) -> "DataFrame":
 
 
 def explain_failure(text: str) -> str:
-    """Our own sentence out of Spark's long stack of causes, or the first line of what there is."""
+    """Our own sentence out of Spark's long stack of causes, or the first line that names a cause."""
     sentences = SENTENCE.findall(text)
-    return sentences[-1] if sentences else text.strip().partition("\n")[0]
+    if sentences:
+        return str(sentences[-1])
+    first, _, rest = text.strip().partition("\n")
+    # py4j names the Java method that it called, and the exception only in the line after that.
+    cause = rest.partition("\n")[0].removeprefix(":").strip()
+    return cause if cause and first.startswith("An error occurred while calling") else first
 
 
 def _start(spark: "SparkSession", run: ArchiveRun, writer: BatchWriter) -> Any:

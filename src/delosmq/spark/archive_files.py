@@ -12,6 +12,7 @@ Names with a leading ``_`` or ``.`` are invisible to Spark and to pyarrow.
 import json
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -48,19 +49,7 @@ class ArchiveFiles:
             self._files.mkdirs(self._path(self.root))
             self._write(marker, json.dumps(wanted, indent=1) + "\n")
             return
-        try:
-            found = json.loads(self._read(marker))
-        except ValueError:
-            found = None
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise ArchiveError(
-                "DMQ8051", f"{self.root}/{MARKER} is not of format {FORMAT}: archive to another directory"
-            )
-        if found.get("source") != source:
-            raise ArchiveError(
-                "DMQ8052",
-                f"{self.root} is the archive of {found.get('source')}, not of {source}: archive to another directory",
-            )
+        check_claim(self._read(marker), self.root, source)
 
     def sweep(self) -> int:
         """Remove what killed writers left unfinished; returns how many directories."""
@@ -117,6 +106,52 @@ class ArchiveFiles:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
         finally:
             stream.close()
+
+
+def check_claim(marker: str, root: str, source: str) -> None:
+    """Check that `marker`, the text of the marker file in `root`, claims the directory for `source`.
+
+    Raises:
+        ArchiveError: the directory is the archive of something else, or of a newer format.
+    """
+    try:
+        found = json.loads(marker)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise ArchiveError("DMQ8051", f"{root}/{MARKER} is not of format {FORMAT}: archive to another directory")
+    if found.get("source") != source:
+        raise ArchiveError(
+            "DMQ8052", f"{root} is the archive of {found.get('source')}, not of {source}: archive to another directory"
+        )
+
+
+def check_place(location: str, source: str = "") -> None:
+    """Check that `location` is a directory to write to, or can be made; with `source`, that it is no other archive.
+
+    Leaves nothing behind. A location on another machine is not looked at.
+
+    Raises:
+        ArchiveError: it can't be used.
+    """
+    place = local_path(location)
+    if place is None:
+        return
+    try:
+        existing = next(path for path in (place, *place.absolute().parents) if path.exists())
+        if not existing.is_dir():
+            raise ArchiveError("DMQ8060", f"{existing} is no directory: archive to another place than {location}")
+        if source and (place / MARKER).exists():
+            check_claim((place / MARKER).read_text(encoding="utf-8", errors="replace"), location, source)
+        # Only a try tells: permission bits say nothing about /proc, a full disk or one mounted read-only.
+        with TemporaryDirectory(prefix=".delosmq-", dir=existing):
+            pass
+    except OSError as wrong:
+        raise ArchiveError(
+            "DMQ8062",
+            f"{location} can't be written to ({wrong.strerror or wrong}): let this user write there, or name another "
+            "directory",
+        ) from None
 
 
 def unquote_file_uri(uri: str) -> str:

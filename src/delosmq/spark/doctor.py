@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from delosmq.model.errors import BrokerError
-from delosmq.spark.errors import ForbiddenError
+from delosmq.spark.errors import ForbiddenError, LoginRefusedError, OptionError
 from delosmq.spark.java import find_java
 from delosmq.spark.options import parse_options
 from delosmq.spark.transport import Transport
@@ -21,12 +21,13 @@ REQUIREMENTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...] | None, str], ..
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report; ``remedy`` is empty when all is well."""
+    """One line of the report; ``remedy`` is empty when all is well. ``fault`` says in a word what is not."""
 
     name: str
     good: bool
     text: str
     remedy: str = ""
+    fault: str = "missing"
 
 
 def examine(
@@ -106,11 +107,19 @@ def _broker(connection: Mapping[str, str]) -> Finding:
     try:
         options = parse_options({"subscribe": "any", "retryTimeoutMs": "0", **connection})
         transport = Transport(options.connection)
-        transport.call("GET", "/api/v1/leases")
+        try:
+            transport.call("GET", "/api/v1/leases")
+        finally:
+            transport.close()
     except ForbiddenError:
         return Finding("broker", True, f"{transport.server} accepts the login (which may not view everything)")
+    except LoginRefusedError as failure:
+        remedy = "correct --user and --password-file, or --servers if it names another broker"
+        return Finding("broker", False, str(failure), remedy, "refused")
+    except OptionError as failure:
+        return Finding("broker", False, str(failure), "correct --servers, --user, --password-file", "wrong  ")
     except BrokerError as failure:
-        return Finding("broker", False, str(failure), "start the broker, or correct --servers, --user, --password-file")
+        return Finding("broker", False, str(failure), "start the broker, or correct --servers")
     return Finding("broker", True, f"{transport.server} answers and accepts the login")
 
 

@@ -6,6 +6,7 @@ until it is acknowledged. Runs on: the source process (all calls) and executors 
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +114,19 @@ class LeaseClient:
             acked=_count(answer, "acked"),
             lease=_count(answer, "lease"),
         )
+
+    def check_destination(self, name: str, destination: Destination) -> None:
+        """Ask whether the group `name` may read `destination`; changes nothing at the broker.
+
+        The broker looks at the destination before the incarnation, and refuses one that no group has.
+
+        Raises:
+            QueueMissingError: there is no such queue.
+            ForbiddenError: the user may not consume from it.
+        """
+        body: dict[str, object] = {destination.kind: destination.name, "run": self.run, "incarnation": self.run}
+        with suppress(errors.LeaseLostError, errors.ForeignIncarnationError, errors.GroupBusyError):
+            self.transport.call("POST", f"/api/v1/leases/{segment(name)}/open", body)
 
     def lease(
         self, group: Group, after: int, *, max_rows: int, max_bytes: int, wait_ms: int, until: int | None = None

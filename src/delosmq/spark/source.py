@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import ForeignIncarnationError, LeaseLostError, OptionError, SchemaMismatchError
 from delosmq.spark.lease_client import Group, Lease, LeaseClient
 from delosmq.spark.options import SourceOptions, check_batch, check_streaming, parse_options
@@ -89,9 +90,14 @@ class DelosSource(DataSource):
 
     def streamReader(self, schema: "StructType") -> "LeaseStreamReader":
         """The reader of a streaming query."""
-        check_streaming(self.parsed)
-        self._check_schema(schema)
-        return LeaseStreamReader(self.parsed)
+        # Spark's runner hides what is raised here behind an UnboundLocalError; so the reader's calls raise it.
+        refusal: BrokerError | None = None
+        try:
+            check_streaming(self.parsed)
+            self._check_schema(schema)
+        except (OptionError, SchemaMismatchError) as wrong:
+            refusal = wrong.with_traceback(None)
+        return LeaseStreamReader(self.parsed, refusal)
 
     def reader(self, schema: "StructType") -> "BrowseReader":
         """The reader of a batch query."""
@@ -141,8 +147,9 @@ class LeaseStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailabl
     An offset is ``{"lease": k, "incarnation": id}``: everything up to lease k of that life of the group.
     """
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, refusal: BrokerError | None = None) -> None:
         super().__init__(options)
+        self._refusal = refusal
         self._group: Group | None = None
         self._bounded = False
         self._until: int | None = None
@@ -206,6 +213,7 @@ class LeaseStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailabl
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Ranges of rows, at least minPartitions of them; also for repeated batches. Runs on: the source process."""
+        self._check_refusal()
         after = start["lease"] if start["incarnation"] == end["incarnation"] else 0
         if after == end["lease"]:
             return []
@@ -242,7 +250,12 @@ class LeaseStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailabl
         if self._client is not None:
             self._client.close()
 
+    def _check_refusal(self) -> None:
+        if self._refusal is not None:
+            raise self._refusal
+
     def _open(self, incarnation: str | None) -> Group:
+        self._check_refusal()
         options = self.options
         return self.client.open_group(options.group_id, options.destination, incarnation, sleep=time.sleep)
 

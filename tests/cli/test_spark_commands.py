@@ -1,0 +1,55 @@
+"""The Spark commands as far as they go without Spark."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from delosmq.cli.spark_commands import spark_app
+from tests.spark.fake_broker import FakeBroker
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "says"),
+    [
+        (("--trigger", "now"), 2, "DMQ8050: "),
+        (("--servers", "http://h:99999"), 2, "DMQ8003: "),
+        (("--queue", "nope"), 1, "DMQ8024: "),
+        (("--to", "/proc/x"), 1, "DMQ8062: /proc/x can't be written to"),
+        (("--password", "wrong"), 1, "DMQ8011: "),
+    ],
+)
+def test_an_archive_is_refused_in_one_sentence_before_spark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: tuple[str, ...], code: int, says: str
+) -> None:
+    def no_spark(name: str, master: str) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("delosmq.cli.spark_commands._session", no_spark)
+    broker = FakeBroker()
+    try:
+        broker.make_queue("q")
+        login = ("--servers", broker.servers, "--user", broker.user, "--password", broker.password)
+        given = ("archive", "--queue", "q", "--to", str(tmp_path / "a"), *login, *more)
+        ended = CliRunner().invoke(spark_app, given)
+    finally:
+        broker.stop()
+    assert (ended.exit_code, ended.output.count("\n")) == (code, 1), ended.output
+    assert ended.output.startswith(says)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_doctor_logs_in_as_admin_and_tells_a_refused_login_from_a_missing_broker() -> None:
+    broker = FakeBroker()
+    try:
+        given = ("doctor", "--no-session", "--servers", broker.servers, "--password", broker.password)
+        refused = CliRunner(env={"DELOSMQ_USER": None}).invoke(spark_app, given)
+        broker.user = "admin"
+        accepted = CliRunner(env={"DELOSMQ_USER": None}).invoke(spark_app, given)
+    finally:
+        broker.stop()
+    assert "refused broker   DMQ8011: " in refused.output
+    assert "refused the login of user 'admin'" in refused.output
+    assert "-> correct --user and --password-file" in refused.output
+    assert "start the broker" not in refused.output
+    assert "accepts the login" in accepted.output
