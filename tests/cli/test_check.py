@@ -196,3 +196,32 @@ def test_a_survey_counts_what_starts_and_what_stops_the_rest(tmp_path: Path) -> 
     assert (found.files, found.starting) == (3, 1)
     assert found.without == {"ha-policy": 1}
     assert found.stopping == {"DMQ4004: unknown element <zzz> in <core>; remove it": 1}
+
+
+def test_the_journal_of_an_artemis_broker_is_told(tmp_path: Path) -> None:
+    create_instance(tmp_path)
+    journal = tmp_path / "data" / "journal"
+    journal.mkdir(parents=True, exist_ok=True)
+    for number in (1, 2, 10):
+        (journal / f"activemq-data-{number}.amq").write_bytes(b"x")
+    (journal / "server.lock").write_bytes(b"")
+    code, (said, _) = check(tmp_path)
+    assert code == 0
+    assert "notice: DMQ4113" in said
+    assert "activemq-data-1.amq to activemq-data-10.amq (3 files); DelosMQ does not read it" in said
+    assert any("DMQ4113" in notice for notice in load_instance(tmp_path).notices)
+
+
+def test_an_activemq_xml_is_named_as_such_with_what_converts_it(tmp_path: Path) -> None:
+    path = tmp_path / "activemq.xml"
+    path.write_text(
+        '<beans xmlns="http://www.springframework.org/schema/beans">\n'
+        '<broker xmlns="http://activemq.apache.org/schema/core"/></beans>'
+    )
+    code, lines = check(path)
+    assert code == 1
+    assert (
+        f"this is an activemq.xml of ActiveMQ Classic; make an instance of it with delosmq convert {path}" in lines[0]
+    )
+    path.write_text('<broker xmlns="http://activemq.apache.org/schema/core"/>')
+    assert f"delosmq convert {path}" in check(path)[1][0]

@@ -357,3 +357,10 @@ def test_what_is_written_for_all_addresses_is_known() -> None:
     # A name that is misspelt here would never come into effect.
     assert {name for name in BASELINE if name not in ADDRESS_SETTING} == set()
     assert "message-expiry-scan-period" in CORE
+
+
+def test_a_broker_xml_of_artemis_needs_no_conversion(tmp_path: Path) -> None:
+    path = tmp_path / "broker.xml"
+    path.write_text('<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"/></configuration>')
+    with pytest.raises(ConfigurationError, match=f"DMQ4144.*needs no conversion.*delosmq check {path}"):
+        convert_activemq_xml(path)

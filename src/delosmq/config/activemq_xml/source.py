@@ -181,6 +181,12 @@ def read_activemq_xml(path: Path, properties: Mapping[str, str], remarks: Remark
     findings.raise_if_any()
     if _is_broker(root):
         return Section(root, remarks)
+    if root.name == "configuration":
+        raise ConfigurationError(
+            "DMQ4144",
+            f"{path}:{root.line}: this is a broker.xml of Artemis, which needs no conversion; see what DelosMQ says of "
+            f"it with delosmq check {path}",
+        )
     brokers = [child for child in root.children if _is_broker(child)] if root.name == "beans" else []
     if len(brokers) != 1:
         found = f"{len(brokers)} of them" if brokers else f"<{root.name}> without one"

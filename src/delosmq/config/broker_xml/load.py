@@ -34,6 +34,7 @@ from delosmq.model.wildcard import AddressSettingsTable
 T = TypeVar("T")
 
 _ROOT_NAMESPACE: Final = "urn:activemq"
+_CLASSIC_NAMESPACES: Final = ("http://activemq.apache.org/schema/core", "http://activemq.org/config/")
 _JMS_REMEDY: Final = (
     'declare its queues in <core> as <addresses><address name="..."><anycast><queue name="..."/></anycast></address>'
     "</addresses>, and its topics as addresses with <multicast/>"
@@ -114,7 +115,13 @@ def load_broker_xml(
 
 def _core_of(reader: Reader, root: XmlElement) -> XmlElement | None:
     if root.name != "configuration" or root.namespace != _ROOT_NAMESPACE:
-        sentence = f'the root is <{root.name}>; write <configuration xmlns="{_ROOT_NAMESPACE}">'
+        if root.name == "beans" or (root.name == "broker" and root.namespace.startswith(_CLASSIC_NAMESPACES)):
+            sentence = (
+                f"the root is <{root.name}>: this is an activemq.xml of ActiveMQ Classic; make an instance of it with "
+                f"delosmq convert {reader.findings.file}"
+            )
+        else:
+            sentence = f'the root is <{root.name}>; write <configuration xmlns="{_ROOT_NAMESPACE}">'
         reader.findings.add(UNKNOWN_NAME, root.line, sentence)
         return None
     core: XmlElement | None = None

@@ -1,5 +1,7 @@
 """What a broker.xml without mistakes does not say, and its operator should know."""
 
+import contextlib
+import os
 from typing import NamedTuple
 
 from delosmq.model.settings import UNLIMITED, AddressFullPolicy, BrokerSettings, MessageEviction, QueueSettings
@@ -24,6 +26,7 @@ def warnings_about(settings: BrokerSettings) -> list[Warned]:
                 "or both",
             )
         )
+    notices += _artemis_journal(settings.journal.directory)
     if not settings.security_settings:
         every = settings.wildcards.any_words
         sentence = f'there are no security-settings, so nobody may do anything; add one with match="{every}"'
@@ -152,3 +155,26 @@ def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> li
                 )
             )
     return notices
+
+
+def _artemis_journal(directory: str) -> list[Warned]:
+    """Files of Artemis where the journal is to be."""
+    names: list[str] = []
+    if directory:
+        # A directory that is not there yet holds nothing, and the start says of others why they can't be read.
+        with contextlib.suppress(OSError):
+            names = [
+                name for name in os.listdir(directory) if name.startswith("activemq-data-") and name.endswith(".amq")
+            ]
+    if not names:
+        return []
+    names.sort(key=lambda name: (len(name), name))
+    listed = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]} ({len(names)} files)"
+    return [
+        Warned(
+            "DMQ4113",
+            f"{directory} holds the journal of an Artemis broker: {listed}; DelosMQ does not read it, so its messages "
+            "stay in those files and no client sees them here; let consumers empty it with Artemis first and then "
+            "move the files away, or name another journal-directory",
+        )
+    ]

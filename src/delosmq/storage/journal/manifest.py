@@ -5,6 +5,7 @@ Layout and rules: docs/storage-format.md, "The manifest".
 
 import contextlib
 import struct
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -284,12 +285,34 @@ def _decode_header(content: bytes, node_id: bytes, path: str) -> Manifest:
             UNKNOWN_FORMAT, f"{path}: journal format {version} is unknown here; start the version that wrote it"
         )
     if found_id != node_id:
-        raise StorageError(
-            FOREIGN_NODE,
-            f"{path}: belongs to node {found_id.hex()}, this is node {node_id.hex()}; "
-            "give each broker a journal directory of its own",
-        )
+        raise foreign(path, found_id, node_id)
     return Manifest(node_id, mark)
+
+
+def foreign(path: str, found_id: bytes, node_id: bytes) -> StorageError:
+    """What to raise of a file at ``path`` that is another node's."""
+    return StorageError(
+        FOREIGN_NODE,
+        f"{path}: belongs to node {found_id.hex()}, this is node {node_id.hex()}; if the file is another broker's, "
+        "give each broker a journal directory of its own, else restore the file node-id, or write "
+        f"{uuid.UUID(bytes=found_id)} into it",
+    )
+
+
+def node_id_in(files: Files) -> bytes | None:
+    """The node id in the manifest; None when there is no manifest, or its header is damaged."""
+    if MANIFEST_NAME not in files.names():
+        return None
+    handle = files.open(MANIFEST_NAME)
+    try:
+        content = files.pread(handle, HEADER_SIZE, 0)
+    finally:
+        files.close(handle)
+    front = content[: HEADER.size]
+    if len(content) < HEADER_SIZE or U32.unpack_from(content, HEADER.size)[0] != crc32c(front):
+        return None
+    magic, _, _, node_id, _ = HEADER.unpack(front)
+    return bytes(node_id) if magic == MAGIC else None
 
 
 def _whole_edit(mark: int, content: bytes, at: int) -> int:

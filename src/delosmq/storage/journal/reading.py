@@ -7,7 +7,7 @@ from delosmq.engine.log import Replay
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import Position
 from delosmq.storage.journal.files import Files, read_header
-from delosmq.storage.journal.manifest import FOREIGN_NODE, RESTORE, UNKNOWN_FORMAT
+from delosmq.storage.journal.manifest import RESTORE, UNKNOWN_FORMAT, foreign
 from delosmq.storage.journal.records import (
     BATCH,
     DATA_START,
@@ -228,11 +228,7 @@ class Reading:
                 )
             return
         if header.node_id != self._node_id:
-            raise StorageError(
-                FOREIGN_NODE,
-                f"{path}: belongs to node {header.node_id.hex()}, this is node {self._node_id.hex()}; "
-                "give each broker a journal directory of its own",
-            )
+            raise foreign(path, header.node_id, self._node_id)
         if header.number in self.headers:
             raise StorageError(
                 "DMQ3012",
