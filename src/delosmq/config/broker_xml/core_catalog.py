@@ -8,7 +8,12 @@ _IN_EFFECT: Final = [
     in_effect("name", "name of the broker in logs, metrics and the `server` header", "delosmq"),
     in_effect("persistence-enabled", "false keeps all messages in memory only", "true"),
     in_effect("journal-directory", "where the journal lies; relative to the instance directory", "data/journal"),
-    in_effect("journal-file-size", "size of one journal segment, at least 64K (Artemis: 10M)", "64M", "bytes"),
+    in_effect(
+        "journal-file-size",
+        "size of one journal segment, at least 64K (Artemis: 10M); very many queues make them larger",
+        "64M",
+        "bytes",
+    ),
     in_effect("journal-compact-min-files", "with fewer segments nothing is compacted; 0 for never", "10"),
     in_effect("journal-compact-percentage", "a segment is compacted when less of it than this is alive", "30", "%"),
     in_effect(
