@@ -74,10 +74,12 @@ def test_the_path_of_a_message_names_at_most_eight_files_and_what_is_in_them() -
 
 def test_each_decision_is_in_the_index() -> None:
     index = (DOCS / "decisions" / "README.md").read_text("utf-8")
-    for record in (DOCS / "decisions").glob("0*.md"):
-        number, _, name = record.read_text("utf-8").partition("\n")[0].removeprefix("# ").partition(" ")
-        assert record.name.startswith(f"{number}-")
-        assert f"[{number}]({record.name}) {name}" in index
+    records = sorted((DOCS / "decisions").glob("0*.md"))
+    for number, record in enumerate(records, start=1):
+        title = record.read_text("utf-8").partition("\n")[0].removeprefix("# ")
+        name = title.partition(" ")[2]
+        assert title.startswith(f"{number:04d} ")
+        assert f"[{number:04d}]({record.name}) {name}" in index
 
 
 def section(page: str, heading: str) -> str:
