@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import engine, engine_worker, restart
+from benchmarks import engine, engine_worker, machine, restart
 from benchmarks.cells import CELL_NAMES, Job
 from benchmarks.generator import Generator
 from benchmarks.report import Results, render
@@ -142,6 +143,15 @@ def test_the_best_of_several_rounds_counts_and_what_misses_its_aim_is_said() -> 
     text = "\n".join(engine.render(content))
     assert "| purge, durable | compiled | 8.00 |" in text
     assert "| lines run (pure) | 200.0 | 200.0 |" in text
+
+
+def test_a_port_for_a_broker_is_none_that_the_system_gives_to_connections() -> None:
+    """Else a broker that stops and starts again may find its port taken by a connection that went out meanwhile."""
+    outgoing = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first, last = map(int, outgoing.read_text().split()) if outgoing.exists() else (32_768, 60_999)
+    ports = [machine.free_port() for _ in range(100)]
+    assert len(set(ports)) == len(ports)
+    assert first <= 10_000 or not [port for port in ports if first <= port <= last]
 
 
 def test_a_restart_is_measured(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

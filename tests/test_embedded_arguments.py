@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import delosmq
+from benchmarks.machine import free_port
 from delosmq.config.settings_check import _ELEMENTS
 from delosmq.embedded import default_settings
 from delosmq.manage.http import app as http_app
@@ -40,13 +41,6 @@ BROKER_XML = """<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:co
   <addresses><address name="orders"><anycast><queue name="orders"/></anycast></address></addresses>
 </core></configuration>
 """
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 def get(broker: delosmq.Broker, path: str, password: str = "") -> Any:

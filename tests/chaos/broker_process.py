@@ -2,18 +2,15 @@
 
 import os
 import signal
-import socket
 import struct
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from random import SystemRandom
+
+from benchmarks.machine import free_port
 
 PATIENCE_S = 60.0
-FIRST_LISTENING = 20_000
-FIRST_EPHEMERAL = 32_768
-"""Where Linux begins to choose the ports of outgoing connections."""
 USER = "admin"
 PASSWORD = "chaos"
 # Where a journal file says which segment it holds. Source: docs/storage-format.md, file header.
@@ -25,17 +22,6 @@ ADDRESSES = """
                <queue name="orders.archive"/>
             </multicast>
          </address>"""
-
-
-def free_port() -> int:
-    """One that is free now and that no client's connection gets while the broker is down between two lives."""
-    while True:
-        with socket.socket() as found:
-            try:
-                found.bind(("127.0.0.1", SystemRandom().randrange(FIRST_LISTENING, FIRST_EPHEMERAL)))
-            except OSError:
-                continue
-            return int(found.getsockname()[1])
 
 
 class BrokerProcess:
