@@ -253,7 +253,7 @@ class Bindings:
             address.owner = owner
             self.limits.count(name, -1)
         if not auto_created:
-            self._log.record(encode_json(BINDING, {"address": address_as_json(address)}))
+            self._log.record_binding(encode_json(BINDING, {"address": address_as_json(address)}))
         self.keep_history(address)
         if known is None:
             self._events.address_created(name)
@@ -370,7 +370,7 @@ class Bindings:
     def _add(self, settings: QueueSettings) -> Queue:
         queue = self.add_queue(QueueId(self._ids.next()), settings)
         if settings.durable:
-            self._log.record(encode_json(BINDING, {"queue": queue_as_json(queue)}))
+            self._log.record_binding(encode_json(BINDING, {"queue": queue_as_json(queue)}))
         return queue
 
     def update_queue(self, queue: Queue, settings: QueueSettings) -> None:
@@ -386,7 +386,7 @@ class Bindings:
         before = queue.settings
         self.change_queue(queue, settings)
         if settings.durable:
-            self._log.record(encode_json(BINDING, {"queue": queue_as_json(queue)}))
+            self._log.record_binding(encode_json(BINDING, {"queue": queue_as_json(queue)}))
         if not queue.internal:
             self._tell_changes(queue, before)
 
@@ -407,12 +407,12 @@ class Bindings:
     def record_drop(self, queue: Queue) -> None:
         """Records that a queue is gone."""
         if queue.settings.durable:
-            self._log.record(encode_json(BINDING, {"drop_queue": int(queue.id)}))
+            self._log.record_binding(encode_json(BINDING, {"drop_queue": int(queue.id)}))
 
     def record_drop_address(self, address: Address) -> None:
         """Records that an address is gone."""
         if not address.auto_created:
-            self._log.record(encode_json(BINDING, {"drop_address": address.name}))
+            self._log.record_binding(encode_json(BINDING, {"drop_address": address.name}))
 
     # -- finding -------------------------------------------------------------------------------------------------
 

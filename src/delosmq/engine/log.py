@@ -344,6 +344,8 @@ class Log:
 
     Attributes:
         position: of the newest closed batch; what a reply depends on that read or changed durable state.
+        bindings_position: of the newest that says something about addresses and queues; what a reply depends on that
+            needs them to be there and says nothing about messages.
         synced: everything up to here survives a crash.
         storage_low: the store can take no more messages for now; removals it still takes.
         storage_full: and not for a moment only: the disk gives no more.
@@ -356,6 +358,7 @@ class Log:
         self._is_open: bool = False
         self._stopped: bool = False
         self.position: Position = Position(0)
+        self.bindings_position: Position = Position(0)
         self.synced: Position = Position(0)
         self.storage_low: bool = False
         self.storage_full: bool = False
@@ -412,6 +415,12 @@ class Log:
         """Adds a record without a body."""
         self.batch().add(meta)
 
+    def record_binding(self, meta: bytes) -> None:
+        """Adds a record about an address or a queue."""
+        batch = self.batch()
+        batch.add(meta)
+        self.bindings_position = batch.position
+
     def stop(self) -> None:
         """Records nothing from now on: the broker has failed, and what is half decided must not reach the store."""
         self._stopped = True
@@ -428,6 +437,7 @@ class Log:
                 self._store.append(batch)
             except BaseException:
                 self._batch = Batch()  # what was refused is nobody's any more
+                self.bindings_position = min(self.bindings_position, self.position)
                 raise
             self.position = batch.position
             batch.clear()

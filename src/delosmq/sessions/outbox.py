@@ -212,6 +212,16 @@ class Outbox:
         self.reply_bytes += ENTRY_BYTES + len(frame)
         self._add(position, (frame, None, NO_SEQUENCE, self.replies, None), ENTRY_BYTES + len(frame))
 
+    def reply_early(self, position: Position, frame: bytes) -> None:
+        """As `reply`, for one that need not come after the replies before it: it leaves before those that wait."""
+        if position > self._gate.synced:
+            self.reply(position, frame)
+            return
+        self._ready.append((frame, None, NO_SEQUENCE, self.replies, None))
+        self.ready_bytes += ENTRY_BYTES + len(frame)
+        self.reply_bytes += ENTRY_BYTES + len(frame)
+        self._want()
+
     def put(self, stream: Stream, position: Position, frame: bytes, sequence: int) -> None:
         """Adds a frame to a stream; ``sequence`` is that of the message delivered."""
         self._add(position, (frame, None, sequence, stream, None), ENTRY_BYTES + len(frame))
@@ -255,10 +265,7 @@ class Outbox:
     def beat(self, frame: bytes = HEART_BEAT) -> None:
         """Sends a heart-beat, unless bytes are on their way that say as much."""
         if not self._ready and not self.in_flight_bytes and self._cut is None:
-            self._ready.append((frame, None, NO_SEQUENCE, self.replies, None))
-            self.ready_bytes += ENTRY_BYTES + len(frame)
-            self.reply_bytes += ENTRY_BYTES + len(frame)
-            self._want()
+            self.reply_early(NOTHING_DURABLE, frame)
 
     def release(self, synced: Position) -> bool:
         """Moves what no longer waits. Returns whether something still does."""

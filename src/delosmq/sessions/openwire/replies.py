@@ -1,8 +1,24 @@
-"""What a session tells its peer. All of it but keep-alives waits until what was recorded before it is synced."""
+"""What a session tells its peer, and what of the journal must be synced before.
+
+An answer waits for what its peer may conclude from it, should the power fail right after:
+
+- That a message is stored or acknowledged, a transaction ended, a consumer or connection gone with all it did: such an
+  answer waits for everything recorded till then (`Replies.answer`), and so do refusals.
+- That it has a session, producer, consumer or transaction, or that a destination or subscription is there or gone. The
+  former end with the connection, and so with the power. Addresses and queues may stay: such an answer waits for all
+  that was recorded about those, by whichever connection (`Replies.grant`). It says nothing about messages, and does not
+  wait for them: a consumer comes without the sync of the acknowledgement that its predecessor did not wait for either.
+- Nothing: who the broker is, that it is there (`Replies.tell`).
+
+The two latter may leave before answers that wait, and before refusals of commands that wanted no answer. Clients find
+answers by the command's number, and whoever waits for a message to be stored asks for an answer to that one.
+Source: ResponseCorrelator of ActiveMQ Classic's client; KahaDBStore, whose syncs only those commands wait for that are
+messages or acknowledgements and want an answer.
+"""
 
 from delosmq.engine.log import Log
 from delosmq.model.errors import BrokerError
-from delosmq.model.ids import Position
+from delosmq.model.ids import NOTHING_DURABLE, Position
 from delosmq.sessions.openwire.ids import following
 from delosmq.sessions.openwire.refusal import throwable_of
 from delosmq.sessions.outbox import Outbox
@@ -49,6 +65,17 @@ class Replies:
         """Says that a command was carried out, if its sender wants to know."""
         if command.response_required:
             self.confirm(command, self._log.position)
+
+    def grant(self, command: Command) -> None:
+        """Says that a command was carried out which is not about messages, if its sender wants to know."""
+        if command.response_required:
+            frame = encode_response(command.command_id, self.form, self._take_id())
+            self.outbox.reply_early(self._log.bindings_position, frame)
+
+    def tell(self, command: Command) -> None:
+        """Sends a command that says nothing about what is recorded."""
+        command.command_id = self._take_id()
+        self.outbox.reply_early(NOTHING_DURABLE, encode_command(command, self.form))
 
     def confirm(self, command: Command, position: Position) -> None:
         """Says that a command was carried out, as far as ``position``."""

@@ -28,6 +28,7 @@ from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
 from delosmq.sessions.turn import Turn
 from delosmq.wire.openwire.commands import (
+    END,
     PREPARE,
     Command,
     ConnectionControl,
@@ -212,6 +213,8 @@ class OpenWireSession(Session):
             self._parts.acknowledging.share_room()
         if isinstance(frame, TransactionInfo) and frame.type == PREPARE:
             self._replies.write(IntegerResponse(frame.command_id, result))
+        elif isinstance(frame, TransactionInfo) and frame.type == END:
+            self._replies.grant(frame)
         else:
             self._replies.answer(frame)
 
@@ -228,7 +231,7 @@ class OpenWireSession(Session):
         self._decoder.agreed(agreement.form)
         self._inactivity = Inactivity(agreement.read_timeout_ms, agreement.initial_delay_ms, now)
         self.state = NEGOTIATED
-        self._replies.write(introduction(self._registry))
+        self._replies.tell(introduction(self._registry))
 
     def _connect(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, ConnectionInfo)
@@ -287,8 +290,8 @@ class OpenWireSession(Session):
         self._registry.advisories.connection_opened(info, f"tcp://{self._peer.name}")
         self._parts.subscribing.manageable = info.manageable
         if info.manageable:
-            self._replies.write(ConnectionControl())
-        self._replies.answer(info)
+            self._replies.tell(ConnectionControl())
+        self._replies.grant(info)
 
     # -- leaving -----------------------------------------------------------------------------------------------------
 
@@ -405,11 +408,11 @@ class OpenWireSession(Session):
             self._fault_tolerant = True
             if self._parts is not None:
                 self._parts.producing.audited = True
-        self._replies.answer(frame)
+        self._replies.grant(frame)
 
     def _ignore(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, Command)
-        self._replies.answer(frame)
+        self._replies.grant(frame)
 
     # -- time and room -----------------------------------------------------------------------------------------------
 

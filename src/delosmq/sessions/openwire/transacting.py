@@ -67,6 +67,8 @@ def transact(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
         raise failures.field_missing("transactionId", "a TransactionInfo")
     if kind == BEGIN:
         parts.transactions.begin(transaction_id)
+        parts.replies.grant(frame)
+        return
     elif kind in (COMMIT_ONE_PHASE, COMMIT_TWO_PHASE):
         _end(parts, frame, transaction_id)
         return

@@ -35,13 +35,13 @@ _LAST_DELIVERED_SINCE: Final = 5
 def add_session(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, SessionInfo)
     parts.sessions.add(frame.session_id)
-    parts.replies.answer(frame)
+    parts.replies.grant(frame)
 
 
 def change_destination(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, DestinationInfo)
     parts.temporaries.handle(frame)
-    parts.replies.answer(frame)
+    parts.replies.grant(frame)
 
 
 # -- sending ---------------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def add_producer(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
         parts.sessions.require("producer", producer_id.connection_id, producer_id.session_id)
     if parts.producing.add(frame):
         parts.advisories.producer_opened(frame)
-    parts.replies.answer(frame)
+    parts.replies.grant(frame)
 
 
 def send(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
@@ -81,7 +81,7 @@ def add_consumer(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
             assert consumer_id is not None  # `add` looked
             parts.dismiss(parts.consumers.remove(consumer_id, NOTHING_SEEN))
             raise
-    parts.replies.answer(frame)
+    parts.replies.grant(frame)
 
 
 def acknowledge(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
@@ -103,14 +103,14 @@ def control(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
 def pull(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, MessagePull)
     parts.consuming.pull(frame, now)
-    parts.replies.answer(frame)
+    parts.replies.grant(frame)
 
 
 def unsubscribe(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, RemoveSubscriptionInfo)
     address = parts.subscribing.unsubscribe(frame)
     parts.advisories.subscription_removed(frame, address)
-    parts.replies.answer(frame)
+    parts.replies.grant(frame)
 
 
 # -- ending ----------------------------------------------------------------------------------------------------------
