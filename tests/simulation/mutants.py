@@ -3,7 +3,7 @@
 from delosmq.engine.log import Replay
 from delosmq.model.ids import Position
 from delosmq.storage.journal.manifest import Edit, Manifest, ManifestWriter
-from delosmq.storage.journal.reading import Scan
+from delosmq.storage.journal.reading import Reading, Scan
 from delosmq.storage.journal.recovery import Recovery
 from delosmq.storage.journal.segments import Ledger, Segment
 from delosmq.storage.journal.spares import Spares
@@ -124,6 +124,13 @@ class TakesSmallFiles(JournalStore):
     def recover(self, replay: Replay) -> Position:
         self._spares.__class__ = _AnySize
         return super().recover(replay)
+
+
+class TrustsTheManifestInThePageCache(JournalStore):
+    """Uses files again on the word of a manifest, or by names, that a crashed process did not sync."""
+
+    def _settle(self, recovery: Recovery) -> None:
+        Reading.settle(recovery)
 
 
 MUTANTS = [

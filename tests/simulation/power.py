@@ -1,6 +1,7 @@
 """Runs a journal on the simulated disk, cuts power at a random moment, restarts, and again."""
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from random import Random
 
@@ -9,13 +10,13 @@ from delosmq.model.errors import StorageError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
-from delosmq.storage.journal.manifest import load
+from delosmq.storage.journal.manifest import Edit, load
 from delosmq.storage.journal.records import DATA_START
 from delosmq.storage.journal.spares import file_name
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_model import ModelBroker, ModelReplay, resume
 from tests.simulation.disk import SimDisk
-from tests.simulation.killing import MOST_STEPS, found_after
+from tests.simulation.killing import MOST_STEPS, STEPS_OF_A_START, found_after, killed_start
 from tests.simulation.syncer import StepSyncer
 
 NODE = bytes(range(16))
@@ -27,6 +28,7 @@ RECORD_ROOM = 200
 OTHER_SIZES = (64 * 1024, 64 * 1024, 256 * 1024)
 """What somebody may set before the next start."""
 SETTINGS_AT_ONCE = 40
+TRIES_FOR_AN_EDIT = 60
 
 
 def open_store(
@@ -90,6 +92,45 @@ def growing_states(seed: int, kind: type[JournalStore] = JournalStore, *, cuts: 
     model, _ = resume(model, store)
     settle(model, store, syncer)
     return largest
+
+
+def killed_starts(seed: int, kind: type[JournalStore] = JournalStore, *, lives: int = 4, steps: int = 60) -> int:
+    """As `power_cuts`, and each life ends with a kill while the manifest is changed. On what that leaves a start is
+    killed at each of its steps, each time on a disk of its own, and then power goes. Returns how many lives ended so.
+    """
+    random = Random(seed)
+    disk = SimDisk(random, random.choice([512, 4096]))
+    model = ModelBroker(random)
+    changing = 0
+    for _ in range(lives):
+        store, syncer = open_store(disk, kind)
+        model, _ = resume(model, store)
+        _live(random, disk, model, store, syncer, random.randrange(steps))
+        changing += _live_until_an_edit(random, model, store, syncer)
+        syncer.killed_after(random.randrange(1, MOST_STEPS))
+        for step in range(STEPS_OF_A_START):
+            found = deepcopy(disk)
+            found.random = random
+            killed_start(found, SETTINGS, step, kind)
+            store, _ = open_store(found.power_cut(), kind)
+            resume(model, store)
+        disk = disk.power_cut()
+    return changing
+
+
+def _live_until_an_edit(random: Random, model: ModelBroker, store: JournalStore, syncer: StepSyncer) -> bool:
+    """Goes on until a change of the manifest is under way, that frees files if possible; False when none came."""
+    for _ in range(TRIES_FOR_AN_EDIT):
+        if syncer.syncs and isinstance(syncer.syncs[0][4], Edit):
+            return True
+        batch = model.random_batch(keep=0.3)
+        if batch.metas:
+            model.send(store, batch)
+        store.flush()
+        if not (syncer.syncs and isinstance(syncer.syncs[0][4], Edit)):
+            syncer.run_all()
+            store.on_readable()
+    return False
 
 
 def change_state(random: Random, model: ModelBroker, store: JournalStore, *, grows: bool, asks: bool) -> None:

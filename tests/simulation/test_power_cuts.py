@@ -11,11 +11,12 @@ import pytest
 
 from delosmq.model.errors import BrokerError
 from delosmq.storage.journal.store import JournalStore
-from tests.simulation.mutants import MUTANTS, TakesSmallFiles
-from tests.simulation.power import growing_states, power_cuts
+from tests.simulation.mutants import MUTANTS, TakesSmallFiles, TrustsTheManifestInThePageCache
+from tests.simulation.power import growing_states, killed_starts, power_cuts
 
 SEEDS = max(1, int(os.environ.get("DELOSMQ_POWER_CUTS", "100")) // 4)
 GROWING_SEEDS = max(1, SEEDS // 3)
+KILLING_SEEDS = max(1, SEEDS // 6)
 CANARY_SEEDS = 300
 
 
@@ -27,6 +28,20 @@ def test_nothing_confirmed_is_lost_and_nothing_removed_comes_back(seed: int) -> 
 @pytest.mark.parametrize("seed", range(GROWING_SEEDS))
 def test_a_state_that_outgrows_the_files_loses_nothing(seed: int) -> None:
     growing_states(seed)
+
+
+@pytest.mark.parametrize("seed", range(KILLING_SEEDS))
+def test_starts_that_are_killed_on_what_a_kill_left_lose_nothing(seed: int) -> None:
+    assert killed_starts(seed) > 0
+
+
+def test_a_journal_that_trusts_a_manifest_in_the_page_cache_is_caught() -> None:
+    for seed in range(CANARY_SEEDS):
+        try:
+            killed_starts(seed, TrustsTheManifestInThePageCache)
+        except (AssertionError, BrokerError):
+            return
+    pytest.fail(f"it went unnoticed in {CANARY_SEEDS} runs")
 
 
 def test_a_journal_that_begins_segments_in_small_files_is_caught() -> None:
