@@ -14,6 +14,7 @@ from delosmq.engine.log import Batch
 from tests.engine.support import Bench, RecordingStore, anycast
 from tests.simulation.holders import Holders
 from tests.simulation.whole.recount import check_counters, check_same, durable_state
+from tests.simulation.whole.times import SetClock
 
 ATTEMPTS = 2
 MOMENT_MS = 10
@@ -87,7 +88,9 @@ class Scene:
         assert self.store.states
         for position, live in self.store.states.items():
             replayed = durable_state(self.bench.restart(position).broker, Holders())
-            check_same(replayed, live, where=f"at {position}", now_ms=self.bench.clock.now_ms, lagging=False)
+            clock = SetClock()
+            clock.now_ms = self.bench.clock.now_ms
+            check_same(replayed, live, where=f"at {position}", clock=clock, lagging=False)
 
 
 def leaves(scene: Scene) -> None:

@@ -17,6 +17,7 @@ from tests.simulation.whole.catalogue import CROWDED, DEAD, EXPIRED, PLACES, SIN
 from tests.simulation.whole.life import Done, Life, Listener, Turn, Work
 from tests.simulation.whole.oracle import Outcome, original
 from tests.simulation.whole.recount import find_all
+from tests.simulation.whole.times import DAYS_400_MS
 
 ATTEMPTS = 3
 """`max-delivery-attempts` of all queues but the sinks."""
@@ -586,6 +587,14 @@ def pass_time(life: Life, rng: Random) -> str:
     ms = rng.choice([1, 400, 1_100, 6_000, 70_000])
     life.clock.now_ms += ms
     return f"{ms} ms pass"
+
+
+def set_clock(life: Life, rng: Random) -> str:
+    """Somebody sets the wall clock of the machine; the monotonic one goes on."""
+    life.times.note(life.real.queues)
+    by_ms = rng.choice([0, DAYS_400_MS, -DAYS_400_MS, 60_000, -60_000])
+    life.set_clock.set(by_ms)
+    return f"the wall clock is set to {by_ms} ms from the other"
 
 
 def fill_disk(life: Life, rng: Random) -> str:

@@ -29,7 +29,9 @@ from delosmq.model.ids import Position
 from delosmq.model.message import Home, Message
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.mutants import TrustsStaleBytes
-from tests.simulation.whole.history import Canary
+from tests.simulation.whole.history import SET, Canary
+from tests.simulation.whole.stomp import StompPeer
+from tests.simulation.whole.times import MeasuresDelaysByTheWall, NeverHearsOfASetting
 
 FLAGS_AT = 51
 """Of a STORED record; the counts and sizes before it, and the due time behind the annotations, as in `records`."""
@@ -249,6 +251,14 @@ class LeakyCredit(Credit):
             self._room += 1
 
 
+class NotesWritesInAnotherOrder(StompPeer):
+    """Takes an earlier message for the last one that is in the client's socket."""
+
+    def confirm_written(self) -> None:
+        self.session.outbox._in_flight.reverse()
+        super().confirm_written()
+
+
 # -- behind the engine -------------------------------------------------------------------------------------------
 
 
@@ -427,6 +437,18 @@ CANARIES: dict[str, Canary] = {
     "duplicate ids forgotten at restart": Canary(kind=ForgetsIds),
     "redelivery delay forgotten at restart": Canary(
         kind=ForgetsDelays, about=("late",), often=("send", "subscribe", "return")
+    ),
+    "what is written noted in another order": Canary(
+        peer=NotesWritesInAnotherOrder,
+        about=("teams",),
+        often=("stomp connect", "stomp send", "stomp subscribe", "stomp unsubscribe", "stomp lose"),
+        within=30,
+    ),
+    "delays end when the clock is set": Canary(
+        clock=MeasuresDelaysByTheWall, about=("late",), often=(SET, "send", "subscribe", "return"), within=30
+    ),
+    "setting of the clock not noticed": Canary(
+        clock=NeverHearsOfASetting, about=("late",), often=(SET, "send", "subscribe")
     ),
     "schedule forgotten at restart": Canary(kind=ForgetsTheSchedule),
 }

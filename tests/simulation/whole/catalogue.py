@@ -94,6 +94,8 @@ PLACES = {
     )
 }
 CHOICE = tuple(sorted(PLACES))
+LONGEST_DELAYS_MS = {"late": 5_000}
+"""Ten times the delay."""
 CROWDED = ("left", "right")
 """Addresses with room for few messages, for which transactions wait."""
 CROWD = 3

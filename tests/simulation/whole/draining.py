@@ -22,6 +22,8 @@ def drain(life: Life) -> None:
         broker.xa_rollback(branch.xid)
     if GROUP in broker.leases.groups:
         broker.release_lease(GROUP)
+    life.times.note(broker.queues)
+    life.set_clock.set(life.set_clock.latest_by_ms)  # or what is to come at a time of day may be far off
     life.clock.now_ms += LATER_MS
     for name in life.names():
         if broker.queues[name].paused:

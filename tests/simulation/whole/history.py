@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from delosmq.engine.credit import MessageCredit
 from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.storage.journal.store import JournalStore
-from tests.engine.support import ManualClock
 from tests.simulation.disk import SimDisk
 from tests.simulation.killing import MOST_STEPS, STEPS_OF_A_START, killed_start
 from tests.simulation.whole import acting, draining, stomp
@@ -19,6 +18,8 @@ from tests.simulation.whole.catalogue import CHOICE, COMPACTING, CROWDED, JOURNA
 from tests.simulation.whole.life import Credits, Front, Life
 from tests.simulation.whole.oracle import Knowledge
 from tests.simulation.whole.recount import find_all
+from tests.simulation.whole.stomp import StompPeer
+from tests.simulation.whole.times import SetClock
 
 Act = Callable[[Life, Random], str]
 CRASH = "crash"
@@ -64,6 +65,8 @@ ACTS: dict[str, tuple[int, Act]] = {
 FAR = "acknowledgement in slices"
 FAR_IN_TRANSACTION = "transacted acknowledgement in slices"
 IN_TURN = "transacted sends that wait"
+SET = "setting of the clock"
+WAITING = ("send", "return", "stomp send", "stomp return")
 SLICED: dict[str, Act] = {
     FAR: acting.acknowledge_far,
     FAR_IN_TRANSACTION: acting.acknowledge_far_in_transaction,
@@ -80,7 +83,7 @@ MEETING = (
     *(BEAT, BEAT, FAR, FAR_IN_TRANSACTION, "acknowledge", "return", "leave", "purge", "delete", "pause", "full disk"),
     *("roll back", "commit", "prepare", "decide", CRASH, CRASH),
 )
-ALL_ACTS = {**{kind: act for kind, (_, act) in ACTS.items()}, **SLICED}
+ALL_ACTS = {**{kind: act for kind, (_, act) in ACTS.items()}, **SLICED, SET: acting.set_clock}
 FULL = "DMQ2685"
 """What is said when something can't begin as the disk is full. Nothing has changed then, and the broker goes on. The
 store refuses nothing: who looks before he stores is never refused."""
@@ -100,7 +103,7 @@ class Canary:
         kind: its store.
         early: its gate opens when bytes are written, not when they are synced.
         front: wraps the engine.
-        credits: makes the credit of consumers.
+        credits: makes the credit of consumers; peer: its STOMP clients with their sockets; clock: its clocks.
         about, often: what its histories dwell on: addresses, and kinds of steps. Most seeds touch each thing a little.
         within: so many of them catch it.
     """
@@ -112,6 +115,8 @@ class Canary:
         early: bool = False,
         front: Front | None = None,
         credits: Credits = MessageCredit,
+        peer: type[StompPeer] = StompPeer,
+        clock: type[SetClock] = SetClock,
         about: tuple[str, ...] = (),
         often: tuple[str, ...] = (),
         within: int = 20,
@@ -123,6 +128,8 @@ class Canary:
         self.early = early
         self.front = front
         self.credits = credits
+        self.peer = peer
+        self.clock = clock
 
 
 HONEST = Canary()
@@ -179,6 +186,13 @@ def steps_of(seed: int, often: tuple[str, ...] = ()) -> list[Step]:
             at = rng.randrange(5, len(steps))
             kinds = [rng.choice(MEETING) if kind == "?" else kind for kind in rng.choice(scenes)]
             steps[at:at] = [Step(kind, rng.getrandbits(32)) for kind in kinds]
+    rng = Random(f"clock of {seed}")
+    if SET in often or rng.random() < 0.3:
+        for _ in range(rng.choice([1, 2, 4])):
+            # Behind what may make something wait.
+            able = [at for at, step in enumerate(steps, 1) if step.kind in WAITING]
+            at = rng.choice(able) if able else len(steps)
+            steps[at:at] = [Step(kind, rng.getrandbits(32)) for kind in (SET, BEAT, "time", BEAT)]
     return steps
 
 
@@ -224,7 +238,7 @@ class Run:
         self.canary = canary
         self.catalogue = catalogue_of(seed, canary.about, sliced=is_sliced(seed, canary.often))
         self.knowledge = Knowledge()
-        self.clock = ManualClock()
+        self.clock = canary.clock()
         self.disk = SimDisk(Random(seed), Random(seed).choice([512, 4096]))
         self.expected: dict[int, Any] = {}
         self.tale = Tale()
@@ -294,6 +308,7 @@ class Run:
             early=canary.early,
             front=canary.front,
             credits=canary.credits,
+            peer=canary.peer,
             clock=self.clock,
         )
         self.life = life

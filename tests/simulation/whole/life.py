@@ -15,7 +15,6 @@ from delosmq.engine.transactions import ACTIVE, Transaction, TransactionWaiter
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import Message
 from delosmq.storage.journal.store import JournalStore
-from tests.engine.support import ManualClock
 from tests.simulation.broker_world import GROUP, Client, Reader, World, body_of, number_of
 from tests.simulation.disk import SimDisk
 from tests.simulation.whole.catalogue import CROWD, Catalogue
@@ -23,6 +22,7 @@ from tests.simulation.whole.oracle import Knowledge, Outcome, original
 from tests.simulation.whole.owners import Owners
 from tests.simulation.whole.recount import check_counters, check_places, check_same, durable_state
 from tests.simulation.whole.stomp import StompPeer, services_for
+from tests.simulation.whole.times import SetClock, Times
 
 HOPELESS = frozenset({"DMQ2650", "DMQ2664"})
 """A transaction would wait for others that wait for it, or for itself."""
@@ -84,6 +84,7 @@ class Listener(Reader):
         life = self.life
         life.told(position)  # not what another delivery of this message has had to wait for since
         life.knowledge.sees(self.queue, slot.message, slot.delivery_count > 1)
+        life.knowledge.sees_once(original(self.queue, slot))
         self.seen.append(slot)
 
 
@@ -153,10 +154,14 @@ class Life(World):
         early: bool = False,
         front: Front | None = None,
         credits: Credits = MessageCredit,
-        clock: ManualClock,
+        peer: type[StompPeer] = StompPeer,
+        clock: SetClock,
     ) -> None:
         self.knowledge = knowledge
         knowledge.owners = Owners()
+        self.times = knowledge.times = Times(clock)
+        self.set_clock = clock
+        self.peer_kind = peer
         self.catalogue = catalogue
         self.credits = credits
         self.opaque = 0
@@ -183,6 +188,7 @@ class Life(World):
         )
         self.real = knowledge.owners.broker = self.broker
         knowledge.queues = self.real.queues
+        self.times.note(self.real.queues)
         self.services = services_for(self)
         if catalogue.slice:
             transacting = self.real._transacting
@@ -206,8 +212,7 @@ class Life(World):
         live: Any = self.store.expected[position]
         if live is not None:
             where = f"the state replayed at {position} is not the live one"
-            now_ms = self.clock.wall_ms()
-            check_same(replayed, live, where=where, now_ms=now_ms, lagging=self.knowledge.was_full)
+            check_same(replayed, live, where=where, clock=self.set_clock, lagging=self.knowledge.was_full)
 
     def told(self, position: int) -> None:
         """A client knows now what this position says."""
@@ -263,6 +268,7 @@ class Life(World):
             self._check_credit(listener)
         if not self.more and not self.is_opaque:
             check_counters(self.real, self.holders)
+            self.times.check(self.real.queues)
             if not self.store._owed:
                 check_places(self.real, self.holders, self.store)
 
@@ -335,7 +341,7 @@ class Life(World):
     def check_fresh(self, name: str, slot: Slot) -> None:
         """Nothing expired is handed out; on a full disk it may be, rather than be lost (docs/decisions/0042)."""
         expires_at_ms = slot.message.expires_at_ms
-        fresh = expires_at_ms == 0 or expires_at_ms > self.clock.wall_ms()
+        fresh = expires_at_ms == 0 or expires_at_ms > self.set_clock.true_wall_ms()
         full = self.store._spares.short or self.real.log.storage_full
         assert fresh or full, f"{name} hands out {slot.sequence}, which has expired"
 

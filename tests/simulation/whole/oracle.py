@@ -10,6 +10,7 @@ from tests.simulation.broker_world import Oracle, Reference, number_of
 from tests.simulation.whole.catalogue import DIVERTS
 from tests.simulation.whole.owners import Owners
 from tests.simulation.whole.recount import Found
+from tests.simulation.whole.times import SetClock, Times
 
 Key = tuple[str, bytes]
 """An address and a duplicate id."""
@@ -39,7 +40,8 @@ class Knowledge(Oracle):
         prepared_told, decided, decided_told: branches in doubt, ended perhaps, ended for sure.
         told_position: the newest that anything told depends on.
         late: subscriptions of this life that asked for what was kept, and the position before them.
-        owners: of the queues of this life.
+        owners: of the queues of this life; times: what waits in them.
+        by_auto: what clients got in this life that acknowledges itself by being received.
         queues: of this life.
         copied: what they got of it, and the position by which the copy is stored. A client may see it before that, as
             the message itself is stored: that it is gone says nothing then.
@@ -61,7 +63,9 @@ class Knowledge(Oracle):
         self.told_position = 0
         self.late: dict[str, int] = {}
         self.copied: dict[Reference, int] = {}
+        self.by_auto: set[Reference] = set()
         self.owners = Owners()
+        self.times = Times(SetClock())
         self.queues: dict[str, Queue] = {}
         self.duplicates = 0
         self.delivered = 0
@@ -80,7 +84,11 @@ class Knowledge(Oracle):
     def message_replaced(self, queue: str, slot: Slot) -> None:
         self.excuse(queue, [slot])
 
+    def message_due(self, queue: str, slot: Slot) -> None:
+        self.times.came_due(slot)
+
     def message_expired(self, queue: str, slot: Slot, expiry_address: str) -> None:
+        self.times.expired(slot)
         if not expiry_address and not self._keeps(queue, "expiry_address"):
             self.excuse(queue, [slot])
 
@@ -126,6 +134,10 @@ class Knowledge(Oracle):
             first = self.seen_ids.setdefault(key, unit)
             assert first == unit, f"messages {first} and {number} have one duplicate id and were both delivered"
 
+    def sees_once(self, place: Reference) -> None:
+        """A client received this message of a queue: it did not go to one that acknowledged it by receiving it."""
+        assert place not in self.by_auto, f"{place} is delivered again, which was acknowledged when it was written"
+
     def knows(self, queue: str) -> bool:
         """Whether clients know anything of a queue, now or from before it was deleted."""
         return any(name == queue for _, name in self.confirmed | self.ack_issued)
@@ -163,6 +175,7 @@ class Knowledge(Oracle):
         self.commits = []
         self.late = {}
         self.copied = {}
+        self.by_auto = set()
 
     def _check_id(self, by_id: dict[Key, int], number: int) -> None:
         key = self.ids.get(number)

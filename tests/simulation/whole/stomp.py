@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 USER, PASSWORD = "anna", "correct horse"
 ACCEPTOR = AcceptorSettings("stomp", "localhost", 0, ("STOMP",), stomp_consumer_window_bytes=2_000)
-ADDRESSES = ("jobs", "orders", "prices", "solo", "late", "ranks")
+ADDRESSES = ("jobs", "orders", "prices", "solo", "late", "ranks", "teams")
 MOST_SENDS = 4
 """In a transaction, so that its commit is one batch."""
-QUEUES = ("jobs", "orders.work", "prices", "solo", "late", "DLQ")
+QUEUES = ("jobs", "orders.work", "prices", "solo", "late", "DLQ", "teams")
+INDIVIDUAL, CUMULATIVE, AUTO = "client-individual", "client", "auto"
 
 
 def services_for(life: "Life") -> SessionServices:
@@ -56,12 +57,12 @@ class Subscription:
     """Of one peer.
 
     Attributes:
-        cumulative: an ACK answers for all before it.
+        mode: of its acknowledgement. With `AUTO` that a message is received acknowledges it.
     """
 
-    def __init__(self, queue: str, *, cumulative: bool) -> None:
+    def __init__(self, queue: str, mode: str) -> None:
         self.queue = queue
-        self.cumulative = cumulative
+        self.mode = mode
         self.seen: list[Seen] = []
         self.bytes_out = 0
 
@@ -90,6 +91,8 @@ class StompPeer:
         self.subscriptions: dict[str, Subscription] = {}
         self.receipts: dict[str, tuple[int, Callable[[], None]]] = {}
         self.made = 0
+        # What was acknowledged by being received, and is not known to be stored.
+        self.taken: set[Reference] = set()
         self.work: StompWork | None = None
         self.feed("CONNECT", "accept-version:1.2", "host:h", f"login:{USER}", f"passcode:{PASSWORD}")
 
@@ -108,7 +111,7 @@ class StompPeer:
         """What the server does at the end of a turn."""
         outbox = self.session.outbox
         while chunk := outbox.take():
-            outbox.confirm_written()
+            self.confirm_written()
             self.decoder.feed(chunk)
         now = self.life.clock.monotonic_ns()
         self.session.handle_written(now)
@@ -117,8 +120,20 @@ class StompPeer:
             self.session.handle_timer(now)
         while (frame := self.decoder.next_frame()) is not None:
             self._received(frame)
+        if self.taken:
+            self._learn_taken()
         if self.host.finished:
             self.lose()
+
+    def confirm_written(self) -> None:
+        """What was taken from the outbox is in the client's socket."""
+        self.session.outbox.confirm_written()
+
+    def _learn_taken(self) -> None:
+        taken, self.taken = self.taken, set()
+        knowledge = self.life.knowledge
+        if not self.life.catalogue.slice:  # else it may not have happened yet
+            self.life.confirm(lambda: knowledge.ack_confirmed.update(taken))
 
     def lose(self) -> None:
         """The socket is gone."""
@@ -155,7 +170,14 @@ class StompPeer:
         self.life.knowledge.seen(number, subscription.queue)
         origin = frame.headers.get("_AMQ_ORIG_QUEUE", subscription.queue)
         place = (number, subscription.queue if origin in DIVERTS else origin)
-        subscription.seen.append(Seen(frame.headers["ack"], number, place))
+        knowledge = self.life.knowledge
+        knowledge.sees_once(place)
+        if subscription.mode == AUTO:
+            knowledge.by_auto.add(place)
+            knowledge.ack_issued.add(place)
+            self.taken.add(place)
+        else:
+            subscription.seen.append(Seen(frame.headers["ack"], number, place))
 
     def ask(self, learn: Callable[[], None]) -> str:
         """A receipt header; ``learn`` runs when the receipt comes."""
@@ -173,7 +195,7 @@ def connect(life: "Life", rng: Random) -> str:
     if len(life.peers) >= 2:
         return ""
     name = f"c{len(life.peers)}-{life.number()}"
-    life.peers.append(StompPeer(life, name))
+    life.peers.append(life.peer_kind(life, name))
     return f"{name} connects by STOMP"
 
 
@@ -196,11 +218,16 @@ def send(life: "Life", rng: Random) -> str:
     if peer is None:
         return ""
     address = rng.choice(addresses)
+    favourite = life.catalogue.favourite
+    if favourite == "teams" and rng.random() < 0.8:
+        address = favourite
     number = life.number()
     knowledge = life.knowledge
     body = body_of(number, rng.choice([10, 300, 1_500]))
     knowledge.bodies[number] = body
     headers = [f"destination:{address}", f"priority:{rng.choice([4, 4, 9])}"]
+    if address == "teams":
+        headers.append(f"JMSXGroupID:{rng.choice('xyz')}")
     durable = rng.random() < 0.85
     queues = life.receivers(address, "blue")
     words = f"{peer.name} sends message {number} to {address}"
@@ -234,12 +261,14 @@ def subscribe(life: "Life", rng: Random) -> str:
     if peer is None or len(peer.subscriptions) >= 3:
         return ""
     queue = rng.choice(names)
+    if life.catalogue.favourite == "teams" and "teams" in names and rng.random() < 0.8:
+        queue = "teams"
     peer.made += 1
     key = f"s{peer.made}"
-    cumulative = rng.random() < 0.4
-    peer.subscriptions[key] = Subscription(queue, cumulative=cumulative)
+    draw = rng.random()
+    mode = CUMULATIVE if draw < 0.4 else INDIVIDUAL if draw < 0.7 and queue != "teams" else AUTO
+    peer.subscriptions[key] = Subscription(queue, mode)
     address = life.broker.queues[queue].address.name
-    mode = "client" if cumulative else "client-individual"
     destination = queue if address == queue else f"{address}::{queue}"
     headers = ["selector:color = 'red'"] if queue == "late" and rng.random() < 0.3 else []
     peer.feed("SUBSCRIBE", f"id:{key}", f"destination:{destination}", f"ack:{mode}", *headers)
@@ -263,12 +292,12 @@ def acknowledge(life: "Life", rng: Random) -> str:
         return ""
     peer, subscription, index = chosen
     work = peer.work
-    if work is not None and not subscription.cumulative and rng.random() < 0.6:
+    if work is not None and subscription.mode == INDIVIDUAL and rng.random() < 0.6:
         seen = subscription.seen.pop(index)
         work.acks.add(seen.place)
         peer.feed("ACK", f"id:{seen.ack}", f"transaction:{work.name}")
         return f"{peer.name} acknowledges {seen.number} of {subscription.queue} in transaction {work.name}"
-    first = 0 if subscription.cumulative else index
+    first = 0 if subscription.mode == CUMULATIVE else index
     answered = subscription.seen[first : index + 1]
     del subscription.seen[first : index + 1]
     places = {seen.place for seen in answered}
@@ -284,7 +313,7 @@ def reject(life: "Life", rng: Random) -> str:
     if chosen is None:
         return ""
     peer, subscription, index = chosen
-    if subscription.cumulative:
+    if subscription.mode == CUMULATIVE:
         index = 0
     seen = subscription.seen.pop(index)
     peer.feed("NACK", f"id:{seen.ack}")
