@@ -352,7 +352,12 @@ final class Messages implements Program {
         connection.close();
         MessageConsumer consumer = stage.connect("jms.prefetchPolicy.all=0").createSession(false, 1)
                 .createConsumer(stage.queue());
-        stage.say("sent past the window: %d", Stage.rest(consumer).size());
+        int received = 0;
+        // Classic may still be storing what was sent without waiting.
+        while (received < 50 && consumer.receive(Stage.LONG_MS) != null) {
+            received++;
+        }
+        stage.say("sent past the window: %d, left: %d", received, Stage.rest(consumer).size());
     }
 
     private static void thousand(Stage stage) throws Exception {
