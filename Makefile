@@ -1,6 +1,7 @@
 # Needs Python 3.11 or newer (PYTHON=/path/to/python3 to choose one); everything else goes into ./.venv.
 #   make run        the example: a broker, real clients, Spark, one table at the end   INPUT=file.jsonl KEEP=1
 #   make test       the whole test suite                                              ARGS="-k stomp"
+#   make quick      what tells most within a minute: format, lint, rules, the tests of all that does no input or output
 #   make check      format, lint, rules, types, the compiled form, the whole suite; CI runs it and `interop`
 #   make compiled   a wheel compiled by mypyc, and all tests but Spark's against it    DELOSMQ_OPT=0 builds quickly
 #   make simulate   histories of a whole broker: clients of all kinds, failing disks    SEEDS=1000 FROM=0 JOBS=2
@@ -11,7 +12,7 @@
 BOOTSTRAP = @sh tools/python tools/bootstrap.py
 IN_VENV   = @env -u PYTHONPATH .venv/bin/python
 
-.PHONY: run test check compiled simulate properties bench interop
+.PHONY: run test quick check compiled simulate properties bench interop
 
 run:
 	$(BOOTSTRAP) venv
@@ -21,9 +22,13 @@ test:
 	$(BOOTSTRAP) venv
 	$(IN_VENV) -m pytest $(ARGS)
 
+quick:
+	$(BOOTSTRAP) venv
+	$(IN_VENV) -m tools.check format lint rules quick
+
 check:
 	$(BOOTSTRAP) venv
-	$(IN_VENV) tools/check.py
+	$(IN_VENV) -m tools.check
 
 compiled:
 	$(BOOTSTRAP) compiled
@@ -55,4 +60,4 @@ interop:
 # one step of `check`: format-only, lint-only, rules-only, types-only, compiled-only, test-only
 %-only:
 	$(BOOTSTRAP) venv
-	$(IN_VENV) tools/check.py $*
+	$(IN_VENV) -m tools.check $*

@@ -25,7 +25,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """More examples than usual take as long as they take."""
-    if TIMES == 1:
+    if TIMES <= 1:
         return
     for item in items:
         if item.get_closest_marker("hypothesis"):

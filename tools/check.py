@@ -2,7 +2,8 @@
 
 The last two steps, which take nearly all of the time, run side by side: the tests of one keep one core busy.
 
-Runs in .venv. Names of steps as arguments run only these, in this order: ``python tools/check.py lint types``.
+Runs in .venv. Names of steps as arguments run only these, in this order: ``python -m tools.check lint types``.
+`make quick` is ``python -m tools.check format lint rules quick``: the part of the gate that answers within a minute.
 """
 
 from __future__ import annotations
@@ -16,16 +17,28 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TextIO
 
+from tools.architecture import LAYERS
+
 ROOT = Path(__file__).resolve().parent.parent
 CHECKED = [name for name in ("src", "tools", "examples", "benchmarks", "interop") if (ROOT / name).exists()]
 PYTHON = sys.executable
 COMPILED_PYTHON = str(ROOT / ".venv-compiled" / "bin" / "python")
+
+QUICK_LAYERS = LAYERS[: LAYERS.index("config") + 1]
+"""What a broker decides, reads and writes: no sockets, no processes, no Java. A layer added among them is quick too."""
+QUICK_FOLDERS = [f"tests/{layer}" for layer in QUICK_LAYERS if (ROOT / "tests" / layer).is_dir()]
+QUICK_EXAMPLES = "0.2"
+"""What Hypothesis tries in a quick run, as a part of what it tries in the whole suite."""
 
 STEPS: dict[str, tuple[str, list[list[str]]]] = {
     "format": ("Format (ruff format)", [[PYTHON, "-m", "ruff", "format", "--check", "--quiet", "."]]),
     "lint": ("Lint (ruff check)", [[PYTHON, "-m", "ruff", "check", "--quiet", "."]]),
     "rules": ("Layers, sizes, names, error codes", [[PYTHON, "tools/architecture.py"]]),
     "types": ("Types (mypy --strict)", [[PYTHON, "-m", "mypy", *CHECKED]]),
+    "quick": (
+        f"Tests of {', '.join(QUICK_LAYERS)}, without the slow ones",
+        [[PYTHON, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow", *QUICK_FOLDERS]],
+    ),
     "compiled": (
         "The compiled form: all tests but Spark's",
         [
@@ -37,12 +50,15 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
 }
 
 SETTINGS = {
+    "quick": {"DELOSMQ_EXAMPLES": os.environ.get("DELOSMQ_EXAMPLES", QUICK_EXAMPLES)},
     # compiling for tests: the quick way (see setup.py)
     "compiled": {"DELOSMQ_OPT": os.environ.get("DELOSMQ_OPT", "0"), "DELOSMQ_EXPECT_COMPILED": "1"},
 }
 
-
-SIDE_BY_SIDE = ("compiled", "test")
+WHOLE = [name for name in STEPS if name != "quick"]
+"""The gate; the quick tests are part of the whole suite."""
+SIDE_BY_SIDE = (("rules", "quick"), ("compiled", "test"))
+"""Steps that run at the same time when both are wanted."""
 
 
 def run_step(name: str, output: TextIO | None = None) -> float:
@@ -92,15 +108,23 @@ def run_side_by_side(names: tuple[str, ...]) -> dict[str, float]:
     return took
 
 
+def run_all(wanted: list[str]) -> dict[str, float]:
+    """Run the steps in order, some side by side; how long each took. Raises the first failure."""
+    took: dict[str, float] = {}
+    for name in wanted:
+        group = next((pair for pair in SIDE_BY_SIDE if name in pair and set(pair) <= set(wanted)), None)
+        if group is None:
+            took[name] = run_step(name)
+        elif name == group[0]:
+            took |= run_side_by_side(group)
+    return took
+
+
 def main(names: list[str]) -> None:
     if unknown := set(names) - set(STEPS):
         sys.exit(f"no such step: {', '.join(sorted(unknown))}; there are {', '.join(STEPS)}")
-    wanted = names or list(STEPS)
-    together = SIDE_BY_SIDE if set(SIDE_BY_SIDE) <= set(wanted) else ()
     try:
-        took = {name: run_step(name) for name in wanted if name not in together}
-        if together:
-            took |= run_side_by_side(together)
+        took = run_all(names or WHOLE)
     except StepFailed as failure:
         sys.exit(str(failure))
     print("\npassed: " + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in took.items()), flush=True)

@@ -11,6 +11,8 @@ from delosmq.config.properties import load_users
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.wildcard import WildcardPattern
 
+pytestmark = pytest.mark.slow
+
 HEAD = '<configuration xmlns="urn:activemq">\n<core xmlns="urn:activemq:core">\n'
 TAIL = "</core></configuration>"
 

@@ -119,6 +119,7 @@ def test_the_bound_of_all_is_for_clients_and_not_for_operators():
     bench.broker.create_queue(QueueSettings("more", "more", ANYCAST))
 
 
+@pytest.mark.slow
 def test_tens_of_thousands_leave_another_user_room_and_the_memory_returns():
     bench = RoutingBench()
     made = 10_000

@@ -4,8 +4,12 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+import pytest
+
 from delosmq.engine import broker
 from tests.engine.dispatching import CLASSIC, Field
+
+pytestmark = pytest.mark.slow
 
 ENGINE = str(Path(broker.__file__).parent)
 COMPILED = not broker.__file__.endswith(".py")

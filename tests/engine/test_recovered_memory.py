@@ -18,6 +18,8 @@ from delosmq.storage.port import ServedStore
 from tests.engine.support import CountingRandom, ManualClock
 from tests.storage.support import NODE, Listener
 
+pytestmark = pytest.mark.slow
+
 MESSAGES = 4_000
 MORE = 1.1
 """Times the memory before the restart, and times what is accounted."""

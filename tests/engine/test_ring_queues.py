@@ -312,6 +312,7 @@ class World:
         assert self.bench.broker.used_bytes == sum(s.message.charge_bytes for s in queue.pending.in_order())
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 899), max_size=120))
 def test_twenty_five_producers_settle_at_exactly_twenty_five(choices: list[int]):  # RING-1, RING-5
     world = World()

@@ -29,6 +29,8 @@ from delosmq.selectors.selector import parse_selector
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.engine.support import Collector, CountingRandom, ManualClock, RecordingStore
 
+pytestmark = pytest.mark.slow
+
 FOLDER = str(Path(engine.__file__).parent)
 COMPILED = not engine.__file__.endswith(".py")
 CYCLES = 20

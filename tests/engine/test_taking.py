@@ -13,6 +13,8 @@ from delosmq.engine.transactions import TransactionWaiter
 from delosmq.model.errors import BrokerError, StorageError
 from tests.engine.support import Bench, Collector, RecordingStore, anycast
 
+pytestmark = pytest.mark.slow
+
 MANY = 3_000
 PER_TICK = 1_000
 

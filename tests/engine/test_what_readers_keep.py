@@ -19,6 +19,8 @@ from delosmq.model.message import Message
 from tests.engine.dispatching import Field
 from tests.engine.support import Bench
 
+pytestmark = pytest.mark.slow
+
 READERS = 20
 LARGE = "x" * 100_000
 MANY = 1_000

@@ -14,6 +14,8 @@ from tests.simulation.disk import SimDisk
 from tests.storage.bench import Bench
 from tests.storage.test_compaction import FILE_BYTES, Life
 
+pytestmark = pytest.mark.slow
+
 MANY = 2_000
 NORMAL = 64 * 1024
 

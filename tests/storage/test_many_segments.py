@@ -4,12 +4,16 @@
 
 from pathlib import Path
 
+import pytest
+
 from delosmq.model.message import Home
 from delosmq.storage.journal import JournalStore, open_journal
 from delosmq.storage.journal.manifest import MANIFEST_NAME, Edit
 from delosmq.storage.journal.segments import Ledger, Segment
 from tests.storage.bench import Bench
 from tests.storage.support import NODE, SMALL, Kept, Listener, note, release, store_message
+
+pytestmark = pytest.mark.slow
 
 MESSAGES = 1_200
 """Two of them fill a segment. A state block of the first format had room for 330 segments."""

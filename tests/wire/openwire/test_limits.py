@@ -123,6 +123,7 @@ def nested(lists: int, entries: int) -> TypedValue:
     return TypedValue(LIST_KIND, [inner] * lists)
 
 
+@pytest.mark.slow
 def test_all_that_is_nested_has_one_limit() -> None:
     assert decode_map(encode_map({"a": nested(6, 10_000)}))
     with pytest.raises(PeerError, match="DMQ5212"):
