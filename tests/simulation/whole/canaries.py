@@ -383,6 +383,15 @@ class _Unscheduled(Replay):
         return 52 + 8 * queues + sizes
 
 
+class PromisesQueuesEarly(Editing):
+    """Over OpenWire that a queue was made is answered before that is synced."""
+
+    world: Any
+
+    def edit(self, batch: Batch) -> None:
+        self.world.broker.log.bindings_position = Position(0)
+
+
 class ForgetsTheSchedule(JournalStore):
     """After a restart everything is due at once."""
 
@@ -394,6 +403,9 @@ TRANSACTED = ("send", "begin", "transacted send", "transacted acknowledgement")
 
 CANARIES: dict[str, Canary] = {
     "gate opened early": Canary(early=True, within=15),
+    "queues promised early": Canary(
+        kind=PromisesQueuesEarly, often=("openwire connect", "openwire make", "openwire receive"), within=40
+    ),
     "stale bytes of a recycled segment accepted": Canary(kind=TrustsStaleBytes, within=15),
     "ring off by one": Canary(front=RingOffByOne, within=30),
     "lost rollback": Canary(front=LosesRollbacks, often=(*TRANSACTED, "roll back"), within=100),

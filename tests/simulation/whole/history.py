@@ -13,7 +13,7 @@ from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
 from tests.simulation.killing import MOST_STEPS, STEPS_OF_A_START, killed_start
-from tests.simulation.whole import acting, draining, stomp
+from tests.simulation.whole import acting, draining, openwire, stomp
 from tests.simulation.whole.catalogue import CHOICE, COMPACTING, CROWDED, JOURNAL, Catalogue
 from tests.simulation.whole.life import Credits, Front, Life
 from tests.simulation.whole.oracle import Knowledge
@@ -60,6 +60,12 @@ ACTS: dict[str, tuple[int, Act]] = {
     "stomp begin": (20, stomp.begin),
     "stomp commit": (20, stomp.commit),
     "stomp abort": (8, stomp.abort),
+    "openwire connect": (30, openwire.connect),
+    "openwire lose": (4, openwire.lose),
+    "openwire send": (50, openwire.send),
+    "openwire receive": (100, openwire.receive),
+    "openwire make": (20, openwire.make),
+    "openwire unsubscribe": (8, openwire.unsubscribe),
     BEAT: (330, lambda life, rng: beat(life, rng)),
 }
 FAR = "acknowledgement in slices"
@@ -313,6 +319,7 @@ class Run:
         )
         self.life = life
         self.knowledge.check_recovered(list(find_all(life.real, life.holders)), life.store.recovered)
+        self.knowledge.check_queues(life.real.queues)
         self.knowledge.check_branches(life.real.xa_recover())
 
     def crash(self, rng: Random) -> str:

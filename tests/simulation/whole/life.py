@@ -14,10 +14,12 @@ from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.engine.transactions import ACTIVE, Transaction, TransactionWaiter
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import Message
+from delosmq.sessions.openwire.protocol import OpenWireProtocol
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_world import GROUP, Client, Reader, World, body_of, number_of
 from tests.simulation.disk import SimDisk
 from tests.simulation.whole.catalogue import CROWD, Catalogue
+from tests.simulation.whole.openwire import OpenWirePeer
 from tests.simulation.whole.oracle import Knowledge, Outcome, original
 from tests.simulation.whole.owners import Owners
 from tests.simulation.whole.recount import check_counters, check_places, check_same, durable_state
@@ -174,6 +176,8 @@ class Life(World):
         self.ended: list[tuple[Callable[[bool], None], bool]] = []
         self.woken: list[Turn] = []
         self.peers: list[StompPeer] = []
+        self.openwire_peers: list[OpenWirePeer] = []
+        self.openwire_protocol = OpenWireProtocol()
         self.errors: list[str] = []
         self.last_sequence = 0
         super().__init__(
@@ -253,6 +257,8 @@ class Life(World):
         super().write()
         for peer in list(self.peers):
             peer.write()
+        for other in list(self.openwire_peers):
+            other.write()
 
     def check(self) -> None:
         """What is true at the end of every turn."""
@@ -273,7 +279,7 @@ class Life(World):
                 check_places(self.real, self.holders, self.store)
 
     def is_foreign(self, consumer: Consumer) -> bool:
-        """Whether it belongs to a STOMP session."""
+        """Whether it belongs to a session."""
         return not isinstance(consumer.port, Listener)
 
     def _check_ring(self, name: str) -> None:

@@ -1,6 +1,6 @@
 """What the clients of a simulated broker were told, over all its lives, and what must be true because of it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot
@@ -43,6 +43,8 @@ class Knowledge(Oracle):
         owners: of the queues of this life; times: what waits in them.
         by_auto: what clients got in this life that acknowledges itself by being received.
         queues: of this life.
+        versions: how often a queue was made or deleted.
+        promised: queues that a client knows to be there, or to be gone, over a power cut.
         copied: what they got of it, and the position by which the copy is stored. A client may see it before that, as
             the message itself is stored: that it is gone says nothing then.
     """
@@ -67,6 +69,8 @@ class Knowledge(Oracle):
         self.owners = Owners()
         self.times = Times(SetClock())
         self.queues: dict[str, Queue] = {}
+        self.versions: dict[str, int] = {}
+        self.promised: dict[str, bool] = {}
         self.duplicates = 0
         self.delivered = 0
 
@@ -78,8 +82,16 @@ class Knowledge(Oracle):
     def consumer_closed(self, queue: str, consumer_id: int) -> None:
         self.owners.went(queue, consumer_id)
 
+    def queue_created(self, queue: str, address: str) -> None:
+        self._changed(queue)
+
     def queue_deleted(self, queue: str) -> None:
         self.owners.forget(queue)
+        self._changed(queue)
+
+    def _changed(self, queue: str) -> None:
+        self.versions[queue] = self.versions.get(queue, 0) + 1
+        self.promised.pop(queue, None)
 
     def message_replaced(self, queue: str, slot: Slot) -> None:
         self.excuse(queue, [slot])
@@ -146,6 +158,11 @@ class Knowledge(Oracle):
         """What a duplicate id must not be shared with: a message, or all that a transaction sends."""
         return self.units.get(number, number)
 
+    def promise(self, queue: str, version: int, *, there: bool) -> None:
+        """A client is told that a queue is there, or gone, as it was at a version."""
+        if self.versions.get(queue, 0) == version:
+            self.promised[queue] = there
+
     # -- what must be true after a restart -----------------------------------------------------------------------
 
     def check_recovered(self, found: list[Found], position: int) -> None:
@@ -194,6 +211,11 @@ class Knowledge(Oracle):
         missing = commit.sent - alive - self.excused - self.ack_issued
         assert not back, f"a commit happened in part: {sorted(back)[:5]} are still there"
         assert not missing, f"a commit happened in part: {sorted(missing)[:5]} are missing"
+
+    def check_queues(self, queues: Collection[str]) -> None:
+        """Queues are there, or gone, as clients know."""
+        wrong = {queue: there for queue, there in self.promised.items() if there != (queue in queues)}
+        assert not wrong, f"whether queues are there is not as clients were told: {wrong}"
 
     def check_branches(self, in_doubt: list[bytes]) -> None:
         """Prepared branches are there until they are decided, and not afterwards."""

@@ -9,6 +9,7 @@ from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import AccessControl
 from delosmq.sessions.protocol import Peer, SessionServices
 from delosmq.sessions.stomp.session import StompSession
+from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
 from delosmq.wire.stomp.frames import V12, Frame
@@ -39,7 +40,7 @@ def services_for(life: "Life") -> SessionServices:
         life.gate,
         clock=life.clock,
         access=access,
-        conversions=Conversions({"stomp": StompConversion()}),
+        conversions=Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()}),
         server_name="DelosMQ/simulated",
     )
 
