@@ -1,8 +1,11 @@
 """Message groups, with the habits of Classic and of Artemis."""
 
+import gc
+
 import pytest
 
 from delosmq.engine.groups import REMEMBERED
+from delosmq.model.message import Message
 from tests.engine.dispatching import CLASSIC, Field
 
 
@@ -157,6 +160,47 @@ def test_a_full_owner_holds_up_its_own_groups_only_in_classic():
         owner.ack(body)
         field.run()
     assert (owner.got, other.got) == ("a1 a4 a2 a3", "x b1")
+
+
+def kept_in_memory(group: str) -> list[str]:
+    """Messages of a group that anything refers to."""
+    gc.collect()
+    found = [one for one in gc.get_objects() if isinstance(one, Message) and one.group_id == group]
+    return sorted(message.body.decode() for message in found)
+
+
+# EXCL-4
+def test_what_is_purged_while_it_waits_for_a_full_owner_is_forgotten():
+    field = Field(dispatch_profile=CLASSIC)
+    owner = field.peer(1)
+    field.put("p1", group="purged")
+    field.peer()
+    field.put("p2 p3", group="purged", durable=False)
+    assert kept_in_memory("purged") == ["p1", "p2", "p3"]
+    field.broker.purge_queue("q")
+    field.run()
+    assert (owner.got, kept_in_memory("purged")) == ("p1", ["p1"])
+
+
+# EXCL-4
+def test_what_waits_for_a_full_owner_and_comes_back_is_handed_out_once():
+    field = Field(dispatch_profile=CLASSIC)
+    owner = field.peer(1)
+    field.put("a1", group="a")
+    field.peer()
+    field.put("a2 a3", group="a")
+    field.peer(1, selector="JMSXUserID = 'red'")  # what was passed over is looked at again
+    field.put("a4", group="a")
+    owner.ack("a1")
+    field.run()
+    assert owner.got == "a1 a2"
+    owner.reject("a2")
+    field.run()
+    for body in ("a2", "a3", "a4"):
+        owner.ack(body)
+        field.run()
+    assert (owner.got, field.waiting) == ("a1 a2 a2 a3 a4", "")
+    assert all(slot.marks == 0 for slot in owner.port.slots)
 
 
 # EXCL-4

@@ -59,7 +59,7 @@ class Remembering(EvictionChoice):
         cursor = self._cursor
         if cursor is None:
             cursor = self._cursor = pending.cursor()
-            pending.observer = self
+            pending.observers.append(self)
         slot = cursor.peek()
         while slot is not None:
             if most == 0:
@@ -84,7 +84,7 @@ class Remembering(EvictionChoice):
     def end(self, pending: PendingSlots) -> None:
         if self._cursor is not None:
             pending.drop(self._cursor)
-            pending.observer = None
+            pending.observers.remove(self)
         for slot in self.slots.values():
             slot.marks -= 1
         self.slots = {}

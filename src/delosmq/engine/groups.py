@@ -12,7 +12,7 @@ from zlib import crc32
 
 from delosmq.engine.consumer import Consumer
 from delosmq.engine.lanes import precedes
-from delosmq.engine.slots import PendingSlots, Slot
+from delosmq.engine.slots import PendingObserver, PendingSlots, Slot
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED
 
@@ -41,14 +41,18 @@ class Group:
 
 
 class Held:
-    """A message that waits for the owner of its group to have room."""
+    """A message that waits for the owner of its group to have room.
+
+    Attributes:
+        slot: None once it is pending no more: no limit counts what is kept here alone.
+    """
 
     def __init__(self, slot: Slot, group: Group) -> None:
-        self.slot = slot
+        self.slot: Slot | None = slot
         self.group = group
 
 
-class Groups:
+class Groups(PendingObserver):
     """The groups of one queue.
 
     Attributes:
@@ -62,6 +66,7 @@ class Groups:
             remembered: how many groups; `UNLIMITED` for all, None for what the habits say.
         """
         self._pending = pending
+        pending.observers.append(self)
         self._buckets = buckets
         self.classic = classic
         habit = REMEMBERED if classic else REMEMBERED_OTHERWISE
@@ -70,6 +75,8 @@ class Groups:
         self._made: int = 0
         # Per owner: what waits for its room, in the order of the queue.
         self._held: dict[int, list[tuple[int, int, int, Held]]] = {}
+        # The same and more, by sequence: each has a mark until it is pending no more.
+        self._marked: dict[int, Held] = {}
         # Owners with room for which something waits, by the first of it.
         self._ready: list[tuple[int, int, int, Consumer]] = []
         # Groups of which anything waits, or did.
@@ -158,10 +165,20 @@ class Groups:
         """Notes a message that was passed over until the owner of its group has room."""
         waiting = self._held.setdefault(group.owner.id, [])
         self._made += 1
-        heappush(waiting, (-slot.level, slot.order, self._made, Held(slot, group)))
+        held = Held(slot, group)
+        if slot.sequence not in self._marked:
+            slot.marks += 1
+        self._marked[slot.sequence] = held
+        heappush(waiting, (-slot.level, slot.order, self._made, held))
         self._wait(group)
         if len(waiting) > 2 * self._pending.count + 64:
             self._sweep(group.owner.id, waiting)
+
+    def gone(self, slot: Slot) -> None:
+        held = self._marked.pop(slot.sequence, None)
+        if held is not None:
+            held.slot = None
+            slot.marks -= 1
 
     def miss(self, group: Group) -> None:
         """Notes a message that was passed over because the owner of its group does not take it."""
@@ -218,13 +235,13 @@ class Groups:
         self._waited = []
 
     def _drop_gone(self, waiting: list[tuple[int, int, int, Held]]) -> None:
-        while waiting and not self._pending.holds(waiting[0][3].slot):
+        while waiting and waiting[0][3].slot is None:
             heappop(waiting)[3].group.waiting -= 1
 
     def _sweep(self, owner_id: int, waiting: list[tuple[int, int, int, Held]]) -> None:
         kept: list[tuple[int, int, int, Held]] = []
         for entry in waiting:
-            if self._pending.holds(entry[3].slot):
+            if entry[3].slot is not None:
                 kept.append(entry)
             else:
                 entry[3].group.waiting -= 1
@@ -235,6 +252,6 @@ def _place(entry: tuple[int, int, int, Held]) -> tuple[int, int, int]:
     return entry[0], entry[1], entry[2]
 
 
-def first_of(held: Held | None, slot: Slot | None) -> bool:
+def first_of(waiting: Slot, slot: Slot | None) -> bool:
     """Whether what waits for an owner comes before another message."""
-    return held is not None and (slot is None or held.slot is slot or precedes(held.slot, slot))
+    return slot is None or waiting is slot or precedes(waiting, slot)

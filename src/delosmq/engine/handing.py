@@ -93,7 +93,7 @@ class Handing:
             if held is not None and not held.group.owner.has_room():
                 rules.park(held.group.owner)
                 return True
-            if held is not None and first_of(held, slot):
+            if held is not None and held.slot is not None and first_of(held.slot, slot):
                 return self._serve_held(groups, held.slot, held.group)
         if slot is None or self._is_behind_barrier(slot):
             return False

@@ -183,11 +183,11 @@ class PendingSlots:
     """The pending messages of a queue: highest priority first, then by order.
 
     Attributes:
-        observer: told of slots that go, if they have marks: one for each that it remembers is its own.
+        observers: told of slots that go, if they have marks: one for each that an observer remembers is its own.
     """
 
     def __init__(self) -> None:
-        self.observer: PendingObserver | None = None
+        self.observers: list[PendingObserver] = []
         self._levels: list[SlotList] = [SlotList() for _ in range(LEVELS)]
         self._occupied: int = 0
         self._cursors: list[Cursor] = []
@@ -266,8 +266,8 @@ class PendingSlots:
     def _leave_marks(self, slot: Slot, priority: int) -> None:
         for cursor in self._cursors:
             cursor.gone(priority, slot)
-        if self.observer is not None:
-            self.observer.gone(slot)
+        for observer in self.observers:
+            observer.gone(slot)
 
     def cursor(self) -> "Cursor":
         """A cursor before everything that is pending. Give it back with `drop` when it is no longer needed."""
