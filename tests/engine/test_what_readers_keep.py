@@ -26,6 +26,8 @@ LARGE = "x" * 100_000
 MANY = 1_000
 # Of each message lent: its sequence, its size and what a dictionary takes; 152 measured on CPython 3.11.
 LENT_BYTES = 200
+# Of each message that a browser has seen; a set of sequences takes 32 and more.
+SEEN_BYTES = 8
 
 
 class Written(ConsumerPort):
@@ -188,3 +190,20 @@ def test_of_very_much_that_is_not_answered_the_oldest_counts_as_answered() -> No
     assert field.broker.acknowledge_through(browser, sequences[-1])
     field.run()
     assert not browser.holds(sequences[-2])
+
+
+def test_a_browser_keeps_a_few_bits_of_each_message_that_it_has_seen():
+    count = 4_000
+    field = Field()
+    field.put(" ".join(str(k) for k in range(count + 2 * MANY)), run=False)
+    port = Written()
+    options = ConsumerOptions(browser=True)
+    consumer = field.broker.subscribe("q", port, MessageCredit(MANY), options=options)
+    sequences = [int(slot.sequence) for slot in field.broker.queues["q"].pending.in_order()]
+    field.run()
+    with measured() as grown:
+        while port.count <= count:
+            assert field.broker.acknowledge_through(consumer, sequences[port.count - 1])
+            field.run()
+        kept = grown()
+    assert kept < LENT_BYTES * MANY + SEEN_BYTES * count
