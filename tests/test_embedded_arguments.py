@@ -3,6 +3,8 @@
 # BROKER-6
 
 import json
+import logging
+import re
 import socket
 import urllib.request
 from base64 import b64encode
@@ -14,6 +16,8 @@ import pytest
 
 import delosmq
 from benchmarks.machine import free_port
+from delosmq.config.bootstrap import WebBind
+from delosmq.config.instance import create_instance, load_instance
 from delosmq.config.settings_check import _ELEMENTS
 from delosmq.embedded import default_settings
 from delosmq.manage.http import app as http_app
@@ -234,3 +238,29 @@ def test_the_openapi_document_is_made_when_it_is_first_asked_for_and_once(monkey
         assert get(one, "/openapi.json") == get(other, "/openapi.json") == get(one, "/openapi.json")
         assert get(one, "/openapi.json")["openapi"] == "3.1.0"
     assert made == 1
+
+
+def test_a_port_of_http_without_http_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="DMQ6025: Broker has both http=False and http_port=1234; leave out"):
+        delosmq.Broker(http=False, http_port=1234)
+
+
+def test_an_instance_directory_is_refused_and_what_is_told_instead_works(tmp_path: Path) -> None:
+    made = create_instance(tmp_path / "instance", stomp_port=0, openwire_port=0, web=WebBind(port=0))
+    journal = Path(load_instance(made.paths.root, properties={}).settings.journal.directory)
+    with pytest.raises(ConfigurationError, match=r"DMQ6025: .* an instance directory of `delosmq run`; ") as refused:
+        delosmq.Broker(made.paths.root)
+    assert not (made.paths.root / "journal").exists()
+    named = dict(re.findall(r"(directory|config)='([^']+)'", str(refused.value)))
+    with delosmq.Broker(named["directory"], config=named["config"]) as broker:
+        assert get(broker, "/api/v1/queues")["queues"]
+        assert any(journal.iterdir())
+
+
+def test_nothing_of_uvicorn_reaches_the_log_of_the_program_around(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with delosmq.Broker() as broker, socket.create_connection(("127.0.0.1", broker.http_port)):
+        get(broker, "/api/v1/queues")
+    logging.getLogger("uvicorn.error").info("of the program around")
+    told = [record.getMessage() for record in caplog.records if record.name.startswith("uvicorn")]
+    assert told == ["of the program around"]

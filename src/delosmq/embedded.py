@@ -81,14 +81,15 @@ class Broker:
     Started again, it has the same ports.
 
     Args:
-        directory: where durable messages are kept; None keeps them in memory only, for as long as the broker runs.
+        directory: where durable messages are kept; None keeps them in memory only, for as long as the broker runs. An
+            instance directory of ``delosmq run`` is refused: its messages are in its directory ``data``.
         config: path of a broker.xml to be used instead of `default_settings`. Its journal-directory does not count, and
             the one user holds every role that it names.
         settings: the same as an object. What it leaves empty (acceptors, address-settings and so on) is as in
             `default_settings`.
         user, password: the login; a random password unless given.
         stomp_port, openwire_port: of the first acceptor that speaks it; 0 takes a free one, None what the settings say.
-        http_port: 0 takes a free one.
+        http_port: 0 takes a free one; others contradict ``http=False``.
         http: False leaves the HTTP interface out (and its libraries unloaded).
         events: hears what the engine does, on the broker's thread.
         accept_loss: start although files of the journal are missing or damaged, without what was in them.
@@ -133,9 +134,14 @@ class Broker:
             }
         )
         _check_port("http_port", http_port)
+        if http_port and not http:
+            raise ConfigurationError(
+                _WRONG_ARGUMENT, f"Broker has both http=False and http_port={http_port}; leave out one of them"
+            )
         self.user = user
         self.password = secrets.token_urlsafe(18) if password is None else password
         self._directory = None if directory is None else Path(directory)
+        _refuse_instance(self._directory)
         chosen = _chosen_settings(config, settings)
         chosen = _with_port(chosen, "STOMP", "stomp_port", stomp_port)
         chosen = _with_port(chosen, "OPENWIRE", "openwire_port", openwire_port)
@@ -485,6 +491,18 @@ def _check_arguments(arguments: dict[str, tuple[object, type | UnionType, str]])
     for name, (value, kind, rule) in arguments.items():
         if not isinstance(value, kind) or value == "":
             raise ConfigurationError(_WRONG_ARGUMENT, f"{name} of Broker is {value!r}; it must be {rule}")
+
+
+def _refuse_instance(directory: Path | None) -> None:
+    """What `delosmq run` keeps lies below data/, so that a broker right here would begin with nothing."""
+    if directory is not None and (directory / "etc" / "broker.xml").exists():
+        data = directory / "data"
+        raise ConfigurationError(
+            _WRONG_ARGUMENT,
+            f"directory of Broker is {str(directory)!r}, an instance directory of `delosmq run`; for its messages name"
+            f" directory={str(data)!r} and config={str(directory / 'etc' / 'broker.xml')!r}, or take a directory of its"
+            " own",
+        )
 
 
 def _chosen_settings(config: Path | str | None, settings: BrokerSettings | None) -> BrokerSettings:

@@ -143,12 +143,9 @@ def test_an_instance_knows_what_it_starts_without(tmp_path: Path) -> None:
     assert load_instance(tmp_path, properties={}, without=without).settings.left_out == ("ha-policy",)
 
 
-def test_a_directory_that_is_no_instance_and_a_file_that_is_not_there_are_one_sentence(tmp_path: Path) -> None:
+def test_a_directory_that_is_no_instance_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"DMQ4030: .* is no instance directory"):
         check(tmp_path)
-    code, lines = check(tmp_path / "nothing.xml")
-    assert (code, len(lines)) == (1, 2)
-    assert lines[0].startswith(": mistake: DMQ4001: can't be read")
 
 
 def test_the_command_ends_with_its_exit_code(tmp_path: Path) -> None:
@@ -225,3 +222,31 @@ def test_an_activemq_xml_is_named_as_such_with_what_converts_it(tmp_path: Path) 
     )
     path.write_text('<broker xmlns="http://activemq.apache.org/schema/core"/>')
     assert f"delosmq convert {path}" in check(path)[1][0]
+
+
+def test_what_is_not_there_is_no_mistake_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"DMQ4030: there is no instance directory .*nosuch; .*delosmq create"):
+        check(tmp_path / "nosuch")
+    with pytest.raises(ConfigurationError, match=r"DMQ4030: there is no broker\.xml .*nosuch\.xml; "):
+        check(tmp_path / "nosuch.xml")
+    with pytest.raises(ConfigurationError, match=r"DMQ4030: there is no directory .*nosuch; .*delosmq create"):
+        load_instance(tmp_path / "nosuch", properties={})
+
+
+def test_every_unknown_placeholder_of_a_line_is_named_once(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "broker.xml",
+        '<acceptors><acceptor name="${one}">tcp://${two}:${three}?x=${two}</acceptor></acceptors>',
+    )
+    code, lines = check(path)
+    assert code == 1
+    named = [line.split("${")[1].partition("}")[0] for line in lines if "DMQ4009" in line]
+    assert named == ["one", "two", "three"]
+    assert lines[-1].startswith(": 3 mistakes")
+
+
+def test_a_name_far_from_all_is_told_no_other(tmp_path: Path) -> None:
+    for written in ("nonsense", "ha-policy cluster-connections"):
+        with pytest.raises(ConfigurationError, match="several are separated by commas") as refused:
+            read_without([written])
+        assert "did you mean" not in str(refused.value)

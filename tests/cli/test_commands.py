@@ -232,7 +232,8 @@ def test_mask_prints_the_stored_form() -> None:
         (("queue", "sta"), 2, "No such command 'sta'"),
         (("create",), 2, "Missing argument"),
         (("create", "/nowhere/x", "--stomp-port", "71613"), 2, "the port 71613 is none"),
-        (("create", "/nowhere/x", "--host", "999.1.2.3"), 2, "the host '999.1.2.3' is none"),
+        (("create", "/nowhere/x", "--host", "999.1.2.3"), 2, "the host '999.1.2.3' is neither a host name nor"),
+        (("check", "/nowhere/x"), 1, "DMQ4030: there is no instance directory /nowhere/x"),
         (("create", "/nowhere/x", "--stomp-port", "8161"), 2, "for STOMP and for HTTP; give each a port of its own"),
         (("create", "/nowhere/x", "--openwire-port", "61613"), 2, "for STOMP and for OpenWire; give each a port"),
         (("convert", "/nowhere.xml", "--define", "x"), 2, "DMQ4142"),
@@ -245,6 +246,43 @@ def test_exit_codes_say_how_it_ended(arguments: tuple[str, ...], code: int, says
     assert ended.returncode == code
     assert says in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == last:
+            os.kill(os.getpid(), signal.SIGINT)
+
+_, last, *arguments = sys.argv
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupting())
+from delosmq.cli.main import app_main
+sys.argv = ["delosmq", *arguments]
+app_main()
+"""
+"""Calls a command, with Ctrl-C when it begins to load a module."""
+
+
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [
+        ("delosmq.cli.run", "run"),
+        ("delosmq.composition", "run"),
+        ("delosmq.sessions.openwire.session", "run"),
+        ("delosmq.storage.journal.store", "run"),
+        ("delosmq.cli.app", "queue"),
+        ("delosmq.cli.spark_commands", "queue"),
+    ],
+)
+def test_ctrl_c_while_a_command_loads_leaves_no_trace(instance: Path, module: str, command: str) -> None:
+    arguments = ["run", str(instance)] if command == "run" else [command, "stat"]
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_names_are_printed_as_they_are(tmp_path: Path) -> None:

@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import delosmq
 from delosmq.cli.spark_commands import spark_app
+from delosmq.model.settings import BrokerSettings, QueueSettings
+from delosmq.spark.archive import ArchiveReport, ArchiveRun
 from tests.spark.fake_broker import FakeBroker
 
 
@@ -16,6 +19,8 @@ from tests.spark.fake_broker import FakeBroker
         (("--servers", "http://h:99999"), 2, "DMQ8003: "),
         (("--queue", "nope"), 1, "DMQ8024: "),
         (("--to", "/proc/x"), 1, "DMQ8062: /proc/x can't be written to"),
+        (("--to", "https://bucket/x"), 2, "DMQ8063: Spark can't write to https://bucket/x"),
+        (("--to", "file://elsewhere/x"), 2, "DMQ8063: "),
         (("--password", "wrong"), 1, "DMQ8011: "),
     ],
 )
@@ -53,3 +58,38 @@ def test_the_doctor_logs_in_as_admin_and_tells_a_refused_login_from_a_missing_br
     assert "-> correct --user and --password-file" in refused.output
     assert "start the broker" not in refused.output
     assert "accepts the login" in accepted.output
+
+
+def test_an_archive_asks_the_broker_once_before_spark_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def session(name: str, master: str) -> None:
+        asked.append("Spark")
+
+    def check(run: ArchiveRun) -> None:
+        asked.append("broker")
+
+    def follow(*_: object) -> ArchiveReport:
+        return ArchiveReport()
+
+    monkeypatch.setattr("delosmq.cli.spark_commands._session", session)
+    monkeypatch.setattr("delosmq.cli.spark_commands._stop_on_signals", lambda: None)
+    monkeypatch.setattr("delosmq.spark.archive.check_run", check)
+    monkeypatch.setattr("delosmq.spark.archive._archive", follow)
+    CliRunner().invoke(spark_app, ("archive", "--queue", "q", "--to", str(tmp_path), "--password", "x"))
+    assert asked == ["broker", "Spark"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"), [({"durable": False}, "DMQ2409"), ({"non_destructive": True}, "DMQ2410")]
+)
+def test_a_queue_that_has_no_leases_is_refused_before_spark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: dict[str, bool], code: str
+) -> None:
+    monkeypatch.setattr("delosmq.cli.spark_commands._session", lambda name, master: pytest.fail("Spark was started"))
+    queues = (QueueSettings("q", "q", **settings),)  # type: ignore[arg-type]
+    with delosmq.Broker(settings=BrokerSettings(queues=queues)) as broker:
+        login = ("--servers", broker.http_url, "--user", broker.user, "--password", broker.password)
+        ended = CliRunner().invoke(spark_app, ("archive", "--queue", "q", "--to", str(tmp_path / "a"), *login))
+    assert (ended.exit_code, ended.output.count("\n")) == (1, 1), ended.output
+    assert code in ended.output or "queue 'q' is no" in ended.output

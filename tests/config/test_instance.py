@@ -122,6 +122,12 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None
         {"stomp_port": 70_000},
         {"stomp_port": 8161},
         {"host": "999.1.2.3"},
+        {"host": "-broker"},
+        {"host": "a..b"},
+        {"host": ".a"},
+        {"host": "a-.b"},
+        {"host": "a" * 64},
+        {"host": ".".join(["a"] * 128)},
         {"host": "127.0.0"},
         {"web": WebBind(port=-1)},
     ],
@@ -256,3 +262,9 @@ def test_mask_prints_what_users_properties_takes() -> None:
 def test_mask_refuses_an_empty_password() -> None:
     with pytest.raises(ConfigurationError, match="DMQ4034"):
         mask_command("")
+
+
+@pytest.mark.parametrize("host", ["localhost", "broker-1.example.org", "my_broker", "0.0.0.0", "::", "example.org."])
+def test_names_and_addresses_are_hosts(tmp_path: Path, host: str) -> None:
+    made = create_instance(tmp_path / "broker", host=host)
+    assert load_instance(made.paths.root, properties={}).settings.acceptors[0].host == host

@@ -22,7 +22,7 @@ from delosmq.spark.archive import (
 from delosmq.spark.archive_files import ArchiveFiles
 from delosmq.spark.errors import ArchiveError, LeaseLostError, QueueMissingError
 from delosmq.spark.options import Destination
-from tests.spark.brokers import BrokerUnderTest
+from tests.spark.brokers import BrokerUnderTest, RealBroker
 from tests.spark.fake_broker import FakeBroker
 
 if TYPE_CHECKING:
@@ -145,6 +145,27 @@ class TestOnSpark:
         archive(spark, run_of(any_broker, tmp_path / "a"))
         assert read_with_pyarrow(tmp_path / "a") == [*numbers(250), b"later"]
         assert spark.read.parquet(str(tmp_path / "a")).count() == 251
+
+    def test_a_queue_that_goes_while_spark_runs_is_one_sentence(self, spark: Any, tmp_path: Path):
+        import httpx
+
+        broker = RealBroker()
+        try:
+            broker.publish("q", numbers(250))
+
+            def delete(number: int) -> None:
+                httpx.delete(
+                    f"{broker.servers}/api/v1/queues/q?force=true", auth=(broker.user, broker.password)
+                ).raise_for_status()
+
+            with pytest.raises(ArchiveError) as failure:
+                archive(spark, run_of(broker, tmp_path / "a"), on_batch=delete)
+        finally:
+            broker.stop()
+        said = str(failure.value)
+        assert said.startswith(f"DMQ8053: the archive of queue:q to {tmp_path / 'a'} stopped: DMQ80")
+        assert "\n" not in said
+        assert read_with_pyarrow(tmp_path / "a") == numbers(100)
 
     def test_days_are_utc_whatever_the_sessions_zone(self, spark: Any, fake: FakeBroker, tmp_path: Path):
         fake.publish("q", numbers(700))

@@ -161,6 +161,39 @@ def test_what_speaks_first_and_no_http_is_said_so(fake: FakeBroker):
         client.close()
 
 
+def test_https_at_a_port_of_http_is_said_so_at_once(fake: FakeBroker):
+    with delosmq.Broker() as broker:
+        time = SteppedTime()
+        port = broker.http_port
+        client = client_at(f"https://127.0.0.1:{port}", fake, time)
+        with pytest.raises(AnswerError, match=f"DMQ8015: .*write http://127.0.0.1:{port} in the option servers"):
+            client.queue("q")
+        assert time.pauses == []
+        client.close()
+
+
+def test_http_at_a_port_of_https_is_said_so_at_once(fake: FakeBroker):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                # The alert of OpenSSL's server: unexpected message.
+                connection.sendall(b"\x15\x03\x01\x00\x02\x02\x0a")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        time = SteppedTime()
+        client = client_at(f"127.0.0.1:{port}", fake, time)
+        with pytest.raises(AnswerError, match=f"DMQ8015: .* speaks TLS: write https://127.0.0.1:{port} in"):
+            client.queue("q")
+        assert time.pauses == []
+        thread.join()
+        client.close()
+
+
 def test_something_that_is_no_broker_is_said_so(fake: FakeBroker):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"

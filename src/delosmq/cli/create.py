@@ -1,6 +1,7 @@
 """``delosmq create`` and ``delosmq mask``."""
 
 import secrets
+import socket
 from pathlib import Path
 from typing import IO
 
@@ -58,6 +59,18 @@ def create_command(
     lines += ["", f"Next: delosmq run {directory}"]
     for line in lines:
         out.print(line)
+    _warn_of_unknown_host(host, created.paths.broker_xml)
+
+
+def _warn_of_unknown_host(host: str, broker_xml: Path) -> None:
+    """A name may be known only where the broker is to run, so that it is no mistake."""
+    try:
+        socket.getaddrinfo(host, None, flags=socket.AI_PASSIVE)
+    except OSError as failure:
+        plain_console(stderr=True).print(
+            f"DMQ7019: this machine does not know the host '{host}' ({failure.strerror}): `delosmq run` can't listen on"
+            f" it here; correct it in {broker_xml} unless the broker is to run elsewhere"
+        )
 
 
 def mask_command(password: str, *, file: IO[str] | None = None) -> None:

@@ -58,7 +58,6 @@ def parser() -> argparse.ArgumentParser:
 def run_main(arguments: Sequence[str]) -> int:
     """Runs until SIGTERM or SIGINT; gives the exit code."""
     parsed = parser().parse_args(arguments)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logger = logging.getLogger("delosmq")
     # Until the broker can reload its configuration: SIGHUP must not end it while it starts.

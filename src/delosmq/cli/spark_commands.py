@@ -78,8 +78,7 @@ def archive(
     if bool(queue) == bool(topic):
         console.print("DMQ7301: name either --queue or --topic", markup=False)
         raise typer.Exit(MISUSED)
-    from delosmq.spark.archive import ArchiveRun, check_run
-    from delosmq.spark.archive import archive as run_archive
+    from delosmq.spark.archive import ArchiveRun, archive_checked, check_run
 
     run = ArchiveRun(
         subscribe=f"queue:{queue}" if queue else f"topic:{topic}",
@@ -95,7 +94,7 @@ def archive(
         check_run(run)
         spark = _session(f"delosmq archive {run.source}", master)
         stop = _stop_on_signals()
-        report = run_archive(spark, run, stop=stop, on_progress=lambda line: console.print(line, markup=False))
+        report = archive_checked(spark, run, stop=stop, on_progress=lambda line: console.print(line, markup=False))
     except BrokerError as failure:
         console.print(str(failure), markup=False)
         raise typer.Exit(MISUSED if isinstance(failure, OptionError) else FAILED) from None

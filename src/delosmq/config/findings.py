@@ -16,6 +16,7 @@ MISSING: Final = "DMQ4007"
 TWICE: Final = "DMQ4008"
 UNKNOWN_PLACEHOLDER: Final = "DMQ4009"
 CONTRADICTION: Final = "DMQ4012"
+NO_INSTANCE: Final = "DMQ4030"
 WRONG_INSTANCE_VALUE: Final = "DMQ4034"
 NO_USERS: Final = "DMQ4021"
 ROLES_OF_STRANGERS: Final = "DMQ4022"
@@ -94,7 +95,7 @@ class Findings:
         self._without = without
         self._found: list[Finding] = []
         self._stopping = 0
-        self._settled: set[int] = set()
+        self._settled: dict[int, str] = {}
 
     @property
     def found(self) -> list[Finding]:
@@ -107,11 +108,12 @@ class Findings:
         Raises:
             FlawedFileError: there are very many.
         """
-        if line in self._settled:
+        found = Finding(line, code, sentence)
+        if self._settled.get(line, code) != code or (line in self._settled and found in self._found):
             return
         if code in _SPEAK_ALONE:
-            self._settled.add(line)
-        self._note(Finding(line, code, sentence))
+            self._settled[line] = code
+        self._note(found)
 
     def _note(self, finding: Finding) -> None:
         self._found.append(finding)

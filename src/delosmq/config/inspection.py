@@ -7,10 +7,11 @@ from typing import TypeVar
 
 from delosmq.config.bootstrap import load_bootstrap_xml
 from delosmq.config.broker_xml import LoadedConfiguration, load_broker_xml
-from delosmq.config.findings import Finding, Findings, FlawedFileError, Kind
+from delosmq.config.findings import NO_INSTANCE, Finding, Findings, FlawedFileError, Kind
 from delosmq.config.instance import InstancePaths, account_notices, require_instance
 from delosmq.config.placeholders import known_properties
 from delosmq.config.properties import load_roles, load_users
+from delosmq.model.errors import ConfigurationError
 
 T = TypeVar("T")
 
@@ -47,12 +48,17 @@ def inspect(path: Path, *, properties: Mapping[str, str], without: frozenset[str
         without: names that are left out although they should stop the start.
 
     Raises:
-        ConfigurationError: ``path`` is a directory and no instance.
+        ConfigurationError: there is nothing at ``path``, or it is a directory and no instance.
     """
     if path.is_dir():
         paths = InstancePaths(path.absolute())
         require_instance(paths, path)
         return _Inspector(known_properties(paths.root, properties), without).read_instance(paths)
+    if not path.exists():
+        what = "broker.xml" if path.suffix == ".xml" else "instance directory"
+        raise ConfigurationError(
+            NO_INSTANCE, f"there is no {what} {path}; correct its name, or make an instance with `delosmq create`"
+        )
     file = path.absolute()
     root = file.parent.parent if file.parent.name == "etc" else file.parent
     inspector = _Inspector(known_properties(root, properties), without)

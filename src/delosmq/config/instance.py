@@ -14,6 +14,7 @@ from typing import Final
 from delosmq.config.bootstrap import NAMES_THAT_STOP, WebBind, load_bootstrap_xml
 from delosmq.config.broker_xml import load_broker_xml, names_that_stop
 from delosmq.config.findings import (
+    NO_INSTANCE,
     NO_USERS,
     ROLES_OF_NOBODY,
     ROLES_OF_STRANGERS,
@@ -33,10 +34,15 @@ from delosmq.storage.lock import DirectoryLock
 # 24 of these 62 letters: 142 bits, out of reach of guessing, and nothing a shell or a URL would stumble over.
 _PASSWORD_LETTERS: Final = ascii_letters + digits
 _PASSWORD_LENGTH: Final = 24
-_HOST_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+# Labels as in RFC 1123, and with underscores, which networks of containers have.
+_LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
+_LONGEST_HOST_NAME: Final = 253
 # What a resolver takes for an address, never for a name.
 _ONLY_NUMBERS: Final = re.compile(r"[0-9.]+")
 _LARGEST_PORT: Final = 65_535
+_LEAST_LIKENESS: Final = 0.7
+"""Of a name after ``--without`` and one that stops a start: what is less alike misleads."""
 
 
 @dataclass(frozen=True)
@@ -201,11 +207,14 @@ def load_instance(
 
 def require_instance(paths: InstancePaths, directory: Path) -> None:
     """Raises ConfigurationError where there is no instance at ``directory``, as its user wrote it."""
+    if not directory.exists():
+        message = f"there is no directory {directory}; correct its name, or make one with `delosmq create {directory}`"
+        raise ConfigurationError(NO_INSTANCE, message)
     if not paths.broker_xml.exists():
         message = (
             f"{directory} is no instance directory: it lacks etc/broker.xml; make one with `delosmq create {directory}`"
         )
-        raise ConfigurationError("DMQ4030", message)
+        raise ConfigurationError(NO_INSTANCE, message)
 
 
 def read_without(written: Iterable[str]) -> frozenset[str]:
@@ -218,7 +227,8 @@ def read_without(written: Iterable[str]) -> frozenset[str]:
     names = frozenset(name for text in written for name in comma_separated(text))
     for name in sorted(names):
         if name not in known:
-            remedy = nearest(name, known) or "; `delosmq check` lists those in your files"
+            like = "" if " " in name else nearest(name, known, likeness=_LEAST_LIKENESS)
+            remedy = like or "; `delosmq check` lists those in your files, and several are separated by commas"
             raise ConfigurationError(WRONG_INSTANCE_VALUE, f"--without {name}: no such name stops a start{remedy}")
     return names
 
@@ -268,11 +278,14 @@ def _check_names(user: str, role: str, name: str) -> None:
 
 def _check_endpoints(host: str, stomp_port: int, openwire_port: int, web: WebBind) -> None:
     for what in (host, web.host):
-        is_name = _HOST_NAME.fullmatch(what) and (not _ONLY_NUMBERS.fullmatch(what) or _is_ipv4(what))
+        is_name = (
+            len(what) <= _LONGEST_HOST_NAME
+            and _HOST_NAME.fullmatch(what)
+            and (not _ONLY_NUMBERS.fullmatch(what) or _is_ipv4(what))
+        )
         if not is_name and not _is_ipv6(what):
-            raise ConfigurationError(
-                WRONG_INSTANCE_VALUE, f"the host {what!r} is none; give a name or an address such as 127.0.0.1"
-            )
+            sentence = f"the host {what!r} is neither a host name nor an address; give one such as 127.0.0.1"
+            raise ConfigurationError(WRONG_INSTANCE_VALUE, sentence)
     named: dict[int, str] = {}
     for port, what in ((stomp_port, "STOMP"), (openwire_port, "OpenWire"), (web.port, "HTTP")):
         if not 0 <= port <= _LARGEST_PORT:

@@ -99,20 +99,9 @@ class Leases:
         """
         group = self.groups.get(name)
         if group is None:
+            _require_leasable(queue)
             if incarnation is not None:
                 raise self.lost(name)
-            if queue.non_destructive:
-                raise MisuseError(
-                    "DMQ2410",
-                    f"queue '{queue.name}' is non-destructive, and leases take what they acknowledge; lease another"
-                    " queue of its address, or browse this one",
-                )
-            if not queue.settings.durable:
-                raise MisuseError(
-                    "DMQ2409",
-                    f"queue '{queue.name}' is not durable, so its leases would not survive a restart; lease a durable"
-                    " queue",
-                )
             group = self.restore(name, queue, self._random.token(12))
         else:
             self._check_open(group, queue, run, incarnation)
@@ -384,3 +373,17 @@ class Leases:
 
     def _record(self, value: dict[str, object]) -> None:
         self._log.record(encode_json(LEASE, value))
+
+
+def _require_leasable(queue: Queue) -> None:
+    if queue.non_destructive:
+        raise MisuseError(
+            "DMQ2410",
+            f"queue '{queue.name}' is non-destructive, and leases take what they acknowledge; lease another"
+            " queue of its address, or browse this one",
+        )
+    if not queue.settings.durable:
+        raise MisuseError(
+            "DMQ2409",
+            f"queue '{queue.name}' is not durable, so its leases would not survive a restart; lease a durable queue",
+        )

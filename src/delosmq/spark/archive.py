@@ -117,6 +117,18 @@ def archive(
         ArchiveError: the directory is taken, or the query failed; what was archived stays, the next run goes on.
     """
     check_run(run)
+    return archive_checked(spark, run, stop=stop, on_progress=on_progress, on_batch=on_batch)
+
+
+def archive_checked(
+    spark: "SparkSession",
+    run: ArchiveRun,
+    *,
+    stop: threading.Event | None = None,
+    on_progress: Callable[[str], None] | None = None,
+    on_batch: Callable[[int], None] | None = None,
+) -> ArchiveReport:
+    """`archive` of a run that `check_run` has just looked at."""
     from py4j.protocol import Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from delosmq.spark.errors import ArchiveError
+from delosmq.spark.errors import ArchiveError, OptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +25,8 @@ FORMAT = 1
 PARTITIONS = ("day", "address", "batch")
 MARKER = "_archive.json"
 STAGING = ".spark-staging-*"
+_NEVER_WRITTEN = frozenset({"http", "https", "ftp", "har", "tcp", "stomp"})
+"""What Hadoop only reads, or knows as no place of files. Which others there are, depends on what Spark was given."""
 
 
 class ArchiveFiles:
@@ -132,8 +134,16 @@ def check_place(location: str, source: str = "") -> None:
     Leaves nothing behind. A location on another machine is not looked at.
 
     Raises:
+        OptionError: Spark can't write to such a location.
         ArchiveError: it can't be used.
     """
+    parts = urlsplit(location)
+    if parts.scheme in _NEVER_WRITTEN or (parts.scheme == "file" and parts.netloc not in ("", "localhost")):
+        raise OptionError(
+            "DMQ8063",
+            f"Spark can't write to {location}: name a directory, or a place with a file system that Spark has, such as"
+            " hdfs:// or s3a://",
+        )
     place = local_path(location)
     if place is None:
         return

@@ -13,7 +13,7 @@ from delosmq.spark.transport import Transport
 
 PYSPARK_SIZE = "456 MB"
 REQUIREMENTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...] | None, str], ...] = (
-    ("pyspark", (4, 2), (5,), f"pip install 'delosmq[spark]' (a download of {PYSPARK_SIZE}, once)"),
+    ("pyspark", (4, 2), (5,), f"pip install 'pyspark>=4.2,<5' (a download of {PYSPARK_SIZE}, once)"),
     ("pyarrow", (18,), None, "pip install 'pyarrow>=18'"),
     ("pandas", (2, 2), (3,), "pip install 'pandas>=2.2,<3'"),
 )

@@ -23,6 +23,10 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
 _OF_OTHER_PORTS = frozenset({421, 426})
 """What the acceptors of other protocols answer to HTTP, in plain text."""
+_NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG"})
+"""How OpenSSL names an answer that is none of TLS."""
+_TLS_ALERT = "\x15\x03"
+"""How the answer of a TLS port to plain HTTP begins."""
 RETRYABLE_STATUS = frozenset({429, 502, 503, 504})
 
 CONDITIONS: dict[str, tuple[type[BrokerError], str]] = {
@@ -135,6 +139,10 @@ class Transport:
                 ) from None
             except (OSError, http.client.HTTPException) as wrong:
                 self.close()
+                if isinstance(wrong, ssl.SSLError) and wrong.reason in _NO_TLS:
+                    raise self._wrong_scheme("does not speak TLS", "http") from None
+                if isinstance(wrong, http.client.BadStatusLine) and wrong.line.startswith(_TLS_ALERT):
+                    raise self._wrong_scheme("speaks TLS", "https") from None
                 if isinstance(wrong, http.client.BadStatusLine) and not isinstance(wrong, OSError):
                     raise self._no_http("it answers in another protocol") from None
                 if not reused:
@@ -167,7 +175,7 @@ class Transport:
             raise errors.BrokerUnreachableError(
                 "DMQ8010",
                 f"no broker answered at {names} for {patience.limit_s:g} s (last: {asked}: {failure}): check that it "
-                "runs and that the option servers names its HTTP address",
+                "runs and that the option servers names its HTTP address, with http:// or https:// as it speaks",
             ) from failure
 
     def _connect(self) -> http.client.HTTPConnection:
@@ -176,6 +184,13 @@ class Transport:
             context = tls_context(self.options.tls)
             return http.client.HTTPSConnection(server.host, server.port, timeout=ANSWER_TIMEOUT_S, context=context)
         return http.client.HTTPConnection(server.host, server.port, timeout=ANSWER_TIMEOUT_S)
+
+    def _wrong_scheme(self, does: str, scheme: str) -> errors.AnswerError:
+        server = self.server
+        return errors.AnswerError(
+            "DMQ8015",
+            f"{server} {does}: write {scheme}://{server.host}:{server.port} in the option servers",
+        )
 
     def _no_http(self, said: str) -> errors.AnswerError:
         return errors.AnswerError(

@@ -6,6 +6,7 @@ import socket
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
@@ -48,6 +49,20 @@ _OF_REQUESTS: Final = (
 _HEALTH: Final = "/health/"
 _FRAMES_TOLD: Final = 6
 """Of the traceback of a fault."""
+
+
+_SERVING: Final = ContextVar("serving", default=False)
+"""Whether what runs is one of our servers: a program around the broker may have a uvicorn of its own."""
+
+
+class _OnlyTrouble(logging.Filter):
+    """Leaves out what uvicorn tells of our servers' start and end: the broker says so itself."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING or not _SERVING.get()
+
+
+_ONLY_TROUBLE: Final = _OnlyTrouble()
 
 
 class _ConnectionLog(logging.Logger):
@@ -286,6 +301,11 @@ class _Server(uvicorn.Server):
         for server in self.servers:
             server.close()
             await server.wait_closed()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        _SERVING.set(True)
+        logging.getLogger("uvicorn.error").addFilter(_ONLY_TROUBLE)
+        await super().serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
