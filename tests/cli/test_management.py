@@ -28,6 +28,7 @@ from delosmq.engine.slots import Slot
 from delosmq.manage.http.requests import CreateQueue, UpdateQueue
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import Message as BrokerMessage
+from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
 from delosmq.server.peer_log import LINES_PER_PEER
 
 Call = Callable[..., tuple[int, str, str]]
@@ -41,6 +42,10 @@ def broker() -> Iterator[delosmq.Broker]:
 
 @pytest.fixture
 def call(broker: delosmq.Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    return caller(broker, monkeypatch, capsys)
+
+
+def caller(broker: delosmq.Broker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
     """Runs `delosmq WORDS`; gives exit code, output and errors."""
 
     def called(*words: str) -> tuple[int, str, str]:
@@ -102,7 +107,9 @@ def test_stat_has_all_columns_and_filters(call: Call) -> None:
         said(call("queue", "create", f"stat.{number}"))
     lines = said(call("queue", "stat", "--filter", "stat.")).splitlines()
     heading = " ".join(lines[0].split())
-    assert heading.startswith("NAME ADDRESS ROUTING CONSUMERS MESSAGES DELIVERING SCHEDULED ADDED ACKED EXPIRED KILLED")
+    assert heading.startswith(
+        "NAME ADDRESS ROUTING CONSUMERS MESSAGES DELIVERING SCHEDULED HELD ADDED ACKED EXPIRED KILLED"
+    )
     assert heading.endswith("REPLACED BYTES RING PAUSED ENABLED")
     assert [line.split()[0] for line in lines[1:]] == ["stat.0", "stat.1", "stat.2"]
     assert lines[1].split()[-2:] == ["no", "yes"]
@@ -498,3 +505,23 @@ def test_a_refused_login_names_the_user_in_the_log(broker: delosmq.Broker, caplo
             f"DMQ6302: refused a login from 127.0.0.1: user '{user}' or its password is wrong" in one for one in lines
         )
         assert any(f"DMQ5106: login '{user}' or its passcode is wrong" in one for one in lines)
+
+
+def test_stat_shows_what_is_held_apart_from_what_is_scheduled(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    no_queue = {"expiry_address": "nowhere", "auto_create_queues": False, "auto_create_addresses": False}
+    settings = BrokerSettings(queues=(QueueSettings("q", "q"),), address_settings=(AddressMatch("#", no_queue),))
+    with delosmq.Broker(settings=settings) as broker:
+        call = caller(broker, monkeypatch, capsys)
+        send(broker, "/queue/q", 2, expires="1")
+        send(broker, "/queue/q", 1, AMQ_SCHEDULED_DELAY="3600000")
+        assert re.search(r"^ +2 held$", said(call("explain", "queue", "q")), re.MULTILINE)
+        heading, values = (line.split() for line in said(call("queue", "stat")).splitlines())
+        shown = dict(zip(heading, values, strict=True))
+        assert {name: shown[name] for name in ("MESSAGES", "DELIVERING", "SCHEDULED", "HELD")} == {
+            "MESSAGES": "3",
+            "DELIVERING": "0",
+            "SCHEDULED": "1",
+            "HELD": "2",
+        }

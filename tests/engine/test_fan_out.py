@@ -29,6 +29,7 @@ TOLD: dict[str, tuple[object, ...]] = {
     "address_deleted": ("address",),
     "created_by_client": ("queue", "address", "user", True),
     "deleted_by_client": ("queue", "address", "user", 2),
+    "deleted_unused": ("queue", "address", 2),
     "consumer_created": ("queue", 2),
     "consumer_closed": ("queue", 2),
     "exclusive_owner_changed": ("queue", 2),

@@ -109,6 +109,9 @@ class Audit(EngineEvents):
     def deleted_by_client(self, queue: str, address: str, user: str, messages: int) -> None:
         self.told.append(("deleted", queue, address, user, messages))
 
+    def deleted_unused(self, queue: str, address: str, messages: int) -> None:
+        self.told.append(("unused", queue, address, messages))
+
 
 class Bench(Generic[Peering]):
     """One engine, its gate, and any number of clients.

@@ -53,3 +53,15 @@ def test_what_an_openwire_client_makes_and_deletes() -> None:
     info.subscription_name, info.client_id = "s", "me"
     client.ok(info)
     assert [told[0] for told in bench.audit.told if told[1]] == ["created", "deleted"]
+
+
+def test_what_goes_as_it_is_unused() -> None:
+    bench = StompBench()
+    client = bench.connect("1.2")
+    client.frame("SEND", "destination:/queue/made", body="x")
+    client.frame("SUBSCRIBE", "id:1", "destination:/queue/made", "ack:auto")
+    client.frame("UNSUBSCRIBE", "id:1")
+    bench.audit.told.clear()
+    for _ in range(2):
+        bench.pass_time(30_000)
+    assert bench.audit.told == [("unused", "made", "made", 0)]

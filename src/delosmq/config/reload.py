@@ -6,7 +6,7 @@ Source: Artemis manual, "Configuration Reload", for what its users expect to be 
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from delosmq.model.settings import AddressMatch, BrokerSettings
+from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings
 
 LIVE_SETTINGS: Final = frozenset(
     {
@@ -73,9 +73,15 @@ _WRITTEN: Final = {
     "transaction_timeout_scan_period_ms": "transaction-timeout-scan-period",
     "wildcards": "wildcard-addresses",
     "left_out": "names that --without leaves out",
-    "journal": "persistence-enabled, journal-directory or another setting of the journal",
 }
 """Fields of `BrokerSettings` that broker.xml writes in another way than with ``-`` for ``_``."""
+_JOURNAL: Final = {
+    "directory": "journal-directory",
+    "file_size_bytes": "journal-file-size",
+    "compact_min_files": "journal-compact-min-files",
+    "compact_percentage": "journal-compact-percentage",
+}
+"""Fields of `JournalSettings` as broker.xml writes them."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,9 @@ def plan_reload(present: BrokerSettings, wanted: BrokerSettings) -> ReloadPlan:
     matches, waiting = _merged(present.address_settings, wanted.address_settings)
     for field in fields(BrokerSettings):
         name = field.name
-        if name not in _TAKEN_OVER and getattr(present, name) != getattr(wanted, name):
+        if name == "journal":
+            waiting += _changed_of_journal(present.journal, wanted.journal)
+        elif name not in _TAKEN_OVER and getattr(present, name) != getattr(wanted, name):
             waiting.append(_WRITTEN.get(name, name.replace("_", "-")))
     settings = replace(
         present,
@@ -121,6 +129,13 @@ def plan_reload(present: BrokerSettings, wanted: BrokerSettings) -> ReloadPlan:
     removed = [f"queue '{one.name}'" for one in present.queues if one.name not in kept_queues]
     removed += [f"address '{one.name}'" for one in present.addresses if one.name not in kept_addresses]
     return ReloadPlan(settings, changed, waiting, removed)
+
+
+def _changed_of_journal(present: JournalSettings, wanted: JournalSettings) -> list[str]:
+    """Settings of the journal that differ. In memory there is none, whatever else is said of it."""
+    if bool(present.directory) != bool(wanted.directory):
+        return ["persistence-enabled"]
+    return [written for name, written in _JOURNAL.items() if getattr(present, name) != getattr(wanted, name)]
 
 
 def _merged(

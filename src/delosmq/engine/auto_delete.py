@@ -62,7 +62,9 @@ class AutoDelete(Timer):
         if not self._is_queue_unused(queue):
             queue.swept = False
         elif queue.swept:
+            messages = queue.message_count
             self._dropping.drop(queue)
+            self._core.events.deleted_unused(queue.name, queue.address.name, messages)
         else:
             queue.swept = True
 
@@ -88,6 +90,7 @@ class AutoDelete(Timer):
             address.swept = False
         elif address.swept:
             self._dropping.drop_address(address)
+            self._core.events.deleted_unused("", address.name, 0)
         else:
             address.swept = True
 

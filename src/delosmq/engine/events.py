@@ -53,6 +53,10 @@ class EngineEvents:
         """A command of a user's client deleted a queue with so many messages, or, where ``queue`` is "", an address;
         `queue_deleted` and `address_deleted` tell that too."""
 
+    def deleted_unused(self, queue: str, address: str, messages: int) -> None:
+        """A queue with so many messages, or an address, went as it was not used any more (``auto-delete-queues``,
+        ``auto-delete-addresses``); names as in `deleted_by_client`, and `queue_deleted` or `address_deleted` too."""
+
     def consumer_created(self, queue: str, consumer_id: int) -> None:
         """A consumer joined."""
 

@@ -70,6 +70,10 @@ class FanOut(EngineEvents):
         for listener in self._listeners:
             listener.deleted_by_client(queue, address, user, messages)
 
+    def deleted_unused(self, queue: str, address: str, messages: int) -> None:
+        for listener in self._listeners:
+            listener.deleted_unused(queue, address, messages)
+
     def consumer_created(self, queue: str, consumer_id: int) -> None:
         for listener in self._listeners:
             listener.consumer_created(queue, consumer_id)

@@ -1,6 +1,7 @@
 """Tells which user's client made and deleted what, in the log ``delosmq.audit``, within the bounds of `PeerLog`.
 
-Operators' calls are told by the HTTP interface. What ends by itself, as temporary queues do, is told at debug only.
+Operators' calls are told by the HTTP interface. What clients make that ends with them, as temporary queues do, is told
+at debug only.
 """
 
 import logging
@@ -35,9 +36,18 @@ class ClientAudit(EngineEvents):
 
     def deleted_by_client(self, queue: str, address: str, user: str, messages: int) -> None:
         if self._log is not None:
-            held = f" with {counted(messages, 'message')}" if queue else ""
             who = f"user '{user}'"
-            self._log.info(who, "DMQ6183: a client of %s deleted %s%s", who, _named(queue, address), held)
+            self._log.info(who, "DMQ6183: a client of %s deleted %s", who, _with_messages(queue, address, messages))
+
+    def deleted_unused(self, queue: str, address: str, messages: int) -> None:
+        if self._log is not None:
+            setting = "auto-delete-queues" if queue else "auto-delete-addresses"
+            what = _with_messages(queue, address, messages)
+            self._log.info(setting, "DMQ6184: %s was not used any more and is deleted (%s)", what, setting)
+
+
+def _with_messages(queue: str, address: str, messages: int) -> str:
+    return _named(queue, address) + (f" with {counted(messages, 'message')}" if queue else "")
 
 
 def _named(queue: str, address: str) -> str:

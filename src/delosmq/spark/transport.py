@@ -141,7 +141,7 @@ class Transport:
                 self.close()
                 if isinstance(wrong, ssl.SSLError) and wrong.reason in _NO_TLS:
                     raise self._wrong_scheme("does not speak TLS", "http") from None
-                if isinstance(wrong, http.client.BadStatusLine) and wrong.line.startswith(_TLS_ALERT):
+                if isinstance(wrong, http.client.BadStatusLine) and str(wrong).startswith(_TLS_ALERT):
                     raise self._wrong_scheme("speaks TLS", "https") from None
                 if isinstance(wrong, http.client.BadStatusLine) and not isinstance(wrong, OSError):
                     raise self._no_http("it answers in another protocol") from None
