@@ -79,7 +79,7 @@ def standing(bench: RoutingBench) -> tuple[object, ...]:
     return (
         sorted(bindings.addresses),
         sorted(bindings.queues),
-        bindings.state_bytes,
+        bindings.client_limits.state_bytes,
         limits.count,
         limits.made_by("eve"),
     )

@@ -447,8 +447,8 @@ def test_a_message_that_no_segment_can_hold_is_refused():
 class CrowdedStore(RecordingStore):
     """Its disk has no room for a larger state."""
 
-    def takes_state(self, size_bytes: int) -> bool:
-        return size_bytes <= 5_000
+    def takes_state(self, size_bytes: int, reserve_bytes: int = 0) -> bool:
+        return size_bytes + reserve_bytes <= 5_000
 
 
 def test_there_are_no_more_addresses_and_queues_than_the_store_can_describe():

@@ -30,6 +30,8 @@ from tests.engine.support import CountingRandom, ManualClock
 Peering = TypeVar("Peering", bound="Connected")
 NS_PER_MS = 1_000_000
 USER = "anna"
+OTHER = "bert"
+"""With the same password."""
 PASSWORD = "correct horse"
 
 EVERYTHING = SecurityMatch("#", {permission: frozenset({"all"}) for permission in PERMISSIONS})
@@ -95,6 +97,7 @@ class Options(TypedDict, total=False):
     ttl_override_ms: int
     temporary_namespace: str
     store: Store | None
+    size_per_user: int
 
 
 class Audit(EngineEvents):
@@ -132,6 +135,7 @@ class Bench(Generic[Peering]):
         ttl_override_ms: int = -1,
         temporary_namespace: str = "",
         store: Store | None = None,
+        size_per_user: int = -1,
     ) -> None:
         self.clock = ManualClock()
         self.store: Store = store if store is not None else MemoryStore()
@@ -146,6 +150,7 @@ class Bench(Generic[Peering]):
                 address_settings=matches,
                 connection_ttl_override_ms=ttl_override_ms,
                 temporary_queue_namespace=temporary_namespace,
+                max_destinations_size_per_user=size_per_user,
             ),
             self.store,
             clock=self.clock,
@@ -154,9 +159,16 @@ class Bench(Generic[Peering]):
             conversions=conversions,
         )
         self.gate.on_synced(self.broker.start())
-        access = AccessControl({USER: "stored"}, {USER: frozenset({"all"})}, security, cache_key=b"k" * 32)
-        # Verified once, so that later logins need no hash.
-        access.finish(access.attempt(USER, PASSWORD), True)
+        users = (USER, OTHER)
+        access = AccessControl(
+            dict.fromkeys(users, "stored"),
+            dict.fromkeys(users, frozenset({"all"})),
+            security,
+            cache_key=b"k" * 32,
+        )
+        for user in users:
+            # Verified once, so that later logins need no hash.
+            access.finish(access.attempt(user, PASSWORD), True)
         self.services = SessionServices(
             self.broker, self.gate, clock=self.clock, access=access, conversions=conversions, server_name="DelosMQ/test"
         )
@@ -210,11 +222,11 @@ class StompBench(Bench["Client"]):
     def __init__(self, *, acceptor: AcceptorSettings = ACCEPTOR, **options: Unpack[Options]) -> None:
         super().__init__(acceptor, Conversions({"stomp": StompConversion()}), EngineEvents(), **options)
 
-    def connect(self, version: str = "1.2", headers: str = "") -> "Client":
+    def connect(self, version: str = "1.2", headers: str = "", *, user: str = USER) -> "Client":
         """A client that is connected and has read its CONNECTED."""
         client = Client(self)
         client.send(
-            f"CONNECT\naccept-version:{version}\nhost:h\nlogin:{USER}\npasscode:{PASSWORD}\n{headers}\n\0".encode()
+            f"CONNECT\naccept-version:{version}\nhost:h\nlogin:{user}\npasscode:{PASSWORD}\n{headers}\n\0".encode()
         )
         client.version = {"1.0": 10, "1.1": 11, "1.2": 12}[version]
         (connected,) = client.take()

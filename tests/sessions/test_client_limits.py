@@ -3,12 +3,14 @@
 import pytest
 
 from delosmq.engine.broker import Broker
-from delosmq.model.message import MULTICAST
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.settings import QueueSettings
 from delosmq.security.access import Login
 from delosmq.sessions.lease.session import LeaseSession
-from delosmq.wire.openwire.commands import ADD_DESTINATION, TEMP_QUEUE, Destination
-from tests.sessions.openwire.support import OpenWireBench, change, queue, topic
-from tests.sessions.support import USER, Bench, StompBench
+from delosmq.wire.openwire.commands import ADD_DESTINATION, TEMP_QUEUE, Destination, ExceptionResponse
+from tests.engine.support import RecordingStore
+from tests.sessions.openwire.support import OpenWireBench, change, queue, throwable, topic
+from tests.sessions.support import OTHER, USER, Bench, StompBench
 
 
 def made_by(broker: Broker) -> int:
@@ -65,3 +67,68 @@ def test_by_a_lease_group() -> None:
     check(bench, 1)
     session.release("g")
     check(bench, 0)
+
+
+SIZE = 40_000
+FILTER = "color = '" + "x" * 7_900 + "'"
+
+
+def check_the_rest(bench: Bench) -> None:  # type: ignore[type-arg]
+    """The operator goes on."""
+    bench.broker.create_queue(QueueSettings("operators", "operators", ANYCAST))
+    bench.broker.delete_queue("operators")
+    limits = bench.broker._core.bindings.client_limits
+    assert SIZE - 10_000 < limits.state_bytes_of(USER) <= SIZE
+
+
+def test_long_selectors_over_stomp() -> None:
+    store = RecordingStore()
+    for start in range(2):
+        bench = StompBench(store=store, size_per_user=SIZE)
+        refused = 0
+        for number in range(9):
+            client = bench.connect(headers=f"client-id:c{start}.{number}\n")
+            headers = ("id:1", "destination:/topic/a", "durable-subscription-name:n", f"selector:{FILTER}", "receipt:1")
+            client.frame("SUBSCRIBE", *headers)
+            if (answer := client.take()[-1]).command == "ERROR":
+                assert "DMQ2686" in answer.body.decode() + answer.headers["message"]
+                assert f"user '{USER}'" in answer.body.decode() + answer.headers["message"]
+                refused += 1
+        assert refused == 9 - (0 if start else 4)
+        check_the_rest(bench)
+        other = bench.connect(headers=f"client-id:d{start}\n", user=OTHER)
+        other.frame(
+            "SUBSCRIBE",
+            "id:1",
+            "destination:/topic/a",
+            "durable-subscription-name:n",
+            f"selector:{FILTER}",
+            "receipt:1",
+        )
+        assert other.take()[-1].command == "RECEIPT"
+        other.frame("SEND", "destination:/queue/mine", "receipt:2")
+        assert other.take()[-1].command == "RECEIPT"
+        store = RecordingStore(list(store.batches))
+
+
+def test_long_names_over_openwire() -> None:
+    store = RecordingStore()
+    for start in range(2):
+        bench = OpenWireBench(store=store, size_per_user=SIZE)
+        client = bench.connect(client_id="c")
+        refusal = ""
+        for number in range(100):
+            text = client.text(queue(f"{start}.{number}." + "n" * 1_000), "x")
+            answer = client.call(text)
+            if isinstance(answer, ExceptionResponse):
+                refusal = throwable(answer).message or ""
+                break
+        assert "DMQ2686" in refusal
+        assert f"user '{USER}'" in refusal
+        assert start == 0 or number == 0
+        # The queues that are there take messages as before.
+        client.publish(queue("0.0." + "n" * 1_000), "y")
+        check_the_rest(bench)
+        other = bench.connect(client_id="d", user=OTHER)
+        other.publish(queue(f"mine.{start}"), "x")
+        store = RecordingStore(list(store.batches))

@@ -153,7 +153,13 @@ class Life:
     """A broker on a simulated disk, with two queues."""
 
     def __init__(
-        self, disk: SimDisk, *, compact_min_files: int = 10, max_destinations: int = -1, **address: object
+        self,
+        disk: SimDisk,
+        *,
+        compact_min_files: int = 10,
+        max_destinations: int = -1,
+        max_destinations_size_per_user: int = -1,
+        **address: object,
     ) -> None:
         self.disk = disk
         journal = JournalSettings("journal", file_size_bytes=FILE_BYTES, compact_min_files=compact_min_files)
@@ -163,6 +169,7 @@ class Life:
         settings = BrokerSettings(
             journal=journal,
             max_destinations=max_destinations,
+            max_destinations_size_per_user=max_destinations_size_per_user,
             queues=(QueueSettings("jobs", "jobs", ANYCAST), QueueSettings("dead", "dead", ANYCAST)),
             address_settings=(AddressMatch("#", address),),
         )

@@ -5,6 +5,8 @@ from random import Random
 
 import pytest
 
+from delosmq.engine.credit import OpenCredit
+from delosmq.engine.subscriptions import SubscriptionOptions
 from delosmq.model.errors import LimitError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import ANYCAST, MULTICAST
@@ -12,7 +14,7 @@ from delosmq.model.settings import JournalSettings, QueueSettings
 from delosmq.storage.journal.spares import STATE_SHARE, TIGHT_SHARE
 from tests.simulation.disk import SimDisk
 from tests.storage.bench import Bench
-from tests.storage.test_compaction import FILE_BYTES, Life
+from tests.storage.test_compaction import FILE_BYTES, Life, Reader
 
 pytestmark = pytest.mark.slow
 
@@ -166,6 +168,8 @@ def test_on_a_full_disk_the_state_stays_within_what_the_files_hold(
         state_of(bench, size)
         bench.sync()
     assert NORMAL // TIGHT_SHARE - 200 <= size <= NORMAL // TIGHT_SHARE
+    assert bench.store.takes_state(size * 3 // 4, size // 4)
+    assert not bench.store.takes_state(size * 3 // 4 + 200, size // 4)
     assert sum("DMQ3035" in record.message for record in caplog.records) == 1
     # The journal itself goes on as before: files of the usual size are used again.
     assert bench.listener.space == []
@@ -287,3 +291,71 @@ def test_a_message_for_thousands_of_durable_subscriptions_is_as_large_as_ever() 
     disk.process_crash()
     again = Life(disk)
     assert again.broker.queues["reader.1999"].message_count == 5
+
+
+def _subscribe(life: Life, user: str, name: str, filter_size: int = 8_000) -> None:
+    filter = f"color = '{'x' * filter_size}'"
+    options = SubscriptionOptions(name=name, durable=True, filter=filter, user=user)
+    life.broker.close_consumer(
+        life.broker.subscribe("news", Reader(), OpenCredit(), routing=MULTICAST, subscription=options)
+    )
+
+
+def _fill(life: Life, user: str, filter_size: int = 8_000) -> tuple[int, str]:
+    """Makes durable subscriptions with long filters until that is refused; gives how many, and the code."""
+    made = 0
+    refusal = ""
+    while not refusal:
+        try:
+            _subscribe(life, user, f"{user}.{made}", filter_size)
+        except LimitError as error:
+            refusal = str(error)
+        else:
+            made += 1
+            life.turn()
+    return made, refusal.partition(":")[0]
+
+
+def test_a_user_at_its_share_is_there_after_a_restart_too() -> None:
+    disk = SimDisk(Random(1))
+    life = Life(disk, max_destinations_size_per_user=200_000)
+    made, code = _fill(life, "eve")
+    _subscribe(life, "bob", "bob.0")
+    life.flow(2)  # a state block has them, and records what comes later
+    life.broker.delete_queue("eve.0")
+    _subscribe(life, "eve", "eve.0")
+    limits = life.broker._core.bindings.client_limits
+    before = [(limits.made_by(user), limits.state_bytes_of(user)) for user in ("eve", "bob")]
+    life.turn()
+    disk.process_crash()
+    again = Life(disk, max_destinations_size_per_user=200_000)
+    limits = again.broker._core.bindings.client_limits
+    assert [(limits.made_by(user), limits.state_bytes_of(user)) for user in ("eve", "bob")] == before
+    assert (made, code) == (24, "DMQ2686")
+    with pytest.raises(LimitError, match="DMQ2686"):
+        _subscribe(again, "eve", "eve.more")
+    _subscribe(again, "bob", "bob.1")
+    again.broker.create_queue(QueueSettings("operators", "operators", ANYCAST))
+    for number in range(made):
+        again.broker.delete_queue(f"eve.{number}")
+    # The address is hers still, as others read it; it is not recorded.
+    assert (limits.made_by("eve"), limits.state_bytes_of("eve")) == (1, 0)
+    again.flow(2)
+
+
+def test_on_a_full_disk_an_operator_makes_queues_after_clients_were_refused() -> None:
+    disk = SimDisk(Random(1))
+    life = Life(disk)
+    life.turn()
+    disk.free_bytes = 0
+    made, code = _fill(life, "eve", filter_size=100)
+    assert (code, made > 1) == ("DMQ2204", True)
+    for number in range(3):
+        life.broker.create_queue(QueueSettings(f"operators{number}", "operators", ANYCAST))
+        life.turn()
+    with pytest.raises(LimitError, match="DMQ2204"):
+        life.broker.create_queue(QueueSettings("bobs", "bobs", ANYCAST), "bob")
+    disk.process_crash()
+    again = Life(disk)
+    again.broker.create_queue(QueueSettings("operators3", "operators", ANYCAST))
+    assert f"eve.{made - 1}" in again.broker.queues

@@ -65,7 +65,8 @@ class Address:
         created_at, unused_since: monotonic ns; the latter when its last queue went, 0 while it never had one.
         swept: the last scan found it unused.
         messages_at_scan: what was sent to it until the last scan.
-        made_by: whose client made it since the start, "" for none.
+        made_by: whose client made it, "" for none.
+        state_bytes: what it takes in a state block; 0 for one that is not recorded.
     """
 
     def __init__(self, name: str, routing_types: set[int], settings: AddressSettings) -> None:
@@ -96,7 +97,12 @@ class Address:
         self.swept: bool = False
         self.messages_at_scan: int = 0
         self.made_by: str = ""
+        self.state_bytes: int = 0
         self._anycast_turn: int = 0
+
+    def covers(self, routing_types: set[int], auto_created: bool) -> bool:
+        """Whether it is already as it is wanted."""
+        return routing_types <= self.routing_types and (auto_created or not self.auto_created)
 
     def bind(self, queue: Queue) -> None:
         """Lets a queue take part in routing."""

@@ -1,4 +1,4 @@
-"""How many addresses a match may have (``max-addresses``), and how many addresses and queues clients may make.
+"""How many addresses a match may have (``max-addresses``).
 
 Each match with a bound counts all addresses it stands for; the most specific match that says something about the number
 decides whether one more is made. What a connection or the broker makes for itself, wildcards and what the journal or
@@ -71,65 +71,3 @@ class AddressLimits:
         for bound in self._bounds:
             if bound.pattern.matches(name):
                 bound.count += difference
-
-
-class ClientLimits:
-    """``max-destinations`` and ``max-destinations-per-user``: how many addresses and queues there may be when a client
-    makes another one, and how many the clients of one user may have made. What operators and broker.xml make is counted
-    and never refused.
-
-    Attributes:
-        count: addresses and queues, but those that the broker made for itself.
-    """
-
-    def __init__(self, of_all: int, of_user: int) -> None:
-        self.count: int = 0
-        self._of_all = of_all
-        self._of_user = of_user
-        self._by_user: dict[str, int] = {}
-
-    def check(self, user: str, what: str) -> None:
-        """Whether one more may be made.
-
-        Args:
-            user: whose client makes it; "" for nobody's.
-
-        Raises:
-            LimitError: it may not.
-        """
-        if not user:
-            return
-        made = self._by_user.get(user, 0)
-        if self._of_user != UNLIMITED and made >= self._of_user:
-            raise LimitError(
-                "DMQ2654",
-                f"{what} is not made: clients of user '{user}' have made {made} addresses and queues, and"
-                f" max-destinations-per-user is {self._of_user}; delete some, let unused ones go (auto-delete-queues,"
-                " auto-delete-addresses), or allow more",
-            )
-        if self._of_all != UNLIMITED and self.count >= self._of_all:
-            raise LimitError(
-                "DMQ2655",
-                f"{what} is not made: there are {self.count} addresses and queues, and max-destinations is"
-                f" {self._of_all}; delete some, let unused ones go (auto-delete-queues, auto-delete-addresses), or"
-                " allow more",
-            )
-
-    def made_by(self, user: str) -> int:
-        """Addresses and queues that are there and were made by clients of a user since the start."""
-        return self._by_user.get(user, 0)
-
-    def add(self, user: str) -> None:
-        """One that is there was made by a client of ``user``."""
-        if user:
-            self._by_user[user] = self._by_user.get(user, 0) + 1
-
-    def gone(self, user: str) -> None:
-        """One is gone."""
-        self.count -= 1
-        if user:
-            left = self._by_user[user] - 1
-            if left:
-                self._by_user[user] = left
-            else:
-                del self._by_user[user]

@@ -18,7 +18,7 @@ from delosmq.engine.retroactive import Retroactive
 from delosmq.engine.settings_checks import TRAITS, check_together, names_trait
 from delosmq.model.errors import BrokerError, MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.settings import BrokerSettings, DivertSettings, QueueSettings
+from delosmq.model.settings import AddressDefinition, BrokerSettings, DivertSettings, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable
 from delosmq.model.wording import counted
 
@@ -63,7 +63,7 @@ class Administration:
         for divert in self._settings.diverts:
             self._add_divert(divert)
         for address in self._settings.addresses:
-            self._bindings.create_address(address.name, set(address.routing_types))
+            self._configure_address(address)
         for settings in self._settings.queues:
             self._configure_queue(settings)
         for known in list(self._bindings.addresses.values()):
@@ -93,6 +93,10 @@ class Administration:
             )
         self._bindings.add_divert(Divert(settings, self._core.conversions))
 
+    def _configure_address(self, wanted: AddressDefinition) -> None:
+        address = self._bindings.create_address(wanted.name, set(wanted.routing_types))
+        self._bindings.take_over_address(address)
+
     def _configure_queue(self, settings: QueueSettings) -> None:
         known = self._bindings.queues.get(settings.name)
         if known is not None and not _is_same(known.settings, settings):
@@ -104,6 +108,9 @@ class Administration:
             merged = _merged(known.settings, settings)
             if merged != known.settings:
                 self._bindings.update_queue(known, merged)
+            self._bindings.take_over_queue(known)
+            if known.address.auto_created:
+                self._bindings.take_over_address(known.address)
         known.declared = True
 
     def _move_aside(self, stored: Queue, declared: QueueSettings) -> None:
@@ -148,7 +155,7 @@ class Administration:
         refused: list[str] = []
         for address in settings.addresses:
             try:
-                self._bindings.create_address(address.name, set(address.routing_types))
+                self._configure_address(address)
             except BrokerError as error:
                 refused.append(f"address '{address.name}' is not made: {error}")
             self._log.close()
@@ -177,6 +184,8 @@ class Administration:
             user: whose client asks for it, "" for an operator.
         """
         address = self._bindings.create_address(name, routing_types, user=user)
+        if not user:
+            self._bindings.take_over_address(address)
         self._log.close()
         return address
 

@@ -36,6 +36,8 @@ class AutoDelete(Timer):
             kept = address.history is not None or address.retained is not None or address.account.used_messages
             if address.auto_created and not kept and bindings.is_unbound(address):
                 bindings.drop_address(address.name)
+            elif address.auto_created:
+                bindings.credit_address(address)
 
     def begin(self) -> None:
         """Counts the time from now on for what the store held, and makes the first appointment."""

@@ -20,6 +20,8 @@ def queue_as_json(queue: Queue) -> Json:
     """A queue; `queue_from_json` reads it back."""
     value = settings_as_json(queue.settings)
     value["id"] = int(queue.id)
+    if queue.made_by:
+        value["made_by"] = queue.made_by
     return value
 
 
@@ -115,14 +117,30 @@ def _text(value: Json, key: str) -> str | None:
 
 def address_as_json(address: Address) -> Json:
     """An address."""
-    return {"name": address.name, "routing_types": sorted(address.routing_types), "auto_created": address.auto_created}
+    value: Json = {
+        "name": address.name,
+        "routing_types": sorted(address.routing_types),
+        "auto_created": address.auto_created,
+    }
+    if address.made_by:
+        value["made_by"] = address.made_by
+    return value
 
 
-def queue_state_bytes(settings: QueueSettings) -> int:
+def maker_from_json(value: Json) -> str:
+    """Whose client made an address or queue; "" for none, and in journals that don't say it."""
+    return str(value.get("made_by", ""))
+
+
+def queue_state_bytes(settings: QueueSettings, made_by: str) -> int:
     """What a durable queue takes in a state block."""
-    return ENTRY_BYTES + len(json.dumps(settings_as_json(settings)))
+    return ENTRY_BYTES + len(json.dumps(settings_as_json(settings))) + _maker_bytes(made_by)
 
 
-def address_state_bytes(name: str) -> int:
+def address_state_bytes(name: str, made_by: str) -> int:
     """What an address takes in a state block."""
-    return 2 * ENTRY_BYTES + len(json.dumps(name))
+    return 2 * ENTRY_BYTES + len(json.dumps(name)) + _maker_bytes(made_by)
+
+
+def _maker_bytes(made_by: str) -> int:
+    return len(json.dumps({"made_by": made_by})) if made_by else 0

@@ -1,33 +1,29 @@
 """Addresses and queues: creating, changing, finding and deleting them, recorded so that they outlive a restart."""
 
 from abc import ABC, abstractmethod
-from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.address import RETAINED_PREFIX, Address
-from delosmq.engine.address_limits import AddressLimits, ClientLimits
+from delosmq.engine.address import Address
+from delosmq.engine.address_limits import AddressLimits
 from delosmq.engine.binding_json import address_as_json, address_state_bytes, queue_as_json, queue_state_bytes
+from delosmq.engine.client_limits import ClientLimits
+from delosmq.engine.destination_checks import RECORD_BYTES, DestinationChecks
 from delosmq.engine.diverts import Divert
 from delosmq.engine.events import EngineEvents
-from delosmq.engine.history import HISTORY_PREFIX, HistoryRing, ring_of
+from delosmq.engine.history import HistoryRing, keeping_queues
 from delosmq.engine.identifiers import Identifiers
 from delosmq.engine.log import Log
 from delosmq.engine.queue import Queue
 from delosmq.engine.records import BINDING, encode_json
 from delosmq.engine.settings_checks import check_name, check_settings, check_update
 from delosmq.engine.wildcard_tree import WildcardTree
-from delosmq.model.errors import LimitError, MisuseError, NotFoundError
+from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.ids import QueueId
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.ports import Clock
 from delosmq.model.settings import AddressSettings, BrokerSettings, DispatchPolicy, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable
-
-RECORD_BYTES: Final = 1_024
-"""What the records of a new address or queue take beside its description, at most."""
-REFERENCE_BYTES: Final = 64
-"""And of each message that a new queue gets from the history of its address."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -49,8 +45,8 @@ class Bindings:
 
     Attributes:
         listener: told of new queues.
-        client_limits: how many addresses and queues clients may make.
-        state_bytes: what the state block says of addresses and queues; what is not recorded takes nothing there.
+        checks: whether one more may be made.
+        client_limits: how many addresses and queues clients may make, and how large; it counts all there are.
         limits: how many addresses there may be.
         wild_changes: counts changes of wildcard addresses; an address whose ``linked_at`` is another number must look
             for its links again (`relink`).
@@ -71,8 +67,8 @@ class Bindings:
         self._table = table
         self._events = events
         self._clock = clock
-        self.state_bytes: int = 0
-        self.client_limits: ClientLimits = ClientLimits(settings.max_destinations, settings.max_destinations_per_user)
+        self.client_limits: ClientLimits = ClientLimits(settings)
+        self.checks: DestinationChecks = DestinationChecks(self, log)
         self._diverts: dict[str, list[Divert]] = {}
         self.limits: AddressLimits = AddressLimits(table.entries, settings.wildcards)
         self.listener: QueueListener | None = None
@@ -85,8 +81,12 @@ class Bindings:
 
     # -- the changes, made live and in replay --------------------------------------------------------------------
 
-    def add_address(self, name: str, routing_types: set[int], *, auto_created: bool) -> Address:
-        """Makes an address known, or widens the routing types of one that is."""
+    def add_address(self, name: str, routing_types: set[int], *, auto_created: bool, made_by: str = "") -> Address:
+        """Makes an address known, or widens the routing types of one that is.
+
+        Args:
+            made_by: whose client made it. One that is known and recorded with this counts to that user from now on.
+        """
         address = self.addresses.get(name)
         if address is None:
             address = Address(name, set(routing_types), self._table.resolve(name))
@@ -94,9 +94,8 @@ class Bindings:
             address.created_at = self._clock.monotonic_ns()
             address.diverts = self._diverts.get(name, [])
             self.addresses[name] = address
-            self.client_limits.count += 1
-            if not auto_created:
-                self.state_bytes += address_state_bytes(name)
+            self.client_limits.change("", 1, 0)
+            self._give_address(address, made_by)
             if self.wildcards.is_wild(name):
                 address.wild = True
                 self.wildcards.add(name)
@@ -106,14 +105,21 @@ class Bindings:
             self.relink(address)
         else:
             address.routing_types |= routing_types
-            if address.auto_created and not auto_created:
+            if not auto_created:
                 address.auto_created = False
-                self.state_bytes += address_state_bytes(name)
+                self._give_address(address, made_by)
         return address
 
-    def add_queue(self, queue_id: QueueId, settings: QueueSettings) -> Queue:
+    def _give_address(self, address: Address, user: str) -> None:
+        """What it takes counts to a user from now on."""
+        self.client_limits.change(address.made_by, -1, -address.state_bytes)
+        address.made_by = user
+        address.state_bytes = 0 if address.auto_created else address_state_bytes(address.name, user)
+        self.client_limits.change(user, 1, address.state_bytes)
+
+    def add_queue(self, queue_id: QueueId, settings: QueueSettings, made_by: str) -> Queue:
         """Makes a queue known and binds it. An address that is recorded is known before it."""
-        address = self.add_address(settings.address, {settings.routing_type}, auto_created=True)
+        address = self.add_address(settings.address, {settings.routing_type}, auto_created=True, made_by=made_by)
         queue = Queue(queue_id, settings, address)
         queue.created_at = self._clock.monotonic_ns()
         queue.owner = address.owner
@@ -123,25 +129,36 @@ class Bindings:
         self._changed(address)
         self.queues[settings.name] = queue
         self.by_id[queue_id] = queue
-        if not queue.internal:
-            self.client_limits.count += 1
-        if settings.durable:
-            self.state_bytes += queue_state_bytes(settings)
+        self.client_limits.change("", 0 if queue.internal else 1, 0)
+        self._give_queue(queue, made_by)
         return queue
 
-    def change_queue(self, queue: Queue, settings: QueueSettings) -> None:
+    def _give_queue(self, queue: Queue, user: str) -> None:
+        """What it takes, as its settings are, counts to a user from now on."""
+        count = 0 if queue.internal else 1
+        self.client_limits.change(queue.made_by, -count, -queue.state_bytes)
+        queue.made_by = user
+        queue.state_bytes = queue_state_bytes(queue.settings, user) if queue.settings.durable else 0
+        self.client_limits.change(user, count, queue.state_bytes)
+
+    def change_queue(self, queue: Queue, settings: QueueSettings, made_by: str) -> None:
         """Puts new settings of a queue into force, its name included."""
         address = queue.address
         if settings.name != queue.name:
             del self.queues[queue.name]
             queue.name = settings.name
             self.queues[queue.name] = queue
-        if queue.settings.durable:
-            self.state_bytes += queue_state_bytes(settings) - queue_state_bytes(queue.settings)
         address.unbind(queue)
         queue.apply_settings(settings)
         address.bind(queue)
+        self._give_queue(queue, made_by)
         self._changed(address)
+
+    def credit_address(self, address: Address) -> None:
+        """After replay: an address that is not recorded counts to the maker of the first of its queues."""
+        queues = address.queues()
+        first = address.history or address.retained or (queues[0] if queues else None)
+        self._give_address(address, "" if first is None else first.made_by)
 
     def drop_queue(self, queue: Queue) -> None:
         """Unbinds a queue and forgets it; what it holds is the caller's."""
@@ -152,17 +169,12 @@ class Bindings:
         self._changed(address)
         del self.queues[queue.name]
         del self.by_id[queue.id]
-        if not queue.internal:
-            self.client_limits.gone(queue.made_by)
-        if queue.settings.durable:
-            self.state_bytes -= queue_state_bytes(queue.settings)
+        self.client_limits.change(queue.made_by, 0 if queue.internal else -1, -queue.state_bytes)
 
     def drop_address(self, name: str) -> None:
         """Forgets an address without queues."""
         address = self.addresses.pop(name)
-        self.client_limits.gone(address.made_by)
-        if not address.auto_created:
-            self.state_bytes -= address_state_bytes(name)
+        self.client_limits.change(address.made_by, -1, -address.state_bytes)
         if address.wild:
             self.wildcards.remove(name)
             self.wild_changes += 1
@@ -231,74 +243,74 @@ class Bindings:
 
         Raises:
             LimitError: the disk has no room for what describes more addresses and queues, or there are as many as
-                ``max-addresses`` says.
+                ``max-addresses`` and ``max-destinations`` say, or as large ones.
         """
         check_name("address", name)
         known = self.addresses.get(name)
-        if known is not None and routing_types <= known.routing_types and (auto_created or not known.auto_created):
+        if known is None or not known.covers(routing_types, auto_created):
+            self.checks.check_address(name, routing_types, auto_created=auto_created, owner=owner, user=user)
+        return self._make_address(name, routing_types, auto_created=auto_created, owner=owner, user=user)
+
+    def _make_address(
+        self,
+        name: str,
+        routing_types: set[int],
+        *,
+        auto_created: bool,
+        owner: str = "",
+        user: str = "",
+        by_broker: bool = False,
+    ) -> Address:
+        known = self.addresses.get(name)
+        if known is not None and known.covers(routing_types, auto_created):
             return known
-        if not auto_created or keeps_messages(self._table.resolve(name)):
-            self._check_state(address_state_bytes(name))
-        if known is None:
-            self.client_limits.check(user, f"address '{name}'")
-        if known is None and not owner and not self.wildcards.is_wild(name):
-            self.limits.check(name)
-        if not auto_created or keeps_messages(self._table.resolve(name)):
-            self._log.ask_room(RECORD_BYTES + 2 * len(name), f"address '{name}'")
-        address = self.add_address(name, routing_types, auto_created=auto_created)
-        if known is None:
-            address.made_by = user
-            self.client_limits.add(user)
+        # One that was made automatically is theirs who have it recorded.
+        maker = known.made_by if known is not None and not known.auto_created else user
+        address = self.add_address(name, routing_types, auto_created=auto_created, made_by=maker)
         if owner:
             address.owner = owner
             self.limits.count(name, -1)
         if not auto_created:
-            self._log.record_binding(encode_json(BINDING, {"address": address_as_json(address)}))
+            self._record_address(address)
         self.keep_history(address)
         if known is None:
             self._events.address_created(name)
-            if user:
+            if user and not by_broker:
                 self._events.created_by_client("", name, user, not auto_created)
         return address
+
+    def _record_address(self, address: Address) -> None:
+        self._log.record_binding(encode_json(BINDING, {"address": address_as_json(address)}))
+
+    def take_over_address(self, address: Address) -> None:
+        """An address that an operator or broker.xml names counts to no user from now on, nor does what keeps messages
+        for it."""
+        if address.made_by:
+            self._give_address(address, "")
+            if not address.auto_created:
+                self._record_address(address)
+        for keeping in (address.history, address.retained):
+            if keeping is not None:
+                self.take_over_queue(keeping)
+
+    def take_over_queue(self, queue: Queue) -> None:
+        """A queue that broker.xml names counts to no user from now on."""
+        if queue.made_by:
+            self._give_queue(queue, "")
+            self._record_queue(queue)
 
     def keep_history(self, address: Address) -> None:
         """Gives an address the queues that keep messages for queues to come, as its settings say."""
         if address.owner or MULTICAST not in address.routing_types:
             return
-        wanted = ring_of(address.settings)
-        history = address.history
-        if wanted > 0:
-            settings = _internal(HISTORY_PREFIX, address, wanted)
-            if history is None:
-                history = self._add(settings)
-                if self.listener is not None:
-                    self.listener.history_added(history)
-            elif history.settings.ring_size != wanted:
-                self.update_queue(history, settings)
-        if address.settings.subscription_recovery_retained and address.retained is None:
-            self._add(_internal(RETAINED_PREFIX, address, 1))
-
-    def ask_room(self, settings: QueueSettings) -> None:
-        """Whether a queue can be recorded, its address with it.
-
-        Raises:
-            LimitError: the disk is full.
-        """
-        if not settings.durable:
-            return
-        size = RECORD_BYTES + 2 * queue_state_bytes(settings)
-        address = self.addresses.get(settings.address)
-        if address is not None and address.history is not None:
-            size += REFERENCE_BYTES * address.history.pending.count
-        self._log.ask_room(size, f"queue '{settings.name}'")
-
-    def _check_state(self, more_bytes: int) -> None:
-        if not self._log.takes_state(self.state_bytes + more_bytes):
-            raise LimitError(
-                "DMQ2204",
-                f"there are {len(self.addresses)} addresses and {len(self.queues)} queues already, as many as the"
-                " journal's files describe, and the disk has no room for larger ones; delete some, or free some space",
-            )
+        for settings in keeping_queues(address.name, address.settings, auto_created=address.auto_created):
+            known = self.queues.get(settings.name)
+            if known is None:
+                made = self._add(settings, address.made_by)
+                if made is address.history and self.listener is not None:
+                    self.listener.history_added(made)
+            elif known.settings.ring_size != settings.ring_size:
+                self.update_queue(known, settings)
 
     def drop_if_unused(self, address: Address) -> None:
         """Forgets an auto-created address once its last queue is gone; later, if its address-settings say so."""
@@ -335,43 +347,42 @@ class Bindings:
         retroactive: bool = False,
         of_client: bool = False,
         user: str = "",
+        by_broker: bool = False,
     ) -> Queue:
         """Creates a queue and, if need be, its address.
 
         Args:
             retroactive: its subscriber asks for what the address keeps for those.
             of_client: the address is made automatically, whatever the queue is.
-            user: whose client makes it, "" for none.
+            user: to whom it counts: whose client makes it, "" for none.
+            by_broker: the broker makes it on account of what that user made; it is not refused for their number.
 
         Raises:
             MisuseError: the name is taken or a setting makes no sense.
+            LimitError: as in `create_address`.
         """
-        check_name("queue", settings.name)
-        check_settings(settings)
-        if settings.name in self.queues:
-            raise MisuseError("DMQ2102", f"queue '{settings.name}' exists already; update it or choose another name")
-        if settings.durable:
-            self._check_state(queue_state_bytes(settings))
-        self.client_limits.check(user, f"queue '{settings.name}'")
-        self.ask_room(settings)
+        self.checks.check_queue(settings, of_client=of_client, user=user, by_broker=by_broker)
         automatic = settings.auto_created or of_client
-        self.create_address(settings.address, {settings.routing_type}, auto_created=automatic, user=user)
-        queue = self._add(settings)
-        queue.made_by = user
-        self.client_limits.add(user)
+        self._make_address(
+            settings.address, {settings.routing_type}, auto_created=automatic, user=user, by_broker=by_broker
+        )
+        queue = self._add(settings, user)
         queue.temporary = temporary
         self._events.queue_created(queue.name, settings.address)
-        if user:
+        if user and not by_broker:
             self._events.created_by_client(queue.name, settings.address, user, settings.durable and not temporary)
         if self.listener is not None:
             self.listener.queue_added(queue, asked=retroactive)
         return queue
 
-    def _add(self, settings: QueueSettings) -> Queue:
-        queue = self.add_queue(QueueId(self._ids.next()), settings)
-        if settings.durable:
-            self._log.record_binding(encode_json(BINDING, {"queue": queue_as_json(queue)}))
+    def _add(self, settings: QueueSettings, made_by: str) -> Queue:
+        queue = self.add_queue(QueueId(self._ids.next()), settings, made_by)
+        self._record_queue(queue)
         return queue
+
+    def _record_queue(self, queue: Queue) -> None:
+        if queue.settings.durable:
+            self._log.record_binding(encode_json(BINDING, {"queue": queue_as_json(queue)}))
 
     def update_queue(self, queue: Queue, settings: QueueSettings) -> None:
         """Changes what may change while a queue lives. Removes nothing (RING-4).
@@ -382,11 +393,11 @@ class Bindings:
         if not queue.internal:
             check_settings(settings)
             check_update(queue, settings)
-            self._log.ask_room(RECORD_BYTES + queue_state_bytes(settings), f"the new settings of '{queue.name}'")
+            size = queue_state_bytes(settings, queue.made_by)
+            self._log.ask_room(RECORD_BYTES + size, f"the new settings of '{queue.name}'")
         before = queue.settings
-        self.change_queue(queue, settings)
-        if settings.durable:
-            self._log.record_binding(encode_json(BINDING, {"queue": queue_as_json(queue)}))
+        self.change_queue(queue, settings, queue.made_by)
+        self._record_queue(queue)
         if not queue.internal:
             self._tell_changes(queue, before)
 
@@ -461,7 +472,7 @@ class Bindings:
         """
         if routing != ANY_ROUTING and routing not in address.routing_types:
             if address.settings.auto_create_addresses and not address.owner:
-                self.create_address(address.name, {routing}, auto_created=address.auto_created)
+                self.create_address(address.name, {routing}, auto_created=address.auto_created, user=address.made_by)
                 return
             allowed = ", ".join(ROUTING_NAMES[kind] for kind in sorted(address.routing_types))
             raise MisuseError(
@@ -469,20 +480,3 @@ class Bindings:
                 f"address '{address.name}' takes {allowed}, not {ROUTING_NAMES[routing]}; send and subscribe with that"
                 " routing type, or create the address with both",
             )
-
-
-def keeps_messages(settings: AddressSettings) -> bool:
-    """Whether an address keeps messages for queues to come."""
-    return ring_of(settings) > 0 or settings.subscription_recovery_retained
-
-
-def _internal(prefix: str, address: Address, ring_size: int) -> QueueSettings:
-    return QueueSettings(
-        prefix + address.name,
-        address.name,
-        MULTICAST,
-        durable=True,
-        ring_size=ring_size,
-        auto_created=address.auto_created,
-        auto_delete=False,
-    )

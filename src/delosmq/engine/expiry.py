@@ -135,7 +135,7 @@ class Expiry(ExpiryGate):
         taker: Queue | None = None
         if settings.auto_create_expiry_resources:
             taker = self._copies.make_resources(
-                name, message.address, prefix=settings.expiry_queue_prefix, suffix=settings.expiry_queue_suffix
+                name, message.address, queue, prefix=settings.expiry_queue_prefix, suffix=settings.expiry_queue_suffix
             )
         copy = self._copies.of(queue, message, name)
         annotations = copy.annotations

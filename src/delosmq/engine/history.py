@@ -6,14 +6,16 @@ Source: Artemis manual, "Retroactive Addresses"; activemq-broker, the Subscripti
 from collections import deque
 from typing import Final
 
+from delosmq.engine.address import RETAINED_PREFIX
 from delosmq.engine.evictions import Evictions
 from delosmq.engine.queue import INTERNAL_PREFIX, Queue
 from delosmq.engine.ring import Ring
 from delosmq.engine.slots import PendingSlots, Slot
 from delosmq.engine.timers import NS_PER_MS, Timer, Timers
 from delosmq.model.ids import MonotonicNs
+from delosmq.model.message import MULTICAST
 from delosmq.model.ports import Clock
-from delosmq.model.settings import AddressSettings
+from delosmq.model.settings import AddressSettings, QueueSettings
 
 HISTORY_PREFIX: Final = INTERNAL_PREFIX + "history."
 MOST_KEPT: Final = 100_000
@@ -39,6 +41,23 @@ def ring_of(settings: AddressSettings) -> int:
     """The most messages that an address keeps for queues to come; 0 for none."""
     recovered = settings.subscription_recovery_count or MOST_KEPT if recovers(settings) else 0
     return max(settings.retroactive_message_count, recovered)
+
+
+def keeping_queues(address: str, settings: AddressSettings, *, auto_created: bool) -> list[QueueSettings]:
+    """The queues in which an address keeps messages for queues to come: a history, a retained message, or neither."""
+    found: list[QueueSettings] = []
+    ring_size = ring_of(settings)
+    if ring_size > 0:
+        found.append(_keeping(HISTORY_PREFIX + address, address, ring_size, auto_created))
+    if settings.subscription_recovery_retained:
+        found.append(_keeping(RETAINED_PREFIX + address, address, 1, auto_created))
+    return found
+
+
+def _keeping(name: str, address: str, ring_size: int, auto_created: bool) -> QueueSettings:
+    return QueueSettings(
+        name, address, MULTICAST, durable=True, ring_size=ring_size, auto_created=auto_created, auto_delete=False
+    )
 
 
 class HistoryRing(Ring):

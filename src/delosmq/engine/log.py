@@ -318,9 +318,9 @@ class Store(ABC):
         size. FITS; or WAITS: space is low from now on, till the store has room for it; or NO_ROOM: for want of disk."""
         return FITS
 
-    def takes_state(self, size_bytes: int) -> bool:
-        """Whether addresses and queues may take so much of the state (`StateSource`). A store that needs a moment for
-        it says yes; False is for want of disk."""
+    def takes_state(self, size_bytes: int, reserve_bytes: int = 0) -> bool:
+        """Whether addresses and queues may take so much of the state (`StateSource`), and leave room for
+        ``reserve_bytes`` more. A store that needs a moment for it says yes; False is for want of disk."""
         return True
 
     def compaction_victim(self) -> int:
@@ -383,9 +383,9 @@ class Log:
         """FITS, WAITS or NO_ROOM, for a batch that is larger than ordinary; see `Store.ask_large`."""
         return self._store.ask_large(size_bytes)
 
-    def takes_state(self, size_bytes: int) -> bool:
+    def takes_state(self, size_bytes: int, reserve_bytes: int = 0) -> bool:
         """Whether the store has room for so many bytes about addresses and queues; see `Store.takes_state`."""
-        return self._store.takes_state(size_bytes)
+        return self._store.takes_state(size_bytes, reserve_bytes)
 
     def ask_room(self, size_bytes: int, what: str) -> None:
         """To be asked by who is about to begin something that stores no message, before anything has changed.

@@ -44,7 +44,8 @@ class Queue:
         unshared: the one consumer it has wants no other beside it (a subscription with a name).
         internal: made by the broker for itself; clients and operators don't see it.
         declared: broker.xml names it.
-        made_by: whose client made it since the start, "" for none.
+        made_by: whose client made it, or for whose queue the broker did; "" for none.
+        state_bytes: what it takes in a state block.
         claims: open transactions that will add to it; like consumers and leases they keep it from being deleted.
         created_at, unused_since: monotonic ns; the latter when its last consumer left, 0 while it never had one.
         swept: the last scan found it unused.
@@ -117,7 +118,7 @@ class Queue:
         self.owner: str = ""
         self.unshared: bool = False
         self.declared: bool = False
-        self.made_by: str = ""
+        self.made_by, self.state_bytes = "", 0
         self.claims: int = 0
         self.created_at: int = 0
         self.unused_since: int = 0

@@ -7,7 +7,7 @@ ordinary commands follow (ring trim, forgetting what leases acknowledged).
 import json
 from typing import Final
 
-from delosmq.engine.binding_json import address_as_json, queue_as_json, queue_from_json
+from delosmq.engine.binding_json import address_as_json, maker_from_json, queue_as_json, queue_from_json
 from delosmq.engine.bindings import Bindings
 from delosmq.engine.held import DEAD, EXPIRED
 from delosmq.engine.identifiers import Identifiers
@@ -196,16 +196,18 @@ class EngineReplay(Replay):
 
     def _replay_address(self, value: Json) -> None:
         kinds = {_int(kind) for kind in _list(value["routing_types"])}
-        self._bindings.add_address(str(value["name"]), kinds, auto_created=bool(value["auto_created"]))
+        self._bindings.add_address(
+            str(value["name"]), kinds, auto_created=bool(value["auto_created"]), made_by=maker_from_json(value)
+        )
 
     def _replay_queue(self, value: Json) -> None:
         queue_id = QueueId(_int(value["id"]))
         known = self._bindings.by_id.get(queue_id)
         if known is None:
-            self._bindings.add_queue(queue_id, queue_from_json(value))
+            self._bindings.add_queue(queue_id, queue_from_json(value), maker_from_json(value))
             self._references[queue_id] = {}
         else:
-            self._bindings.change_queue(known, queue_from_json(value))
+            self._bindings.change_queue(known, queue_from_json(value), maker_from_json(value))
 
     # -- records -------------------------------------------------------------------------------------------------
 

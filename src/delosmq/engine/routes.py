@@ -122,10 +122,6 @@ class Routes:
                 "DMQ2107",
                 f"there is no address '{name}' and its address-settings don't auto-create it; create it in broker.xml",
             )
-        else:
-            if creates:
-                bindings.ask_room(queue)
-            address = bindings.create_address(name, {kind}, auto_created=True, user=user)
         if creates:
             if name in bindings.queues:
                 raise MisuseError(
@@ -134,7 +130,9 @@ class Routes:
                     f" that address, which `delosmq queue stat` names, or to 'ADDRESS{QUEUE_MARK}{name}' for that queue"
                     " alone",
                 )
-            bindings.create_queue(queue, user=user)
+            return bindings.create_queue(queue, user=user).address
+        if address is None:
+            address = bindings.create_address(name, {kind}, auto_created=True, user=user)
         return address
 
     # -- planning ------------------------------------------------------------------------------------------------

@@ -179,7 +179,7 @@ class Subscribing:
                     " filter, under another name, or have the queue deleted",
                 )
             # The name stands for another subscription now: as in JMS, the old one ends.
-            self._bindings.ask_room(settings)
+            self._bindings.checks.check_queue(settings, of_client=True, user=options.user, replaced=queue)
             self._dropping.drop(queue)
         made = self._bindings.create_queue(
             settings,

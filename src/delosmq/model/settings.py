@@ -436,6 +436,8 @@ class BrokerSettings:
         message_expiry_scan_period_ms, address_queue_scan_period_ms: -1 for never.
         max_destinations: addresses and queues that clients may make together, those of operators counted; -1 for any
             number. max_destinations_per_user: of these, those that clients of one user may have made.
+        max_destinations_size_per_user: bytes that what clients of one user made, names and filters, may take in the
+            journal's state; -1 for any size.
         persist_id_cache: duplicate ids survive a restart.
         temporary_queue_namespace: permissions to make temporary destinations are looked for below this name; "" looks
             for them under the name of each.
@@ -453,6 +455,7 @@ class BrokerSettings:
     transaction_timeout_scan_period_ms: int = 1_000
     max_destinations: int = 100_000
     max_destinations_per_user: int = 25_000
+    max_destinations_size_per_user: int = 8 * 1024 * 1024
     persist_id_cache: bool = True
     temporary_queue_namespace: str = ""
     wildcards: WildcardSyntax = field(default_factory=WildcardSyntax)

@@ -76,10 +76,10 @@ class OpenWireBench(Bench["Client"]):
         client.take()
         return client
 
-    def connect(self, name: str = "", *, client_id: str = "", manageable: bool = False) -> "Client":
+    def connect(self, name: str = "", *, client_id: str = "", manageable: bool = False, user: str = USER) -> "Client":
         """A client that is logged in and has read all that belongs to it."""
         client = self.negotiate()
-        client.log_in(name or f"ID:client-{len(self.clients)}", client_id=client_id, manageable=manageable)
+        client.log_in(name or f"ID:client-{len(self.clients)}", client_id=client_id, user=user, manageable=manageable)
         client.take()
         return client
 

@@ -155,7 +155,7 @@ def subscribe_durably(life: Life, rng: Random) -> str:
     asks = not life.knowledge.knows(name)
     if asks:
         life.knowledge.late[name] = life.broker.log.position
-    options = SubscriptionOptions(name=name, durable=True, shared=shared, retroactive=asks)
+    options = SubscriptionOptions(name=name, durable=True, shared=shared, retroactive=asks, user="sam")
     try:
         life.listen(name, 5, subscription=options)
     except MisuseError:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from delosmq.engine.binding_json import address_state_bytes, queue_state_bytes
 from delosmq.engine.broker import Broker
 from delosmq.engine.held import DEAD
 from delosmq.engine.queue import Queue
@@ -67,6 +68,7 @@ def _held(queue: Queue, head: Slot | None) -> Iterator[Found]:
 
 def check_counters(broker: Broker, holders: Holders) -> None:
     """Counters of queues and accounts of addresses equal a recount. Only when nothing is under way in slices."""
+    check_shares(broker)
     charged: dict[int, list[int]] = {}
     messages: set[int] = set()
     tallies = {name: [0] * 8 for name in broker.queues}
@@ -114,6 +116,31 @@ def check_counters(broker: Broker, holders: Holders) -> None:
     assert broker.used_bytes == total, f"the broker counts {broker.used_bytes} bytes, there are {total}"
 
 
+def check_shares(broker: Broker) -> None:
+    """How many addresses and queues there are, and what they take of the state, in all and of each user, equal a
+    recount; and the state takes no more than that."""
+    shares: dict[str, list[int]] = {"": [0, 0]}
+    for address in broker.addresses.values():
+        size = 0 if address.auto_created else address_state_bytes(address.name, address.made_by)
+        _add(shares, address.made_by, 1, size)
+    for queue in broker.queues.values():
+        size = queue_state_bytes(queue.settings, queue.made_by) if queue.settings.durable else 0
+        _add(shares, queue.made_by, 0 if queue.internal else 1, size)
+    limits = broker._core.bindings.client_limits
+    said = {user: [share.count, share.state_bytes] for user, share in limits._shares.items()}
+    total = shares.pop("")
+    assert said == shares, f"the users' shares are said to be {said}, they are {shares}"
+    assert [limits.count, limits.state_bytes] == total, f"{limits.count}, {limits.state_bytes} instead of {total}"
+    assert all(any(share) for share in said.values())
+
+
+def _add(shares: dict[str, list[int]], user: str, count: int, size_bytes: int) -> None:
+    for name in {user, ""}:
+        share = shares.setdefault(name, [0, 0])
+        share[0] += count
+        share[1] += size_bytes
+
+
 def check_places(broker: Broker, holders: Holders, store: JournalStore) -> None:
     """The store keeps as many places as there are messages and duplicate ids. Only when nothing is under way."""
     messages = {id(f.slot.message): f.slot.message.home for f in find_all(broker, holders) if f.slot.recorded}
@@ -152,7 +179,7 @@ def durable_state(broker: Broker, holders: Holders) -> Durable:
         rows.sort()
     return Durable(
         queues,
-        {name: repr(broker.queues[name].settings) for name in queues},
+        _settings(broker),
         {
             group.name: (
                 group.incarnation,
@@ -166,6 +193,18 @@ def durable_state(broker: Broker, holders: Holders) -> Durable:
         _ids(broker),
         _branches(broker),
     )
+
+
+def _settings(broker: Broker) -> dict[str, str]:
+    found = {
+        f"queue {name}": f"{queue.settings!r}, made by '{queue.made_by}'"
+        for name, queue in broker.queues.items()
+        if queue.settings.durable
+    }
+    for name, address in broker.addresses.items():
+        if not address.auto_created:
+            found[f"address {name}"] = f"{sorted(address.routing_types)}, made by '{address.made_by}'"
+    return found
 
 
 def _ids(broker: Broker) -> dict[str, list[bytes]]:

@@ -43,8 +43,14 @@ _IN_EFFECT: Final = [
     ),
     in_effect(
         "max-destinations-per-user",
-        "DelosMQ only: addresses and queues that clients of one user may have made since the start; -1 for any number",
+        "DelosMQ only: addresses and queues that clients of one user may have made; -1 for any number",
         "25000",
+    ),
+    in_effect(
+        "max-destinations-size-per-user",
+        "DelosMQ only: what those may take in the journal's state, mostly names and filters; -1 for any size",
+        "8M",
+        "bytes",
     ),
     in_effect("id-cache-size", "duplicate ids remembered for each address; 0 for none", "20000"),
     in_effect("persist-id-cache", "duplicate ids survive a restart", "true"),

@@ -61,8 +61,8 @@ class RoomRules(RollingSegments):
             return self._has_place(size_bytes)
         return not self._owed and (len(self._spares.ready) > 0 or self._open.room - size_bytes >= self._due)
 
-    def takes_state(self, size_bytes: int) -> bool:
-        takes = self._spares.takes_state(size_bytes)
+    def takes_state(self, size_bytes: int, reserve_bytes: int = 0) -> bool:
+        takes = self._spares.takes_state(size_bytes, reserve_bytes)
         self._watch_room()
         return takes
 

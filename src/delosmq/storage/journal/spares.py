@@ -145,9 +145,10 @@ class Spares:
             else:
                 self.size_bytes = min(self.size_bytes, self._sized(2 * ROOMY_SHARE * state_bytes))
 
-    def takes_state(self, state_bytes: int) -> bool:
-        """Whether the state may grow so far: files for it are ready, or nothing says that they can't be made."""
-        needed = TIGHT_SHARE * state_bytes
+    def takes_state(self, state_bytes: int, reserve_bytes: int) -> bool:
+        """Whether the state may grow so far, with room for a reserve beside it: files for it are ready, or nothing says
+        that they can't be made. None are ordered for the reserve."""
+        needed = TIGHT_SHARE * (state_bytes + reserve_bytes)
         if needed > LARGEST_FILE_BYTES:
             return False
         if (self.crowded or self.short) and needed > min(map(_size_of, self.ready), default=self._normal_bytes):

@@ -1,0 +1,97 @@
+"""How many addresses and queues clients may make, and how much of the journal's state these may take."""
+
+from typing import Final
+
+from delosmq.model.errors import LimitError
+from delosmq.model.settings import UNLIMITED, BrokerSettings
+
+_LESS: Final = "delete some, let unused ones go (auto-delete-queues, auto-delete-addresses)"
+
+
+class Share:
+    """What clients of one user have made and what is there: how many addresses and queues, and what these take in a
+    state block."""
+
+    def __init__(self) -> None:
+        self.count: int = 0
+        self.state_bytes: int = 0
+
+
+class ClientLimits:
+    """``max-destinations``: how many addresses and queues there may be when a client makes another one;
+    ``max-destinations-per-user`` and ``max-destinations-size-per-user``: how many the clients of one user may have
+    made, and what these take in a state block. What operators and broker.xml make is counted and never refused.
+
+    Attributes:
+        count: addresses and queues, but those that the broker made for itself.
+        state_bytes: what a state block says of addresses and queues; what is not recorded takes nothing there.
+    """
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self.count: int = 0
+        self.state_bytes: int = 0
+        self._of_all: int = settings.max_destinations
+        self._of_user: int = settings.max_destinations_per_user
+        self._bytes_of_user: int = settings.max_destinations_size_per_user
+        self._shares: dict[str, Share] = {}
+
+    def check(self, user: str, what: str, *, count: int, size_bytes: int) -> None:
+        """Whether a client may make something.
+
+        Args:
+            user: whose client makes it; "" for none.
+            count: how many addresses and queues more there would be.
+            size_bytes: how much more they would take in a state block.
+
+        Raises:
+            LimitError: it may not.
+        """
+        if not user:
+            return
+        if count > 0:
+            self._check_count(user, what)
+        used = self.state_bytes_of(user)
+        if size_bytes > 0 and self._bytes_of_user != UNLIMITED and used + size_bytes > self._bytes_of_user:
+            raise LimitError(
+                "DMQ2686",
+                f"{what} is not made: in the journal, what clients of user '{user}' have made takes {used} bytes, this"
+                f" would take {size_bytes} more, and max-destinations-size-per-user is {self._bytes_of_user};"
+                " delete some, use shorter names and filters, or allow more",
+            )
+
+    def _check_count(self, user: str, what: str) -> None:
+        made = self.made_by(user)
+        if self._of_user != UNLIMITED and made >= self._of_user:
+            raise LimitError(
+                "DMQ2654",
+                f"{what} is not made: clients of user '{user}' have made {made} addresses and queues, and"
+                f" max-destinations-per-user is {self._of_user}; {_LESS}, or allow more",
+            )
+        if self._of_all != UNLIMITED and self.count >= self._of_all:
+            raise LimitError(
+                "DMQ2655",
+                f"{what} is not made: there are {self.count} addresses and queues, and max-destinations is"
+                f" {self._of_all}; {_LESS}, or allow more",
+            )
+
+    def made_by(self, user: str) -> int:
+        """Addresses and queues that are there and were made by clients of a user."""
+        share = self._shares.get(user)
+        return 0 if share is None else share.count
+
+    def state_bytes_of(self, user: str) -> int:
+        """What these take in a state block, with what the broker made on account of them."""
+        share = self._shares.get(user)
+        return 0 if share is None else share.state_bytes
+
+    def change(self, user: str, count: int, size_bytes: int) -> None:
+        """So many more, or fewer, are there that a client of ``user`` made; "" for what no client made."""
+        self.count += count
+        self.state_bytes += size_bytes
+        if not user:
+            return
+        share = self._shares.setdefault(user, Share())
+        share.count += count
+        share.state_bytes += size_bytes
+        if not share.count and not share.state_bytes:
+            del self._shares[user]
