@@ -8,6 +8,7 @@ from delosmq.engine.events import EngineEvents
 from delosmq.engine.expiry import COPY_COST, EXPIRE_COST, SLICE_COST, SMALL_QUEUE, UNKNOWN_AGAIN_MS
 from delosmq.engine.expiry_rules import apply_expiry, changes_expiry
 from delosmq.engine.expiry_times import DueListener, ExpiryTimes
+from delosmq.engine.held import expired_count
 from delosmq.engine.slots import Slot
 from delosmq.engine.timers import Timers
 from delosmq.model.message import ANYCAST
@@ -293,6 +294,21 @@ def test_a_scan_remembers_when_to_look_again():
     assert bench.pending("q") == "A"
     bench.later(SCAN_MS)
     assert bench.pending("q") == ""
+
+
+def test_what_is_held_as_no_queue_takes_it_makes_no_scan_look_at_the_others():
+    nowhere = {"auto_create_queues": False, "auto_create_addresses": False}
+    bench = Bench(queues=(anycast("q"),), settings={"q": {"expiry_address": "EXP"}, "EXP": nowhere})
+    bench.send("q", "A", expires_in_ms=100)
+    bench.send("q", "B")
+    bench.later(SCAN_MS)
+    queue = bench.broker.queues["q"]
+    assert (bench.pending("q"), expired_count(queue)) == ("B", 1)
+    bench.later(SCAN_MS)
+    assert queue.next_expiry_ms > bench.clock.wall_ms()
+    bench.send("q", "C", expires_in_ms=SCAN_MS // 2)
+    bench.later(SCAN_MS)
+    assert (bench.pending("q"), expired_count(queue)) == ("B", 2)
 
 
 def test_what_came_back_between_two_scans_is_found():

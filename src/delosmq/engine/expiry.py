@@ -16,7 +16,7 @@ from delosmq.engine.dispatch import Dispatcher
 from delosmq.engine.expiry_gate import ENDED, ROOM_TO_COME, STAYS, ExpiryGate
 from delosmq.engine.expiry_times import FAR, DueListener
 from delosmq.engine.held import EXPIRED as HELD_EXPIRED
-from delosmq.engine.held import Held, Mover
+from delosmq.engine.held import Held, Mover, held_count
 from delosmq.engine.jobs import LOOK_AGAIN_NS, Job
 from delosmq.engine.log import FITS, NO_ROOM, WAITS
 from delosmq.engine.losses import EXPIRY_ADDRESS
@@ -324,7 +324,8 @@ class _Walk(Job):
 
     def _leave_hint(self, queue: Queue) -> None:
         """Notes before when the queue need not be looked at again."""
-        if queue.delivering_count or queue.scheduled.count:
+        # What is held comes back at no time.
+        if queue.delivering_count or queue.scheduled.count > held_count(queue):
             queue.next_expiry_ms = 0  # what comes back may be older than all that was seen
         else:
             queue.next_expiry_ms = min(queue.next_expiry_ms, self._earliest_ms)
