@@ -1,6 +1,7 @@
 """Both syncers do the same: sync, prepare, remove, and tell of errors. The process ends with its parent."""
 
 import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -8,13 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from delosmq.model.errors import StorageError
 from delosmq.storage.journal.files import Files, Order, OsFiles
 from delosmq.storage.journal.manifest import MANIFEST_NAME, Rewriting
 from delosmq.storage.journal.records import FileHeader, encode_file_header
 from delosmq.storage.journal.store import JournalStore
-from delosmq.storage.journal.sync_process import SyncProcess
+from delosmq.storage.journal.sync_process import FRAME, Frames, SyncProcess
 from delosmq.storage.journal.syncer import Prepared, Replaced, Report, Synced, Syncer, SyncerDied, SyncThread
 from tests.storage.support import NODE, SMALL, Kept, Listener, note
 
@@ -176,7 +179,7 @@ PARENT = """
 import os, signal, sys
 from pathlib import Path
 from delosmq.storage.journal.files import OsFiles
-from delosmq.storage.journal.sync_process import SyncProcess
+from delosmq.storage.journal.sync_process import FRAME, Frames, SyncProcess
 syncer = SyncProcess(OsFiles(Path(sys.argv[1])))
 sys.stdout.write("x")
 sys.stdout.flush()
@@ -255,3 +258,21 @@ def test_the_sync_process_keeps_the_last_files_only(tmp_path: Path) -> None:
         files.close(handle)
     assert counts == [counts[0]] * 5
     syncer.close()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 255), st.one_of(st.binary(max_size=40), st.just(bytes(200_000)))), max_size=8),
+    st.lists(st.integers(1, 70_000), min_size=1, max_size=20),
+)
+def test_frames_come_whole_however_they_are_cut(sent: list[tuple[int, bytes]], sizes: list[int]) -> None:
+    stream = b"".join(FRAME.pack(kind, len(payload)) + payload for kind, payload in sent)
+    frames = Frames()
+    got: list[tuple[int, bytes]] = []
+    at = 0
+    for size in itertools.cycle(sizes):
+        got += frames.add(stream[at : at + size])
+        at += size
+        if at >= len(stream):
+            break
+    assert got == sent
+    assert not frames.begun

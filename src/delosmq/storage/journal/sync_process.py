@@ -73,7 +73,7 @@ class SyncProcess(Syncer):
 
     def __init__(self, files: Files, kept: Sequence[int] = ()) -> None:
         self._socket, child_end = socket.socketpair()
-        self._buffer = b""
+        self._frames = Frames()
         self._dead: OSError | None = None
         # The file that the child has for its last sync, and nothing when that were several. Not the number, which may
         # mean another file by now; the inode can't while the child keeps it open.
@@ -119,6 +119,7 @@ class SyncProcess(Syncer):
         self._send(REMOVE, name.encode())
 
     def collect(self) -> list[Report]:
+        reports: list[Report] = []
         while self._dead is None:
             try:
                 chunk = self._socket.recv(READ_SIZE, socket.MSG_DONTWAIT)
@@ -130,15 +131,12 @@ class SyncProcess(Syncer):
             if not chunk:
                 self._dead = OSError(errno.EPIPE, "the sync process has ended")
                 break
-            self._buffer += chunk
+            if not reports and not self._frames.begun and len(chunk) == SYNC_ANSWER_FRAME.size and chunk[0] == SYNC:
+                _, _, ticket, number = SYNC_ANSWER_FRAME.unpack(chunk)
+                return [Synced(ticket, error_from(number))]
+            reports += [_decode_answer(kind, payload) for kind, payload in self._frames.add(chunk)]
             if len(chunk) < READ_SIZE:
                 break
-        if len(self._buffer) == SYNC_ANSWER_FRAME.size and self._buffer[0] == SYNC and self._dead is None:
-            _, _, ticket, number = SYNC_ANSWER_FRAME.unpack(self._buffer)
-            self._buffer = b""
-            return [Synced(ticket, error_from(number))]
-        frames, self._buffer = _split(self._buffer)
-        reports = [_decode_answer(kind, payload) for kind, payload in frames]
         return [*reports, SyncerDied(self._dead)] if self._dead is not None else reports
 
     def wait(self, timeout_s: float) -> list[Report]:
@@ -182,17 +180,33 @@ def _identity(handles: Sequence[int]) -> tuple[int, int, int] | None:
     return handles[0], status.st_dev, status.st_ino
 
 
-def _split(content: bytes) -> tuple[list[tuple[int, bytes]], bytes]:
-    frames = []
-    at = 0
-    while at + FRAME.size <= len(content):
-        kind, size = FRAME.unpack_from(content, at)
-        end = at + FRAME.size + size
-        if end > len(content):
-            break
-        frames.append((kind, content[at + FRAME.size : end]))
-        at = end
-    return frames, content[at:]
+class Frames:
+    """Cuts what comes through the socket into frames. What a large frame consists of is not copied with each piece."""
+
+    def __init__(self) -> None:
+        self._content = bytearray()
+
+    @property
+    def begun(self) -> bool:
+        """Whether a part of a frame has come."""
+        return len(self._content) > 0
+
+    def add(self, chunk: bytes) -> list[tuple[int, bytes]]:
+        """Takes in what came; gives the frames that are whole, each as its kind and its payload."""
+        content = self._content
+        content += chunk
+        frames: list[tuple[int, bytes]] = []
+        at = 0
+        while at + FRAME.size <= len(content):
+            kind, size = FRAME.unpack_from(content, at)
+            end = at + FRAME.size + size
+            if end > len(content):
+                break
+            frames.append((kind, bytes(content[at + FRAME.size : end])))
+            at = end
+        if at:
+            del content[:at]
+        return frames
 
 
 def _decode_answer(kind: int, payload: bytes) -> Report:
@@ -236,20 +250,19 @@ class _Child:
 
     def serve(self) -> None:
         threading.Thread(target=self._run_orders, daemon=True).start()
-        buffer = b""
+        incoming = Frames()
         again = SYNC_AGAIN_FRAME.size
         while True:
             chunk, ancillary, _, _ = self._parent.recvmsg(READ_SIZE, ROOM_FOR_DESCRIPTORS)
             if not chunk:
                 return
-            if not ancillary and not buffer and len(chunk) == again and chunk[0] == SYNC_AGAIN:
+            if not ancillary and not incoming.begun and len(chunk) == again and chunk[0] == SYNC_AGAIN:
                 _, _, ticket, position = SYNC_AGAIN_FRAME.unpack(chunk)
                 self._sync_again(ticket, position)
                 continue
             for _, _, content in ancillary:
                 self._descriptors += struct.unpack(f"{len(content) // INT.size}i", content)
-            frames, buffer = _split(buffer + chunk)
-            for kind, payload in frames:
+            for kind, payload in incoming.add(chunk):
                 self._handle(kind, payload)
 
     def _handle(self, kind: int, payload: bytes) -> None:
