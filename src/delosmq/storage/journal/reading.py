@@ -33,6 +33,8 @@ from delosmq.storage.journal.records import (
 from delosmq.storage.journal.spares import FILE_NAME
 
 MARK_BYTES = 8
+PIECE_BYTES = 32 * 1024
+ZERO_PIECE = bytes(PIECE_BYTES)
 MISSING = "DMQ3009"
 DAMAGED = "DMQ3010"
 TORN_TAIL = (
@@ -113,7 +115,7 @@ def scan_segment(content: bytes, header: FileHeader, name: str, seed: int) -> Sc
     at = DATA_START
     while (block := decode_block(content, at, mark=header.mark, seed=seed)) is not None and scan.add(block):
         at = scan.end
-    mark = header.mark.to_bytes(MARK_BYTES, "little")
+    mark = _mark_bytes(header)
     scan.broken = content.startswith(mark, at)
     at = content.find(mark, at)
     while at >= 0:
@@ -124,6 +126,10 @@ def scan_segment(content: bytes, header: FileHeader, name: str, seed: int) -> Sc
             scan.synced = max(scan.synced, block.synced)
         at = content.find(mark, at + (1 if block is None else block.length))
     return scan
+
+
+def _mark_bytes(header: FileHeader) -> bytes:
+    return header.mark.to_bytes(MARK_BYTES, "little")
 
 
 class Part:
@@ -244,8 +250,28 @@ class Reading:
         finally:
             self.files.close(handle)
 
+    def _written(self, name: str) -> bytes:
+        """The content without the zeros at its end, which most of a file is that is not full."""
+        used = at = 0
+        handle = self.files.open(name)
+        try:
+            while piece := self.files.pread(handle, PIECE_BYTES, at):
+                at += len(piece)
+                if piece != ZERO_PIECE:
+                    used = at
+            # A mark that ends with zeros is whole.
+            return self.files.pread(handle, used + MARK_BYTES, 0)
+        finally:
+            self.files.close(handle)
+
     def scan(self, number: int, limit: int = -1) -> Scan:
         name, header = self.headers[number]
+        if limit < 0:
+            content = self._written(name)
+            scan = scan_segment(content, header, name, self._seed_of(number))
+            if content.find(_mark_bytes(header), scan.end) < 0:
+                return scan
+            # A block behind the unbroken run may end with zeros.
         return scan_segment(self._content(name, limit), header, name, self._seed_of(number))
 
     def _read_part(self, part: Part) -> bytes | None:
