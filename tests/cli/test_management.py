@@ -28,7 +28,7 @@ from delosmq.engine.slots import Slot
 from delosmq.manage.http.requests import CreateQueue, UpdateQueue
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import Message as BrokerMessage
-from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
+from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings, SecurityMatch
 from delosmq.server.peer_log import LINES_PER_PEER
 
 Call = Callable[..., tuple[int, str, str]]
@@ -525,3 +525,28 @@ def test_stat_shows_what_is_held_apart_from_what_is_scheduled(
             "SCHEDULED": "1",
             "HELD": "2",
         }
+
+
+@pytest.mark.parametrize("kind", ["queue", "address"])
+def test_what_a_user_may_not_view_is_said(
+    kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stat(*matches: tuple[str, str]) -> tuple[list[str], str]:
+        """Names and what is said, with permissions of matches."""
+        security = tuple(SecurityMatch(match, {permission: frozenset({"amq"})}) for match, permission in matches)
+        queues = (QueueSettings("a", "a"), QueueSettings("b", "b"))
+        with delosmq.Broker(settings=BrokerSettings(queues=queues, security_settings=security)) as broker:
+            code, out, errors = caller(broker, monkeypatch, capsys)(kind, "stat")
+        assert code == 0
+        return [line.split()[0] for line in out.splitlines()[1:]], errors
+
+    # As the broker.xml of a new instance of Artemis has it.
+    names, errors = stat(("#", "manage"))
+    assert names == []
+    assert errors.startswith(f"there is no {kind} that user 'admin' may view\nDMQ6176: user 'admin' has the permission")
+    assert "'view' on no address, so that nothing is listed; grant 'view', and 'edit' to change things" in errors
+    for some in ((("#", "view"), ("b", "send"), ("DLQ", "send")), (("a", "view"),)):
+        names, errors = stat(*some)
+        assert names == ["a"]
+        assert errors.startswith("DMQ6176: user 'admin' has the permission 'view' on some addresses only")
+    assert stat(("#", "view"))[1] == ""

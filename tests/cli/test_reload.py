@@ -32,6 +32,10 @@ class Peer:
     def ask(self, frame: str) -> str:
         """Sends a frame; the next one that comes."""
         self._socket.sendall(frame.encode() + b"\0")
+        return self.next()
+
+    def next(self) -> str:
+        """The next frame that comes."""
         while b"\0" not in self._seen:
             chunk = self._socket.recv(65536)
             assert chunk, self._seen
@@ -119,6 +123,28 @@ def test_users_and_roles_are_taken_over(broker: Reloading) -> None:
     broker.reload()
     assert "DMQ1001" in clerk.send("orders")  # though it was connected, and had sent there
     clerk.close()
+
+
+def test_a_user_who_is_removed_is_refused_on_open_connections_and_keeps_subscriptions(broker: Reloading) -> None:
+    masked = call("mask", text="tea\n").stdout.strip()
+    line = f"clerk = {masked}\n"
+    with (broker.etc / "artemis-users.properties").open("a") as file:
+        file.write(line)
+    broker.edit("artemis-roles.properties", "amq = admin", "amq = admin,clerk")
+    assert not said(broker.reload(), "DMQ7020")
+    reader, sender = Peer(broker.port, "clerk", "tea"), Peer(broker.port, "clerk", "tea")
+    admin = Peer(broker.port, "admin", PASSWORD)
+    assert sender.send("orders").startswith("RECEIPT")
+    assert reader.ask("SUBSCRIBE\nid:1\ndestination:/queue/orders\nack:client\n\n").startswith("MESSAGE")
+    broker.edit("artemis-users.properties", line, "")
+    assert said(broker.reload(), r"DMQ7020: not in artemis-users.properties any more: clerk\. Their open connections")
+    assert "DMQ1001" in sender.send("orders")
+    assert admin.send("orders").startswith("RECEIPT")
+    assert reader.next().startswith("MESSAGE")
+    again = Peer(broker.port, "clerk", "tea")
+    assert again.login.startswith("ERROR")
+    for peer in (reader, sender, admin, again):
+        peer.close()
 
 
 def test_permissions_are_taken_over_by_open_connections(broker: Reloading) -> None:

@@ -10,6 +10,7 @@ from tests.config.conftest import Load
 SETTING = '<address-settings><address-setting match="#">{}</address-setting></address-settings>'
 BLOCK = SETTING.format("<address-full-policy>BLOCK</address-full-policy>")
 OPEN = "tcp://127.0.0.1:0?protocols=STOMP"
+SECURITY = '<security-settings><security-setting match="#">{}</security-setting></security-settings>'
 
 
 def codes(notices: list[str]) -> set[str]:
@@ -108,7 +109,10 @@ def test_a_ring_on_an_address_that_pages_is_flagged(load: Load) -> None:
 
 def test_no_security_settings_and_no_acceptor_are_said(load: Load) -> None:
     assert {"DMQ4105", "DMQ4108"} <= codes(load("").notices)
-    allowed = '<security-settings><security-setting match="#"/></security-settings>'
+    manage = '<permission type="manage" roles="amq"/>'
+    assert "DMQ4116" in codes(load(SECURITY.format(manage)).notices)
+    assert "DMQ4116" not in codes(load(SECURITY.format(manage + manage.replace("manage", "view"))).notices)
+    allowed = SECURITY.format("")
     assert load(allowed + BLOCK + acceptor(OPEN)).notices == []
 
 

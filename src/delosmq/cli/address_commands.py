@@ -6,7 +6,7 @@ import typer
 
 from delosmq.cli.http_client import HttpClient, in_path
 from delosmq.cli.options import DEFAULT_URL, AsJson, Filter, Force, Limit, PasswordFile, Url, User
-from delosmq.cli.output import plain_console, print_json, print_table, tell_none
+from delosmq.cli.output import plain_console, print_json, print_table, tell_missing
 from delosmq.model.wording import counted
 
 address_app = typer.Typer(no_args_is_help=True, help="Addresses of a running broker.")
@@ -60,8 +60,7 @@ def stat_addresses(
 ) -> None:
     """Show what each address holds against its limits."""
     page = HttpClient(url, user, password_file).get(_ADDRESSES, limit=limit, filter=name_filter)
-    if not page["addresses"]:
-        tell_none("address", user, name_filter)
+    tell_missing("address", page, user, name_filter, found=bool(page["addresses"]))
     if as_json:
         print_json(page["addresses"])
     else:

@@ -42,10 +42,15 @@ def print_json(rows: Sequence[dict[str, Any]]) -> None:
     sys.stdout.write(json.dumps(rows, ensure_ascii=False, indent=2) + "\n")
 
 
-def tell_none(what: str, user: str, name_filter: str) -> None:
-    """Says on standard error that nothing was found, and why that may be."""
-    named = f" whose name contains '{name_filter}'" if name_filter else ""
-    plain_console(stderr=True).print(f"there is no {what}{named} that user '{user}' may view")
+def tell_missing(what: str, page: dict[str, Any], user: str, name_filter: str, *, found: bool) -> None:
+    """Says on standard error that nothing was found, and what ``page``, the last of a list, could not show."""
+    console = plain_console(stderr=True)
+    if not found:
+        named = f" whose name contains '{name_filter}'" if name_filter else ""
+        console.print(f"there is no {what}{named} that user '{user}' may view")
+    # A broker of an earlier version says nothing of it.
+    if page.get("notice"):
+        console.print(page["notice"])
 
 
 def shown_time(at_ms: int) -> str:

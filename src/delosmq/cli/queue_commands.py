@@ -20,7 +20,7 @@ from delosmq.cli.options import (
     User,
     read_settings,
 )
-from delosmq.cli.output import plain_console, print_json, print_table, shown_time, shown_value, tell_none
+from delosmq.cli.output import plain_console, print_json, print_table, shown_time, shown_value, tell_missing
 from delosmq.cli.usage import WrongCallError
 from delosmq.model.errors import BrokerError
 from delosmq.model.wording import counted
@@ -89,8 +89,7 @@ def stat(
         following = page["next"]
         if not following:
             break
-    if not queues:
-        tell_none("queue", user, name_filter)
+    tell_missing("queue", page, user, name_filter, found=bool(queues))
     if as_json:
         print_json(queues)
     else:

@@ -18,6 +18,7 @@ from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sent
 from delosmq.config.findings import LEFT_OUT
 from delosmq.config.instance import Instance, load_instance, read_without
 from delosmq.model.errors import BrokerError
+from delosmq.model.wording import in_groups
 from delosmq.server.turns import TurnLoop
 from delosmq.storage.port import ServedStore
 
@@ -26,6 +27,8 @@ GC_THRESHOLDS: Final = (2_000, 3, 1_000_000)
 
 REMIND_EVERY_S: Final = 3_600.0
 """How often the log repeats what the broker runs without."""
+
+_USERS_PER_LINE: Final = 20
 
 
 def parser() -> argparse.ArgumentParser:
@@ -225,6 +228,14 @@ class Reloads:
             _remind_of_what_is_left_out(read, self._logger)
         if read.web != before.web:
             self._logger.warning("DMQ7014: the binding in %s changed; it waits for a restart", read.paths.bootstrap_xml)
+        gone = sorted(before.users.keys() - read.users.keys())
+        for names in in_groups(gone, _USERS_PER_LINE):
+            self._logger.warning(
+                "DMQ7020: not in %s any more: %s. Their open connections are refused whatever they ask for; what they"
+                " subscribed to before still reaches them until they close",
+                read.paths.users.name,
+                ", ".join(names),
+            )
         changed = list(plan.changed)
         if read.users != before.users:
             changed.append(read.paths.users.name)

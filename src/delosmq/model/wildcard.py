@@ -192,6 +192,11 @@ class _QueueMatch:
         self.queue: WildcardPattern = WildcardPattern(queue, syntax, is_setting=True)
 
 
+EVERYWHERE: Final = "everywhere"
+SOMEWHERE: Final = "somewhere"
+NOWHERE: Final = "nowhere"
+
+
 class SecurityTable:
     """Finds the roles a permission needs: the most specific match decides alone, nothing is inherited.
 
@@ -204,6 +209,7 @@ class SecurityTable:
         self._patterns: list[WildcardPattern] = []
         self._wild: list[SecurityMatch] = []
         self._queues: list[_QueueMatch] = []
+        self._any_words: str = syntax.any_words
         for entry in sorted(entries, key=lambda entry: specificity(entry.match, syntax), reverse=True):
             if QUEUE_MARK in entry.match:
                 self._queues.append(_QueueMatch(entry, syntax))
@@ -222,6 +228,15 @@ class SecurityTable:
             if holders is not None and match.address.matches(address) and match.queue.matches(queue):
                 return holders
         return None
+
+    def extent(self, roles: frozenset[str], permission: str) -> str:
+        """Whether one of ``roles`` holds ``permission`` `EVERYWHERE`, `SOMEWHERE` or `NOWHERE`."""
+        entries = [*self._literal.values(), *self._wild]
+        granting = [entry for entry in entries if not entry.permissions.get(permission, frozenset()).isdisjoint(roles)]
+        if not granting:
+            return NOWHERE
+        covers_all = any(entry.match == self._any_words for entry in granting)
+        return EVERYWHERE if covers_all and len(granting) == len(entries) else SOMEWHERE
 
     def roles(self, address: str, permission: str) -> frozenset[str]:
         """Roles that hold ``permission`` (as named in broker.xml) on ``address``; empty means nobody."""

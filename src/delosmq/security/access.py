@@ -143,6 +143,11 @@ class AccessControl:
         """Whether one of ``roles`` holds ``permission`` on ``address``."""
         return not self._holders_of(address, permission).isdisjoint(roles)
 
+    def extent(self, login: Login, permission: str) -> str:
+        """Whether ``login`` holds ``permission`` on all addresses, on some or on none: `EVERYWHERE`, `SOMEWHERE` or
+        `NOWHERE` of `delosmq.model.wildcard`."""
+        return self._table.extent(login.roles, permission)
+
     def require(self, login: Login, address: str, permission: str) -> None:
         """Raises PermissionDeniedError unless ``login`` holds ``permission`` on ``address``."""
         if not self.check(login.roles, address, permission):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from delosmq.model.settings import UNLIMITED, AddressFullPolicy, BrokerSettings, MessageEviction, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable, with_any_words_apart
+from delosmq.security.access import VIEW
 
 
 class Warned(NamedTuple):
@@ -31,6 +32,13 @@ def warnings_about(settings: BrokerSettings) -> list[Warned]:
         every = settings.wildcards.any_words
         sentence = f'there are no security-settings, so nobody may do anything; add one with match="{every}"'
         notices.append(Warned("DMQ4105", sentence))
+    granted = {name for entry in settings.security_settings for name, roles in entry.permissions.items() if roles}
+    if granted and VIEW not in granted:
+        sentence = (
+            "no security-setting grants 'view', so `delosmq queue stat` and the HTTP interface show nobody a queue;"
+            " grant 'view' and 'edit' to the role of your administrators, where Artemis needs 'manage' only"
+        )
+        notices.append(Warned("DMQ4116", sentence))
     table = AddressSettingsTable(settings.address_settings, settings.wildcards)
     if _pages_somewhere(settings):
         notices.append(

@@ -5,7 +5,7 @@ from typing import Final
 
 from delosmq.engine.address import Address
 from delosmq.engine.broker import Broker
-from delosmq.manage.control.paging import Page
+from delosmq.manage.control.paging import Page, listing_notice
 from delosmq.manage.control.queues import ROUTING_TYPES, InUseError
 from delosmq.model.errors import NotFoundError
 from delosmq.model.message import ROUTING_NAMES
@@ -66,6 +66,10 @@ class AddressControl:
                 if page is not None and len(found) > page.limit:
                     break
         return found
+
+    def notice(self, login: Login) -> str:
+        """Says so when this login may not view everything; "" when it may."""
+        return listing_notice(self._access, login)
 
     def get(self, login: Login, name: str) -> AddressInfo:
         """One address.

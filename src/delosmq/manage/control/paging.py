@@ -4,6 +4,9 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
+from delosmq.model.wildcard import EVERYWHERE, SOMEWHERE
+from delosmq.security.access import EDIT, VIEW, AccessControl, Login
+
 MOST_PER_PAGE: Final = 10_000
 USUAL_PER_PAGE: Final = 1_000
 
@@ -27,3 +30,20 @@ class Page:
         text = self.containing.casefold()
         rest = names[bisect_right(names, self.after) :] if self.after else names
         return [name for name in rest if text in name.casefold()] if text else rest
+
+
+def listing_notice(access: AccessControl, login: Login) -> str:
+    """What a list of queues or addresses can't show a user; "" when it shows all there are. It depends on the
+    permissions alone, so that it tells nothing of what there is."""
+    extent = access.extent(login, VIEW)
+    if extent == EVERYWHERE:
+        return ""
+    if extent == SOMEWHERE:
+        return (
+            f"DMQ6176: user {login.user!r} has the permission {VIEW!r} on some addresses only, and no others are listed"
+        )
+    return (
+        f"DMQ6176: user {login.user!r} has the permission {VIEW!r} on no address, so that nothing is listed; grant"
+        f" {VIEW!r}, and {EDIT!r} to change things, to one of the user's roles in security-settings of broker.xml and"
+        " reload it with SIGHUP ('manage', which Artemis asks for, is not enough)"
+    )

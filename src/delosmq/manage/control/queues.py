@@ -8,7 +8,7 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.purge import Purge
 from delosmq.engine.queue import Queue
 from delosmq.manage.control.browse import Browse
-from delosmq.manage.control.paging import Page
+from delosmq.manage.control.paging import Page, listing_notice
 from delosmq.manage.control.queue_info import QueueInfo, queue_info
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
@@ -49,6 +49,10 @@ class QueueControl:
                 if page is not None and len(found) > page.limit:
                     break
         return found
+
+    def notice(self, login: Login) -> str:
+        """Says so when this login may not view everything; "" when it may."""
+        return listing_notice(self._access, login)
 
     def get(self, login: Login, name: str) -> QueueInfo:
         """One queue.

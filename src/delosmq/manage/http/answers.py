@@ -11,18 +11,25 @@ from delosmq.sessions.lease.answers import GroupStat, LeaseExtent
 
 @dataclass(frozen=True)
 class QueueList:
-    """A page of the queues a login may view, by name. ``next``: ask for what is after it, "" when that was all."""
+    """A page of the queues a login may view, by name.
+
+    Attributes:
+        next: ask for what is after it, "" when that was all.
+        notice: says so when the login may not view everything.
+    """
 
     queues: list[QueueInfo]
     next: str = ""
+    notice: str = ""
 
 
 @dataclass(frozen=True)
 class AddressList:
-    """A page of the addresses a login may view, by name. ``next``: as in `QueueList`."""
+    """A page of the addresses a login may view, by name. ``next``, ``notice``: as in `QueueList`."""
 
     addresses: list[AddressInfo]
     next: str = ""
+    notice: str = ""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class BrokerCalls:
             if info is not None:
                 found.append(info)
         following = names[wanted.limit - 1] if len(names) > wanted.limit else ""
-        return self._answer(AddressList(found, following), entries=len(found))
+        return self._answer(AddressList(found, following, self._addresses.notice(call.login)), entries=len(found))
 
     async def get_address(self, call: Call) -> Answer:
         """GET /addresses/{name}."""

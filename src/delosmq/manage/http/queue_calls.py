@@ -59,7 +59,7 @@ class QueueCalls:
             if info is not None:
                 found.append(info)
         following = names[wanted.limit - 1] if len(names) > wanted.limit else ""
-        return self._answer(QueueList(found, following), entries=len(found))
+        return self._answer(QueueList(found, following, self._control.notice(call.login)), entries=len(found))
 
     async def get(self, call: Call) -> Answer:
         """GET /queues/{name}."""
