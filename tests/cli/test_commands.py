@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,8 +14,11 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+from delosmq.cli.create import create_command
 
 COMMAND = [sys.executable, "-m", "delosmq.cli.main"]
 PASSWORD = "a password with spaces"
@@ -246,6 +250,23 @@ def test_exit_codes_say_how_it_ended(arguments: tuple[str, ...], code: int, says
     assert ended.returncode == code
     assert says in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_create_warns_of_a_host_that_is_not_known_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unknown(host: str, *_: object, **__: object) -> NoReturn:
+        assert host == "broker.example"
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr("delosmq.cli.create.socket.getaddrinfo", unknown)
+    create_command(tmp_path / "i", host="broker.example")
+    told = capsys.readouterr()
+    assert "broker.example:61613" in told.out
+    assert told.err.startswith(
+        "DMQ7019: this machine does not know the host 'broker.example' (Name or service not known)"
+    )
+    assert str(tmp_path / "i" / "etc" / "broker.xml") in told.err
 
 
 INTERRUPTED = """

@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from delosmq.server import peer_log
+from delosmq.server.client_audit import ClientAudit
 from delosmq.server.peer_log import LINES_PER_CODE, LINES_PER_PEER, MOST_CHARACTERS, PeerLog
 from tests.server.support import Logged, running
 
@@ -27,6 +28,28 @@ async def test_a_peer_that_repeats_itself_is_counted():
     log.close()
     assert lines[-1].startswith("DMQ6172: DMQ5116: 990 more of these in the last minute, from 10.0.0.1 (990);")
     assert len(lines) == LINES_PER_PEER + 3
+
+
+async def test_what_is_deleted_as_it_is_unused_has_a_line_and_a_count_beyond():
+    logger = logging.getLogger("test_peer_log")
+    handler = Logged()
+    child = logger.getChild("audit")
+    child.addHandler(handler)
+    child.setLevel(logging.INFO)
+    audit = ClientAudit()
+    audit.begin(logger)
+    audit.deleted_unused("", "news", 0)
+    for number in range(30):
+        audit.deleted_unused(f"q{number}", "orders", number)
+    audit.close()
+    child.removeHandler(handler)
+    assert handler.lines[0] == "DMQ6184: address 'news' was not used any more and is deleted (auto-delete-addresses)"
+    assert handler.lines[2] == (
+        "DMQ6184: queue 'q1' of address 'orders' with 1 message was not used any more and is deleted"
+        " (auto-delete-queues)"
+    )
+    assert len(handler.lines) == 1 + LINES_PER_PEER + 1
+    assert handler.lines[-1].startswith("DMQ6172: DMQ6184: 20 more of these")
 
 
 async def test_many_peers_are_bounded_together_and_what_is_remembered_of_them_too():
