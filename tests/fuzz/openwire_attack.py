@@ -16,6 +16,7 @@ from delosmq.selectors.selector import parse_selector
 from delosmq.sessions.openwire.session import OpenWireSession
 from delosmq.sessions.protocol import Peer
 from delosmq.wire.openwire.commands import KeepAliveInfo
+from tests.fuzz.openwire_forged import check_headers, check_message
 from tests.fuzz.openwire_frames import FORMS, MANY, SEQUENCE, SLOTS, Arsenal, flipped, spoilt
 from tests.fuzz.openwire_longest import TimedBench
 from tests.fuzz.openwire_sockets import besiege
@@ -26,6 +27,8 @@ MOST_FRAMES_PER_CONNECTION = 400
 FRAMES_PER_TICK = 16
 FRAMES_PER_CHECK = 400
 """Between two messages of the clients that behave."""
+FRAMES_PER_LOOK = 1_000
+"""Between two looks at the messages of the attackers."""
 FRAMES_PER_ROUND = 20_000
 """Between two times that an operator cleans up."""
 MANY_MESSAGES = 1_000
@@ -51,6 +54,7 @@ SETTINGS: dict[str, dict[str, object]] = {
 # Of so many parts that no wildcard of the attackers becomes one for it, whichever bit changes.
 STEADY = "steady.of.those.who.behave"
 STEADY_STOMP = "steady.of.those.who.behave.stomp"
+LOOKED_AT = ("fuzz.a", "fuzz.b", "Consumer.x.VirtualTopic.fuzz", "DLQ")
 
 
 DEAF_SHARE = 0.1
@@ -200,6 +204,9 @@ class Attack:
 
     Args:
         seed: the same frames again.
+
+    Attributes:
+        looked: how many messages of the attackers were looked at.
     """
 
     def __init__(self, seed: int) -> None:
@@ -215,6 +222,7 @@ class Attack:
         soft: Soft = {}
         self.attackers = [Attacker(self.bench, rng, slot, soft) for slot in range(SLOTS)]
         self.sent = 0
+        self.looked = 0
         self._around = 1
         self.check()
 
@@ -238,6 +246,8 @@ class Attack:
                 ) from error
             if number % FRAMES_PER_CHECK == 0:
                 self.check()
+            if number % FRAMES_PER_LOOK == 0:
+                self.look()
         self.sent += frames
 
     def check(self) -> None:
@@ -254,6 +264,25 @@ class Attack:
         for host in (self.good.host, self.stomp.host):
             assert not host.finished, host.reasons
             assert host.reports == [], host.reports
+
+    def look(self) -> None:
+        """What attackers sent claims nothing that only the broker says, whoever reads it: decision 0055."""
+        bench = self.bench
+        for name in LOOKED_AT:
+            if name not in bench.broker.queues:
+                continue
+            reader = bench.connect(f"ID:looks-{self.looked}")
+            info = reader.consumer_info(queue(name))
+            info.browser = True
+            for dispatch in reader.subscribe(info).take():
+                check_message(dispatch)
+                self.looked += 1
+            reader.drop()
+            stomp = StompPeer(bench)
+            stomp.frame("SUBSCRIBE", f"destination:/queue/{name}", "id:1", "browser:true")
+            for frame in stomp.take():
+                check_headers(frame.headers)
+            stomp.drop()
 
     def fill(self, messages: int) -> None:
         """Something to have in delivery."""

@@ -44,6 +44,7 @@ from delosmq.wire.openwire.commands import (
 from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.negotiation import WireFormatInfo, encode_wire_format_info
 from delosmq.wire.openwire.primitives import encode_map
+from tests.fuzz.openwire_forged import forge
 from tests.sessions.openwire.recordings import NAMES, Recording
 from tests.sessions.support import PASSWORD, USER
 from tests.wire.openwire.test_conversion import PROPERTIES
@@ -98,6 +99,8 @@ EXTREMES = (
 )
 VERSIONS = (1, 5, 9, 10, 11, 12)
 FORMS = tuple(product(VERSIONS, (False, True), (False, True)))
+_FORGED_SHARE = 0.3
+"""Of the messages say what only the broker says."""
 SLOTS = 3
 """Connections that attack at the same time."""
 
@@ -207,6 +210,8 @@ class _Commands:
         command.content = b"\0\0\0\5hello" if rng.random() < 0.8 else bytes(rng.choice((0, 3, 2_000)))
         command.compressed = rng.random() < 0.1
         command.marshalled_properties = rng.choice((None, encode_map(PROPERTIES)))
+        if rng.random() < _FORGED_SHARE:
+            forge(command)
         return self._numbered(command)
 
     def consumer(self) -> Command:

@@ -21,6 +21,7 @@ def test_spoilt_frames_hurt_nobody_else() -> None:
     attack = Attack(SEED)
     memory = Memory()
     attack.run(FRAMES)
+    assert attack.looked > 0
     attack.clean()
     assert memory.check() > 0
 

@@ -14,7 +14,7 @@ from delosmq.selectors.selector import parse_selector
 from delosmq.selectors.subject import Subject
 from delosmq.sessions.lease.columns import Columns
 from delosmq.wire.openwire.claims import SIGNS
-from delosmq.wire.openwire.commands import BrokerId, ConnectionId, ConsumerInfo, LocalTransactionId, MessageCommand
+from delosmq.wire.openwire.commands import ConsumerInfo
 from delosmq.wire.openwire.negotiation import WireFormatInfo
 from delosmq.wire.openwire.primitives import encode_map
 from delosmq.wire.openwire.properties import decode_properties
@@ -177,42 +177,6 @@ def test_disguised_names_are_not_read_as_the_brokers(
     bench = sent(sender, disguised)
     for version in VERSIONS:
         assert seen_by_stomp(bench, version).get(name) != FORGED
-
-
-def test_the_fields_of_openwire_that_are_not_the_senders_are_the_brokers() -> None:
-    bench = OpenWireBench()
-    client = bench.connect()
-    reader = client.consume(A)
-
-    def forge(message: MessageCommand) -> None:
-        message.user_id = FORGED
-        message.original_destination = topic(FORGED)
-        message.original_transaction_id = LocalTransactionId(1, ConnectionId(FORGED))
-        message.broker_path = [BrokerId(FORGED)]
-        message.cluster = [BrokerId(FORGED)]
-        message.redelivery_counter = 7
-        message.received_by_df_bridge = True
-        message.broker_in_time = message.broker_out_time = 1
-        message.group_first_for_consumer = True
-
-    for changed in (False, True):
-        message = client.text(A, "x")
-        if changed:
-            forge(message)
-        client.ok(message)
-    plain, forged = (dispatch.message for dispatch in reader.take())
-    assert plain is not None
-    assert forged is not None
-    for field in ("user_id", "original_destination", "original_transaction_id", "broker_path", "cluster"):
-        assert getattr(forged, field) is None, field
-    for field in (
-        "redelivery_counter",
-        "received_by_df_bridge",
-        "broker_in_time",
-        "broker_out_time",
-        "group_first_for_consumer",
-    ):
-        assert getattr(forged, field) == getattr(plain, field), field
 
 
 def encoded(name: bytes) -> bytes:

@@ -357,5 +357,5 @@ def _without_password(info: ConnectionInfo, client_ip: str) -> ConnectionInfo:
     told.manageable = info.manageable
     told.fault_tolerant = info.fault_tolerant
     told.failover_reconnect = info.failover_reconnect
-    told.client_ip = info.client_ip or client_ip
+    told.client_ip = client_ip  # not what it says itself
     return told

@@ -106,6 +106,8 @@ class Subscribing:
             raise failures.too_many("consumers", self._limit)
         if info.prefetch_size < 0:
             raise failures.prefetch_wrong(info.prefetch_size)
+        if info.client_id is not None:
+            info.client_id = self._client_id  # others hear of it by advisories
         selector = _parse(info.selector)
         targets = _each_once(self._destinations.targets_of(destination))
         if self._consumers.places + len(targets) > self._limit:
