@@ -82,6 +82,12 @@ def durable(client: Client, name: str) -> ConsumerInfo:
     return info
 
 
+ENDS: dict[str, Callable[[Client], Command]] = {
+    "consumer": lambda client: client.remove_info(client.consume(queue("a")).id),
+    "session": lambda client: client.remove_info(SessionId(client.name, 1)),
+    "connection": lambda client: client.remove_info(ConnectionId(client.name)),
+}
+
 GRANTED: dict[str, Callable[[Client], Command]] = {
     "session": lambda client: client.session_info(7),
     "consumer": lambda client: client.consumer_info(queue("a")),
@@ -100,9 +106,6 @@ WAITING: dict[str, Callable[[Client], Command]] = {
     "message": lambda client: client.text(queue("a"), "x"),
     "acknowledgement": lambda client: reader_of(client).ack(STANDARD_ACK, 0, first=0),
     "prepare": lambda client: branch(client, PREPARE),
-    "end of a consumer": lambda client: client.remove_info(client.consume(queue("a")).id),
-    "end of a session": lambda client: client.remove_info(SessionId(client.name, 1)),
-    "end of the connection": lambda client: client.remove_info(ConnectionId(client.name)),
     "consumer that makes its queue": lambda client: client.consumer_info(queue("new")),
     "destination that is new": lambda client: change(client, queue("new"), ADD),
     "end of a destination": lambda client: change(client, queue("a"), REMOVE),
@@ -130,6 +133,31 @@ def test_what_a_power_cut_could_undo_is_answered_after_the_sync(name: str) -> No
     bench.sync()
     bench.tick()
     assert len(client.answers(number)) == 1
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_an_end_waits_for_what_its_connection_sent(name: str) -> None:
+    bench, client = bench_and_client()
+    client.open_session(1)
+    command = ENDS[name](client)
+    client.tell(client.text(queue("a"), "without an answer"))
+    number = client.feed(command, answer=True)
+    bench.tick()
+    assert client.answers(number) == []
+    bench.sync()
+    bench.tick()
+    assert len(client.answers(number)) == 1
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_an_end_waits_for_nothing_that_others_sent_nor_for_acknowledgements(name: str) -> None:
+    bench, client = bench_and_client()
+    client.open_session(1)
+    reader = reader_of(client)
+    command = ENDS[name](client)
+    client.tell(reader.ack(STANDARD_ACK, 0, first=0))
+    store_unsynced(bench)
+    assert len(client.ask(command)) == 1
 
 
 def test_what_another_client_made_is_promised_once_it_is_synced() -> None:

@@ -62,6 +62,7 @@ ACTS: dict[str, tuple[int, Act]] = {
     "stomp abort": (8, stomp.abort),
     "openwire connect": (30, openwire.connect),
     "openwire lose": (4, openwire.lose),
+    "openwire leave": (12, openwire.leave),
     "openwire send": (50, openwire.send),
     "openwire receive": (100, openwire.receive),
     "openwire make": (20, openwire.make),

@@ -36,12 +36,13 @@ from delosmq.wire.openwire.commands import (
     Response,
     SessionId,
     SessionInfo,
+    ShutdownInfo,
     Structure,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
 from tests.sessions.support import Host
-from tests.simulation.broker_world import body_of
+from tests.simulation.broker_world import Reference, body_of
 from tests.simulation.whole.stomp import PASSWORD, USER
 
 if TYPE_CHECKING:
@@ -79,8 +80,10 @@ class OpenWirePeer:
         self.name = f"ID:o{index}-{life.number()}"
         self.client_id = f"app{index}"
         self.gone = False
+        self.leaves = False
         self.host = Host()
         self.reader: Reader | None = None
+        self.sent: set[Reference] = set()
         self.asked: dict[int, tuple[Command, Learn]] = {}
         self.made = 0
         self.commands = 0
@@ -107,6 +110,11 @@ class OpenWirePeer:
         session = SessionInfo()
         session.session_id = SessionId(self.name, _SESSION)
         self.feed(session)
+
+    def left(self) -> None:
+        """The broker has answered the end."""
+        self.life.knowledge.confirmed |= self.sent
+        self.feed(ShutdownInfo())
 
     # -- bytes ---------------------------------------------------------------------------------------------------
 
@@ -215,8 +223,22 @@ def lose(life: "Life", rng: Random) -> str:
     return f"{peer.name} loses its connection"
 
 
+def leave(life: "Life", rng: Random) -> str:
+    """The connection ends in order: then all is stored that it sent."""
+    peer = _able(life, rng)
+    if peer is None:
+        return ""
+    peer.reader = None
+    info = RemoveInfo()
+    info.object_id = ConnectionId(peer.name)
+    info.last_delivered_sequence_id = -1
+    peer.leaves = True
+    peer.ask(info, peer.left)
+    return f"{peer.name} closes its connection"
+
+
 def _able(life: "Life", rng: Random) -> OpenWirePeer | None:
-    able = [peer for peer in life.openwire_peers if peer.session.reading and not peer.host.finished]
+    able = [peer for peer in life.openwire_peers if peer.session.reading and not peer.host.finished and not peer.leaves]
     return rng.choice(able) if able else None
 
 
@@ -241,10 +263,12 @@ def send(life: "Life", rng: Random) -> str:
     message.timestamp = life.clock.wall_ms()
     message.content = body
     words = f"{peer.name} sends message {number} to {address}"
+    places = {(number, queue) for queue in queues}
     if rng.random() < 0.5:
         peer.feed(message)
+        peer.sent |= places
         return f"{words} and does not wait"
-    peer.ask(message, lambda: knowledge.confirmed.update((number, queue) for queue in queues))
+    peer.ask(message, lambda: knowledge.confirmed.update(places))
     return words
 
 

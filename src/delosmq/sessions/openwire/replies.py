@@ -2,8 +2,11 @@
 
 An answer waits for what its peer may conclude from it, should the power fail right after:
 
-- That a message is stored or acknowledged, a transaction ended, a consumer or connection gone with all it did: such an
-  answer waits for everything recorded till then (`Replies.answer`), and so do refusals.
+- That a message is stored or acknowledged, or a transaction ended: such an answer waits for everything recorded till
+  then (`Replies.answer`), and so do refusals.
+- That a consumer, session or connection is gone, and so that all is stored that it sent without wanting answers: this
+  waits for what the connection sent (`Replies.part`). Not for acknowledgements that wanted no answer: JMS allows that
+  their messages come again, and a connection for each message would pay a sync for it.
 - That it has a session, producer, consumer or transaction, or that a destination or subscription is there or gone. The
   former end with the connection, and so with the power. Addresses and queues may stay: such an answer waits for all
   that was recorded about those, by whichever connection (`Replies.grant`). It says nothing about messages, and does not
@@ -71,6 +74,11 @@ class Replies:
         if command.response_required:
             frame = encode_response(command.command_id, self.form, self._take_id())
             self.outbox.reply_early(self._log.bindings_position, frame)
+
+    def part(self, command: Command, sent: Position) -> None:
+        """Says that something is gone whose connection has ``sent`` all its messages as far as that position."""
+        if command.response_required:
+            self.confirm(command, max(sent, self._log.bindings_position))
 
     def tell(self, command: Command) -> None:
         """Sends a command that says nothing about what is recorded."""

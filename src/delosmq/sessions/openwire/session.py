@@ -312,10 +312,12 @@ class OpenWireSession(Session):
     def _leave(self, frame: RemoveInfo, now: MonotonicNs) -> None:
         """The end of the connection, once all that it sent is where it belongs."""
         self._departing = None
+        parts = self._parts
+        sent = NOTHING_DURABLE if parts is None else parts.parking.position
         self._give_up(working.last_seen(frame, self._replies.form.version))
         self._decoder.set_limits(OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES))
         self._leaves_until = MonotonicNs(now + _LEAVING_NS)
-        self._replies.answer(frame)
+        self._replies.part(frame, sent)
 
     def _shut_down(self, frame: Structure, now: MonotonicNs) -> None:
         self._depart()

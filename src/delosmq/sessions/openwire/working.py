@@ -139,7 +139,7 @@ def remove(parts: Parts, frame: RemoveInfo) -> None:
         raise failures.field_missing("objectId", "a RemoveInfo")
     else:
         raise failures.not_removable()
-    parts.replies.answer(frame)
+    parts.replies.part(frame, parts.parking.position)
 
 
 def last_seen(frame: RemoveInfo, version: int) -> int:
