@@ -32,6 +32,15 @@ final class SpringListener implements Program {
         cases.accept("auto, the listener throws", stage -> run(stage, false, 1, true, true));
         cases.accept("idle polls, then a message", SpringListener::idle);
         cases.accept("template sends with a connection each", SpringListener::template);
+        for (boolean each : new boolean[] {true, false}) {
+            String how = "template receives with " + (each ? "a connection each" : "one connection");
+            cases.accept(how, stage -> templateReceives(stage, each, Session.AUTO_ACKNOWLEDGE, null));
+            cases.accept(how + ", transacted", stage ->
+                    templateReceives(stage, each, Session.SESSION_TRANSACTED, null));
+            cases.accept(how + ", client", stage -> templateReceives(stage, each, Session.CLIENT_ACKNOWLEDGE, null));
+            cases.accept(how + ", selected", stage ->
+                    templateReceives(stage, each, Session.AUTO_ACKNOWLEDGE, "JMSPriority = 4"));
+        }
     }
 
     private static void run(Stage stage, boolean transacted, int consumers, boolean cached, boolean throwing)
@@ -129,6 +138,35 @@ final class SpringListener implements Program {
             session.close();
             connection.close();
         }
+        stage.drain("left", stage.queue());
+    }
+
+    /** JmsTemplate.receive in a loop: a session and a consumer for each message, each with the prefetch of one that stays. */
+    private static void templateReceives(Stage stage, boolean each, int mode, String selector) throws JMSException {
+        int count = 60;
+        stage.send(stage.queue(), count);
+        Connection connection = null;
+        List<String> seen = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            if (connection == null || each) {
+                connection = stage.connect();
+            }
+            Session session = connection.createSession(mode == Session.SESSION_TRANSACTED, mode);
+            MessageConsumer consumer = session.createConsumer(stage.queue(), selector);
+            Message message = consumer.receive(Stage.LONG_MS);
+            seen.add(Stage.show(message));
+            if (mode == Session.SESSION_TRANSACTED) {
+                session.commit();
+            } else if (mode == Session.CLIENT_ACKNOWLEDGE && message != null) {
+                message.acknowledge();
+            }
+            consumer.close();
+            session.close();
+            if (each) {
+                connection.close();
+            }
+        }
+        stage.say("seen: %s", String.join(", ", seen));
         stage.drain("left", stage.queue());
     }
 }
