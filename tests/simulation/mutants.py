@@ -130,7 +130,8 @@ class TrustsTheManifestInThePageCache(JournalStore):
     """Uses files again on the word of a manifest, or by names, that a crashed process did not sync."""
 
     def _settle(self, recovery: Recovery) -> None:
-        Reading.settle(recovery)
+        for name in Reading._unsettled(recovery):
+            recovery.files._sync_one(name)
 
 
 MUTANTS = [

@@ -154,3 +154,9 @@ def test_after_kill_the_next_broker_waits_for_the_sync_process_of_the_last(
         monkeypatch.undo()
         os.kill(sync_process, signal.SIGCONT)
         open_at(tmp_path).close(1)
+
+
+def test_a_lock_says_the_process_and_nothing_of_a_longer_id(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("12345678901234567\n")
+    with DirectoryLock(tmp_path) as lock:
+        assert lock.path.read_text() == f"{os.getpid()}\n"

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -276,3 +277,29 @@ def test_frames_come_whole_however_they_are_cut(sent: list[tuple[int, bytes]], s
             break
     assert got == sent
     assert not frames.begun
+
+
+class TogetherFiles(OsFiles):
+    """Its syncs end when three are under way."""
+
+    together = threading.Barrier(3)
+
+    def fdatasync(self, handle: int) -> None:
+        self.together.wait(60)
+
+    def sync_directory(self) -> None:
+        self.together.wait(60)
+
+
+def test_what_a_start_syncs_it_waits_for_together(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).touch()
+    TogetherFiles(tmp_path).sync_all(["a", "b"])
+
+
+def test_a_sync_of_several_that_fails_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    with pytest.raises(OSError, match="broken"):
+        BrokenFiles(tmp_path).sync_all(["a"])
+    with pytest.raises(FileNotFoundError):
+        OsFiles(tmp_path).sync_all(["missing"])

@@ -62,7 +62,7 @@ class DirectoryLock:
             raise ConfigurationError("DMQ4032", message) from failure
         deadline = time.monotonic() + PATIENCE_S
         while not (self._lock(folder, is_file=False) and self._lock(file, is_file=True)):
-            holder = os.pread(file, 20, 0).decode("ascii", "replace").strip()
+            holder = os.pread(file, 20, 0).decode("ascii", "replace").partition("\n")[0].strip()
             if not _has_ended(holder) or time.monotonic() > deadline:
                 message = (
                     f"{directory} is in use by the broker with process id {holder or 'unknown'}; stop that one first,"
@@ -70,8 +70,11 @@ class DirectoryLock:
                 )
                 raise ConfigurationError("DMQ4031", message)
             time.sleep(LOOK_EVERY_S)
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()}\n".encode("ascii"), 0)
+        content = f"{os.getpid()}\n".encode("ascii")
+        os.pwrite(file, content, 0)
+        # Cutting waits for the disk, and most ids of processes have as many digits.
+        if os.fstat(file).st_size > len(content):
+            os.ftruncate(file, len(content))
 
     def _open(self, path: Path, flags: int) -> int:
         descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)

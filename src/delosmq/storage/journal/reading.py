@@ -185,13 +185,13 @@ class Reading:
         )
 
     def settle(self) -> None:
-        """Syncs what was read but isn't known to be synced: after a mere process crash it lay in the page cache."""
-        for scan in self.scans.values():
-            handle = self.files.open(scan.name)
-            try:
-                self.files.fdatasync(handle)
-            finally:
-                self.files.close(handle)
+        """Syncs what was read but isn't known to be synced, and the names of files: after a mere process crash it lay
+        in the page cache."""
+        self.files.sync_all(self._unsettled())
+
+    def _unsettled(self) -> list[str]:
+        """The files of which that is so."""
+        return [scan.name for scan in self.scans.values()]
 
     def replay(self, replay: Replay) -> None:
         """Hands out state and records, oldest first."""

@@ -89,17 +89,10 @@ class Recovery(Reading):
             self.files.rename(damaged, damaged + DAMAGED_SUFFIX)
             self.names.remove(damaged)
 
-    def settle(self) -> None:
-        """Syncs the manifest, and the names of files, besides: a process may have ended between their change and its
-        sync, and files are used again on their word."""
-        super().settle()
-        if MANIFEST_NAME in self.files.names():
-            handle = self.files.open(MANIFEST_NAME)
-            try:
-                self.files.fdatasync(handle)
-            finally:
-                self.files.close(handle)
-        self.files.sync_directory()
+    def _unsettled(self) -> list[str]:
+        # The manifest besides: a process may have ended between its change and its sync, and files are used again on
+        # its word.
+        return [*super()._unsettled(), *([MANIFEST_NAME] if MANIFEST_NAME in self.files.names() else [])]
 
     def _decide(self, manifest: Manifest) -> None:
         self.evidence = manifest.synced
