@@ -49,6 +49,8 @@ def make(bench: RoutingBench, way: str, number: int, user: str) -> None:
         bench.listen("news", name=f"{user}.{number}", durable=True, filter=LONG_FILTER, user=user)
     elif way == "lease":
         bench.broker.open_lease(name[:1_000], queue="", topic="news", run="r", incarnation=None, user=user)
+    elif way == "group":
+        bench.broker.open_lease(name, queue="groups", topic="", run="r", incarnation=None, user=user)
     elif way == "queue":
         bench.broker.create_queue(QueueSettings(name, "jobs", ANYCAST), user)
     else:
@@ -90,9 +92,10 @@ def restarted(bench: RoutingBench) -> RoutingBench:
     return again
 
 
-@pytest.mark.parametrize("way", ["send", "consume", "filter", "lease", "queue", "address"])
+@pytest.mark.parametrize("way", ["send", "consume", "filter", "lease", "group", "queue", "address"])
 def test_a_user_with_long_names_and_filters_is_refused_and_others_go_on(way: str):
     bench = bounded()
+    bench.broker.create_queue(QueueSettings("groups", "groups", ANYCAST))
     refusal = r"DMQ2686: .* is not made: .*'eve'.* max-destinations-size-per-user is 20000; delete"
     for round in range(2):
         with pytest.raises(LimitError, match=refusal):
@@ -335,7 +338,9 @@ def test_queues_of_dead_letters_count_to_the_maker_of_the_address_they_come_from
 
 USERS = ("eve", "bob", "")
 ACTS = st.tuples(
-    st.sampled_from(("send", "consume", "filter", "lease", "queue", "address", "drop", "drop", "declare", "rename")),
+    st.sampled_from(
+        ("send", "consume", "filter", "lease", "group", "queue", "address", "drop", "drop", "declare", "rename")
+    ),
     st.integers(0, 4),
     st.sampled_from(USERS),
 )
@@ -348,6 +353,7 @@ def test_after_anything_the_shares_equal_a_recount_and_in_the_end_they_are_gone(
 ):
     fields: dict[str, object] = {"retroactive_message_count": 2} if keeps else {}
     bench = bounded(30_000, address_settings=(AddressMatch("#", fields),))
+    bench.broker.create_queue(QueueSettings("groups", "groups", ANYCAST))
     for act, number, user in acts:
         with suppress(BrokerError):
             do(bench, act, number, user)

@@ -13,6 +13,9 @@ from delosmq.model.settings import QueueSettings
 ENTRY_BYTES: Final = 64
 """Room for the largest numbers an entry may get, and what stands around it."""
 
+GROUP_BYTES: Final = 256
+"""Likewise for a lease group."""
+
 Json = dict[str, object]
 
 
@@ -140,6 +143,11 @@ def queue_state_bytes(settings: QueueSettings, made_by: str) -> int:
 def address_state_bytes(name: str, made_by: str) -> int:
     """What an address takes in a state block."""
     return 2 * ENTRY_BYTES + len(json.dumps(name)) + _maker_bytes(made_by)
+
+
+def group_state_bytes(name: str, run: str, made_by: str) -> int:
+    """What a lease group takes in a state block, without its leases."""
+    return GROUP_BYTES + len(json.dumps([name, run])) + _maker_bytes(made_by)
 
 
 def _maker_bytes(made_by: str) -> int:

@@ -98,6 +98,7 @@ class Broker:
             random=random,
             events=events,
             ordinary_message_bytes=core.ordinary_message_bytes,
+            client_limits=core.bindings.client_limits,
         )
         self._sending = Sending(core, dead_letters)
         committing = Committing(core, self._sending)

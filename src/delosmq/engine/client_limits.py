@@ -24,7 +24,8 @@ class ClientLimits:
 
     Attributes:
         count: addresses and queues, but those that the broker made for itself.
-        state_bytes: what a state block says of addresses and queues; what is not recorded takes nothing there.
+        state_bytes: what a state block says of addresses, queues and lease groups; what is not recorded takes nothing
+            there.
     """
 
     def __init__(self, settings: BrokerSettings) -> None:

@@ -6,7 +6,7 @@ share of it: docs/decisions/0057-shares-of-the-state.md.
 
 from typing import TYPE_CHECKING, Final
 
-from delosmq.engine.binding_json import address_state_bytes, queue_state_bytes
+from delosmq.engine.binding_json import address_state_bytes, group_state_bytes, queue_state_bytes
 from delosmq.engine.history import keeping_queues
 from delosmq.engine.log import Log
 from delosmq.engine.queue import Queue
@@ -94,6 +94,16 @@ class DestinationChecks:
             if settings.durable and address is not None and address.history is not None:
                 more = REFERENCE_BYTES * address.history.pending.count
             self._log.ask_room(RECORD_BYTES + 2 * len(settings.address) + 2 * size + more, what)
+
+    def check_group(self, name: str, run: str, user: str) -> None:
+        """Whether a lease group may be opened that is not there.
+
+        Raises:
+            LimitError: what the clients of this user have made takes as much as it may, or all do.
+        """
+        size = group_state_bytes(name, run, user)
+        self._bindings.client_limits.check(user, f"lease group '{name}'", count=0, size_bytes=size)
+        self._check_state(size, user)
 
     def _growth(
         self, name: str, routing_types: set[int], *, auto_created: bool, owner: str = "", user: str = ""

@@ -84,6 +84,8 @@ class LeaseGroup:
         forgetting: acknowledged leases whose references are not all ended yet.
         contact_ms: wall clock of the last call by its run, for people; contact_ns: monotonic, 0 before the first one
             since the start.
+        made_by: whose client opened it first, "" for none; to that user counts what a state block says of it.
+        state_bytes: that, without its leases.
         owns_queue: its queue is the subscription to a topic that was made for it, and ends with it.
         waits_for_room: the next message has to be stored with the lease, or has expired and is to be copied, and the
             store makes ready for it.
@@ -96,6 +98,8 @@ class LeaseGroup:
         self.consumer = consumer
         self.epoch: int = 0
         self.run: str = ""
+        self.made_by: str = ""
+        self.state_bytes: int = 0
         self.acked: int = 0
         self.newest: int = 0
         self.contact_ms: int = 0

@@ -8,6 +8,8 @@ acknowledges it, is the moment at which it happens as a whole.
 from typing import Final
 
 from delosmq.engine.acks import Acknowledgements
+from delosmq.engine.binding_json import group_state_bytes
+from delosmq.engine.client_limits import ClientLimits
 from delosmq.engine.consumer import Consumer, NoPort
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.dispatch import Dispatcher
@@ -65,8 +67,10 @@ class Leases:
         random: Random,
         events: EngineEvents,
         ordinary_message_bytes: int,
+        client_limits: ClientLimits,
     ) -> None:
         self._log = log
+        self._client_limits = client_limits
         self._clock = clock
         self._random = random
         self._events = events
@@ -87,12 +91,13 @@ class Leases:
     # -- opening -------------------------------------------------------------------------------------------------
 
     def open(
-        self, name: str, queue: Queue, run: str, incarnation: str | None, *, owns_queue: bool = False
+        self, name: str, queue: Queue, run: str, incarnation: str | None, *, owns_queue: bool = False, user: str = ""
     ) -> LeaseGroup:
         """Gives ``run`` the group under a new epoch, which fences all earlier ones.
 
         Args:
             owns_queue: the queue was just made for this group, to end with it.
+            user: to whom a new group counts.
 
         Raises:
             LeaseError: another run is alive, or the group has a history that is not this reader's.
@@ -103,27 +108,30 @@ class Leases:
             if incarnation is not None:
                 raise self.lost(name)
             group = self.restore(name, queue, self._random.token(12))
+            group.made_by = user
         else:
             self._check_open(group, queue, run, incarnation)
         if owns_queue:
             group.owns_queue = True
         group.epoch += 1
         group.run = run
+        self.count_state(group)
         self.heard_of(group)
         # Whoever waits under an older epoch learns now that it is fenced.
         self._tell(group)
-        self._record(
-            {
-                "op": "open",
-                "group": name,
-                "queue": int(group.queue.id),
-                "incarnation": group.incarnation,
-                "epoch": group.epoch,
-                "run": run,
-                "contact": group.contact_ms,
-                "owns": group.owns_queue,
-            }
-        )
+        opened: dict[str, object] = {
+            "op": "open",
+            "group": name,
+            "queue": int(group.queue.id),
+            "incarnation": group.incarnation,
+            "epoch": group.epoch,
+            "run": run,
+            "contact": group.contact_ms,
+            "owns": group.owns_queue,
+        }
+        if group.made_by:
+            opened["made_by"] = group.made_by
+        self._record(opened)
         self._log.close()
         self._events.lease_group_opened(name, group.epoch)
         return group
@@ -136,6 +144,12 @@ class Leases:
         self.groups[name] = group
         queue.consumers.append(consumer)
         return group
+
+    def count_state(self, group: LeaseGroup) -> None:
+        """What a state block says of a group counts to who opened it first; live and in replay."""
+        size = group_state_bytes(group.name, group.run, group.made_by)
+        self._client_limits.change(group.made_by, 0, size - group.state_bytes)
+        group.state_bytes = size
 
     def _check_open(self, group: LeaseGroup, queue: Queue, run: str, incarnation: str | None) -> None:
         if group.queue is not queue:
@@ -349,6 +363,7 @@ class Leases:
         # Acknowledged is acknowledged, also for what the slices had not reached yet.
         self.settling.forget_all(group)
         del self.groups[name]
+        self._client_limits.change(group.made_by, 0, -group.state_bytes)
         if group.consumer in group.queue.consumers:
             group.queue.consumers.remove(group.consumer)
         # The moment it happens; should the rest be lost in a crash, only counts of deliveries are.

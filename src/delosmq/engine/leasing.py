@@ -28,19 +28,21 @@ class Leasing:
         """Opens a lease group on a queue, or on a topic as a durable subscription named like the group.
 
         Args:
-            user: to whom the subscription counts.
+            user: to whom the group and its subscription count, when they are new.
 
         Raises:
             LeaseError: see `Leases.open`.
             NotFoundError: there is no such queue; or no such address, and it may not be created.
-            LimitError: the disk is full.
+            LimitError: the disk is full, or the user's clients have made as much as they may.
         """
         self._log.ask_room(RECORD_BYTES + 4 * len(group) + len(run), f"lease group '{group}'")
         known = self._leases.groups.get(group)
+        if known is None:
+            self._bindings.checks.check_group(group, run, user)
         if known is not None and topic and known.queue.address.name == topic:
             return self._leases.open(group, known.queue, run, incarnation)
         if not topic:
-            return self._leases.open(group, self._bindings.queue_named(queue), run, incarnation)
+            return self._leases.open(group, self._bindings.queue_named(queue), run, incarnation, user=user)
         if group not in self._bindings.queues:
             address = self._bindings.addresses.get(topic)
             if address is not None:
@@ -53,8 +55,8 @@ class Leasing:
                 )
             settings = QueueSettings(group, topic, MULTICAST, durable=True)
             made = self._bindings.create_queue(settings, of_client=True, user=user)
-            return self._leases.open(group, made, run, incarnation, owns_queue=True)
-        return self._leases.open(group, self._bindings.queues[group], run, incarnation)
+            return self._leases.open(group, made, run, incarnation, owns_queue=True, user=user)
+        return self._leases.open(group, self._bindings.queues[group], run, incarnation, user=user)
 
     def release(self, group: str) -> int:
         """Ends a lease group, and with it the subscription that was made for it, unless others read that too.

@@ -93,7 +93,7 @@ class EngineState(StateSource):
 
 
 def _group_as_json(group: LeaseGroup) -> Json:
-    return {
+    value: Json = {
         "group": group.name,
         "queue": int(group.queue.id),
         "incarnation": group.incarnation,
@@ -108,6 +108,9 @@ def _group_as_json(group: LeaseGroup) -> Json:
             for lease in list(group.forgetting.values()) + list(group.leases.values())
         ],
     }
+    if group.made_by:
+        value["made_by"] = group.made_by
+    return value
 
 
 class _GroupState:
@@ -118,6 +121,7 @@ class _GroupState:
         self.run = ""
         self.contact_ms = 0
         self.owns_queue = False
+        self.made_by = ""
         self.acked = 0
         self.newest = 0
         self.leases: dict[int, str] = {}
@@ -187,6 +191,7 @@ class EngineReplay(Replay):
         group.run = str(item["run"])
         group.contact_ms = _int(item["contact"])
         group.owns_queue = item.get("owns") is True
+        group.made_by = maker_from_json(item)
         group.acked = _int(item["acked"])
         group.newest = _int(item["newest"])
         for pair in _list(item["leases"]):
@@ -399,6 +404,7 @@ class EngineReplay(Replay):
             group.run = str(value["run"])
             group.contact_ms = _int(value["contact"])
             group.owns_queue = value.get("owns") is True
+            group.made_by = maker_from_json(value)
         elif op == "lease":
             number = _int(value["lease"])
             self._groups[name].leases[number] = str(value["rows"])
@@ -484,6 +490,8 @@ class EngineReplay(Replay):
         group.run = state.run
         group.contact_ms = state.contact_ms
         group.owns_queue = state.owns_queue
+        group.made_by = state.made_by
+        self._leases.count_state(group)
         for number in sorted(state.leases):
             rows = LeaseRows()
             for sequence in unpack_sequences(state.leases[number]):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from delosmq.engine.binding_json import address_state_bytes, queue_state_bytes
+from delosmq.engine.binding_json import address_state_bytes, group_state_bytes, queue_state_bytes
 from delosmq.engine.broker import Broker
 from delosmq.engine.held import DEAD
 from delosmq.engine.queue import Queue
@@ -126,6 +126,8 @@ def check_shares(broker: Broker) -> None:
     for queue in broker.queues.values():
         size = queue_state_bytes(queue.settings, queue.made_by) if queue.settings.durable else 0
         _add(shares, queue.made_by, 0 if queue.internal else 1, size)
+    for group in broker.leases.groups.values():
+        _add(shares, group.made_by, 0, group_state_bytes(group.name, group.run, group.made_by))
     limits = broker._core.bindings.client_limits
     said = {user: [share.count, share.state_bytes] for user, share in limits._shares.items()}
     total = shares.pop("")
@@ -183,6 +185,7 @@ def durable_state(broker: Broker, holders: Holders) -> Durable:
         {
             group.name: (
                 group.incarnation,
+                group.made_by,
                 group.epoch,
                 group.acked,
                 group.newest,
