@@ -454,7 +454,7 @@ CANARIES: dict[str, Canary] = {
         peer=NotesWritesInAnotherOrder,
         about=("teams",),
         often=("stomp connect", "stomp send", "stomp subscribe", "stomp unsubscribe", "stomp lose"),
-        within=30,
+        within=60,
     ),
     "delays end when the clock is set": Canary(
         clock=MeasuresDelaysByTheWall, about=("late",), often=(SET, "send", "subscribe", "return"), within=30
