@@ -108,7 +108,7 @@ def test_nothing_is_deleted() -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"journal": JournalSettings(directory="elsewhere")}, "journal-directory"),
+        ({"journal": JournalSettings(directory="elsewhere")}, "persistence-enabled"),
         ({"name": "other"}, "name"),
         ({"message_expiry_scan_period_ms": 5}, "message-expiry-scan-period"),
         ({"acceptors": ()}, ""),
