@@ -46,6 +46,9 @@ class StompPyPeer(stomp.ConnectionListener):  # type: ignore[misc]
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.drop_socket()
+
+    def drop_socket(self) -> None:
         self._connection.transport.disconnect_socket()
 
     def call(self, command: Any, *values: Any, **named: Any) -> None:

@@ -42,8 +42,7 @@ def use_no_socket() -> None:
 
 
 def test_a_socket_that_is_dropped_under_a_send_means_that_the_broker_has_gone(peer: StompPyPeer) -> None:
-    peer._connection.transport.disconnect_socket()
-    assert peer._connection.transport.socket is None
+    peer.drop_socket()
     with pytest.raises(EOFError):
         peer.call(use_no_socket)
 

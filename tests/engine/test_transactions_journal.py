@@ -11,6 +11,7 @@ from delosmq.model.message import MULTICAST, Home, Message
 from delosmq.model.settings import QueueSettings
 from tests.engine.test_transactions import Waiter
 from tests.simulation.disk import SimDisk
+from tests.storage.on_disk import RESERVE, open_segment
 from tests.storage.test_compaction import Life, Reader
 
 FILES_AT_MOST = 14
@@ -171,7 +172,7 @@ def test_a_commit_waits_for_the_next_file_and_leaves_the_reserve_alone() -> None
     assert left, "nobody makes files meanwhile"
     for _ in range(10):
         life.broker.tick()
-    assert life.store._open.room >= life.store._due
+    assert life.room >= RESERVE
     assert not any(waiter.ended for waiter in left)
     for _ in range(100):
         life.turn()
@@ -237,7 +238,7 @@ def test_messages_of_several_queues_move_with_what_a_branch_holds_of_them() -> N
     assert first is not None
     number = first.segment
     life.flow(30)
-    assert life.store._ledger.find(number) is None
+    assert number not in life.segments
     life = crashed(life)
     assert (life.broker.queues["a"].delivering_count, life.broker.queues["b"].pending_count) == (1, 1)
     life.broker.xa_commit(b"x", False)
@@ -274,10 +275,10 @@ def commit_after_moves(life: Life, home: Home | None) -> Home:
     assert home is not None
     branch = life.broker.branches.prepared()[0]
     life.flow(30)
-    assert life.store._ledger.find(home.segment) is None
+    assert home.segment not in life.segments
     moved_to = max(branch.segments)
     assert moved_to > home.segment
     life.broker.xa_commit(b"x", False)
-    assert moved_to in life.store._open.accounts
     life.turn()
+    assert moved_to in open_segment(life.disk).accounts
     return home

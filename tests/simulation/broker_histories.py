@@ -19,6 +19,7 @@ from tests.simulation.broker_world import (
 )
 from tests.simulation.disk import SimDisk
 from tests.simulation.killing import MOST_STEPS, found_after
+from tests.storage.on_disk import open_header, segments
 
 
 class History:
@@ -55,7 +56,7 @@ def run_history(
         world = World(random, disk, oracle, kind=kind, expected=expected, early=early, settings=settings)
         check_recovered(world)
         _live(world, random.randrange(10, turns))
-        history.rolls += world.store._open.number - 1
+        history.rolls += open_header(world.disk)[1].number - 1
         expected = world.store.snapshots
         disk = _cut(world)
     world = World(random, disk, oracle, kind=kind, expected=expected, early=early, settings=settings)
@@ -167,7 +168,7 @@ def check_segments_are_freed(world: World, reader: Reader) -> None:
         while reader.seen:
             world.acknowledge(reader, 0, through=False)
     world.rest_a_while()
-    assert len(world.store._ledger) <= 3, "segments are left that nothing needs"
+    assert len(segments(world.disk)) <= 3, "segments are left that nothing needs"
 
 
 def _reference(reader: Reader) -> Reference:

@@ -18,6 +18,7 @@ from tests.simulation.broker_model import ModelBroker, ModelReplay, resume
 from tests.simulation.disk import SimDisk
 from tests.simulation.killing import MOST_STEPS, STEPS_OF_A_START, found_after, killed_start
 from tests.simulation.syncer import StepSyncer
+from tests.storage.on_disk import open_header
 
 NODE = bytes(range(16))
 SETTINGS = JournalSettings(file_size_bytes=64 * 1024, spare_files=2, compact_min_files=3, compact_percentage=70)
@@ -51,7 +52,7 @@ def power_cuts(seed: int, kind: type[JournalStore] = JournalStore, *, cuts: int 
             disk.free_bytes = random.choice([0, 1, 3]) * SETTINGS.file_size_bytes
         _live(random, disk, model, store, syncer, random.randrange(steps))
         disk.free_bytes = None
-        highest = max(highest, store._open.number)
+        highest = max(highest, open_header(disk)[1].number)
         if random.random() < 0.5:
             syncer.killed_after(random.randrange(MOST_STEPS))
         disk = found_after(random, disk, SETTINGS, kind)
@@ -80,7 +81,7 @@ def growing_states(seed: int, kind: type[JournalStore] = JournalStore, *, cuts: 
             change_state(random, model, store, grows=random.random() < grows, asks=asks or disk.free_bytes is not None)
             _live(random, disk, model, store, syncer, random.randrange(4))
         disk.free_bytes = None
-        largest = max(largest, store._open.size_bytes)
+        largest = max(largest, open_header(disk)[1].size_bytes)
         if random.random() < 0.2:
             settle(model, store, syncer)
         if random.random() < 0.5:

@@ -1,13 +1,18 @@
 """One simulated disk and the journals that are opened on it one after the other."""
 
+from dataclasses import replace
 from random import Random
 
 from delosmq.model.ids import Position
 from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
+from delosmq.storage.journal.reading import Scan
+from delosmq.storage.journal.records import DATA_START, decode_file_header
+from delosmq.storage.journal.segments import Ledger
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
+from tests.storage import on_disk
 from tests.storage.support import NODE, SMALL, Kept, Listener, note, release, store_message
 
 
@@ -20,7 +25,14 @@ class Bench:
         self.position = 0
         self.start()
 
-    def start(self, node_id: bytes = NODE, *, accept_loss: bool = False, settings: JournalSettings = SMALL) -> None:
+    def start(
+        self,
+        node_id: bytes = NODE,
+        *,
+        accept_loss: bool = False,
+        settings: JournalSettings = SMALL,
+        ledger: Ledger | None = None,
+    ) -> None:
         self.listener = Listener()
         self.syncer = StepSyncer(self.disk)
         self.kept = Kept()
@@ -31,9 +43,15 @@ class Bench:
             syncer=self.syncer,
             entropy=self.disk.random.randbytes,
             accept_loss=accept_loss,
+            ledger=ledger,
         )
         self.store.attach(self.listener, self.listener.source)
-        self.position = self.store.recover(self.kept)
+        self.position = self.begun_at = self.store.recover(self.kept)
+
+    def restart(self, **settings: int) -> None:
+        """Another life with other settings, and its files are ready."""
+        self.start(settings=replace(SMALL, **settings))
+        self.sync()
 
     def next(self) -> int:
         self.position += 1
@@ -66,27 +84,77 @@ class Bench:
             self.syncer.run_all()
             self.store.on_readable()
             self.store.flush()
-        assert self.store._synced == self.position or self.listener.failures
+        assert max(self.listener.synced, default=self.begun_at) == self.position or self.listener.failures
+
+    def sync_only(self) -> None:
+        """As `sync`, while no file is made ready."""
+        self.store.flush()
+        while self.syncer.syncs:
+            self.syncer.step_sync()
+            self.store.on_readable()
+            self.store.flush()
+
+    def make_ready(self, files: int) -> None:
+        """The background makes that many of the files that were ordered."""
+        for _ in range(files):
+            self.syncer.step_order()
+        self.store.on_readable()
 
     def fill_segment(self) -> list[Home]:
         """Appends messages until the journal has rolled once; returns what went into the old segment."""
-        first = self.store._open.number
+        first = self.open_number
         homes = []
-        while self.store._open.number == first:
+        while self.open_number == first:
             homes.append(self.put(bytes(3000)))
             self.sync()
         return homes
 
     def roll(self) -> None:
-        """Goes on to the next segment, whatever room the open one has."""
-        self.note()
-        self.store._roll()
+        """Fills the open segment, and the next one is begun."""
+        self.sync()
+        self.fill()
         self.sync()
 
+    def fill(self) -> None:
+        """As `roll`, and nothing of it is synced yet."""
+        assert self.ready, "no file to go on in"
+        first = self.open_number
+        while self.open_number == first:
+            # In the file it stands twice: in its block and in the footer.
+            self.note(bytes(max(100, min(20_000, (self.room - on_disk.RESERVE) // 2))))
+
     def name_of(self, segment: int) -> str:
-        found = self.store._ledger.find(segment)
-        assert found is not None
-        return found.name
+        for name in self.disk.names():
+            header = decode_file_header(self.content(name)[:DATA_START])
+            if header is not None and header.number == segment:
+                return name
+        raise AssertionError(f"segment {segment} is in no file")
+
+    @property
+    def open_segment(self) -> Scan:
+        """As it stands in its file once everything is written."""
+        self.store.flush()
+        return on_disk.open_segment(self.disk)
+
+    @property
+    def open_number(self) -> int:
+        return on_disk.open_header(self.disk)[1].number
+
+    @property
+    def room(self) -> int:
+        """What the open segment still takes."""
+        self.store.flush()
+        return on_disk.room(self.disk)
+
+    @property
+    def segments(self) -> set[int]:
+        """Those that count, as of the last sync."""
+        return on_disk.segments(self.disk)
+
+    @property
+    def ready(self) -> int:
+        """How many files are ready for the next segments."""
+        return len(on_disk.ready_files(self.syncer))
 
     def content(self, name: str) -> bytes:
         return bytes(self.disk.files[name].seen)

@@ -9,11 +9,12 @@ import pytest
 
 from delosmq.model.errors import StorageError
 from delosmq.model.message import Home
-from delosmq.storage.journal.manifest import MANIFEST_NAME
+from delosmq.storage.journal.manifest import MANIFEST_NAME, load
 from delosmq.storage.journal.records import DATA_START
 from tests.simulation.disk import Killed
 from tests.simulation.killing import STEPS_OF_A_START
 from tests.storage.bench import Bench
+from tests.storage.support import NODE
 from tests.storage.test_newest_file import EARLIER, Case, blank
 
 HISTORIES = range(60)
@@ -21,10 +22,12 @@ HISTORIES = range(60)
 
 def without_footer(bench: Bench, segment: int) -> str:
     """A sealed segment whose footer is gone: its blocks are read."""
-    found = bench.store._ledger.find(segment)
-    assert found is not None
-    bench.replace(found.name, blank(bench.content(found.name), found.end, len(bench.content(found.name))))
-    return found.name
+    name = bench.name_of(segment)
+    manifest = load(bench.disk, NODE)
+    assert manifest is not None
+    content = bench.content(name)
+    bench.replace(name, blank(content, manifest.sealed[segment].end, len(content)))
+    return name
 
 
 def test_a_sealed_file_that_is_damaged_within_is_gone_without_and_kept(

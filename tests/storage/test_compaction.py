@@ -21,8 +21,10 @@ from delosmq.storage.memory import MemoryStore
 from tests.engine.support import CountingRandom, ManualClock
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
+from tests.storage import on_disk
 from tests.storage.bench import Bench
-from tests.storage.support import NODE, note
+from tests.storage.on_disk import RESERVE
+from tests.storage.support import NODE
 
 FILE_BYTES = 64 * 1024
 ALL = 1 << 40
@@ -85,23 +87,27 @@ def test_only_many_segments_are_worth_it(bench: Bench) -> None:
     for _ in range(9):
         _, *others = bench.fill_segment()
         bench.release(*others)
-    assert len(bench.store._ledger) == 10
+    assert len(bench.segments) == 10
     assert bench.store.compaction_victim() == 1
-    bench.store._compact_min_files = 11
-    assert bench.store.compaction_victim() == 0
-    bench.store._compact_min_files = 0
+    bench.restart(compact_min_files=11)
+    assert (len(bench.segments), bench.store.compaction_victim()) == (10, 0)
+    bench.restart(compact_min_files=10)
+    assert (len(bench.segments), bench.store.compaction_victim()) == (10, 1)
+    bench.restart(compact_min_files=0)
     assert bench.store.compaction_victim() == 0, "0 turns it off, as in Artemis"
 
 
 def test_how_much_is_alive_is_estimated_well_whatever_the_size_of_messages(bench: Bench) -> None:
+    ledger = Ledger()
+    bench.start(ledger=ledger)
     for body, notes in ((b"tiny", 0), (bytes(3000), 0), (b"tiny", 3)):
-        number = bench.store._open.number
-        while bench.store._open.number == number:
+        number = bench.open_number
+        while bench.open_number == number:
             bench.put(body)
             for _ in range(notes):
                 bench.note(b"n" * 29)  # as much as a removal and its account
             bench.sync()
-        sealed = bench.store._ledger.find(number)
+        sealed = ledger.find(number)
         assert sealed is not None
         row = 56 + 4 + len(body) + 6 + 20 + 6
         assert sealed.living_bytes == pytest.approx(sealed.stored * row, rel=0.3)
@@ -111,8 +117,10 @@ def test_nobody_waits_for_a_file_on_its_account(bench: Bench) -> None:
     for _ in range(9):
         _, *others = bench.fill_segment()
         bench.release(*others)
-    bench.store._spares.ready.pop()
-    assert bench.store.compaction_victim() == 0
+    assert bench.store.compaction_victim() == 1
+    bench.fill()
+    bench.sync_only()
+    assert (bench.ready, bench.store.compaction_victim()) == (1, 0)
 
 
 def test_on_a_full_disk_only_what_fits_beside_the_reserve_moves(bench: Bench) -> None:
@@ -125,8 +133,8 @@ def test_on_a_full_disk_only_what_fits_beside_the_reserve_moves(bench: Bench) ->
         bench.put(bytes(3000))
         bench.sync()
     assert bench.store.compaction_victim() == 1
-    while bench.store._open.room > bench.store._due + 4000:
-        bench.store.append(note(bench.next(), bytes(1000)))
+    while bench.room > RESERVE + 4000:
+        bench.note(bytes(1000))
     assert bench.store.compaction_victim() == 0
 
 
@@ -157,12 +165,18 @@ class Life:
         disk: SimDisk,
         *,
         compact_min_files: int = 10,
+        compact_percentage: int = JournalSettings.compact_percentage,
         max_destinations: int = -1,
         max_destinations_size_per_user: int = -1,
         **address: object,
     ) -> None:
         self.disk = disk
-        journal = JournalSettings("journal", file_size_bytes=FILE_BYTES, compact_min_files=compact_min_files)
+        journal = JournalSettings(
+            "journal",
+            file_size_bytes=FILE_BYTES,
+            compact_min_files=compact_min_files,
+            compact_percentage=compact_percentage,
+        )
         self.syncer = StepSyncer(disk)
         self.clock = ManualClock()
         self.store = JournalStore(disk, journal, node_id=NODE, syncer=self.syncer, entropy=disk.random.randbytes)
@@ -181,6 +195,21 @@ class Life:
         message = Message(address, "stomp/12", b"", body, durable=True, timestamp_ms=self.clock.wall_ms())
         assert self.broker.send(message)
 
+    @property
+    def open_number(self) -> int:
+        return on_disk.open_header(self.disk)[1].number
+
+    @property
+    def segments(self) -> set[int]:
+        """Those that count, as of the last sync."""
+        return on_disk.segments(self.disk)
+
+    @property
+    def room(self) -> int:
+        """What the open segment still takes."""
+        self.store.flush()
+        return on_disk.room(self.disk)
+
     def turn(self, passed_ms: int = 200) -> None:
         self.clock.now_ms += passed_ms
         self.broker.tick()
@@ -193,9 +222,9 @@ class Life:
         """Sends and acknowledges until so many segments were begun; gives the most files there ever were."""
         reader = Reader()
         consumer = self.broker.subscribe("jobs", reader, OpenCredit())
-        last = self.store._open.number + segments
+        last = self.open_number + segments
         most = 0
-        while self.store._open.number < last:
+        while self.open_number < last:
             # A little remains in delivery, so that each segment holds the end of messages of the one before.
             while len(reader.slots) > 5:
                 assert self.broker.acknowledge(consumer, reader.slots.pop(0).sequence)
@@ -240,7 +269,7 @@ def test_the_victim_is_freed_once_all_of_it_moved() -> None:
     moved = slot.message.home
     assert moved is not None
     assert moved.segment > first
-    assert life.store._ledger.find(first) is None
+    assert first not in life.segments
     assert life.store.read(moved) == b"letter"
 
 
@@ -264,6 +293,6 @@ def test_a_disk_that_is_full_of_what_one_letter_keeps_empties_itself() -> None:
     for _ in range(20):
         life.turn()
     assert not life.broker.storage_low
-    assert len(life.store._ledger) <= 3
+    assert len(life.segments) <= 3
     (slot,) = life.broker.queues["dead"].pending.in_order()
     assert slot.message.body == b"letter"

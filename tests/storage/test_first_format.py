@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from delosmq.model.ids import Position
 from delosmq.storage.journal import open_journal
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
@@ -67,7 +68,7 @@ def test_a_journal_of_the_first_format_starts(tmp_path: Path, name: str, positio
                 (BODY % number).strip() for number in range(40)
             ]
         store.append(note(position + life + 1))
-        store.wait_synced(store._last, 30)
+        store.wait_synced(Position(position + life + 1), 30)
         store.close(30)
 
 
@@ -82,7 +83,7 @@ def test_a_journal_that_could_not_start_for_its_many_segments_starts(tmp_path: P
     assert len(kept.records) == position
     assert bodies(store, kept) == [bytes(22_000)] * position
     store.append(note(position + 1))
-    store.wait_synced(store._last, 30)
+    store.wait_synced(Position(position + 1), 30)
     store.close(30)
 
 
@@ -92,8 +93,8 @@ def second_format(random: Random) -> SimDisk:
     for _ in range(2):
         bench.release(*bench.fill_segment()[:-1])
     bench.sync()
-    first = bench.store._open.number
-    while bench.store._open.number == first:
+    first = bench.open_number
+    while bench.open_number == first:
         bench.put(bytes(3000))
         bench.store.flush()
     bench.note(b"unsynced")

@@ -15,6 +15,7 @@ from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import QueueSettings
 from tests.simulation.disk import SimDisk
+from tests.storage.on_disk import RESERVE
 from tests.storage.test_compaction import FILE_BYTES, Life, Reader
 
 MANY = 1_000
@@ -54,7 +55,7 @@ def fill(life: Life) -> None:
 def use_up(life: Life) -> None:
     """The disk is full and the reserve is gone."""
     fill(life)
-    while not life.store._owed:
+    while life.broker.log.synced == life.broker.log.position:
         life.broker.log.record(encode_json(TRANSACTION, {"op": "forget", "xid": "00" * 300}))
         life.broker.log.close()
         life.turn(0)
@@ -90,12 +91,12 @@ def test_no_peer_uses_up_what_acknowledgements_need() -> None:
 
     with pytest.raises(LimitError, match="DMQ2685"):
         come_and_go()
-    assert life.store._open.room > life.store._due - 1_024
+    assert life.room > RESERVE - 1_024
     for slot in reader.slots[:100]:
         assert life.broker.acknowledge(consumer, slot.sequence)
         life.turn(0)
     assert counts(life) == MANY - 100
-    assert life.store._synced == life.broker.log.position, "all of it is on the disk"
+    assert life.broker.log.synced == life.broker.log.position, "all of it is on the disk"
 
 
 def test_a_large_acknowledgement_goes_on_in_memory_and_is_on_the_disk_when_there_is_space() -> None:
@@ -109,14 +110,14 @@ def test_a_large_acknowledgement_goes_on_in_memory_and_is_on_the_disk_when_there
     for _ in range(50):
         life.turn(0)
     assert counts(life) == 0
-    assert life.store._synced < life.broker.log.position
+    assert life.broker.log.synced < life.broker.log.position
     assert life.broker.send(_message("jobs")) == BLOCKED
     lost = life.disk.power_cut()
     lost.free_bytes = None
     crashed = Life(lost)
     assert counts(crashed) == 3_000, "nobody was told"
     more_space(life)
-    assert (life.broker.storage_low, life.store._synced) == (False, life.broker.log.position)
+    assert (life.broker.storage_low, life.broker.log.synced) == (False, life.broker.log.position)
     life.send("jobs", b"again")
     life.turn()
     life.disk.process_crash()

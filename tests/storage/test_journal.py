@@ -1,5 +1,6 @@
 """The segment journal: rolling, freeing, space, failures."""
 
+import logging
 from random import Random
 
 import pytest
@@ -8,12 +9,16 @@ from delosmq.model.errors import InvariantError, MisuseError, StorageError
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
+from delosmq.storage.journal.files import Order
+from delosmq.storage.journal.records import seed_of
+from delosmq.storage.journal.recovery import Recovery
+from delosmq.storage.journal.room import PAID_AT_ONCE
 from delosmq.storage.journal.store import JournalStore
-from delosmq.storage.journal.syncer import Prepared
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
 from tests.storage.bench import Bench
-from tests.storage.support import NODE, Kept, Listener, State, note, store_message
+from tests.storage.on_disk import RESERVE
+from tests.storage.support import NODE, SMALL, Kept, Listener, State, note, store_message
 
 FULL = 64 * 1024
 
@@ -65,8 +70,8 @@ def test_released_segments_are_recycled_in_any_order(bench: Bench) -> None:
     for home in second:
         bench.release(home)
     fourth = bench.fill_segment()
-    assert bench.store._ledger.find(second[0].segment) is None
-    assert bench.store._ledger.find(first[0].segment) is not None
+    assert second[0].segment not in bench.segments
+    assert first[0].segment in bench.segments
     bench.start()
     kept = {home.segment for home in bench.kept.homes}
     assert second[0].segment not in kept
@@ -76,7 +81,7 @@ def test_released_segments_are_recycled_in_any_order(bench: Bench) -> None:
 def test_a_steady_flow_makes_no_more_files(bench: Bench) -> None:
     for _ in range(12):
         bench.release(*bench.fill_segment())
-    assert bench.store._open.number > 12
+    assert bench.open_number > 12
     assert len(bench.disk.files) <= 6
 
 
@@ -89,31 +94,40 @@ def test_a_removal_stays_while_its_target_does(bench: Bench) -> None:
         bench.release(home)
     pinned = third[0].segment
     bench.fill_segment()
-    assert bench.store._ledger.find(pinned) is not None
+    assert pinned in bench.segments
     for home in first[1:]:
         bench.release(home)
     bench.fill_segment()
-    assert bench.store._ledger.find(first[0].segment) is None
-    assert bench.store._ledger.find(pinned) is None
-    assert bench.store._ledger.find(second[0].segment) is not None
+    assert first[0].segment not in bench.segments
+    assert pinned not in bench.segments
+    assert second[0].segment in bench.segments
 
 
 def test_files_are_not_reused_before_the_list_without_them_is_synced(bench: Bench) -> None:
     first = bench.fill_segment()
     name = bench.name_of(first[0].segment)
     bench.release(*first)
-    number = bench.store._open.number
-    while bench.store._open.number == number:
-        bench.note(bytes(3000))
+    bench.fill()
     bench.store.flush()
-    bench.syncer.orders.clear()
-    assert bench.store._ledger.find(first[0].segment) is None
-    bench.store.on_readable()
-    assert bench.syncer.orders == []
-    bench.syncer.step_sync()
-    bench.store.on_readable()
-    ordered = [order if isinstance(order, str) else order.name for order in bench.syncer.orders]
-    assert name in [*ordered, *bench.store._spares._unused]
+    ordered: list[str] = []
+    for _ in range(2):
+        bench.store.on_readable()
+        ordered += [order.name for order in bench.syncer.orders if isinstance(order, Order)]
+        assert name not in ordered
+        bench.make_ready(2)
+    bench.sync_only()
+    for _ in range(2):
+        bench.fill()
+        ordered += [order.name for order in bench.syncer.orders if isinstance(order, Order)]
+    assert name in ordered
+
+
+def sealed_segments(bench: Bench) -> list[tuple[int, int, dict[int, int], int]]:
+    """Number, messages, accounts and end of each, as the next start would read them."""
+    recovery = Recovery(bench.disk, NODE, seed_of, logging.getLogger())
+    recovery.read()
+    recovery.replay(Kept())
+    return [(part.header.number, part.stored, part.accounts, part.end) for part in recovery.parts]
 
 
 def test_footers_say_what_the_blocks_say(bench: Bench) -> None:
@@ -122,7 +136,7 @@ def test_footers_say_what_the_blocks_say(bench: Bench) -> None:
     bench.sync()
     bench.start()
     by_footers = bench.kept
-    accounts = [(s.number, s.live, s.accounts, s.end) for s in bench.store._ledger.all()]
+    sealed = sealed_segments(bench)
     for file in bench.disk.files.values():
         file.seen[-1] ^= 0xFF
     bench.start()
@@ -130,9 +144,7 @@ def test_footers_say_what_the_blocks_say(bench: Bench) -> None:
     assert [(h.segment, h.offset, h.size_bytes) for h in bench.kept.homes] == [
         (h.segment, h.offset, h.size_bytes) for h in by_footers.homes
     ]
-    assert [(s.number, s.live, s.accounts, s.end) for s in bench.store._ledger.all()][: len(accounts) - 1] == accounts[
-        :-1
-    ]
+    assert sealed_segments(bench)[: len(sealed)] == sealed
 
 
 def test_a_restart_reads_footers_not_bodies(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +265,7 @@ def test_a_full_disk_stops_messages_but_not_removals_and_recovers(bench: Bench) 
         homes.append(bench.put(bytes(3000)))
         bench.sync()
     assert (bench.listener.space, bench.listener.full) == ([True], [True])
-    while bench.store._open.room > bench.store._due + 4000:
+    while bench.room > RESERVE + 4000:
         bench.note(bytes(1000))
         bench.sync()
     with pytest.raises(StorageError, match=r"DMQ3004.*no room for messages"):
@@ -274,7 +286,7 @@ def test_a_file_that_is_not_ready_yet_is_no_full_disk(bench: Bench) -> None:
     while not bench.listener.space:
         bench.put(bytes(3000))
     assert (bench.listener.space, bench.listener.full) == ([True], [])
-    most = bench.store._open.room - bench.store._due
+    most = bench.room - RESERVE
     assert (bench.store.takes(most), bench.store.takes(most + 1)) == (True, False)
     bench.sync()
     assert (bench.listener.space, bench.listener.full) == ([True, False], [])
@@ -309,12 +321,12 @@ def test_space_that_comes_back_is_noticed_at_a_tick(bench: Bench) -> None:
     assert bench.listener.space == [True, False]
 
 
-def use_up(bench: Bench, more: int) -> None:
+def use_up(bench: Bench, more: int, size_bytes: int = 2000) -> None:
     """Notes till the disk is full, the reserve is gone and so many notes have no room; each is part of the state."""
     bench.disk.free_bytes = 0
-    while len(bench.store._owed) < more:
+    while bench.position - max(bench.listener.synced, default=bench.position) < more:
         assert not bench.listener.failures
-        bench.note(b"%2000d" % (bench.position + 1))
+        bench.note(b"%*d" % (size_bytes, bench.position + 1))
         bench.listener.source.now = b"%d" % bench.position
         bench.store.flush()
         bench.syncer.run_all()
@@ -326,7 +338,7 @@ def test_what_finds_the_reserve_used_up_is_written_when_there_is_a_file(
 ) -> None:
     use_up(bench, 100)
     written = bench.position - 100
-    assert (bench.store._synced, bench.listener.synced[-1]) == (written, written), "nobody is told before"
+    assert (bench.open_segment.position, bench.listener.synced[-1]) == (written, written), "nobody is told before"
     assert sum("DMQ3026" in record.message for record in caplog.records) == 1
     assert (bench.store.takes(0), bench.store.compaction_victim()) == (False, 0)
     with pytest.raises(StorageError, match=r"DMQ3004.*no room for messages"):
@@ -389,12 +401,13 @@ def test_a_journal_that_is_closed_without_room_says_what_is_not_on_the_disk(benc
 
 
 def test_one_that_has_room_again_when_it_is_closed_writes_them(bench: Bench) -> None:
-    use_up(bench, 3)
+    use_up(bench, SMALL.spare_files * PAID_AT_ONCE + 10, size_bytes=20)
     bench.disk.free_bytes = 20 * FULL
-    bench.store._spares.retry()
+    bench.store.tick(MonotonicNs(0))
     bench.syncer.run_all()
+    bench.store.on_readable()
     last = bench.position
-    bench.store._spares.on_prepared(next(r for r in bench.syncer.collect() if isinstance(r, Prepared)))
+    assert bench.open_segment.position < last
     bench.store.close(1.0)
     bench.start()
     assert bench.position == last
@@ -425,7 +438,7 @@ def test_a_large_batch_is_preceded_by_a_roll_that_repeats_the_state(bench: Bench
     bench.listener.source.now = b"state of the batch in hand"
     homes = [bench.put(bytes(size)) for size in (25_000, 18_000, 25_000)]
     assert [home.segment for home in homes] == [1, 1, 2]
-    bench.store._write()
+    assert bench.store.read(homes[2]) == bytes(25_000), "which writes it"
     bench.start()
     assert bench.kept.states == [(0, b"state")]
     assert [position for position, _ in bench.kept.records] == [1, 2, 3]
@@ -436,7 +449,12 @@ def test_a_message_may_be_released_by_the_batch_that_stores_it(bench: Bench) -> 
     batch, home = store_message(1, b"gone at once")
     batch.targets = batch.released = [home]
     bench.store.append(batch)
-    assert bench.store._open.live == 0
+    bench.position = 1
+    bench.sync()
+    bench.roll()
+    bench.roll()
+    assert home.segment == 1
+    assert 1 not in bench.segments
 
 
 def test_a_message_without_body_has_a_home(bench: Bench) -> None:

@@ -14,10 +14,10 @@ from tests.storage.bench import Bench
 def test_a_torn_last_batch_is_cut_and_told(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     bench.note(b"first")
     bench.sync()
-    end = bench.store._open.end
+    end = bench.open_segment.end
     bench.note(b"torn")
     bench.store.flush()
-    name = bench.store._open.name
+    name = bench.open_segment.name
     bench.damage(name, end + 50)
     with caplog.at_level(logging.WARNING):
         bench.start()
@@ -30,11 +30,11 @@ def test_later_whole_batches_behind_a_tear_are_dropped_and_counted(
 ) -> None:
     bench.note(b"first")
     bench.sync()
-    end = bench.store._open.end
+    end = bench.open_segment.end
     for _ in range(3):
         bench.note(b"unsynced")
     bench.store.flush()
-    bench.damage(bench.store._open.name, end)
+    bench.damage(bench.open_segment.name, end)
     with caplog.at_level(logging.WARNING):
         bench.start()
     assert bench.position == 1
@@ -53,11 +53,11 @@ def test_a_clean_end_is_not_told(bench: Bench, caplog: pytest.LogCaptureFixture)
 def test_what_a_tear_left_behind_never_comes_back(bench: Bench) -> None:
     bench.put(b"first")
     bench.sync()
-    end = bench.store._open.end
+    end = bench.open_segment.end
     for _ in range(3):
         bench.put(b"ghost")
     bench.store.flush()
-    bench.damage(bench.store._open.name, end)
+    bench.damage(bench.open_segment.name, end)
     for _ in range(3):
         bench.start()
         bench.put(b"newer")
@@ -68,21 +68,22 @@ def test_what_a_tear_left_behind_never_comes_back(bench: Bench) -> None:
 
 def test_damage_below_a_synced_batch_refuses_the_start(bench: Bench) -> None:
     bench.note(b"first")
-    end = bench.store._open.end
+    end = bench.open_segment.end
     bench.note(b"second")
     bench.sync()
     bench.note(b"third")
     bench.sync()
-    bench.damage(bench.store._open.name, end + 60)
-    with pytest.raises(StorageError, match=rf"DMQ3010.*{bench.store._open.name}: offset {end}: damaged; batch 2"):
+    name = bench.open_segment.name
+    bench.damage(name, end + 60)
+    with pytest.raises(StorageError, match=rf"DMQ3010.*{name}: offset {end}: damaged; batch 2"):
         bench.start()
 
 
 def test_damage_to_the_last_batch_after_a_clean_stop_refuses_the_start(bench: Bench) -> None:
-    end = bench.store._open.end
+    end = bench.open_segment.end
     bench.note()
     bench.store.close(1)
-    bench.damage(bench.store._open.name, end + 10)
+    bench.damage(bench.open_segment.name, end + 10)
     with pytest.raises(StorageError, match=f"DMQ3010.*offset {end}"):
         bench.start()
 
@@ -119,7 +120,7 @@ def test_a_damaged_state_block_refuses_the_start(bench: Bench) -> None:
     bench.sync()
     bench.note()
     bench.sync()
-    name = bench.store._open.name
+    name = bench.open_segment.name
     bench.damage(name, DATA_START + 20)
     with pytest.raises(StorageError, match=f"DMQ3010.*{name}: offset {DATA_START}"):
         bench.start()
@@ -131,7 +132,7 @@ def test_a_state_block_whose_mark_is_damaged_is_found_through_the_footer_before_
     bench.sync()
     bench.note()
     bench.sync()
-    name = bench.store._open.name
+    name = bench.open_segment.name
     bench.damage(name, DATA_START)
     with pytest.raises(StorageError, match=f"DMQ3010.*{name}: offset {DATA_START}"):
         bench.start()
@@ -159,14 +160,14 @@ def test_a_foreign_file_is_refused(bench: Bench) -> None:
 
 
 def test_an_unknown_version_is_refused(bench: Bench) -> None:
-    bench.disk.files[bench.store._open.name].seen[8] = 9
+    bench.disk.files[bench.open_segment.name].seen[8] = 9
     with pytest.raises(StorageError, match=r"DMQ3006.*journal format 9 is unknown"):
         bench.start()
 
 
 def test_a_copied_segment_is_refused(bench: Bench) -> None:
     handle = bench.disk.open("journal-000099.dmq", create=True)
-    bench.disk.pwritev(handle, [bytes(bench.disk.files[bench.store._open.name].seen)], 0)
+    bench.disk.pwritev(handle, [bytes(bench.disk.files[bench.open_segment.name].seen)], 0)
     with pytest.raises(StorageError, match=r"DMQ3012.*journal-000099.dmq: holds segment 1"):
         bench.start()
 

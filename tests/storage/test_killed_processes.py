@@ -6,11 +6,13 @@ cache only, or a power cut after it shows a journal without files that were conf
 import copy
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from delosmq.model.errors import StorageError
+from delosmq.storage.journal.manifest import MANIFEST_NAME, Rewriting
 from tests.simulation.disk import SimDisk
 from tests.simulation.killing import STEPS_OF_A_START, killed_start
 from tests.storage.bench import Bench
@@ -35,21 +37,29 @@ def used(seed: int) -> Bench:
 
 
 def an_edit(bench: Bench) -> None:
-    bench.note()
-    bench.store._roll()
+    bench.fill()
     bench.note()
     bench.store.flush()
 
 
 def a_new_manifest(bench: Bench) -> None:
-    bench.store._manifest._size = bench.store._manifest._end + 200
+    """The old one is nearly full, and there was no room for another one at the start."""
+    content = bench.content(MANIFEST_NAME)
+    bench.replace(MANIFEST_NAME, content[: len(content.rstrip(b"\0")) + 200])
+    bench.disk.process_crash()
+    bench.disk.free_bytes = SMALL.file_size_bytes
+    bench.start()
+    bench.disk.free_bytes = None
     bench.note()
     bench.store.flush()
+    assert isinstance(bench.syncer.syncs[0][4], Rewriting)
 
 
 def a_new_file(bench: Bench) -> None:
-    bench.store._spares._unused = []
-    bench.store._spares.want(bench.store._spares.wanted + 1)
+    bench.disk.process_crash()
+    bench.start(settings=replace(SMALL, spare_files=9))
+    while getattr(bench.syncer.orders[0], "name", "") in bench.disk.files:
+        bench.syncer.step_order()
 
 
 WAYS: dict[str, Callable[[Bench], None]] = {
@@ -111,11 +121,12 @@ def test_a_new_manifest_that_may_have_its_name_ends_the_journal(
 
     confirmed = bench.position
     a_new_manifest(bench)
+    old = bench.disk.files[MANIFEST_NAME]
     monkeypatch.setattr(bench.disk, step, fails_when_done)
     bench.syncer.step_sync()
     bench.store.on_readable()
     assert [str(error)[:7] for error in bench.listener.failures] == ["DMQ3019"]
-    assert bench.syncer.manifest._handle == -1
+    assert old not in bench.disk.handles.values()
     monkeypatch.undo()
     bench.disk.process_crash()
     check(bench, bench.disk, confirmed)

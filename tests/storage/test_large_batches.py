@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from delosmq.engine.address import SpaceWaiter
+from delosmq.engine.core import record_room_bytes
 from delosmq.engine.credit import OpenCredit
 from delosmq.engine.lease import Lease, LeaseWaiter
 from delosmq.engine.log import FITS, NO_ROOM, WAITS, largest_batch_bytes, ordinary_batch_bytes
@@ -26,11 +27,13 @@ from tests.sessions.support import EVERYTHING
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
 from tests.storage.bench import Bench
+from tests.storage.on_disk import RESERVE, ready_files
 from tests.storage.support import NODE, Kept, Listener, note, release, store_message
 from tests.storage.test_compaction import FILE_BYTES, Life, Reader
 
 ORDINARY = ordinary_batch_bytes(FILE_BYTES)
 LARGEST = largest_batch_bytes(FILE_BYTES)
+LARGEST_MESSAGE = LARGEST - record_room_bytes(JournalSettings("journal", file_size_bytes=FILE_BYTES))
 ALL = frozenset({"all"})
 ROOM = 200
 """What a batch takes beside a body, at most."""
@@ -41,12 +44,12 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
 
 
-def keeps_reserve(store: JournalStore) -> bool:
-    return len(store._spares.ready) > 0 or store._open.room >= store._due
+def keeps_reserve(bench: Bench) -> bool:
+    return bench.ready > 0 or bench.room >= RESERVE
 
 
 def fill_half(bench: Bench) -> None:
-    while bench.store._open.room > ORDINARY:
+    while bench.room > ORDINARY:
         bench.put(bytes(2000))
 
 
@@ -88,9 +91,7 @@ def test_the_largest_one_fits_beside_the_largest_state(bench: Bench) -> None:
 
 
 def test_without_a_file_it_leaves_the_reserve_in_its_segment(bench: Bench) -> None:
-    bench.sync()
-    bench.store._spares.ready.clear()
-    most = bench.store._open.room - bench.store._due
+    most = bench.room - RESERVE
     assert most > ORDINARY
     assert (bench.store.ask_large(most), bench.store.takes(most)) == (FITS, True)
     assert (bench.store.ask_large(most + 1), bench.store.takes(most + 1)) == (WAITS, False)
@@ -98,17 +99,16 @@ def test_without_a_file_it_leaves_the_reserve_in_its_segment(bench: Bench) -> No
 
 @pytest.mark.parametrize("spares", [0, 1])
 def test_it_waits_for_a_file_and_for_another_one_behind_it(bench: Bench, spares: int) -> None:
-    bench.sync()
+    bench.make_ready(spares)
     fill_half(bench)
-    del bench.store._spares.ready[spares:]
+    assert bench.ready == spares
     assert bench.store.ask_large(LARGEST) == WAITS
     assert (bench.listener.space, bench.listener.full) == ([True], [])
-    bench.store._spares.order()
     bench.sync()
     assert bench.listener.space == [True, False]
     assert bench.store.ask_large(LARGEST) == FITS
     bench.put(bytes(LARGEST - ROOM))
-    assert keeps_reserve(bench.store)
+    assert keeps_reserve(bench)
     bench.sync()
     assert bench.listener.failures == []
 
@@ -118,13 +118,13 @@ def test_what_was_said_to_fit_is_taken_and_leaves_the_reserve_alone(bench: Bench
     waited = 0
     for number in range(200):
         size = bench.disk.random.randrange(ORDINARY, LARGEST - ROOM)
-        before = len(bench.store._spares.ready)
+        before = bench.ready
         while bench.store.ask_large(size + ROOM) == WAITS:
             waited += 1
             bench.syncer.step_order()
             bench.store.on_readable()
         assert before == 0 or bench.put(bytes(size)).segment
-        assert keeps_reserve(bench.store)
+        assert keeps_reserve(bench)
         if number % 3 == 0:
             bench.sync()
     assert waited > 20
@@ -200,30 +200,26 @@ def test_who_looks_before_he_stores_is_never_refused(seed: int) -> None:
     for _ in range(30):
         journal.turn(lambda: True)
     assert journal.listener.failures == []
-    assert journal.store._synced == journal.position
+    assert journal.listener.synced[-1] == journal.position
     assert not any(journal.listener.space[-1:]), "low for ever"
 
 
 def test_one_that_nobody_asked_for_is_refused_and_has_its_place_the_next_time(bench: Bench) -> None:
-    bench.sync()
+    bench.make_ready(1)
     fill_half(bench)
-    bench.store._spares.ready.pop()
     batch, home = store_message(bench.position + 1, bytes(LARGEST - ROOM))
     with pytest.raises(StorageError, match="DMQ3004"):
         bench.store.append(batch)
     assert (home.segment, bench.listener.space) == (0, [True])
-    bench.store._spares.order()
     bench.sync()
     assert bench.put(bytes(LARGEST - ROOM)).segment
 
 
 def test_on_a_disk_without_room_for_it_everybody_else_goes_on(bench: Bench) -> None:
-    bench.sync()
+    bench.make_ready(1)
     fill_half(bench)
-    bench.store._spares.ready.pop()
     bench.disk.free_bytes = 0
     assert bench.store.ask_large(LARGEST) == WAITS, "nobody knows yet"
-    bench.store._spares.order()
     bench.sync()
     assert (bench.listener.space, bench.listener.full) == ([True, False], [])
     assert bench.store.ask_large(LARGEST) == NO_ROOM
@@ -255,14 +251,12 @@ def test_a_journal_of_one_spare_makes_another_one_for_it() -> None:
 
 
 def test_other_messages_may_use_the_file_that_is_there_while_one_waits(bench: Bench) -> None:
-    bench.sync()
+    bench.make_ready(1)
     fill_half(bench)
-    bench.store._spares.ready.pop()
     assert bench.store.ask_large(LARGEST) == WAITS
     assert bench.store.takes(ORDINARY - ROOM)
     assert bench.put(bytes(ORDINARY - ROOM)).segment, "as what a transaction writes does"
     assert bench.put(bytes(100)).segment
-    bench.store._spares.order()
     bench.sync()
     assert bench.listener.space[-1] is False
 
@@ -291,7 +285,7 @@ class Told(TransactionWaiter):
 
 
 def large(life: Life, number: int = 0, *, address: str = "jobs", expires_at_ms: int = 0) -> Message:
-    body = Random(number).randbytes(life.broker._core.largest_message_bytes)
+    body = Random(number).randbytes(LARGEST_MESSAGE)
     return Message(
         address,
         "stomp/12",
@@ -306,9 +300,8 @@ def large(life: Life, number: int = 0, *, address: str = "jobs", expires_at_ms: 
 def one_spare_left(life: Life) -> None:
     """The open segment is half full, and one file is ready: what is made next comes with the next turn."""
     life.turn(0)
-    while life.store._open.room > ORDINARY or len(life.store._spares.ready) != 1:
+    while life.room > ORDINARY or len(ready_files(life.syncer)) != 1:
         life.send("dead", bytes(1500))
-        life.store.flush()
         if life.broker.storage_low:
             life.turn(0)
 
@@ -366,7 +359,6 @@ def test_those_who_wait_with_large_messages_are_woken_first() -> None:
     life.turn(0)
     life.turn(0)
     assert woken == ["large to dead", "second large to dead", "small to dead", "large to jobs", "small to jobs"]
-    assert not life.broker._sending._first
 
 
 class SendsNext(SpaceWaiter):
@@ -487,7 +479,7 @@ def test_one_that_expires_waits_for_the_place_of_its_copy() -> None:
 
 
 def test_compaction_moves_one() -> None:
-    life = Life(SimDisk(Random(1)), compact_min_files=2)
+    life = Life(SimDisk(Random(1)), compact_min_files=2, compact_percentage=95)
     life.turn(0)
     life.send("jobs", bytes(2000))
     assert life.broker.send(large(life, address="dead")) == ROUTED
@@ -495,14 +487,13 @@ def test_compaction_moves_one() -> None:
     (slot,) = life.broker.queues["dead"].pending.in_order()
     home: Home | None = slot.message.home
     assert home is not None
-    life.store._compact_percentage = 95
     life.flow(12)
     for _ in range(20):
         life.turn(10_000)
     moved = slot.message.home
     assert moved is not None
     assert moved.segment > home.segment
-    assert life.store._ledger.find(home.segment) is None
+    assert home.segment not in life.segments
     life.disk.process_crash()
     (again,) = Life(life.disk).broker.queues["dead"].pending.in_order()
     assert again.message.body == slot.message.body
@@ -541,7 +532,7 @@ def test_a_lease_waits_for_the_place_of_a_message_that_is_stored_with_it() -> No
     life = Life(SimDisk(Random(1)))
     reader = LeaseReader(life)
     one_spare_left(life)
-    not_durable(life, life.broker._core.largest_message_bytes)
+    not_durable(life, LARGEST_MESSAGE)
     assert reader.next() is None
     assert (reader.group.waits_for_room, life.broker.storage_low) == (True, True)
     session = LeaseSession(life.broker, AccessControl({}, {}, (EVERYTHING,), cache_key=b"k"), Login("me", ALL))
@@ -568,7 +559,7 @@ def test_a_lease_waits_with_what_it_has_and_ends_there_on_a_full_disk(free_bytes
     one_spare_left(life)
     life.disk.free_bytes = free_bytes
     life.send("jobs", b"small")
-    not_durable(life, life.broker._core.largest_message_bytes)
+    not_durable(life, LARGEST_MESSAGE)
     assert reader.next() is None
     assert len(reader.group.building) == 1
     life.turn(0)
@@ -583,7 +574,7 @@ def test_a_lease_is_refused_when_the_disk_has_no_room_for_its_first_message() ->
     reader = LeaseReader(life)
     one_spare_left(life)
     life.disk.free_bytes = 0
-    not_durable(life, life.broker._core.largest_message_bytes)
+    not_durable(life, LARGEST_MESSAGE)
     assert reader.next() is None, "nobody knows yet"
     life.turn(0)
     with pytest.raises(LimitError, match="DMQ3027"):
@@ -608,7 +599,7 @@ def test_a_lease_of_small_messages_leaves_the_reserve_alone() -> None:
         not_durable(life, 3000)
     leased = 0
     while (lease := reader.next(reader.group.newest)) is not None:
-        assert life.store._open.room >= life.store._due - 3 * ROOM
+        assert life.room >= RESERVE - 3 * ROOM
         leased += len(lease.slots)
     assert reader.group.waits_for_room
     life.turn(0)

@@ -14,6 +14,7 @@ from delosmq.model.settings import JournalSettings, QueueSettings
 from delosmq.storage.journal.spares import STATE_SHARE, TIGHT_SHARE
 from tests.simulation.disk import SimDisk
 from tests.storage.bench import Bench
+from tests.storage.on_disk import RESERVE, open_header, ready_files
 from tests.storage.test_compaction import FILE_BYTES, Life, Reader
 
 pytestmark = pytest.mark.slow
@@ -29,8 +30,8 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 def roll(bench: Bench) -> None:
     """Fills the open file with what needs no reserve; the background gets its turns."""
-    first = bench.store._open.number
-    while bench.store._open.number == first:
+    first = bench.open_number
+    while bench.open_number == first:
         press(bench, 1)
 
 
@@ -49,7 +50,12 @@ def state_of(bench: Bench, size_bytes: int) -> bytes:
 
 
 def sizes(bench: Bench) -> set[int]:
-    return {bench.store._open.size_bytes, *(spare.size_bytes for spare in bench.store._spares.ready)}
+    headers = [open_header(bench.disk)[1], *ready_files(bench.syncer)]
+    return {header.size_bytes for header in headers}
+
+
+def open_size(bench: Bench) -> int:
+    return open_header(bench.disk)[1].size_bytes
 
 
 @pytest.mark.parametrize("asks", [True, False], ids=["asked", "not asked"])
@@ -63,35 +69,33 @@ def test_files_grow_with_the_state_and_the_journal_starts_again(bench: Bench, st
         roll(bench)
         roll(bench)
     bench.sync()
-    open_segment = bench.store._open
-    assert open_segment.size_bytes >= STATE_SHARE * len(state) > NORMAL
-    assert open_segment.room < open_segment.size_bytes
+    assert open_size(bench) >= STATE_SHARE * len(state) > NORMAL
     kept = bench.put(b"kept")
     bench.sync()
     bench.disk.process_crash()
     bench.start()
     assert bench.kept.states[0][1] == state
     assert bench.store.read(kept) == b"kept"
-    assert bench.store._open.size_bytes >= STATE_SHARE * len(state)
+    assert open_size(bench) >= STATE_SHARE * len(state)
     roll(bench)
 
 
 def test_a_state_that_leaps_beyond_the_files_waits_for_larger_ones(bench: Bench) -> None:
     bench.sync()
-    before = bench.store._open.number
+    before = bench.open_number
     state_of(bench, 300_000)
-    while bench.store._open.room >= bench.store._due:
+    while bench.room >= RESERVE:
         bench.note(bytes(1_000))
-    assert bench.store._open.number == before, "none that is ready holds the state"
+    assert bench.open_number == before, "none that is ready holds the state"
     assert bench.listener.space == [True], "senders wait"
     for _ in range(100):
         bench.note(bytes(1_000))
-    assert bench.store._owed, "what was decided waits in memory"
+    assert bench.open_segment.position < bench.position, "what was decided waits in memory"
     bench.sync()
     assert bench.listener.space[-1] is False
     assert bench.listener.full == []
-    assert bench.store._open.number > before
-    assert bench.store._open.size_bytes >= STATE_SHARE * 300_000
+    assert bench.open_number > before
+    assert open_size(bench) >= STATE_SHARE * 300_000
     last = bench.position
     bench.start()
     assert (bench.position, len(bench.kept.states[0][1])) == (last, 300_000)
@@ -129,7 +133,7 @@ def test_a_smaller_journal_file_size_takes_what_a_larger_one_wrote() -> None:
     bench.listener.source.now = state
     roll(bench)
     bench.sync()
-    assert bench.store._open.size_bytes == 2 * 1024 * 1024
+    assert open_size(bench) == 2 * 1024 * 1024
     state_of(bench, 10)
     for _ in range(4):
         roll(bench)
@@ -174,11 +178,11 @@ def test_on_a_full_disk_the_state_stays_within_what_the_files_hold(
     # The journal itself goes on as before: files of the usual size are used again.
     assert bench.listener.space == []
     for _ in range(20):
-        before = bench.store._open.number
+        before = bench.open_number
         roll(bench)
         bench.store.tick(MonotonicNs(0))
         bench.sync()
-        assert bench.store._open.number > before
+        assert bench.open_number > before
         assert sizes(bench) == {NORMAL}
     assert not bench.store.takes_state(size + 200)
     bench.disk.free_bytes = 40 * NORMAL
@@ -187,35 +191,35 @@ def test_on_a_full_disk_the_state_stays_within_what_the_files_hold(
     assert bench.store.takes_state(size + 200)
     state_of(bench, 100_000)
     roll(bench)
-    assert bench.store._open.size_bytes >= STATE_SHARE * 100_000
+    assert open_size(bench) >= STATE_SHARE * 100_000
 
 
 def test_a_leap_on_a_full_disk_ends_when_there_is_space(bench: Bench) -> None:
     bench.sync()
     bench.disk.free_bytes = 0
     state_of(bench, 30_000)
-    before = bench.store._open.number
+    before = bench.open_number
     press(bench, 20)
-    assert bench.store._open.number == before
+    assert bench.open_number == before
     assert bench.listener.full == [True]
     assert not bench.store.takes_state(40_000)
     bench.disk.free_bytes = 40 * NORMAL
     bench.store.tick(MonotonicNs(0))
     bench.sync()
     assert bench.listener.full[-1] is False
-    assert bench.store._open.number > before
+    assert bench.open_number > before
 
 
 def test_a_leap_on_a_full_disk_ends_when_queues_are_deleted(bench: Bench) -> None:
     bench.sync()
     bench.disk.free_bytes = 0
     state_of(bench, 30_000)
-    before = bench.store._open.number
+    before = bench.open_number
     press(bench, 8)
     state_of(bench, 100)
     bench.store.tick(MonotonicNs(0))
     bench.sync()
-    assert bench.store._open.number > before
+    assert bench.open_number > before
     for _ in range(3):
         press(bench, 1)
         bench.store.tick(MonotonicNs(0))
@@ -241,7 +245,7 @@ def test_a_start_on_a_full_disk_makes_a_large_file_of_small_ones() -> None:
 
 
 def _needed(bench: Bench) -> set[str]:
-    return {segment.name for segment in bench.store._ledger.all()}
+    return {bench.name_of(number) for number in bench.segments}
 
 
 # -- with the engine ---------------------------------------------------------------------------------------------

@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from delosmq.model.ids import Position
 from delosmq.model.message import Home
 from delosmq.storage.journal import JournalStore, open_journal
-from delosmq.storage.journal.manifest import MANIFEST_NAME, Edit
+from delosmq.storage.journal.files import Files, OsFiles
+from delosmq.storage.journal.manifest import MANIFEST_NAME, Edit, Manifest, load
 from delosmq.storage.journal.segments import Ledger, Segment
+from delosmq.storage.journal.syncer import wait_readable
 from tests.storage.bench import Bench
+from tests.storage.on_disk import manifest_mark
 from tests.storage.support import NODE, SMALL, Kept, Listener, note, release, store_message
 
 pytestmark = pytest.mark.slow
@@ -28,12 +32,18 @@ def opened(directory: Path) -> tuple[JournalStore, Kept, Listener]:
     return store, kept, listener
 
 
-def settle(store: JournalStore) -> None:
-    """Waits for what was written and for files to go on with."""
-    store.wait_synced(store._last, 60)
-    while len(store._spares.ready) < store._spares.wanted:
-        for report in store._syncer.wait(60):
-            store._take(report)
+def manifest_of(files: Files) -> Manifest:
+    manifest = load(files, NODE)
+    assert manifest is not None
+    return manifest
+
+
+def settle(store: JournalStore, listener: Listener, position: int) -> None:
+    """Waits for what was written and for a file to go on with."""
+    store.wait_synced(Position(position), 60)
+    while listener.space and listener.space[-1]:
+        wait_readable(store.fileno(), 60)
+        store.on_readable()
 
 
 def test_a_backlog_of_many_small_segments_is_kept_and_goes_away(tmp_path: Path) -> None:
@@ -46,9 +56,9 @@ def test_a_backlog_of_many_small_segments_is_kept_and_goes_away(tmp_path: Path) 
         if store.takes(2 * len(BODY)):
             store.flush()
         else:
-            settle(store)
-    settle(store)
-    assert len(store._ledger) > 500
+            settle(store, listener, position)
+    settle(store, listener, MESSAGES)
+    assert len(manifest_of(OsFiles(tmp_path)).sealed) > 500
     store.close(60)
     store, kept, listener = opened(tmp_path)
     assert [home.size_bytes for home in kept.homes] == [len(BODY)] * MESSAGES
@@ -56,11 +66,11 @@ def test_a_backlog_of_many_small_segments_is_kept_and_goes_away(tmp_path: Path) 
     for position, home in enumerate(kept.homes, MESSAGES + 1):
         store.append(release(position, home))
         if position % 100 == 0:
-            settle(store)
-    store.append(note(store._last + 1))
-    settle(store)
+            settle(store, listener, position)
+    store.append(note(2 * MESSAGES + 1))
+    settle(store, listener, 2 * MESSAGES + 1)
     assert not listener.failures
-    assert len(store._ledger) < 20
+    assert len(manifest_of(OsFiles(tmp_path)).sealed) < 20
     store.close(60)
     assert len([name for name in tmp_path.iterdir() if name.suffix == ".dmq"]) < 30
     store, kept, _ = opened(tmp_path)
@@ -89,10 +99,10 @@ def test_a_manifest_is_written_anew_before_it_is_full(bench: Bench) -> None:
     size = len(bench.content(MANIFEST_NAME))
     kept = bench.fill_segment()
     marks = set()
-    for _ in range(5_000):
+    for _ in range(4_000):
         bench.roll()
-        marks.add(bench.store._manifest._mark)
-    assert 2 < len(marks) < 10
+        marks.add(manifest_mark(bench.disk))
+    assert 2 < len(marks) < 7
     assert len(bench.content(MANIFEST_NAME)) < 2 * size
     bench.start()
     assert len([home for home in bench.kept.homes if home.size_bytes]) == len(kept)
@@ -105,12 +115,12 @@ def test_a_full_disk_does_not_stop_the_broker_because_of_its_manifest(bench: Ben
     for _ in range(1_800):
         bench.roll()
     assert not bench.listener.failures
-    assert bench.store._manifest.crowded
+    assert manifest_of(bench.disk).crowded
     bench.disk.free_bytes = None
     bench.store.tick(0)
     bench.roll()
     bench.roll()
-    assert not bench.store._manifest.crowded
+    assert not manifest_of(bench.disk).crowded
     bench.start()
 
 

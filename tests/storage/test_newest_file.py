@@ -13,6 +13,7 @@ from delosmq.model.errors import StorageError
 from delosmq.storage.journal.manifest import MANIFEST_NAME
 from delosmq.storage.journal.records import DATA_START, decode_file_header
 from tests.storage.bench import Bench
+from tests.storage.on_disk import manifest_mark
 
 FILE_SIZE = 64 * 1024
 
@@ -24,7 +25,7 @@ class Case:
         self.bench = bench
         self.copies: dict[str, bytes] = {}
         EARLIER[earlier](self)
-        self.name = bench.store._open.name
+        self.name = bench.open_segment.name
         for copy in ("while it was begun", "with less in it"):
             bench.note(copy.encode())
             bench.sync()
@@ -33,6 +34,7 @@ class Case:
             bench.put(bytes(500))
             bench.sync()
         self.confirmed = bench.position
+        self.end = bench.open_segment.end
 
 
 def of_one(case: Case) -> None:
@@ -63,13 +65,14 @@ def of_recycled_ones(case: Case) -> None:
             content = bench.content(name)
             if (header := decode_file_header(content[:64])) is not None:
                 lives.setdefault((name, header.number), []).append(content)
-    opened = bench.store._open
+    opened = bench.open_segment
+    number = opened.header.number
     case.copies["of a former life"] = next(
-        contents[-1] for (name, number), contents in lives.items() if name == opened.name and number < opened.number
+        contents[-1] for (name, former), contents in lives.items() if name == opened.name and former < number
     )
-    mark = opened.mark.to_bytes(8, "little")
+    mark = opened.header.mark.to_bytes(8, "little")
     case.copies["while it was a spare"] = next(
-        content for content in lives[opened.name, opened.number] if not content.startswith(mark, DATA_START)
+        content for content in lives[opened.name, number] if not content.startswith(mark, DATA_START)
     )
 
 
@@ -110,7 +113,7 @@ def blanked(start: int, end: int) -> Callable[[Case], None]:
 
 
 def flipped(offset: int) -> Callable[[Case], None]:
-    return lambda case: case.bench.damage(case.name, offset if offset > 0 else case.bench.store._written_end + offset)
+    return lambda case: case.bench.damage(case.name, offset if offset > 0 else case.end + offset)
 
 
 DAMAGE: dict[str, Callable[[Case], None]] = {
@@ -214,7 +217,7 @@ def test_a_damaged_manifest_refuses_the_start_and_can_be_made_again(bench: Bench
 def test_a_lost_last_edit_of_the_manifest_does_no_harm(bench: Bench) -> None:
     case = Case(bench, "several")
     content = bench.content(MANIFEST_NAME)
-    last = content.rfind(bench.store._manifest._mark.to_bytes(8, "little"))
+    last = content.rfind(manifest_mark(bench.disk))
     bench.replace(MANIFEST_NAME, blank(content, last, last + 20))
     bench.start()
     assert bench.position == case.confirmed

@@ -6,6 +6,7 @@ import pytest
 
 from delosmq.engine.log import StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, Position
+from tests.storage import on_disk
 from tests.storage.bench import Bench
 from tests.storage.support import Listener
 
@@ -47,7 +48,7 @@ def answer(bench: Bench) -> None:
 def test_what_nobody_waits_for_is_written_and_asks_for_no_sync(bench: Bench, listener: Waiting) -> None:
     bench.note()
     bench.store.flush()
-    assert bench.store._written == 1
+    assert on_disk.open_segment(bench.disk).position == 1
     assert asked(bench) == 0
     assert bench.store.put_off() == 1
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delosmq.model.errors import StorageError
+from delosmq.model.ids import Position
 from delosmq.storage.journal.files import Files, Order, OsFiles
 from delosmq.storage.journal.manifest import MANIFEST_NAME, Rewriting
 from delosmq.storage.journal.records import FileHeader, encode_file_header
@@ -48,6 +49,19 @@ class NamelessFiles(OsFiles):
 
 def open_syncer(kind: type[Syncer], files: Files) -> Syncer:
     return kind(files)  # type: ignore[call-arg]
+
+
+def children() -> set[int]:
+    """The processes that this one has forked."""
+    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+
+
+def forked(files: Files) -> tuple[SyncProcess, int]:
+    """A sync process and its number."""
+    before = children()
+    syncer = SyncProcess(files)
+    (pid,) = children() - before
+    return syncer, pid
 
 
 def reports(syncer: Syncer, count: int) -> list[Report]:
@@ -151,14 +165,14 @@ def test_a_file_that_has_no_room_is_removed_again(kind: type[Syncer], tmp_path: 
 
 
 def test_a_dead_sync_process_fails_the_journal(tmp_path: Path) -> None:
-    syncer = SyncProcess(OsFiles(tmp_path))
+    syncer, pid = forked(OsFiles(tmp_path))
     listener = Listener()
     store = JournalStore(OsFiles(tmp_path), SMALL, node_id=NODE, syncer=syncer, events=listener, state=listener.source)
     store.recover(Kept())
-    os.kill(syncer._pid, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
     store.append(note(1))
     with pytest.raises(StorageError, match="DMQ3019"):
-        store.wait_synced(store._last, 10)
+        store.wait_synced(Position(1), 10)
     assert len(listener.failures) == 1
     assert listener.synced == []
     with pytest.raises(StorageError, match="DMQ3019"):
@@ -166,11 +180,11 @@ def test_a_dead_sync_process_fails_the_journal(tmp_path: Path) -> None:
 
 
 def test_the_sync_process_ignores_the_signals_that_end_its_parent(tmp_path: Path) -> None:
-    syncer = SyncProcess(OsFiles(tmp_path))
+    syncer, pid = forked(OsFiles(tmp_path))
     syncer.prepare(Order("first", HEADER, 70_000))
     reports(syncer, 1)
-    os.kill(syncer._pid, signal.SIGINT)
-    os.kill(syncer._pid, signal.SIGTERM)
+    os.kill(pid, signal.SIGINT)
+    os.kill(pid, signal.SIGTERM)
     syncer.prepare(Order("second", HEADER, 70_000))
     assert reports(syncer, 1) == [Prepared("second", None)]
     syncer.close()
@@ -196,8 +210,8 @@ def test_the_sync_process_ends_with_its_parent(tmp_path: Path) -> None:
 
 
 def test_what_the_syncer_says_after_death_is_death(tmp_path: Path) -> None:
-    syncer = SyncProcess(OsFiles(tmp_path))
-    os.kill(syncer._pid, signal.SIGKILL)
+    syncer, pid = forked(OsFiles(tmp_path))
+    os.kill(pid, signal.SIGKILL)
     (report,) = reports(syncer, 1)
     assert isinstance(report, SyncerDied)
     syncer.close()
@@ -249,13 +263,13 @@ def test_the_sync_process_syncs_the_file_that_is_meant_though_its_number_was_ano
 
 def test_the_sync_process_keeps_the_last_files_only(tmp_path: Path) -> None:
     files = OsFiles(tmp_path)
-    syncer = SyncProcess(files)
+    syncer, pid = forked(files)
     counts: list[int] = []
     for ticket in range(1, 6):
         handle = files.open(f"file{ticket}", create=True)
         syncer.sync(ticket, [handle])
         assert reports(syncer, 1) == [Synced(ticket, None)]
-        counts.append(len(os.listdir(f"/proc/{syncer._pid}/fd")))
+        counts.append(len(os.listdir(f"/proc/{pid}/fd")))
         files.close(handle)
     assert counts == [counts[0]] * 5
     syncer.close()

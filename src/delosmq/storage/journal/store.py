@@ -27,7 +27,7 @@ from delosmq.storage.journal.reading import Part
 from delosmq.storage.journal.recovery import Recovery
 from delosmq.storage.journal.rolling import sealed
 from delosmq.storage.journal.room import RoomRules
-from delosmq.storage.journal.segments import Segment
+from delosmq.storage.journal.segments import Ledger, Segment
 from delosmq.storage.journal.spares import LARGEST_FILE_BYTES, NO_SPACE, Spares, slot_of
 from delosmq.storage.journal.syncer import Prepared, Replaced, Report, Synced, Syncer
 from delosmq.storage.lock import DirectoryLock
@@ -53,6 +53,7 @@ class JournalStore(RoomRules):
         entropy: Callable[[int], bytes] = os.urandom,
         lock: DirectoryLock | None = None,
         accept_loss: bool = False,
+        ledger: Ledger | None = None,
         logger: logging.Logger | None = None,
     ) -> None:
         size = settings.file_size_bytes
@@ -76,6 +77,8 @@ class JournalStore(RoomRules):
             size_bytes=size,
             logger=logger or logging.getLogger("delosmq.storage.journal"),
         )
+        if ledger is not None:
+            self._ledger = ledger
         self._events = events
         self._state = state
         self._node_id = node_id
