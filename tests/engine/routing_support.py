@@ -26,13 +26,14 @@ class RoutingBench(Bench):
         if addresses:
             matches = tuple(AddressMatch(match, fields) for match, fields in addresses.items())
             self.settings = replace(self.settings, address_settings=matches)
+        self.conversions = Conversions({"stomp": StompConversion()})
         self.broker = Broker(
             self.settings,
             self.store,
             clock=self.clock,
             random=CountingRandom(),
             events=EngineEvents(),
-            conversions=Conversions({"stomp": StompConversion()}),
+            conversions=self.conversions,
         )
         self.broker.start()
 

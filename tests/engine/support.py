@@ -6,6 +6,7 @@ from delosmq.engine.credit import Credit, OpenCredit
 from delosmq.engine.events import EngineEvents
 from delosmq.engine.log import Batch, Replay, Store
 from delosmq.engine.losses import LossListener
+from delosmq.engine.queue import Queue
 from delosmq.engine.slots import Slot
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
@@ -52,6 +53,12 @@ class RecordingStore(Store):
         self.batches = batches if batches is not None else []
         self.bodies: dict[int, bytes] = {}
         self.released = 0
+        self.state_bytes = 0
+        """What all addresses and queues take, as asked when one more was made."""
+
+    def takes_state(self, size_bytes: int) -> bool:
+        self.state_bytes = size_bytes
+        return True
 
     def recover(self, replay: Replay) -> Position:
         newest = 0
@@ -120,13 +127,14 @@ class Bench:
         self.store = store if store is not None else RecordingStore()
         matches = tuple(AddressMatch(match, fields) for match, fields in (settings or {}).items())
         self.settings = BrokerSettings(queues=queues, address_settings=matches, global_max_size_bytes=global_max)
+        self.conversions = Conversions({"stomp": StompConversion()})
         self.broker = Broker(
             self.settings,
             self.store,
             clock=self.clock,
             random=CountingRandom(),
             events=events if events is not None else EngineEvents(),
-            conversions=Conversions({"stomp": StompConversion()}),
+            conversions=self.conversions,
         )
         self.broker.start()
 
@@ -228,17 +236,23 @@ class Bench:
         again.clock = self.clock
         again.store = RecordingStore([kept for kept in self.store.batches if position is None or kept[0] <= position])
         again.settings = self.settings
+        again.conversions = self.conversions
         again.broker = Broker(
             self.settings,
             again.store,
             clock=self.clock,
             random=CountingRandom(),
             events=EngineEvents(),
-            conversions=Conversions({"stomp": StompConversion()}),
+            conversions=self.conversions,
         )
         again.broker.losses.listener = listener
         again.broker.start()
         return again
+
+
+def stood_on(queue: Queue) -> str:
+    """Pending messages at which somebody who reads or searches the queue has come."""
+    return " ".join(slot.message.body.decode() for slot in queue.pending.in_order() if slot.marks)
 
 
 def anycast(

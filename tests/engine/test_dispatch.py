@@ -1,6 +1,7 @@
 """Message by message: priorities and spilling, turns, strict order, redeliveries, waiting for consumers, fairness."""
 
 from delosmq.engine.dispatch import MESSAGES_PER_QUEUE_AND_TICK, QUEUES_PER_TICK
+from delosmq.engine.lanes import Work
 from delosmq.engine.standing import (
     BEHIND,
     EXCLUSIVE_OWNER,
@@ -16,6 +17,8 @@ from delosmq.engine.standing import (
     SELECTOR,
     why_waiting,
 )
+from delosmq.model.conversion import Conversions
+from delosmq.selectors.subject import Subject
 from tests.engine.dispatching import CLASSIC, Field
 from tests.engine.support import Bench, anycast
 
@@ -283,8 +286,9 @@ def test_a_paused_queue_hands_out_nothing():
 def ask(field: Field, at: int) -> str:
     """Why the message at a place among the pending ones waits."""
     queue = field.broker.queues["q"]
-    slot = queue.pending.in_order()[at]
-    return why_waiting(queue, slot, field.broker._dispatcher.work_for_asking())
+    found = field.broker.explaining.standing(queue, queue.pending.in_order()[at])
+    assert found is not None
+    return found.rule
 
 
 def test_why_a_message_waits_on_a_plain_queue():
@@ -296,7 +300,7 @@ def test_why_a_message_waits_on_a_plain_queue():
     field.run()
     assert (ask(field, 0), ask(field, 1)) == (FULL, FULL)
     queue = field.broker.queues["q"]
-    assert why_waiting(queue, peer.port.slots[0], field.broker._dispatcher.work_for_asking()) == NOT_PENDING
+    assert why_waiting(queue, peer.port.slots[0], Work(Subject(Conversions({})))) == NOT_PENDING
 
 
 def test_why_a_message_waits_because_of_selectors():

@@ -13,7 +13,6 @@ from delosmq.engine.standing import (
     NOT_STARTED,
     READY,
     RETURNING,
-    why_waiting,
 )
 from delosmq.model.settings import DispatchProfile
 from tests.chance import tries
@@ -213,9 +212,9 @@ class Dispatching(RuleBasedStateMachine):
     )
     def join(self, limit: int, priority: int, exclusive: bool, wants: str) -> None:
         assume(len(self.peers) < 5)
-        self._add(limit, priority, exclusive, wants)
+        self.add(limit, priority, exclusive, wants)
 
-    def _add(self, limit: int, priority: int, exclusive: bool, wants: str) -> None:
+    def add(self, limit: int, priority: int, exclusive: bool, wants: str) -> None:
         selector = f"JMSXUserID = '{wants}'" if wants else ""
         peer = self.field.peer(limit, priority=priority, exclusive=exclusive, selector=selector)
         reader = Reader(peer.consumer.id, limit, priority, exclusive, wants)
@@ -278,9 +277,10 @@ class Dispatching(RuleBasedStateMachine):
     def _check_reasons(self) -> None:
         queue = self.field.broker.queues["q"]
         head = queue.pending.head()
-        work = self.field.broker._dispatcher.work_for_asking()
         for slot in queue.pending.in_order():
-            reason = why_waiting(queue, slot, work)
+            found = self.field.broker.explaining.standing(queue, slot)
+            assert found is not None
+            reason = found.rule
             assert reason not in (NOT_STARTED, RETURNING, COMMITTING, READY), reason
             assert reason != BEHIND or slot is not head
             assert (reason == NO_CONSUMER) == (not self.peers)
@@ -312,8 +312,8 @@ def test_what_the_full_owner_of_a_group_does_not_take_holds_up_nobody() -> None:
     machine = Dispatching()
     machine.begin(classic=False, strict=False, everybody=False, queue=False)
     machine.send(count=1, priority=4, group="c", sequence=0, user="blue")
-    machine._add(1, 0, False, "")
-    machine._add(2, 3, False, "blue")
+    machine.add(1, 0, False, "")
+    machine.add(2, 3, False, "blue")
     machine.send(count=1, priority=4, group="c", sequence=0, user="red")
     machine.send(count=2, priority=4, group="", sequence=0, user="blue")
     machine.settle()

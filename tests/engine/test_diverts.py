@@ -102,7 +102,7 @@ def test_a_transformer_drops_renames_and_adds_properties():
     for each in (bench, again):
         slot = each.broker.queues["b"].pending.head()
         assert slot is not None
-        properties = each.broker._core.conversions.to_hub(slot.message).properties
+        properties = each.conversions.to_hub(slot.message).properties
         chosen = {name: value for name, value in properties.items() if not name.startswith("_AMQ")}
         assert chosen == {"other": "o", "young": "value", "added": "new", "kept": "replaced"}
         assert slot.message.head.count(b"kept") == 0

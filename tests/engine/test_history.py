@@ -15,7 +15,7 @@ from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressMatch, BrokerSettings, DispatchPolicy, QueueSettings
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.engine.routing_support import RoutingBench, recount
-from tests.engine.support import Bench, Collector
+from tests.engine.support import Bench, Collector, stood_on
 
 HISTORY = "$delosmq.history.news"
 RETAINED = "$delosmq.retained.news"
@@ -423,5 +423,5 @@ def test_a_queue_that_is_deleted_while_it_is_filled():
     )
     bench.broker.close_consumer(consumer)
     bench.run()
-    assert not bench.broker.queues[HISTORY].pending._cursors
+    assert stood_on(bench.broker.queues[HISTORY]) == ""
     recount(bench)

@@ -4,9 +4,11 @@ import pytest
 
 from delosmq.engine.committing import SMALL_OPERATIONS
 from delosmq.engine.consumer import Consumer, ConsumerOptions
+from delosmq.engine.core import record_room_bytes
 from delosmq.engine.credit import MessageCredit, OpenCredit
 from delosmq.engine.groups import REMEMBERED_OTHERWISE, Groups
-from delosmq.engine.log import largest_batch_bytes
+from delosmq.engine.log import largest_batch_bytes, ordinary_batch_bytes
+from delosmq.engine.queue import Queue
 from delosmq.engine.slots import PendingSlots, Slot
 from delosmq.engine.transactions import Transaction
 from delosmq.model.errors import MisuseError
@@ -17,6 +19,7 @@ from tests.engine.meeting_support import check, recount
 from tests.engine.routing_support import RoutingBench
 from tests.engine.support import Bench, Collector, anycast
 from tests.engine.test_transactions import Waiter
+from tests.memory import living
 
 MANY = 450
 
@@ -473,13 +476,14 @@ def test_a_return_begins_where_its_consumer_returned_last_whoever_returned_meanw
 
 def test_a_destination_that_is_gone_is_not_remembered_until_what_it_held_had_been_due() -> None:
     bench = Bench()
+    before = len(living(Queue))
     for k in range(3_000):
         bench.broker.create_temporary_queue(f"reply{k}", ANYCAST, "c")
         bench.send(f"reply{k}", "x", due_in_ms=10**9 + k)
         bench.broker.delete_temporary_queues("c", f"reply{k}")
         bench.broker.tick()
     bench.run()
-    assert bench.broker._core.schedule.times_count <= 2_048
+    assert len(living(Queue)) <= before + 2_048
     check(bench)
 
 
@@ -547,7 +551,8 @@ def test_the_largest_message_after_smaller_ones_in_one_transaction() -> None:  #
     bench = journaled("q")
     waiter = Waiter()
     transaction = bench.broker.begin("s")
-    for size in (FILE_BYTES // 8 - 100, bench.broker._core.largest_message_bytes):
+    largest = largest_batch_bytes(FILE_BYTES) - record_room_bytes(bench.settings.journal)
+    for size in (FILE_BYTES // 8 - 100, largest):
         send_in(bench, transaction, "q", "x" * size)
     assert not bench.broker.commit(transaction, waiter)
     bench.run()
@@ -562,7 +567,7 @@ def test_a_dead_letter_goes_where_its_batch_has_room_for_the_copies() -> None:  
     bench = journaled(
         "q", "DLQ", "c1", "c2", diverts=(DivertSettings("d", "DLQ", ("c1", "c2")),), dead_letter_address="DLQ"
     )
-    largest = bench.broker._core.ordinary_message_bytes
+    largest = ordinary_batch_bytes(FILE_BYTES) - record_room_bytes(bench.settings.journal)
     bench.broker.send(bench.message("q", "x" * (largest // 2 - 100)))
     consumer, port = bench.consume("q")
     bench.run()

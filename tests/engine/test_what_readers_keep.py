@@ -2,11 +2,6 @@
 
 # BROKER-4, EXCL-3
 
-import gc
-import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from delosmq.engine.consumer import ConsumerOptions, ConsumerPort
@@ -18,6 +13,7 @@ from delosmq.model.ids import Sequence, WallMs
 from delosmq.model.message import Message
 from tests.engine.dispatching import Field
 from tests.engine.support import Bench
+from tests.memory import measured
 
 pytestmark = pytest.mark.slow
 
@@ -44,22 +40,6 @@ class Written(ConsumerPort):
 
     def closed_by_broker(self, reason: BrokerError) -> None:
         pass
-
-
-@contextmanager
-def measured() -> Iterator[Callable[[], int]]:
-    """Gives a function that says by how much memory has grown."""
-
-    def traced() -> int:
-        gc.collect()
-        return tracemalloc.get_traced_memory()[0]
-
-    tracemalloc.start()
-    before = traced()
-    try:
-        yield lambda: traced() - before
-    finally:
-        tracemalloc.stop()
 
 
 def purge(bench: Bench) -> None:
@@ -138,20 +118,18 @@ def test_a_cursor_that_nobody_moves_keeps_few_places() -> None:
     cursor = pending.cursor()
     for slot in slots:
         cursor.advance(slot)
-    for _ in range(1_000):
-        first = pending.head()
-        assert first is not None
-        pending.remove(first)
-        pending.put_first(first)
-        pending.remove(slots[1])
-        slots[1].order = slots[1].sequence
-        pending.put_back(slots[1])
-    assert len(cursor._returned) < 100
+    with measured() as grown:
+        for _ in range(10_000):
+            last = pending.in_order()[-1]
+            pending.remove(last)
+            pending.put_first(last)
+        assert grown() < 100_000
     seen = []
     while (found := cursor.peek()) is not None:
         seen.append(found)
         cursor.advance(found)
-    assert seen == [slots[0], slots[1]]
+    assert seen == pending.in_order()
+    assert len(seen) == 3
     pending.drop(cursor)
     assert [slot.marks for slot in slots] == [0, 0, 0]
 

@@ -102,22 +102,22 @@ class Broker:
         )
         self._sending = Sending(core, dead_letters)
         committing = Committing(core, self._sending)
-        self._transacting = Transacting(core, self._sending, committing, RollingBack(core, acks))
-        self.branches = Branches(core, self._transacting)
+        self.transacting = Transacting(core, self._sending, committing, RollingBack(core, acks))
+        self.branches = Branches(core, self.transacting)
         self.state = EngineState(core.bindings, core.ids, self.leases, self.branches)
         dropping = Dropping(core)
-        self._consuming = Consuming(core, acks, dropping, self._transacting)
+        self._consuming = Consuming(core, acks, dropping, self.transacting)
         self._administration = Administration(core, self._consuming, dropping, self.leases)
         self._leasing = Leasing(core, self.leases, dropping)
         self._foresight = Foresight(core)
-        self.explaining = Explaining(core, self.leases, self._transacting)
-        restoring = Restoring(core.log, store, self._transacting.open, file_size_bytes=settings.journal.file_size_bytes)
+        self.explaining = Explaining(core, self.leases, self.transacting)
+        restoring = Restoring(core.log, store, self.transacting.open, file_size_bytes=settings.journal.file_size_bytes)
         queue_living = QueueLiving(core.bindings.queues, restoring)
         places: list[Living] = [
             queue_living,
             IdLiving(core.duplicates, core.log),
             ScheduledLiving(core.bindings.queues, restoring),
-            TransactionLiving(self._transacting.open, queue_living, restoring, core.log),
+            TransactionLiving(self.transacting.open, queue_living, restoring, core.log),
         ]
         self._compactor = Compactor(store, core.jobs, places, restoring)
 
@@ -152,7 +152,7 @@ class Broker:
             core.memory,
             core.duplicates,
             stored=stored,
-            transacting=self._transacting,
+            transacting=self.transacting,
             branches=self.branches,
         )
         replay = EngineReplay(
@@ -231,7 +231,7 @@ class Broker:
     ) -> int:
         """See `Sending.send`, in a transaction `Transacting.send`."""
         if transaction is not None:
-            return self._transacting.send(transaction, message, queue_name, routing)
+            return self.transacting.send(transaction, message, queue_name, routing)
         return self._sending.send(message, queue_name, routing)
 
     def wait_for_space(self, address: str, waiter: SpaceWaiter, *, size_bytes: int = 0) -> None:
@@ -370,13 +370,13 @@ class Broker:
     def acknowledge(self, consumer: Consumer, sequence: int, transaction: Transaction | None = None) -> bool:
         """See `Consuming.acknowledge`, in a transaction `Transacting.acknowledge`."""
         if transaction is not None:
-            return self._transacting.acknowledge(transaction, consumer, sequence)
+            return self.transacting.acknowledge(transaction, consumer, sequence)
         return self._consuming.acknowledge(consumer, sequence)
 
     def acknowledge_through(self, consumer: Consumer, sequence: int, transaction: Transaction | None = None) -> bool:
         """See `Consuming.acknowledge_through`, in a transaction `Transacting.acknowledge_through`."""
         if transaction is not None:
-            return self._transacting.acknowledge_through(transaction, consumer, sequence)
+            return self.transacting.acknowledge_through(transaction, consumer, sequence)
         return self._consuming.acknowledge_through(consumer, sequence)
 
     def reject(
@@ -410,19 +410,19 @@ class Broker:
     @property
     def transactions(self) -> dict[int, Transaction]:
         """Those that are open, by id."""
-        return self._transacting.open
+        return self.transacting.open
 
     def begin(self, owner: str, at_most: int = OPEN_PER_OWNER) -> Transaction:
         """See `Transacting.begin`."""
-        return self._transacting.begin(owner, at_most)
+        return self.transacting.begin(owner, at_most)
 
     def commit(self, transaction: Transaction, waiter: TransactionWaiter | None = None) -> bool:
         """See `Transacting.commit`."""
-        return self._transacting.commit(transaction, waiter)
+        return self.transacting.commit(transaction, waiter)
 
     def rollback(self, transaction: Transaction, *, keep_delivered: bool = False) -> None:
         """See `Transacting.rollback`."""
-        self._transacting.rollback(transaction, keep_delivered=keep_delivered)
+        self.transacting.rollback(transaction, keep_delivered=keep_delivered)
 
     def xa_start(self, xid: bytes, flags: int = TMNOFLAGS, owner: str = "") -> Transaction:
         """See `Branches.start`."""

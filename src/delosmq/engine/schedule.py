@@ -64,10 +64,6 @@ class DueTimes:
         self._times = []
         return True
 
-    def count(self) -> int:
-        """How many are noted, those included at which nothing is due any more."""
-        return len(self._times) + len(self._swept)
-
     def sweep(self) -> bool:
         """Drops due times of what went before; True when all were looked at. Without it each purged or deleted queue
         would be remembered until what it held had been due."""
@@ -151,11 +147,6 @@ class Schedule(Timer):
         """Puts a slot that is in no list aside with a due time after `LATEST_DUE_MS`, which says why it is held."""
         if queue.scheduled.add(slot, mark_ms) and self._by_wall.add(mark_ms, queue):
             self._jobs.add(_Sweep(self._by_wall))
-
-    @property
-    def times_count(self) -> int:
-        """Due times noted, those included at which nothing is due any more."""
-        return self._by_wall.count() + self._by_delay.count()
 
     def hold_pending(self, queue: Queue, slot: Slot, due_at_ms: int, *, delayed: bool) -> None:
         """The same for one that is pending, where every new message begins."""
