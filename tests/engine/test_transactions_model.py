@@ -190,6 +190,7 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def close(self) -> None:
         self.bench.broker.close_consumer(self.consumer)
+        self.bench.run()  # many come back in slices
         self.held = set()
         self.subscribe()
 

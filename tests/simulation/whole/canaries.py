@@ -187,7 +187,7 @@ class KeepsIdsOfRollbacks(Front):
     """The duplicate ids of a branch that is rolled back keep their places in the store."""
 
     def xa_rollback(self, xid: bytes) -> None:
-        for note in self.real._transacting.branches[xid].notes:
+        for note in self.real.transacting.branches[xid].notes:
             note.home = None
         self.real.xa_rollback(xid)
 
@@ -219,7 +219,7 @@ class LetsTransactionsWaitForEachOther(Front):
     """Does not look who waits."""
 
     def send(self, message: Message, **named: Any) -> int:
-        self.real._transacting.deadlocks._waiting.clear()
+        self.real.transacting.deadlocks._waiting.clear()
         return self.real.send(message, **named)
 
 

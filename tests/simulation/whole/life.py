@@ -195,7 +195,7 @@ class Life(World):
         self.times.note(self.real.queues)
         self.services = services_for(self)
         if catalogue.slice:
-            transacting = self.real._transacting
+            transacting = self.real.transacting
             transacting.at_once = transacting.taken_per_slice = catalogue.slice
             transacting._committing.acknowledged_per_slice = catalogue.slice
         if front is not None:
@@ -206,7 +206,7 @@ class Life(World):
     @property
     def is_opaque(self) -> bool:
         """Whether what goes on in slices has been done in part."""
-        return self.opaque > 0 or len(self.broker._transacting.far) > 0
+        return self.opaque > 0 or len(self.broker.transacting.far) > 0
 
     def snapshot(self) -> Any:
         return None if self.is_opaque else durable_state(self.broker, self.holders)
