@@ -56,7 +56,7 @@ class RecordingStore(Store):
         self.state_bytes = 0
         """What all addresses and queues take, as asked when one more was made."""
 
-    def takes_state(self, size_bytes: int) -> bool:
+    def takes_state(self, size_bytes: int, reserve_bytes: int = 0) -> bool:
         self.state_bytes = size_bytes
         return True
 

@@ -125,6 +125,7 @@ def test_the_bound_of_all_is_for_clients_and_not_for_operators():
     bench.broker.create_queue(QueueSettings("more", "more", ANYCAST))
 
 
+@pytest.mark.slow
 def test_tens_of_thousands_leave_another_user_room_and_the_memory_returns():
     bench = bounded(of_user=50_000)  # a round takes more than half of that
     made = 10_000

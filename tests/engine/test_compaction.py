@@ -3,7 +3,6 @@
 import pytest
 
 from delosmq.engine.compaction import (
-    LOOK_EVERY_MS,
     MESSAGES_PER_SLICE,
     Compaction,
     Compactor,

@@ -14,12 +14,12 @@ from tests.sessions.support import OTHER, USER, Bench, StompBench
 
 
 def made_by(broker: Broker) -> int:
-    return broker._core.bindings.client_limits.made_by(USER)
+    return broker.client_limits.made_by(USER)
 
 
 def check(bench: Bench, expected: int) -> None:  # type: ignore[type-arg]
     assert made_by(bench.broker) == expected
-    limits = bench.broker._core.bindings.client_limits
+    limits = bench.broker.client_limits
     queues = [one for one in bench.broker.queues.values() if not one.internal]
     assert limits.count == len(bench.broker.addresses) + len(queues)
 
@@ -77,7 +77,7 @@ def check_the_rest(bench: Bench) -> None:  # type: ignore[type-arg]
     """The operator goes on."""
     bench.broker.create_queue(QueueSettings("operators", "operators", ANYCAST))
     bench.broker.delete_queue("operators")
-    limits = bench.broker._core.bindings.client_limits
+    limits = bench.broker.client_limits
     assert SIZE - 10_000 < limits.state_bytes_of(USER) <= SIZE
 
 

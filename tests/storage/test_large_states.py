@@ -328,12 +328,12 @@ def test_a_user_at_its_share_is_there_after_a_restart_too() -> None:
     life.flow(2)  # a state block has them, and records what comes later
     life.broker.delete_queue("eve.0")
     _subscribe(life, "eve", "eve.0")
-    limits = life.broker._core.bindings.client_limits
+    limits = life.broker.client_limits
     before = [(limits.made_by(user), limits.state_bytes_of(user)) for user in ("eve", "bob")]
     life.turn()
     disk.process_crash()
     again = Life(disk, max_destinations_size_per_user=200_000)
-    limits = again.broker._core.bindings.client_limits
+    limits = again.broker.client_limits
     assert [(limits.made_by(user), limits.state_bytes_of(user)) for user in ("eve", "bob")] == before
     assert (made, code) == (24, "DMQ2686")
     with pytest.raises(LimitError, match="DMQ2686"):

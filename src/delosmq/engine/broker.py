@@ -6,6 +6,7 @@ It only says where each command lives; what happens is in `sending`, `consuming`
 from delosmq.engine.acks import NONE_UNSEEN, Acknowledgements
 from delosmq.engine.address import Address, SpaceWaiter
 from delosmq.engine.administration import Administration
+from delosmq.engine.client_limits import ClientLimits
 from delosmq.engine.committing import Committing
 from delosmq.engine.compaction import Compactor, Living, QueueLiving, Restoring
 from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
@@ -137,6 +138,11 @@ class Broker:
     def used_bytes(self) -> int:
         """What all messages in memory count together."""
         return self._core.memory.used_bytes
+
+    @property
+    def client_limits(self) -> ClientLimits:
+        """How many addresses and queues the clients of each user have made, and may make."""
+        return self._core.bindings.client_limits
 
     def start(self) -> Position:
         """Replays the store and creates what the configuration names. Returns the position that must be synced before

@@ -128,7 +128,7 @@ def check_shares(broker: Broker) -> None:
         _add(shares, queue.made_by, 0 if queue.internal else 1, size)
     for group in broker.leases.groups.values():
         _add(shares, group.made_by, 0, group_state_bytes(group.name, group.run, group.made_by))
-    limits = broker._core.bindings.client_limits
+    limits = broker.client_limits
     said = {user: [share.count, share.state_bytes] for user, share in limits._shares.items()}
     total = shares.pop("")
     assert said == shares, f"the users' shares are said to be {said}, they are {shares}"
