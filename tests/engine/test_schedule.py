@@ -2,6 +2,8 @@
 
 import pytest
 
+from delosmq.engine.log import NO_BODY
+from delosmq.engine.records import encode_scheduled
 from delosmq.engine.schedule import LONGEST_NAP_MS, SLOTS_PER_SLICE
 from delosmq.engine.scheduled import ScheduledSlots
 from delosmq.model.message import MULTICAST
@@ -224,4 +226,24 @@ def test_after_a_restart_a_delay_goes_by_the_wall_clock_and_has_its_bound(set_by
         again.later(waits_ms - 1)
         assert again.pending("q") == ""
         again.later(1)
+    assert again.pending("q") == "A"
+
+
+def test_a_time_of_day_that_compaction_repeated_is_no_delay_after_a_delivery():
+    fields = {"persist_delivery_count_before_delivery": True}
+    bench = Bench(queues=(anycast("q"),), settings={"q": fields})
+    bench.send("q", "A", due_in_ms=5_000)
+    queue = bench.broker.queues["q"]
+    _, metas, bodies = bench.store.batches[-1]
+    metas.append(encode_scheduled(queue.id, queue.scheduled.in_order()))
+    bodies.append(NO_BODY)
+    _, port = bench.consume("q")
+    bench.later(5_000)
+    assert port.bodies == "A"
+    bench.clock.set_by_ms = -DAYS_400_MS
+    again = bench.restart()
+    again.run()
+    assert again.pending("q") == ""
+    again.clock.set_by_ms = 0
+    again.later(1_000)
     assert again.pending("q") == "A"

@@ -457,7 +457,11 @@ class EngineReplay(Replay):
             if returned_until_ms in (DEAD, EXPIRED):
                 queue.pending.remove(slot)
                 self._schedule.hold_marked(queue, slot, returned_until_ms)
-            elif returned_until_ms and (slot.delivery_count or not message.due_at_ms):
+            elif (
+                returned_until_ms != message.due_at_ms
+                and returned_until_ms
+                and (slot.delivery_count or not message.due_at_ms)
+            ):
                 self._schedule.hold_returned(queue, slot, returned_until_ms)
             elif message.due_at_ms:
                 # Compaction repeats the sender's time as if it were that of a redelivery.

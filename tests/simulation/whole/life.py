@@ -86,7 +86,8 @@ class Listener(Reader):
         life = self.life
         life.told(position)  # not what another delivery of this message has had to wait for since
         life.knowledge.sees(self.queue, slot.message, slot.delivery_count > 1)
-        life.knowledge.sees_once(original(self.queue, slot))
+        if not self.browses:  # who browses sees what is in delivery to others
+            life.knowledge.sees_once(original(self.queue, slot))
         self.seen.append(slot)
 
 
