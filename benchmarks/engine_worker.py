@@ -20,11 +20,11 @@ from typing import Any
 
 from delosmq.cli.run import GC_THRESHOLDS
 from delosmq.engine import broker as engine_module
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
-from delosmq.engine.credit import MessageCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.log import Replay, StateSource, Store, StoreEvents
+from delosmq.engine.log.log import Replay, StateSource, Store, StoreEvents
+from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
+from delosmq.engine.queues.credit import MessageCredit
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs, Position, WallMs
 from delosmq.model.message import ANYCAST, Home, Message

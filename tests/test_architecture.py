@@ -40,12 +40,12 @@ MARKER = "# TO" + "DO later\n"
 
 BROKEN = [
     ("known_layers", "src/delosmq/plumbing/pipe.py", "x = 1\n", 1),
-    ("layer_order", "src/delosmq/model/message.py", "import delosmq.engine.queue\n", 1),
+    ("layer_order", "src/delosmq/model/message.py", "import delosmq.engine.queues.queue\n", 1),
     ("layer_order", "src/delosmq/model/message.py", "from delosmq import engine\n", 1),
     ("layer_order", "src/delosmq/model/message.py", "from ..engine import queue\n", 1),
-    ("layer_order", "src/delosmq/model/message.py", "def late():\n    from delosmq.engine.queue import Queue\n", 2),
+    ("layer_order", "src/delosmq/model/message.py", "def late():\n    from delosmq.engine.log.log import Log\n", 2),
     ("layer_order", "src/delosmq/sessions/outbox.py", "from delosmq.storage.memory import MemoryStore\n", 1),
-    ("layer_order", "src/delosmq/engine/queue.py", "from delosmq.sessions import outbox\n", 1),
+    ("layer_order", "src/delosmq/engine/queues/queue.py", "from delosmq.sessions import outbox\n", 1),
     ("layer_order", "src/delosmq/client/calls.py", "from delosmq.engine import queue\n", 1),
     ("layer_order", "src/delosmq/client/calls.py", "from delosmq.sessions.stomp.server import Session\n", 1),
     ("layer_order", "src/delosmq/spark/source.py", "from delosmq.engine import leases\n", 1),
@@ -56,15 +56,15 @@ BROKEN = [
         for layer in sorted(architecture.PURE)
         for module in ("asyncio", "socket", "threading", "time", "random", "os")
     ),
-    ("pure_layers", "src/delosmq/engine/queue.py", "from time import monotonic\n", 1),
-    ("pure_layers", "src/delosmq/engine/queue.py", "import os.path\n", 1),
-    ("pure_layers", "src/delosmq/engine/queue.py", "import lxml\n", 1),
+    ("pure_layers", "src/delosmq/engine/queues/queue.py", "from time import monotonic\n", 1),
+    ("pure_layers", "src/delosmq/engine/queues/queue.py", "import os.path\n", 1),
+    ("pure_layers", "src/delosmq/engine/queues/queue.py", "import lxml\n", 1),
     ("separate_protocols", "src/delosmq/wire/stomp/frames.py", "import delosmq.wire.amqp.frames\n", 1),
     ("separate_protocols", "src/delosmq/sessions/mqtt/server.py", "from delosmq.sessions.stomp import server\n", 1),
     ("separate_protocols", "src/delosmq/sessions/mqtt/server.py", "from delosmq.wire.stomp import frames\n", 1),
-    ("client_machines", "src/delosmq/sessions/stomp/client.py", "from delosmq.engine.queue import Queue\n", 1),
+    ("client_machines", "src/delosmq/sessions/stomp/client.py", "from delosmq.engine.queues.queue import Queue\n", 1),
     ("one_native_base", "src/delosmq/engine/a.py", "class A: ...\nclass B: ...\nclass C(A, B): ...\n", 3),
-    ("one_native_base", "tests/fakes.py", "from delosmq.engine.log import A, B\nclass C(A, B): ...\n", 2),
+    ("one_native_base", "tests/fakes.py", "from delosmq.engine.log.log import A, B\nclass C(A, B): ...\n", 2),
     ("one_native_base", "tests/fakes.py", "from delosmq.engine import log\nclass C(log.A, log.B): ...\n", 2),
     ("one_native_base", "src/delosmq/engine/a.py", "from mypy_extensions import trait\n", 1),
     ("one_type_per_caught_name", "src/delosmq/wire/a.py", CAUGHT_TWICE, 7),
@@ -103,12 +103,12 @@ def test_one_code_in_two_files_is_found_once(tmp_path: Path) -> None:
 KEPT = {
     "src/delosmq/__init__.py": "if TYPE_CHECKING:\n    from delosmq.embedded import Broker\n",
     "src/delosmq/wire/stomp/frames.py": "from delosmq.wire.detect import detect\nfrom .encoder import encode\n",
-    "src/delosmq/engine/queue.py": "import enum\nfrom mypy_extensions import mypyc_attr\n",
+    "src/delosmq/engine/queues/queue.py": "import enum\nfrom mypy_extensions import mypyc_attr\n",
     "src/delosmq/selectors/parse.py": "import lark\n",
     "src/delosmq/cli/decode.py": CAUGHT_TWICE,
     "src/delosmq/wire/detect.py": CAUGHT_TWICE.replace("KeyError as error", "KeyError as missing"),
     "src/delosmq/server/link.py": (
-        "import asyncio\nfrom delosmq.engine.log import A\nclass B: ...\nclass C(asyncio.BufferedProtocol, A, B): ...\n"
+        "import asyncio\nfrom delosmq.engine import A\nclass B: ...\nclass C(asyncio.BufferedProtocol, A, B): ...\n"
     ),
     "src/delosmq/client/calls.py": "from delosmq.sessions.stomp.client_machine import Machine\n",
     "src/delosmq/spark/source.py": "import delosmq\nfrom delosmq.client.http import Calls\n",

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import delosmq
-from delosmq.sessions.stomp import headers
+from delosmq.sessions.stomp.server import headers
 from delosmq.spark.options import NAMES, SourceOptions
 from delosmq.spark.schema import COLUMNS
 

@@ -115,7 +115,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"directory": 7}, "directory of Broker is 7; it must be a path, or None for memory only"),
     ({"settings": {}}, "settings of Broker is {}; it must be a delosmq.model.settings.BrokerSettings"),
     ({"config": "a", "settings": BrokerSettings()}, "Broker has both config= and settings=; leave out one of them"),
-    ({"events": 1}, "events of Broker is 1; it must be a delosmq.engine.events.EngineEvents"),
+    ({"events": 1}, "events of Broker is 1; it must be a delosmq.engine.base.events.EngineEvents"),
 ]
 WRONG_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"name": 5}, "settings.name is 5; it must be a text"),

@@ -13,7 +13,7 @@ import pytest
 import delosmq
 from delosmq import embedded
 from delosmq.composition import ComposedBroker
-from delosmq.engine.events import EngineEvents
+from delosmq.engine.base.events import EngineEvents
 from delosmq.model.errors import MisuseError, StorageError
 from delosmq.storage.lock import DirectoryLock
 

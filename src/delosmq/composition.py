@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from delosmq.config.reload import ReloadPlan, plan_reload
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.events import EngineEvents
 from delosmq.engine.fan_out import events_for
-from delosmq.engine.losses import LossListener
+from delosmq.engine.routing.dropped import LossListener
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.control.queue_info import notices_about
 from delosmq.model.conversion import Conversions
@@ -34,10 +34,10 @@ from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
 from delosmq.server.sending import Sending
 from delosmq.server.ticker import GateEvents, Ticker
-from delosmq.sessions.openwire.protocol import OpenWireProtocol
+from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.sessions.outbox import Gate
 from delosmq.sessions.protocol import Protocol, SessionServices
-from delosmq.sessions.stomp.protocol import StompProtocol
+from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.journal import open_journal
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore

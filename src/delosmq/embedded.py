@@ -14,7 +14,7 @@ from typing import Any, Final, Never
 
 from delosmq.composition import Accounts, ComposedBroker, HttpBind, open_store
 from delosmq.config.findings import nearest
-from delosmq.engine.events import EngineEvents
+from delosmq.engine.base.events import EngineEvents
 from delosmq.model.errors import ConfigurationError, MisuseError, StorageError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import (
@@ -129,7 +129,7 @@ class Broker:
                 "user": (user, str, "a text that is not empty"),
                 "password": (password, str | None, "a text that is not empty; None makes a random one"),
                 "http": (http, bool, "True or False"),
-                "events": (events, EngineEvents | None, "a delosmq.engine.events.EngineEvents"),
+                "events": (events, EngineEvents | None, "a delosmq.engine.base.events.EngineEvents"),
                 "accept_loss": (accept_loss, bool, "True or False"),
             }
         )

@@ -24,7 +24,7 @@ from delosmq.cli.app import run_app
 from delosmq.cli.http_client import _told
 from delosmq.cli.options import NUMBERS, SWITCHES, read_settings
 from delosmq.cli.queue_commands import _body, _properties
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.slots import Slot
 from delosmq.manage.http.requests import CreateQueue, UpdateQueue
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import Message as BrokerMessage

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delosmq.engine.address_limits import AddressLimitError, AddressLimits
+from delosmq.engine.addresses.address_limits import AddressLimitError, AddressLimits
 from delosmq.model.settings import AddressMatch, AddressSettings, SecurityMatch, WildcardSyntax
 from delosmq.model.wildcard import (
     AddressSettingsTable,

@@ -4,7 +4,7 @@ import errno
 import threading
 from pathlib import Path
 
-from delosmq.engine.events import EngineEvents
+from delosmq.engine.base.events import EngineEvents
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal import JournalStore
 from delosmq.storage.journal.files import OsFiles

@@ -19,7 +19,7 @@ import stomp
 from stomp.utils import Frame
 
 from delosmq.composition import Accounts, ComposedBroker, HttpBind
-from delosmq.engine.events import EngineEvents
+from delosmq.engine.base.events import EngineEvents
 from delosmq.model.settings import BrokerSettings
 from delosmq.security.passwords import SALT_BYTES, hash_password
 from delosmq.storage.port import ServedStore

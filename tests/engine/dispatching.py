@@ -1,8 +1,8 @@
 """Short words for tests of dispatch: groups, selectors, priorities, what each consumer got."""
 
-from delosmq.engine.consumer import Consumer, ConsumerOptions
-from delosmq.engine.credit import Credit, MessageCredit, OpenCredit
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.queues.consumer import Consumer, ConsumerOptions
+from delosmq.engine.queues.credit import Credit, MessageCredit, OpenCredit
 from delosmq.model.ids import WallMs
 from delosmq.model.message import ANYCAST, Message
 from delosmq.model.settings import DispatchProfile, QueueSettings

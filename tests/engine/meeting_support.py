@@ -1,8 +1,8 @@
 """What must hold after everything: counters and memory equal a recount, and a restart finds what is durable."""
 
+from delosmq.engine.base.slots import Slot, SlotList
 from delosmq.engine.broker import Broker
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot, SlotList
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.message import Account, Message
 from tests.engine.support import Bench
 

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.credit import OpenCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.queue import Queue
-from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANY_ROUTING, MULTICAST, Message
 from delosmq.model.settings import AddressMatch, BrokerSettings

@@ -1,13 +1,13 @@
 """A broker engine on a recording store, with clock, chance and consumers in the test's hand."""
 
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import Consumer, ConsumerPort
-from delosmq.engine.credit import Credit, OpenCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.log import Batch, Replay, Store
-from delosmq.engine.losses import LossListener
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
+from delosmq.engine.log.log import Batch, Replay, Store
+from delosmq.engine.queues.consumer import Consumer, ConsumerPort
+from delosmq.engine.queues.credit import Credit, OpenCredit
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.dropped import LossListener
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs, Position, WallMs

@@ -2,8 +2,8 @@
 
 import pytest
 
-from delosmq.engine.filters import Conditions
-from delosmq.engine.outcome import NO_ROUTE, ROUTED
+from delosmq.engine.addresses.filter import Conditions
+from delosmq.engine.routing.send_result import NO_ROUTE, ROUTED
 from delosmq.model.conversion import Conversion, Conversions, Encoded
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, HubMessage, Message

@@ -2,9 +2,9 @@
 
 import pytest
 
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import LimitError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressFullPolicy, QueueSettings

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.model.errors import LimitError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import BrokerSettings, QueueSettings

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.records import BINDING, check_version, decode_json, encode_json
+from delosmq.engine.log.records import BINDING, check_version, decode_json, encode_json
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import ANYCAST, MULTICAST

@@ -2,7 +2,9 @@
 
 import pytest
 
-from delosmq.engine.compaction import (
+from delosmq.engine.base.jobs import Jobs
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.compaction.compactor import (
     MESSAGES_PER_SLICE,
     Compaction,
     Compactor,
@@ -10,14 +12,12 @@ from delosmq.engine.compaction import (
     QueueLiving,
     Restoring,
 )
-from delosmq.engine.credit import OpenCredit
-from delosmq.engine.jobs import Jobs
-from delosmq.engine.log import Batch
-from delosmq.engine.queue import Queue
-from delosmq.engine.records import COUNTED, REMOVED, STORED, encode_stored
-from delosmq.engine.slots import Slot
-from delosmq.engine.stored_messages import StoredMessages
-from delosmq.engine.xa import TMSUCCESS, TMSUSPEND
+from delosmq.engine.log.log import Batch
+from delosmq.engine.log.records import COUNTED, REMOVED, STORED, encode_stored
+from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.recovery.stored_messages import StoredMessages
+from delosmq.engine.transactions.xa import TMSUCCESS, TMSUSPEND
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import MULTICAST, Home, Message

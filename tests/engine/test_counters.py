@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.settings import AddressSettings
 from tests.chance import tries
 from tests.engine.support import Bench, Collector, anycast

@@ -4,7 +4,7 @@
 
 import pytest
 
-from delosmq.engine.records import COUNTED
+from delosmq.engine.log.records import COUNTED
 from delosmq.model.settings import UNLIMITED
 from tests.engine.support import Bench, anycast
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from delosmq.engine.credit import PrefetchCredit
+from delosmq.engine.queues.credit import PrefetchCredit
 from delosmq.model.errors import MisuseError
 from tests.engine.dispatching import Field
 

@@ -4,9 +4,9 @@
 
 import pytest
 
-from delosmq.engine.consumer import ConsumerOptions
-from delosmq.engine.copies import IDS_REMEMBERED
-from delosmq.engine.credit import OpenCredit
+from delosmq.engine.queues.consumer import ConsumerOptions
+from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.routing.copies import IDS_REMEMBERED
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import DispatchProfile, QueueSettings
 from tests.engine.support import Bench, Collector

@@ -2,12 +2,12 @@
 
 import pytest
 
-from delosmq.engine.credit import OpenCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.held import DEAD, EXPIRED, held_count, is_held
-from delosmq.engine.losses import EXPIRY_ADDRESS, QUEUES_REMEMBERED, Losses, LossListener
-from delosmq.engine.outcome import NO_ROUTE, ROUTED
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.routing.dropped import EXPIRY_ADDRESS, QUEUES_REMEMBERED, Losses, LossListener
+from delosmq.engine.routing.held_messages import DEAD, EXPIRED, held_count, is_held
+from delosmq.engine.routing.send_result import NO_ROUTE, ROUTED
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import DispatchProfile, QueueSettings
 from tests.engine.support import Bench, Collector, anycast

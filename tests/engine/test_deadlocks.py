@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 from hypothesis import given, strategies
 
-from delosmq.engine.address import SpaceWaiter
-from delosmq.engine.deadlocks import AT_ONCE
-from delosmq.engine.outcome import BLOCKED, ROUTED
-from delosmq.engine.transactions import Transaction
+from delosmq.engine.addresses.address import SpaceWaiter
+from delosmq.engine.routing.send_result import BLOCKED, ROUTED
+from delosmq.engine.transactions.deadlocks import AT_ONCE
+from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.errors import LimitError
 from tests.engine.support import Bench, anycast
 

@@ -1,8 +1,8 @@
 """Message by message: priorities and spilling, turns, strict order, redeliveries, waiting for consumers, fairness."""
 
-from delosmq.engine.dispatch import MESSAGES_PER_QUEUE_AND_TICK, QUEUES_PER_TICK
-from delosmq.engine.lanes import Work
-from delosmq.engine.standing import (
+from delosmq.engine.dispatch.dispatcher import MESSAGES_PER_QUEUE_AND_TICK, QUEUES_PER_TICK
+from delosmq.engine.dispatch.rotation import Work
+from delosmq.engine.dispatch.waiting_reason import (
     BEHIND,
     EXCLUSIVE_OWNER,
     FULL,

@@ -6,7 +6,7 @@ from hypothesis import Phase, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from delosmq.engine.standing import (
+from delosmq.engine.dispatch.waiting_reason import (
     BEHIND,
     COMMITTING,
     NO_CONSUMER,

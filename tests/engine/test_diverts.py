@@ -2,7 +2,7 @@
 
 import pytest
 
-from delosmq.engine.outcome import NO_ROUTE, ROUTED
+from delosmq.engine.routing.send_result import NO_ROUTE, ROUTED
 from delosmq.model.errors import LimitError, MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
 from delosmq.model.settings import (

@@ -2,12 +2,12 @@
 
 import pytest
 
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.compaction import LOOK_EVERY_MS, PASSED_OVER_MS
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.log import Batch
-from delosmq.engine.outcome import DUPLICATE, NO_ROUTE, ROUTED
-from delosmq.engine.transactions import TransactionError
+from delosmq.engine.compaction.compactor import LOOK_EVERY_MS, PASSED_OVER_MS
+from delosmq.engine.log.log import Batch
+from delosmq.engine.routing.send_result import DUPLICATE, NO_ROUTE, ROUTED
+from delosmq.engine.transactions.transaction import TransactionError
 from delosmq.model.errors import LimitError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressFullPolicy

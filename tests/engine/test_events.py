@@ -1,10 +1,10 @@
 """Every change of state is told: plugins, audit and metrics hear of it after it has happened."""
 
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import ConsumerOptions
-from delosmq.engine.credit import MessageCredit, OpenCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.slots import Slot
+from delosmq.engine.queues.consumer import ConsumerOptions
+from delosmq.engine.queues.credit import MessageCredit, OpenCredit
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import BrokerSettings, DivertSettings, QueueSettings
 from tests.engine.support import Bench, Collector, CountingRandom, ManualClock, RecordingStore

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from delosmq.engine.eviction_choice import EvictionChoice, LowestPriority, Remembering, UniqueProperty
-from delosmq.engine.slots import PendingSlots, Slot
+from delosmq.engine.base.slots import PendingSlots, Slot
+from delosmq.engine.queues.eviction_strategy import EvictionChoice, LowestPriority, Remembering, UniqueProperty
 from delosmq.model.conversion import Conversions
 from delosmq.model.ids import Sequence, WallMs
 from delosmq.model.message import Message

@@ -2,15 +2,15 @@
 
 import pytest
 
-from delosmq.engine.consumer import ConsumerOptions
-from delosmq.engine.credit import MessageCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.expiry import COPY_COST, EXPIRE_COST, SLICE_COST, SMALL_QUEUE, UNKNOWN_AGAIN_MS
-from delosmq.engine.expiry_rules import apply_expiry, changes_expiry
-from delosmq.engine.expiry_times import DueListener, ExpiryTimes
-from delosmq.engine.held import expired_count
-from delosmq.engine.slots import Slot
-from delosmq.engine.timers import Timers
+from delosmq.engine.addresses.expiry_delay import apply_expiry, changes_expiry
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.base.timers import Timers
+from delosmq.engine.delivery.expiry import COPY_COST, EXPIRE_COST, SLICE_COST, SMALL_QUEUE, UNKNOWN_AGAIN_MS
+from delosmq.engine.delivery.expiry_times import DueListener, ExpiryTimes
+from delosmq.engine.queues.consumer import ConsumerOptions
+from delosmq.engine.queues.credit import MessageCredit
+from delosmq.engine.routing.held_messages import expired_count
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import AddressSettings, DispatchProfile, QueueSettings
 from tests.engine.support import Bench, Collector, ManualClock, anycast

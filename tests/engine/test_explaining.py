@@ -1,7 +1,7 @@
 """Walks that look for messages go on whatever happens between their slices."""
 
-from delosmq.engine.explaining import walk_scheduled
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.inspect import walk_scheduled
 from tests.engine.support import Bench, anycast
 
 

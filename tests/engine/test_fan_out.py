@@ -2,11 +2,11 @@
 
 import pytest
 
-from delosmq.engine.address import Address
-from delosmq.engine.events import NO_EVENTS, EngineEvents
+from delosmq.engine.addresses.address import Address
+from delosmq.engine.base.events import NO_EVENTS, EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.fan_out import FanOut, events_for
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.ids import QueueId, WallMs
 from delosmq.model.message import ANYCAST, EMPTY_BODY, Message
 from delosmq.model.settings import AddressSettings, QueueSettings

@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.credit import OpenCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.identifiers import BLOCK, LARGE_BLOCK, Identifiers
-from delosmq.engine.lease import Lease
-from delosmq.engine.log import Batch, Log
-from delosmq.engine.subscriptions import SubscriptionOptions
-from delosmq.engine.transactions import TransactionWaiter
-from delosmq.engine.xa import XA_RBROLLBACK, XaError
+from delosmq.engine.leases.lease import Lease
+from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
+from delosmq.engine.log.ids import BLOCK, LARGE_BLOCK, Identifiers
+from delosmq.engine.log.log import Batch, Log
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.transactions.transaction import TransactionWaiter
+from delosmq.engine.transactions.xa import XA_RBROLLBACK, XaError
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.model.message import ANYCAST, MULTICAST

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from delosmq.engine.groups import REMEMBERED
+from delosmq.engine.dispatch.message_groups import REMEMBERED
 from delosmq.model.message import Message
 from tests.engine.dispatching import CLASSIC, Field
 from tests.engine.test_leases import Reader

@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from delosmq.engine.consumer import ConsumerOptions
-from delosmq.engine.credit import OpenCredit, PrefetchCredit
-from delosmq.engine.eviction_choice import EvictionChoice
-from delosmq.engine.pending_limit import PendingLimit
-from delosmq.engine.slots import Slot
-from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
+from delosmq.engine.queues.consumer import ConsumerOptions
+from delosmq.engine.queues.credit import OpenCredit, PrefetchCredit
+from delosmq.engine.queues.eviction_strategy import EvictionChoice
+from delosmq.engine.queues.pending_limit import PendingLimit
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressMatch, BrokerSettings, DispatchPolicy, QueueSettings

@@ -2,8 +2,8 @@
 
 import pytest
 
-from delosmq.engine.last_values import LastValues
-from delosmq.engine.slots import PendingSlots, Slot
+from delosmq.engine.base.slots import PendingSlots, Slot
+from delosmq.engine.queues.last_value_index import LastValues
 from delosmq.model.errors import MisuseError
 from delosmq.model.ids import Sequence, WallMs
 from delosmq.model.message import ANYCAST, Message

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import ConsumerOptions
-from delosmq.engine.credit import MessageCredit, OpenCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.lease import (
+from delosmq.engine.leases.collect import RUNS_PER_LEASE
+from delosmq.engine.leases.lease import (
     FENCED,
     FOREIGN_INCARNATION,
     GROUP_BUSY,
@@ -22,13 +22,13 @@ from delosmq.engine.lease import (
     LeaseGroup,
     LeaseWaiter,
 )
-from delosmq.engine.lease_making import RUNS_PER_LEASE
-from delosmq.engine.lease_rows import LeaseRows, unpack_sequences
-from delosmq.engine.leases import FIRST_BATCH_WINDOW_MS, LIVE_WINDOW_MS, RETENTION_MS
-from delosmq.engine.log import Batch, StoreEvents
-from delosmq.engine.outcome import BLOCKED
-from delosmq.engine.records import LEASE, STORED
-from delosmq.engine.slots import Slot
+from delosmq.engine.leases.lease_group import FIRST_BATCH_WINDOW_MS, LIVE_WINDOW_MS, RETENTION_MS
+from delosmq.engine.leases.rows import LeaseRows, unpack_sequences
+from delosmq.engine.log.log import Batch, StoreEvents
+from delosmq.engine.log.records import LEASE, STORED
+from delosmq.engine.queues.consumer import ConsumerOptions
+from delosmq.engine.queues.credit import MessageCredit, OpenCredit
+from delosmq.engine.routing.send_result import BLOCKED
 from delosmq.model.errors import MisuseError, NotFoundError, StorageError
 from delosmq.model.ids import Position, Sequence, WallMs
 from delosmq.model.message import MULTICAST, Message

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delosmq.engine.log import NO_BODY, Batch, Log
+from delosmq.engine.log.log import NO_BODY, Batch, Log
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import Position
 from delosmq.model.message import Home

@@ -2,8 +2,8 @@
 
 import pytest
 
-from delosmq.engine.address_limits import AddressLimitError
-from delosmq.engine.outcome import NO_ROUTE, ROUTED
+from delosmq.engine.addresses.address_limits import AddressLimitError
+from delosmq.engine.routing.send_result import NO_ROUTE, ROUTED
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import BrokerSettings, QueueSettings
 from tests.engine.routing_support import RoutingBench

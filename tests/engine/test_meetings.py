@@ -2,15 +2,15 @@
 
 import pytest
 
-from delosmq.engine.committing import SMALL_OPERATIONS
-from delosmq.engine.consumer import Consumer, ConsumerOptions
-from delosmq.engine.core import record_room_bytes
-from delosmq.engine.credit import MessageCredit, OpenCredit
-from delosmq.engine.groups import REMEMBERED_OTHERWISE, Groups
-from delosmq.engine.log import largest_batch_bytes, ordinary_batch_bytes
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import PendingSlots, Slot
-from delosmq.engine.transactions import Transaction
+from delosmq.engine.base.slots import PendingSlots, Slot
+from delosmq.engine.dispatch.message_groups import REMEMBERED_OTHERWISE, Groups
+from delosmq.engine.log.log import largest_batch_bytes, ordinary_batch_bytes
+from delosmq.engine.queues.consumer import Consumer, ConsumerOptions
+from delosmq.engine.queues.credit import MessageCredit, OpenCredit
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.parts import record_room_bytes
+from delosmq.engine.transactions.commit import SMALL_OPERATIONS
+from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.errors import MisuseError
 from delosmq.model.ids import ConsumerId, Sequence, WallMs
 from delosmq.model.message import ANYCAST, MULTICAST, Message

@@ -4,13 +4,13 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.credit import MessageCredit, OpenCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.log import Batch, Replay
-from delosmq.engine.outcome import BLOCKED, NO_ROUTE, ROUTED
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.log import Batch, Replay
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.credit import MessageCredit, OpenCredit
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.send_result import BLOCKED, NO_ROUTE, ROUTED
 from delosmq.model.ids import Position
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
 from delosmq.model.settings import UNLIMITED, AddressFullPolicy, QueueSettings

@@ -2,10 +2,10 @@
 
 import pytest
 
-from delosmq.engine.consumer import Consumer, ConsumerOptions
-from delosmq.engine.credit import OpenCredit, PrefetchCredit
-from delosmq.engine.lease import Lease
-from delosmq.engine.outcome import BLOCKED, ROUTED
+from delosmq.engine.leases.lease import Lease
+from delosmq.engine.queues.consumer import Consumer, ConsumerOptions
+from delosmq.engine.queues.credit import OpenCredit, PrefetchCredit
+from delosmq.engine.routing.send_result import BLOCKED, ROUTED
 from delosmq.model.errors import LimitError
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import AddressFullPolicy, DispatchProfile, QueueSettings

@@ -2,12 +2,12 @@
 
 # RING-5, RING-9, RING-11
 
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.credit import PrefetchCredit
-from delosmq.engine.eviction_choice import EvictionChoice
-from delosmq.engine.pending_limit import PendingLimit
-from delosmq.engine.queue import Queue
-from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.credit import PrefetchCredit
+from delosmq.engine.queues.eviction_strategy import EvictionChoice
+from delosmq.engine.queues.pending_limit import PendingLimit
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.message import MULTICAST
 from tests.engine.support import Bench, Collector
 

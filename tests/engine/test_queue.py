@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from delosmq.engine.address import SpaceWaiter
+from delosmq.engine.addresses.address import SpaceWaiter
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.credit import ByteCredit, MessageCredit, OpenCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.outcome import BLOCKED, DROPPED, NO_ROUTE, ROUTED
+from delosmq.engine.queues.credit import ByteCredit, MessageCredit, OpenCredit
+from delosmq.engine.routing.send_result import BLOCKED, DROPPED, NO_ROUTE, ROUTED
 from delosmq.model.errors import LimitError, MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressFullPolicy, JournalSettings, QueueSettings

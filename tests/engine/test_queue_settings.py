@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from delosmq.engine.binding_json import queue_from_json, settings_as_json
-from delosmq.engine.losses import LossListener
+from delosmq.engine.addresses.binding_codec import queue_from_json, settings_as_json
+from delosmq.engine.routing.dropped import LossListener
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import BrokerSettings, QueueSettings

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delosmq.engine.records import (
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.records import (
     ACKNOWLEDGED,
     FORGOTTEN,
     KILLED,
@@ -31,8 +32,7 @@ from delosmq.engine.records import (
     is_sent,
     removed_front,
 )
-from delosmq.engine.slots import Slot
-from delosmq.engine.stored_messages import StoredMessages, StoredRecord
+from delosmq.engine.recovery.stored_messages import StoredMessages, StoredRecord
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import MessageId, Sequence, WallMs
 from delosmq.model.message import Home, Message

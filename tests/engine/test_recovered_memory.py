@@ -9,8 +9,8 @@ from select import select
 
 import pytest
 
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.events import EngineEvents
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import BrokerSettings, JournalSettings, QueueSettings
 from delosmq.storage.journal import open_journal

@@ -2,8 +2,8 @@
 
 import pytest
 
-from delosmq.engine.acks import SLICE_COST
-from delosmq.engine.redelivery import redelivery_delay_ms
+from delosmq.engine.delivery.acknowledge import SLICE_COST
+from delosmq.engine.delivery.redelivery import redelivery_delay_ms
 from delosmq.model.settings import AddressSettings
 from tests.engine.support import Bench, CountingRandom, anycast
 

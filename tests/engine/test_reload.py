@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 import pytest
 
 from delosmq.config.reload import LIVE_SETTINGS, plan_reload
-from delosmq.engine.outcome import BLOCKED, ROUTED
+from delosmq.engine.routing.send_result import BLOCKED, ROUTED
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import (
     AddressDefinition,

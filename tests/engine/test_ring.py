@@ -2,8 +2,8 @@
 
 import pytest
 
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import QueueSettings

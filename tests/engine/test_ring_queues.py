@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.credit import ByteCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.outcome import BLOCKED, DROPPED, ROUTED
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.credit import ByteCredit
+from delosmq.engine.routing.send_result import BLOCKED, DROPPED, ROUTED
 from delosmq.model.errors import LimitError
 from delosmq.model.settings import AddressFullPolicy, QueueSettings, RingEviction
 from tests.engine.support import Bench, Collector, anycast

@@ -2,10 +2,10 @@
 
 import pytest
 
-from delosmq.engine.log import NO_BODY
-from delosmq.engine.records import encode_scheduled
-from delosmq.engine.schedule import LONGEST_NAP_MS, SLOTS_PER_SLICE
-from delosmq.engine.scheduled import ScheduledSlots
+from delosmq.engine.dispatch.schedule import LONGEST_NAP_MS, SLOTS_PER_SLICE
+from delosmq.engine.log.log import NO_BODY
+from delosmq.engine.log.records import encode_scheduled
+from delosmq.engine.queues.scheduled_slots import ScheduledSlots
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import QueueSettings
 from tests.engine.support import Bench, anycast

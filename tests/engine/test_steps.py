@@ -14,13 +14,13 @@ from types import FrameType
 import pytest
 
 from delosmq.engine import broker as engine
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions
-from delosmq.engine.credit import Credit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.log import Batch
-from delosmq.engine.slots import Slot
-from delosmq.engine.transactions import Transaction
+from delosmq.engine.log.log import Batch
+from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions
+from delosmq.engine.queues.credit import Credit
+from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.conversion import Conversion, Conversions, Encoded
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.message import ANYCAST, HubMessage, Message

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from delosmq.engine.outcome import ROUTED
+from delosmq.engine.routing.send_result import ROUTED
 from delosmq.model.errors import LimitError, MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
 from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings
@@ -216,7 +216,7 @@ def test_a_subscription_never_replaces_or_ends_what_an_operator_made(made: str):
 
 
 def creations(bench: RoutingBench, address: str, **options: object) -> list[str]:
-    from delosmq.engine.subscriptions import SubscriptionOptions
+    from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 
     subscription = SubscriptionOptions(**options)  # type: ignore[arg-type]
     needed = bench.broker.needs_creation(address, "", MULTICAST, for_subscription=True, subscription=subscription)

@@ -4,12 +4,12 @@ import gc
 
 import pytest
 
-from delosmq.engine import records
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.credit import Credit, MessageCredit, OpenCredit
-from delosmq.engine.explaining import PROMISED, Search
-from delosmq.engine.log import Batch
-from delosmq.engine.transactions import TransactionWaiter
+from delosmq.engine.inspect import PROMISED, Search
+from delosmq.engine.log import records
+from delosmq.engine.log.log import Batch
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.credit import Credit, MessageCredit, OpenCredit
+from delosmq.engine.transactions.transaction import TransactionWaiter
 from delosmq.model.errors import BrokerError, StorageError
 from tests.engine.support import Bench, Collector, RecordingStore, anycast
 

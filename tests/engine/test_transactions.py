@@ -2,15 +2,21 @@
 
 import pytest
 
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.credit import MessageCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.log import Batch
-from delosmq.engine.outcome import BLOCKED, DROPPED, ROUTED
-from delosmq.engine.records import PROMISED, TRANSACTION
-from delosmq.engine.slots import Slot
-from delosmq.engine.transactions import COMMITTED, ROLLED_BACK, Transaction, TransactionError, TransactionWaiter
+from delosmq.engine.log.log import Batch
+from delosmq.engine.log.records import PROMISED, TRANSACTION
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.credit import MessageCredit
+from delosmq.engine.routing.send_result import BLOCKED, DROPPED, ROUTED
+from delosmq.engine.transactions.transaction import (
+    COMMITTED,
+    ROLLED_BACK,
+    Transaction,
+    TransactionError,
+    TransactionWaiter,
+)
 from delosmq.model.errors import BrokerError, LimitError, MisuseError
 from delosmq.model.message import MULTICAST, Message
 from delosmq.model.settings import AddressFullPolicy, QueueSettings

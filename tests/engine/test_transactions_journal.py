@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from delosmq.engine.credit import OpenCredit
-from delosmq.engine.outcome import DUPLICATE, ROUTED
-from delosmq.engine.transactions import Transaction
+from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.routing.send_result import DUPLICATE, ROUTED
+from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.message import MULTICAST, Home, Message
 from delosmq.model.settings import QueueSettings
 from tests.engine.test_transactions import Waiter

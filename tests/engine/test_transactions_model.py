@@ -4,9 +4,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.credit import OpenCredit
-from delosmq.engine.transactions import Transaction
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.transactions.transaction import Transaction
 from tests.chance import tries
 from tests.engine.support import Bench, Collector, anycast
 from tests.engine.test_transactions import CountingStore, Waiter

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delosmq.engine.outcome import NO_ROUTE, ROUTED
-from delosmq.engine.wildcard_tree import WildcardTree
+from delosmq.engine.addresses.wildcard_tree import WildcardTree
+from delosmq.engine.routing.send_result import NO_ROUTE, ROUTED
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressDefinition, BrokerSettings, QueueSettings, WildcardSyntax
 from delosmq.model.wildcard import matches

@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.log import Batch, Replay
-from delosmq.engine.outcome import DUPLICATE, ROUTED
-from delosmq.engine.transactions import ROLLED_BACK, Transaction, TransactionWaiter
-from delosmq.engine.xa import (
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.log.log import Batch, Replay
+from delosmq.engine.routing.send_result import DUPLICATE, ROUTED
+from delosmq.engine.transactions.transaction import ROLLED_BACK, Transaction, TransactionWaiter
+from delosmq.engine.transactions.xa import (
     BRANCHES_PER_OWNER,
     TMFAIL,
     TMJOIN,

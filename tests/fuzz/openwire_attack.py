@@ -13,7 +13,7 @@ from random import Random
 
 from delosmq.cli.run import GC_THRESHOLDS
 from delosmq.selectors.selector import parse_selector
-from delosmq.sessions.openwire.session import OpenWireSession
+from delosmq.sessions.openwire.server.session import OpenWireSession
 from delosmq.sessions.protocol import Peer
 from delosmq.wire.openwire.commands import KeepAliveInfo
 from tests.fuzz.openwire_forged import check_headers, check_message

@@ -10,7 +10,7 @@ from random import Random
 
 import delosmq
 from delosmq.embedded import default_settings
-from delosmq.engine.transactions import PREPARED
+from delosmq.engine.transactions.transaction import PREPARED
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
 from delosmq.wire.stomp.frames import V12, Frame
 from tests.fuzz.openwire_frames import SEQUENCE, VERSIONS, Arsenal, flipped, spoilt

@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pyarrow
 
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.log import Batch, Replay, StateSource, Store, StoreEvents
+from delosmq.engine.log.log import Batch, Replay, StateSource, Store, StoreEvents
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.http.app import HttpApi
 from delosmq.model.conversion import Conversions

@@ -2,11 +2,11 @@
 
 import pytest
 
-from delosmq.engine.consumer import Consumer, ConsumerOptions, ConsumerPort
-from delosmq.engine.credit import MessageCredit
-from delosmq.engine.diverts import Divert
-from delosmq.engine.slots import Slot
-from delosmq.engine.standing import CODES
+from delosmq.engine.addresses.divert import Divert
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.dispatch.waiting_reason import CODES
+from delosmq.engine.queues.consumer import Consumer, ConsumerOptions, ConsumerPort
+from delosmq.engine.queues.credit import MessageCredit
 from delosmq.manage.control import explain
 from delosmq.manage.control.advice import advice
 from delosmq.manage.control.explain import ExplainControl

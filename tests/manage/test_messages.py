@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from delosmq.engine.diverts import Divert
+from delosmq.engine.addresses.divert import Divert
 from delosmq.manage.control.messages import text_of
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import MULTICAST

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.events import EngineEvents
 from delosmq.model.conversion import Conversions
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock, Random
@@ -22,8 +22,8 @@ from delosmq.server.passwords import PasswordChecks
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.outbox import Gate
 from delosmq.sessions.protocol import SessionServices
-from delosmq.sessions.stomp.protocol import StompProtocol
-from delosmq.sessions.stomp.refusals import stopping
+from delosmq.sessions.stomp.server.errors import stopping
+from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore
 from delosmq.wire.stomp.conversion import StompConversion

@@ -3,11 +3,11 @@
 import asyncio
 import os
 
-from delosmq.engine.consumer import ConsumerPort
-from delosmq.engine.credit import OpenCredit
-from delosmq.engine.log import Batch
-from delosmq.engine.outcome import ROUTED
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.log import Batch
+from delosmq.engine.queues.consumer import ConsumerPort
+from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.routing.send_result import ROUTED
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.message import ANYCAST, Message

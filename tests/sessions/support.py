@@ -2,11 +2,11 @@
 
 from typing import Generic, Protocol, TypedDict, TypeVar, Unpack
 
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
-from delosmq.engine.events import EngineEvents
 from delosmq.engine.fan_out import events_for
-from delosmq.engine.log import Store
-from delosmq.engine.queue import Queue
+from delosmq.engine.log.log import Store
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs, Position
@@ -20,7 +20,7 @@ from delosmq.model.settings import (
 from delosmq.security.access import PERMISSIONS, AccessControl, LoginAttempt
 from delosmq.sessions.outbox import Gate
 from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
-from delosmq.sessions.stomp.session import StompSession
+from delosmq.sessions.stomp.server.session import StompSession
 from delosmq.storage.memory import MemoryStore
 from delosmq.wire.stomp.conversion import StompConversion
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits

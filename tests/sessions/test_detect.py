@@ -4,7 +4,7 @@
 
 import pytest
 
-from delosmq.sessions.stomp.protocol import StompProtocol
+from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.wire.detect import FOREIGN, MINE, UNDECIDED, describe
 
 

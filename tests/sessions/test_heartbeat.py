@@ -3,7 +3,7 @@
 import pytest
 
 from delosmq.model.errors import PeerError
-from delosmq.sessions.stomp.heartbeat import HeartBeat, HeartBeatLimits, negotiate, parse
+from delosmq.sessions.stomp.server.heartbeat import HeartBeat, HeartBeatLimits, negotiate, parse
 
 LIMITS = HeartBeatLimits(ttl_ms=1_000, ttl_min_ms=5_000, ttl_max_ms=10_000, modifier=2.0)
 DEFAULTS = HeartBeatLimits(ttl_ms=60_000, ttl_min_ms=1_000, ttl_max_ms=0, modifier=2.0)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.slots import Slot
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import Position, Sequence, WallMs
 from delosmq.model.message import Account, Message

@@ -3,7 +3,7 @@
 import pytest
 
 from delosmq.model.errors import BrokerError
-from delosmq.sessions.stomp.strange_headers import KNOWN, strange_headers
+from delosmq.sessions.stomp.server.unknown_headers import KNOWN, strange_headers
 from tests.sessions.support import Client, StompBench
 
 

@@ -5,7 +5,7 @@ import pytest
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS
-from delosmq.sessions.stomp.wishes import DURABLE_NAMES
+from delosmq.sessions.stomp.server.subscription_options import DURABLE_NAMES
 from tests.engine.support import RecordingStore
 from tests.sessions.support import USER, Client, StompBench
 

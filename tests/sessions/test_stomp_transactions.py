@@ -4,8 +4,8 @@
 
 import pytest
 
-from delosmq.engine.committing import SMALL_OPERATIONS
-from delosmq.engine.transacting import ACKNOWLEDGED_AT_ONCE
+from delosmq.engine.transactions.commit import SMALL_OPERATIONS
+from delosmq.engine.transactions.transactions import ACKNOWLEDGED_AT_ONCE
 from delosmq.model.settings import AddressFullPolicy
 from tests.sessions.support import Client, StompBench
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from delosmq.engine.credit import PrefetchCredit
-from delosmq.engine.reading import MOST_LENT
+from delosmq.engine.dispatch.browse import MOST_LENT
+from delosmq.engine.queues.credit import PrefetchCredit
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST, Message
-from delosmq.sessions.openwire.destinations import Target
-from delosmq.sessions.openwire.subscription import Source, Subscription, SubscriptionEvents
+from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription, SubscriptionEvents
+from delosmq.sessions.openwire.server.destinations import Target
 from delosmq.wire.openwire.dispatch import DispatchEncoder
 from tests.sessions.openwire.support import OpenWireBench, queue
 from tests.sessions.support import StompBench

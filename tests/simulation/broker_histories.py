@@ -2,8 +2,8 @@
 
 from random import Random
 
-from delosmq.engine.slots import Slot
-from delosmq.engine.stamps import ORIGINAL_QUEUE
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.origin import ORIGINAL_QUEUE
 from delosmq.model.settings import BrokerSettings
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_world import (

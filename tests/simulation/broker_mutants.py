@@ -1,7 +1,7 @@
 """Brokers that break one promise each; the histories must catch every one of them."""
 
-from delosmq.engine.log import NO_BODY, Batch
-from delosmq.engine.records import REMOVED
+from delosmq.engine.log.log import NO_BODY, Batch
+from delosmq.engine.log.records import REMOVED
 from delosmq.storage.journal.store import JournalStore
 
 

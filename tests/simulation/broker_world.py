@@ -8,15 +8,15 @@ position must bring back exactly that state.
 from collections.abc import Callable
 from random import Random
 
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import Consumer, ConsumerPort
-from delosmq.engine.credit import MessageCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.lease import LeaseError
-from delosmq.engine.log import Batch, Replay
-from delosmq.engine.outcome import BLOCKED, ROUTED
-from delosmq.engine.slots import Slot
-from delosmq.engine.stamps import ORIGINAL_QUEUE
+from delosmq.engine.leases.lease import LeaseError
+from delosmq.engine.log.log import Batch, Replay
+from delosmq.engine.log.origin import ORIGINAL_QUEUE
+from delosmq.engine.queues.consumer import Consumer, ConsumerPort
+from delosmq.engine.queues.credit import MessageCredit
+from delosmq.engine.routing.send_result import BLOCKED, ROUTED
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.model.ids import Position

@@ -2,8 +2,8 @@
 
 import struct
 
-from delosmq.engine.log import Batch
-from delosmq.engine.records import REMOVED, STORED
+from delosmq.engine.log.log import Batch
+from delosmq.engine.log.records import REMOVED, STORED
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_world import World

@@ -1,8 +1,8 @@
 """Who holds messages of a simulated broker."""
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.queue import Queue
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.queue import Queue
 
 
 class Holders:

@@ -1,6 +1,6 @@
 """Journals that break one promise each: the simulation must catch every one of them, or it proves nothing."""
 
-from delosmq.engine.log import Replay
+from delosmq.engine.log.log import Replay
 from delosmq.model.ids import Position
 from delosmq.storage.journal.manifest import Edit, Manifest, ManifestWriter
 from delosmq.storage.journal.reading import Reading, Scan

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.log import Batch
+from delosmq.engine.log.log import Batch
 from tests.engine.support import Bench, RecordingStore, anycast
 from tests.simulation.holders import Holders
 from tests.simulation.whole.recount import check_counters, check_same, durable_state

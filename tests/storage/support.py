@@ -1,6 +1,6 @@
 """Batches by the handful, and a listener that keeps what it hears."""
 
-from delosmq.engine.log import NO_BODY, Batch, Replay, StateSource, StoreEvents
+from delosmq.engine.log.log import NO_BODY, Batch, Replay, StateSource, StoreEvents
 from delosmq.model.ids import Position
 from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings

@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import ConsumerPort
-from delosmq.engine.credit import OpenCredit
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.slots import Slot
+from delosmq.engine.queues.consumer import ConsumerPort
+from delosmq.engine.queues.credit import OpenCredit
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import ANYCAST, Home, Message
 from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings, QueueSettings

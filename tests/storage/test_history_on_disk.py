@@ -8,9 +8,9 @@ import pytest
 
 import tests.storage.test_compaction as compaction
 from delosmq.engine.broker import Broker
-from delosmq.engine.credit import OpenCredit
-from delosmq.engine.outcome import BLOCKED, ROUTED
-from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
+from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.routing.send_result import BLOCKED, ROUTED
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import MULTICAST, Message
 from delosmq.wire.stomp.conversion import StompConversion, encode_lines

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from delosmq.engine.credit import OpenCredit
-from delosmq.engine.subscriptions import SubscriptionOptions
+from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
+from delosmq.engine.queues.credit import OpenCredit
 from delosmq.model.errors import LimitError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import ANYCAST, MULTICAST

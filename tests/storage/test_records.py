@@ -4,7 +4,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delosmq.engine.log import Batch
+from delosmq.engine.log.log import Batch
 from delosmq.model.ids import Position
 from delosmq.model.message import Home
 from delosmq.storage.journal import records

@@ -3,44 +3,44 @@
 It only says where each command lives; what happens is in `sending`, `consuming`, `administration`, `leasing`.
 """
 
-from delosmq.engine.acks import NONE_UNSEEN, Acknowledgements
-from delosmq.engine.address import Address, SpaceWaiter
-from delosmq.engine.administration import Administration
-from delosmq.engine.client_limits import ClientLimits
-from delosmq.engine.committing import Committing
-from delosmq.engine.compaction import Compactor, Living, QueueLiving, Restoring
-from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
-from delosmq.engine.consuming import Consuming
-from delosmq.engine.copies import Copies
-from delosmq.engine.core import Core
-from delosmq.engine.counting import CountBefore
-from delosmq.engine.credit import Credit
-from delosmq.engine.dead_letters import DeadLetters
-from delosmq.engine.dropping import Dropping
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.expiry import Expiry, ExpiryScan
-from delosmq.engine.explaining import Explaining
-from delosmq.engine.foresight import Creation, Foresight
-from delosmq.engine.held import Held
-from delosmq.engine.id_living import IdLiving
-from delosmq.engine.lease import LeaseGroup
-from delosmq.engine.leases import Leases
-from delosmq.engine.leasing import Leasing
-from delosmq.engine.log import Store
-from delosmq.engine.purge import Purge
-from delosmq.engine.queue import Queue
-from delosmq.engine.replay import EngineReplay, EngineState
-from delosmq.engine.replay_transactions import TransactionReplay
-from delosmq.engine.rollback import RollingBack
-from delosmq.engine.scheduled_living import ScheduledLiving
-from delosmq.engine.sending import Sending
-from delosmq.engine.stored_messages import StoredMessages
-from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
-from delosmq.engine.timers import Timer
-from delosmq.engine.transacting import OPEN_PER_OWNER, Transacting
-from delosmq.engine.transaction_living import TransactionLiving
-from delosmq.engine.transactions import Transaction, TransactionWaiter
-from delosmq.engine.xa import TMNOFLAGS, TMSUCCESS, Branches, XaError
+from delosmq.engine.addresses.address import Address, SpaceWaiter
+from delosmq.engine.addresses.client_limits import ClientLimits
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.timers import Timer
+from delosmq.engine.compaction.compactor import Compactor, Living, QueueLiving, Restoring
+from delosmq.engine.compaction.live_duplicate_ids import IdLiving
+from delosmq.engine.compaction.live_scheduled import ScheduledLiving
+from delosmq.engine.compaction.live_transactions import TransactionLiving
+from delosmq.engine.consumers import Consuming
+from delosmq.engine.delivery.acknowledge import NONE_UNSEEN, Acknowledgements
+from delosmq.engine.delivery.counting import CountBefore
+from delosmq.engine.delivery.expiry import Expiry, ExpiryScan
+from delosmq.engine.inspect import Explaining
+from delosmq.engine.leases.lease import LeaseGroup
+from delosmq.engine.leases.lease_group import Leases
+from delosmq.engine.leases.leases import Leasing
+from delosmq.engine.lifecycle.deletion import Dropping
+from delosmq.engine.lifecycle.purge import Purge
+from delosmq.engine.lifecycle.required_permissions import Creation, Foresight
+from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
+from delosmq.engine.log.log import Store
+from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
+from delosmq.engine.queues.credit import Credit
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.recovery.replay import EngineReplay, EngineState
+from delosmq.engine.recovery.replay_transactions import TransactionReplay
+from delosmq.engine.recovery.stored_messages import StoredMessages
+from delosmq.engine.resources import Administration
+from delosmq.engine.routing.copies import Copies
+from delosmq.engine.routing.dead_letters import DeadLetters
+from delosmq.engine.routing.held_messages import Held
+from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.send import Sending
+from delosmq.engine.transactions.commit import Committing
+from delosmq.engine.transactions.rollback import RollingBack
+from delosmq.engine.transactions.transaction import Transaction, TransactionWaiter
+from delosmq.engine.transactions.transactions import OPEN_PER_OWNER, Transacting
+from delosmq.engine.transactions.xa import TMNOFLAGS, TMSUCCESS, Branches, XaError
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import LimitError
 from delosmq.model.ids import MonotonicNs, Position

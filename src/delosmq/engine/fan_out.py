@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from delosmq.engine.events import NO_EVENTS, EngineEvents
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.events import NO_EVENTS, EngineEvents
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.message import Message
 
 

@@ -3,8 +3,8 @@
 import logging
 from typing import Final
 
-from delosmq.engine.events import EngineEvents
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
 from delosmq.server.peer_log import PeerLog
 
 _REMEDY: Final = "`delosmq queue stat` counts them; look why the consumers of these queues refuse their messages"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.log import StoreEvents
+from delosmq.engine.log.log import StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.ports import Clock
 from delosmq.server.turns import turn_of

@@ -16,8 +16,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.consumer import ConsumerPort
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.queues.consumer import ConsumerPort
 from delosmq.model.ids import NOTHING_DURABLE, Position
 
 GENTLE_TURNS: Final = 8

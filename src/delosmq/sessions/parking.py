@@ -14,12 +14,12 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.address import SpaceWaiter
+from delosmq.engine.addresses.address import SpaceWaiter
+from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.broker import Broker
-from delosmq.engine.outcome import BLOCKED, DUPLICATE
-from delosmq.engine.taking import Taking
-from delosmq.engine.timers import NS_PER_MS, Timer
-from delosmq.engine.transactions import Transaction, TransactionWaiter
+from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE
+from delosmq.engine.transactions.bulk_ack import Taking
+from delosmq.engine.transactions.transaction import Transaction, TransactionWaiter
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message

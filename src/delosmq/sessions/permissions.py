@@ -3,7 +3,7 @@
 from typing import Final
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.subscriptions import NO_OPTIONS, SubscriptionOptions
+from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.security.access import (
     CREATE_ADDRESS,
     CREATE_DURABLE_QUEUE,

@@ -4,7 +4,7 @@ from itertools import count
 
 from delosmq.model.settings import AcceptorSettings
 from delosmq.sessions.protocol import Peer
-from delosmq.sessions.stomp.session import StompSession
+from delosmq.sessions.stomp.server.session import StompSession
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
 from delosmq.wire.stomp.frames import V12, Frame
 from tests.sessions.openwire.support import OpenWireBench

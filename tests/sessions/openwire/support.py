@@ -4,7 +4,7 @@ from typing import Unpack
 
 from delosmq.model.conversion import Conversions
 from delosmq.model.settings import AcceptorSettings
-from delosmq.sessions.openwire.protocol import OpenWireProtocol
+from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.sessions.protocol import Peer
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (

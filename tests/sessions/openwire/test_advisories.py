@@ -2,9 +2,9 @@
 
 import pytest
 
-from delosmq.sessions.openwire.advisory_notices import NOTICES_AT_MOST, Notice, Notices
-from delosmq.sessions.openwire.advisory_posting import Listener, Posting
-from delosmq.sessions.openwire.protocol import OpenWireProtocol
+from delosmq.sessions.openwire.server.advisories.notices import NOTICES_AT_MOST, Notice, Notices
+from delosmq.sessions.openwire.server.advisories.publisher import Listener, Posting
+from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.wire.openwire.commands import (
     ACTIVEMQ_MESSAGE,
     ADD_DESTINATION,

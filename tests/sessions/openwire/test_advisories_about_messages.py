@@ -2,12 +2,12 @@
 
 import pytest
 
-from delosmq.engine.credit import OpenCredit
+from delosmq.engine.queues.credit import OpenCredit
 from delosmq.model.ids import WallMs
 from delosmq.model.message import ANYCAST, TEXT_BODY, Message
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
-from delosmq.sessions.openwire.advisory_notices import NOTICES_AT_MOST, Notice, Notices
-from delosmq.sessions.openwire.advisory_posting import Listener, Posting
+from delosmq.sessions.openwire.server.advisories.notices import NOTICES_AT_MOST, Notice, Notices
+from delosmq.sessions.openwire.server.advisories.publisher import Listener, Posting
 from delosmq.wire.openwire.commands import (
     INDIVIDUAL_ACK,
     POISON_ACK,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
-from delosmq.sessions.openwire.protocol import ADVISORY_SETTINGS
+from delosmq.sessions.openwire.server.protocol import ADVISORY_SETTINGS
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
     REMOVE_DESTINATION,

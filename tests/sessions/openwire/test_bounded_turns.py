@@ -5,10 +5,10 @@ from dataclasses import replace
 from delosmq.engine.broker import Broker
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import AddressFullPolicy, QueueSettings, SecurityMatch
-from delosmq.sessions.openwire.acknowledging import NAMES_READ
-from delosmq.sessions.openwire.advisory_notices import TOLD_IN_LINE
-from delosmq.sessions.openwire.spreading import NAMES_COMPARED, READ_AT_ONCE
-from delosmq.sessions.openwire.subscribing import WILD_PLACES
+from delosmq.sessions.openwire.server.advisories.notices import TOLD_IN_LINE
+from delosmq.sessions.openwire.server.consumers.acknowledgements import NAMES_READ
+from delosmq.sessions.openwire.server.consumers.subscribe import WILD_PLACES
+from delosmq.sessions.openwire.server.consumers.wildcards import NAMES_COMPARED, READ_AT_ONCE
 from delosmq.sessions.turn import BRIEF_AT_ONCE
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import INDIVIDUAL_ACK, STANDARD_ACK, MessageAck, MessageId, MessagePull, Structure

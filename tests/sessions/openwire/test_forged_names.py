@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.slots import Slot
 from delosmq.model.properties import STRING_KIND, TypedValue
 from delosmq.model.reserved_names import RESERVED
 from delosmq.selectors.selector import parse_selector

@@ -10,9 +10,9 @@ import pytest
 from delosmq.model.properties import BYTES_KIND, INT_KIND, LIST_KIND, STRING_KIND, TypedValue
 from delosmq.model.settings import SecurityMatch
 from delosmq.security.access import PERMISSIONS, AccessControl
-from delosmq.sessions.openwire.advisory_posting import Listener, Posting
-from delosmq.sessions.openwire.ids import following
-from delosmq.sessions.openwire.refusal import Refusal, shortened
+from delosmq.sessions.openwire.server.advisories.publisher import Listener, Posting
+from delosmq.sessions.openwire.server.ids import following
+from delosmq.sessions.openwire.server.java_exceptions import Refusal, shortened
 from delosmq.sessions.protocol import SessionServices
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,

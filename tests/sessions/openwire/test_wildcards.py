@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
-from delosmq.sessions.openwire.subscription import Source, Subscription
+from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,

@@ -4,9 +4,9 @@
 
 import pytest
 
-from delosmq.engine.transactions import ACTIVE, ENDED
+from delosmq.engine.transactions.transaction import ACTIVE, ENDED
 from delosmq.model.settings import AddressFullPolicy
-from delosmq.sessions.openwire.transactions import Transactions
+from delosmq.sessions.openwire.server.transactions import Transactions
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,

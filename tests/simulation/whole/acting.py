@@ -4,12 +4,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from delosmq.engine.consumer import ConsumerOptions
-from delosmq.engine.outcome import BLOCKED, DUPLICATE, ROUTED
-from delosmq.engine.purge import Purge
-from delosmq.engine.subscriptions import SubscriptionOptions
-from delosmq.engine.transactions import ACTIVE, TransactionError
-from delosmq.engine.xa import TMSUCCESS, XaError
+from delosmq.engine.lifecycle.purge import Purge
+from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
+from delosmq.engine.queues.consumer import ConsumerOptions
+from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
+from delosmq.engine.transactions.transaction import ACTIVE, TransactionError
+from delosmq.engine.transactions.xa import TMSUCCESS, XaError
 from delosmq.model.errors import LimitError, MisuseError
 from delosmq.selectors.selector import parse_selector
 from tests.simulation.broker_world import GROUP

@@ -6,14 +6,11 @@ They work on a compiled engine too: they stand in front of it, behind it in the 
 from collections.abc import Callable
 from typing import Any
 
-from delosmq.engine import records
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.credit import Credit
-from delosmq.engine.held import DEAD
-from delosmq.engine.log import NO_BODY, Batch, Replay
-from delosmq.engine.outcome import DUPLICATE
-from delosmq.engine.records import (
+from delosmq.engine.log import records
+from delosmq.engine.log.log import NO_BODY, Batch, Replay
+from delosmq.engine.log.records import (
     COUNTED,
     DUE_FLAG,
     KILLED,
@@ -23,8 +20,11 @@ from delosmq.engine.records import (
     STORED,
     TRANSACTION,
 )
-from delosmq.engine.slots import Slot
-from delosmq.engine.transactions import Transaction
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.credit import Credit
+from delosmq.engine.routing.held_messages import DEAD
+from delosmq.engine.routing.send_result import DUPLICATE
+from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.ids import Position
 from delosmq.model.message import Home, Message
 from delosmq.storage.journal.store import JournalStore

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from random import Random
 from typing import Any, NamedTuple
 
-from delosmq.engine.credit import MessageCredit
+from delosmq.engine.queues.credit import MessageCredit
 from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk

@@ -4,17 +4,17 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from delosmq.engine.address import SpaceWaiter
+from delosmq.engine.addresses.address import SpaceWaiter
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import PLAIN, Consumer, ConsumerOptions
-from delosmq.engine.credit import ByteCredit, Credit, MessageCredit
-from delosmq.engine.outcome import BLOCKED, DUPLICATE, NO_ROUTE, ROUTED
-from delosmq.engine.slots import Slot
-from delosmq.engine.subscriptions import SubscriptionOptions
-from delosmq.engine.transactions import ACTIVE, Transaction, TransactionWaiter
+from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
+from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions
+from delosmq.engine.queues.credit import ByteCredit, Credit, MessageCredit
+from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, NO_ROUTE, ROUTED
+from delosmq.engine.transactions.transaction import ACTIVE, Transaction, TransactionWaiter
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import Message
-from delosmq.sessions.openwire.protocol import OpenWireProtocol
+from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_world import GROUP, Client, Reader, World, body_of, number_of
 from tests.simulation.disk import SimDisk

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Iterable
 
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
-from delosmq.engine.stamps import ORIGINAL_QUEUE
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.origin import ORIGINAL_QUEUE
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.message import Message
 from tests.simulation.broker_world import Oracle, Reference, number_of
 from tests.simulation.whole.catalogue import DIVERTS

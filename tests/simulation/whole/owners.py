@@ -3,9 +3,9 @@
 The rules stand in docs/dispatch.md. Nothing here asks the engine who the owner is.
 """
 
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.slots import Slot
+from delosmq.engine.queues.consumer import Consumer
 
 ALWAYS_FIRST = 127
 

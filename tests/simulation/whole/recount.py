@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from delosmq.engine.binding_json import address_state_bytes, group_state_bytes, queue_state_bytes
+from delosmq.engine.addresses.binding_codec import address_state_bytes, group_state_bytes, queue_state_bytes
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.held import DEAD
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
-from delosmq.engine.transactions import PREPARED
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.held_messages import DEAD
+from delosmq.engine.transactions.transaction import PREPARED
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_world import number_of
 from tests.simulation.holders import Holders

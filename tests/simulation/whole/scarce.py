@@ -2,7 +2,7 @@
 
 from random import Random
 
-from delosmq.engine.log import NO_ROOM, Batch
+from delosmq.engine.log.log import NO_ROOM, Batch
 from delosmq.storage.journal.records import Frame
 from delosmq.storage.journal.store import JournalStore
 

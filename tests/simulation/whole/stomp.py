@@ -8,7 +8,7 @@ from delosmq.model.conversion import Conversions
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import AccessControl
 from delosmq.sessions.protocol import Peer, SessionServices
-from delosmq.sessions.stomp.session import StompSession
+from delosmq.sessions.stomp.server.session import StompSession
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits

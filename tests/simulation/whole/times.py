@@ -6,9 +6,9 @@ runs, however the wall clock is set meanwhile. The rules stand in docs/decisions
 
 from typing import NamedTuple
 
-from delosmq.engine.held import is_held
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.held_messages import is_held
 from delosmq.model.ids import WallMs
 from tests.engine.support import ManualClock
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.address import Address
+from delosmq.engine.addresses.address import Address
 from delosmq.engine.broker import Broker
 from delosmq.manage.control.paging import Page, listing_notice
 from delosmq.manage.control.queues import ROUTING_TYPES, InUseError

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from delosmq.engine import standing
-from delosmq.engine.explaining import DELIVERING, HELD, LEASE_READER, LEASED, PROMISED, SCHEDULED
+from delosmq.engine.dispatch import waiting_reason as standing
+from delosmq.engine.inspect import DELIVERING, HELD, LEASE_READER, LEASED, PROMISED, SCHEDULED
 
 EMPTY: Final = "empty"
 DISABLED: Final = "disabled"

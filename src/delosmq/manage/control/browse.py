@@ -4,10 +4,10 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from delosmq.engine.base.slots import Slot, SlotList
 from delosmq.engine.broker import Broker
-from delosmq.engine.explaining import walk_scheduled
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot, SlotList
+from delosmq.engine.inspect import walk_scheduled
+from delosmq.engine.queues.queue import Queue
 
 SLOTS_PER_SLICE: Final = 2_000
 """About 1 ms of looking; the loop serves others between slices."""

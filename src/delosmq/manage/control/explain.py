@@ -4,9 +4,10 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
 
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.consumer import Consumer
-from delosmq.engine.explaining import (
+from delosmq.engine.dispatch.waiting_reason import EXCLUSIVE_OWNER, OWNER_SELECTOR, READY
+from delosmq.engine.inspect import (
     DELIVERING,
     HELD,
     LEASED,
@@ -18,10 +19,9 @@ from delosmq.engine.explaining import (
     Standing,
     number_leases,
 )
-from delosmq.engine.held import held_count, is_held
-from delosmq.engine.queue import Queue
-from delosmq.engine.slots import Slot
-from delosmq.engine.standing import EXCLUSIVE_OWNER, OWNER_SELECTOR, READY
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.held_messages import held_count, is_held
 from delosmq.manage.control.advice import DISABLED, EMPTY, KEEPS_NOTHING, advice
 from delosmq.manage.control.browse import Browse
 from delosmq.manage.control.notes import queue_notes

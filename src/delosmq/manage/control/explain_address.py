@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.address import Address
+from delosmq.engine.addresses.address import Address
+from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.broker import Broker
-from delosmq.engine.diverts import Divert
-from delosmq.engine.explaining import NO_QUEUE_THERE, NO_SUCH_END
+from delosmq.engine.inspect import NO_QUEUE_THERE, NO_SUCH_END
 from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.notes import divert_note
 from delosmq.model.message import ROUTING_NAMES

@@ -5,12 +5,12 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
 
+from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.broker import Broker
-from delosmq.engine.explaining import Standing
-from delosmq.engine.filters import Conditions
-from delosmq.engine.held import is_held
-from delosmq.engine.outcome import BLOCKED, DROPPED, ROUTED
-from delosmq.engine.queue import Queue
+from delosmq.engine.inspect import Standing
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.held_messages import is_held
+from delosmq.engine.routing.send_result import BLOCKED, DROPPED, ROUTED
 from delosmq.manage.control.browse import Browse
 from delosmq.manage.control.queues import QueueControl
 from delosmq.model.conversion import Conversions

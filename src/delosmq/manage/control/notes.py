@@ -1,10 +1,10 @@
 """What lies outside a queue, or in its settings, and decides what enters it, leaves it, or is lost: for people."""
 
+from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.broker import Broker
-from delosmq.engine.diverts import Divert
-from delosmq.engine.held import dead_count, expired_count
-from delosmq.engine.losses import DEAD_LETTER_ADDRESS, EXPIRY_ADDRESS
-from delosmq.engine.queue import Queue
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS, EXPIRY_ADDRESS
+from delosmq.engine.routing.held_messages import dead_count, expired_count
 from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
 from delosmq.model.wording import counted
 

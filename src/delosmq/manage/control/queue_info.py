@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.held import held_count
-from delosmq.engine.queue import Queue
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.held_messages import held_count
 from delosmq.model.message import ROUTING_NAMES
 
 HELD_LOOKED_AT: Final = 100

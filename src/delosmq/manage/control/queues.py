@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Final
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.purge import Purge
-from delosmq.engine.queue import Queue
+from delosmq.engine.lifecycle.purge import Purge
+from delosmq.engine.queues.queue import Queue
 from delosmq.manage.control.browse import Browse
 from delosmq.manage.control.paging import Page, listing_notice
 from delosmq.manage.control.queue_info import QueueInfo, queue_info

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Final
 
-from delosmq.engine.queue import Queue
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.settings import AddressSettings, BrokerSettings
 from delosmq.model.wildcard import WildcardPattern, specificity
 

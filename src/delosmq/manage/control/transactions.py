@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.transactions import PREPARED, Transaction, TransactionWaiter
+from delosmq.engine.transactions.transaction import PREPARED, Transaction, TransactionWaiter
 from delosmq.model.errors import MisuseError
 from delosmq.security.access import MANAGE, AccessControl, Login
 

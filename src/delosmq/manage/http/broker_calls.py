@@ -4,7 +4,7 @@ import asyncio
 from typing import Final
 
 from delosmq.engine.broker import Broker
-from delosmq.engine.transactions import TransactionWaiter
+from delosmq.engine.transactions.transaction import TransactionWaiter
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host

@@ -6,9 +6,9 @@ from typing import Final
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from delosmq.engine.lease import LEASE_LOST, LeaseError
-from delosmq.engine.transactions import TransactionError
-from delosmq.engine.xa import XAER_NOTA, XaError
+from delosmq.engine.leases.lease import LEASE_LOST, LeaseError
+from delosmq.engine.transactions.transaction import TransactionError
+from delosmq.engine.transactions.xa import XAER_NOTA, XaError
 from delosmq.manage.control.queues import ExistsError, InUseError
 from delosmq.model.errors import (
     BrokerError,

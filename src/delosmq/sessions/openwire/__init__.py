@@ -1,1 +1,1 @@
-"""The server's side of OpenWire connections."""
+"""OpenWire sessions: `server` is the side of the broker."""

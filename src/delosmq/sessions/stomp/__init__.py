@@ -1,1 +1,1 @@
-"""STOMP sessions: the server's side of one connection."""
+"""STOMP sessions: `server` is the side of the broker."""

@@ -7,7 +7,7 @@ import logging
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.log import NO_BODY, Batch, StateSource, StoreEvents
+from delosmq.engine.log.log import NO_BODY, Batch, StateSource, StoreEvents
 from delosmq.model.errors import MisuseError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, Position
 from delosmq.storage.journal import records

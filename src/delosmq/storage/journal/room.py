@@ -9,7 +9,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.log import (
+from delosmq.engine.log.log import (
     FITS,
     NO_ROOM,
     WAITS,

@@ -15,7 +15,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.log import NO_BODY, Batch, Replay, StateSource, StoreEvents
+from delosmq.engine.log.log import NO_BODY, Batch, Replay, StateSource, StoreEvents
 from delosmq.model.errors import InvariantError, MisuseError, StorageError
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import Home

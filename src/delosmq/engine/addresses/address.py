@@ -1,0 +1,206 @@
+"""An address: where messages are sent to, and how they find its queues."""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.addresses.expiry_delay import changes_expiry
+from delosmq.engine.queues.queue import INTERNAL_PREFIX, Queue
+from delosmq.model.message import ANYCAST, MULTICAST, Account
+from delosmq.model.settings import AddressSettings
+
+if TYPE_CHECKING:
+    from delosmq.engine.addresses.divert import Divert
+    from delosmq.engine.addresses.filter import Conditions
+
+NO_QUEUES: Final[list[Queue]] = []
+RETAINED_PREFIX: Final = INTERNAL_PREFIX + "retained."
+RETAIN: Final = "ActiveMQ.Retain"
+"""A property that marks a message which late subscribers get. Source: ActiveMQMessage."""
+
+
+def is_announced(settings: AddressSettings) -> bool:
+    """Whether somebody may want to hear of each message that is sent to an address."""
+    return settings.advisory_for_delivery or settings.advisory_if_no_consumers
+
+
+def _priority(queue: Queue) -> int:
+    return queue.consumers[0].options.priority if queue.consumers else 0
+
+
+def any_conditional(queues: list[Queue]) -> bool:
+    """Whether one of them does not take everything."""
+    return any(queue.conditional for queue in queues)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SpaceWaiter(ABC):
+    """Somebody whose send was BLOCKED."""
+
+    @abstractmethod
+    def on_space(self) -> None:
+        """There may be room again: send once more. Called from `Broker.tick`; register again when still BLOCKED."""
+
+
+class Address:
+    """One address.
+
+    Attributes:
+        anycast, multicast: its own queues.
+        wild: its name stands for others (``news.#``): what is sent to them reaches its queues too.
+        links: the wildcard addresses that stand for this one; ``linked_at`` is the count of changes among them that
+            they were found at.
+        receivers: the multicast queues a send reaches, those of links included.
+        diverts: its own.
+        history: keeps the last messages for queues to come; None when there is no such queue.
+        retained: likewise the last one that its sender marked.
+        changes_expiry: its settings say when messages expire, or bound it.
+        announced: what is sent to it is told (``advisory-for-delivery``, ``advisory-if-no-consumers``).
+        plain: every send reaches all receivers and one anycast queue, and nothing has to be asked.
+        account: what its messages count against its limits, each message once.
+        blocked: senders wait for room, or did so a moment ago.
+        owner: the connection whose temporary destination it is, "" for all others.
+        routed_messages, unrouted_messages: since start.
+        created_at, unused_since: monotonic ns; the latter when its last queue went, 0 while it never had one.
+        swept: the last scan found it unused.
+        messages_at_scan: what was sent to it until the last scan.
+        made_by: whose client made it, "" for none.
+        state_bytes: what it takes in a state block; 0 for one that is not recorded.
+    """
+
+    def __init__(self, name: str, routing_types: set[int], settings: AddressSettings) -> None:
+        self.name = name
+        self.routing_types = routing_types
+        self.settings = settings
+        self.changes_expiry: bool = changes_expiry(settings)
+        self.announced: bool = is_announced(settings)
+        self.auto_created: bool = False
+        self.anycast: list[Queue] = []
+        self.multicast: list[Queue] = []
+        self.wild: bool = False
+        self.links: list[Address] = []
+        self.linked_at: int = 0
+        self.receivers: list[Queue] = self.multicast
+        self.diverts: list[Divert] = []
+        self.history: Queue | None = None
+        self.retained: Queue | None = None
+        self.plain: bool = True
+        self.account: Account = Account()
+        self.owner: str = ""
+        self.routed_messages: int = 0
+        self.unrouted_messages: int = 0
+        self.waiters: list[SpaceWaiter] = []
+        self.blocked: bool = False
+        self.created_at: int = 0
+        self.unused_since: int = 0
+        self.swept: bool = False
+        self.messages_at_scan: int = 0
+        self.made_by: str = ""
+        self.state_bytes: int = 0
+        self._anycast_turn: int = 0
+
+    def covers(self, routing_types: set[int], auto_created: bool) -> bool:
+        """Whether it is already as it is wanted."""
+        return routing_types <= self.routing_types and (auto_created or not self.auto_created)
+
+    def bind(self, queue: Queue) -> None:
+        """Lets a queue take part in routing."""
+        if not queue.internal:
+            (self.anycast if queue.settings.routing_type == ANYCAST else self.multicast).append(queue)
+        elif queue.name.startswith(RETAINED_PREFIX):
+            self.retained = queue
+        else:
+            self.history = queue
+        self.refresh()
+
+    def unbind(self, queue: Queue) -> None:
+        """Ends the part a queue has in routing."""
+        if not queue.internal:
+            (self.anycast if queue.settings.routing_type == ANYCAST else self.multicast).remove(queue)
+        elif queue is self.retained:
+            self.retained = None
+        else:
+            self.history = None
+        self.refresh()
+
+    def queues(self) -> list[Queue]:
+        """All its queues but those the broker made for itself."""
+        return self.anycast + self.multicast
+
+    def link(self, wild: list["Address"], linked_at: int) -> None:
+        """Notes the wildcard addresses that stand for it."""
+        self.links = wild
+        self.linked_at = linked_at
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Works out again what a send reaches, after a change of queues, settings, diverts or links."""
+        receivers = self.multicast
+        plain = self.is_unconditional()
+        for wild in self.links:
+            plain = plain and wild.is_unconditional() and not wild.anycast
+            if wild.multicast:
+                receivers = receivers + wild.multicast
+        self.receivers = receivers
+        self.plain = plain
+        self.changes_expiry = changes_expiry(self.settings)
+        self.announced = is_announced(self.settings)
+
+    def is_unconditional(self) -> bool:
+        """Whether its own queues take all there is, and nothing else happens to a message."""
+        if self.diverts or self.history is not None or self.retained is not None:
+            return False
+        return not (any_conditional(self.anycast) or any_conditional(self.multicast))
+
+    def route(self, routing: int) -> list[Queue]:
+        """The queues that take a message sent with this routing type (`ANY_ROUTING`: both kinds), while it is plain.
+
+        All multicast queues, and one of the anycast queues in turn. The list may be the address's own: don't change it.
+        """
+        anycast = self.anycast if routing != MULTICAST else NO_QUEUES
+        multicast = self.receivers if routing != ANYCAST else NO_QUEUES
+        if len(anycast) > 1:
+            self._anycast_turn = (self._anycast_turn + 1) % len(anycast)
+            anycast = [anycast[self._anycast_turn]]
+        if not multicast:
+            return anycast
+        if not anycast:
+            return multicast
+        return anycast + multicast
+
+    def route_where(self, routing: int, conditions: "Conditions") -> list[Queue]:
+        """`route`, asking each queue whether it takes the message that ``conditions`` look at.
+
+        Each wildcard address gives the message to one of its anycast queues as well.
+        """
+        found: list[Queue] = []
+        if routing != MULTICAST:
+            self._next_anycast(conditions, found)
+            for wild in self.links:
+                wild._next_anycast(conditions, found)
+        if routing != ANYCAST:
+            found += [queue for queue in self.receivers if conditions.admit(queue)]
+            for wild in self.links:
+                if wild.history is not None:
+                    found.append(wild.history)
+            if self.history is not None:
+                found.append(self.history)
+            if self.retained is not None and conditions.is_true(RETAIN):
+                found.append(self.retained)
+        return found
+
+    def serve_by_priority(self) -> None:
+        """From now on its own multicast queues get a message in the order of the priorities of their consumers."""
+        self.multicast.sort(key=_priority, reverse=True)
+        self.refresh()
+
+    def _next_anycast(self, conditions: "Conditions", found: list[Queue]) -> None:
+        queues = self.anycast
+        turn = self._anycast_turn
+        for _ in range(len(queues)):
+            turn = (turn + 1) % len(queues)
+            if conditions.admit(queues[turn]):
+                self._anycast_turn = turn
+                found.append(queues[turn])
+                return

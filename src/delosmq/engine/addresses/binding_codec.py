@@ -1,0 +1,154 @@
+"""Addresses and queues as BINDING records and state blocks hold them.
+
+What has its default is left out, and what is missing has its default: journals of older releases stay readable.
+"""
+
+import json
+from typing import Final
+
+from delosmq.engine.addresses.address import Address
+from delosmq.engine.queues.queue import Queue
+from delosmq.model.settings import QueueSettings
+
+ENTRY_BYTES: Final = 64
+"""Room for the largest numbers an entry may get, and what stands around it."""
+
+GROUP_BYTES: Final = 256
+"""Likewise for a lease group."""
+
+Json = dict[str, object]
+
+
+def queue_as_json(queue: Queue) -> Json:
+    """A queue; `queue_from_json` reads it back."""
+    value = settings_as_json(queue.settings)
+    value["id"] = int(queue.id)
+    if queue.made_by:
+        value["made_by"] = queue.made_by
+    return value
+
+
+def settings_as_json(settings: QueueSettings) -> Json:
+    """What is stored of the settings of a queue."""
+    value: Json = {
+        "name": settings.name,
+        "address": settings.address,
+        "routing_type": settings.routing_type,
+        "ring_size": settings.ring_size,
+        "max_consumers": settings.max_consumers,
+        "auto_created": settings.auto_created,
+    }
+    for key, own in _later_fields(settings):
+        if own is not None and own != "":
+            value[key] = own
+    if not settings.enabled:
+        value["enabled"] = False
+    if settings.paused:
+        value["paused"] = True
+    return value
+
+
+def _later_fields(settings: QueueSettings) -> list[tuple[str, object]]:
+    return [
+        ("filter", settings.filter),
+        ("exclusive", settings.exclusive),
+        ("purge_on_no_consumers", settings.purge_on_no_consumers),
+        # "" is not the same as unset here: it makes no last-value queue where the address would.
+        ("last_value_key", _marked(settings.last_value_key)),
+        ("non_destructive", settings.non_destructive),
+        ("group_rebalance", settings.group_rebalance),
+        ("group_rebalance_pause_dispatch", settings.group_rebalance_pause_dispatch),
+        ("group_buckets", settings.group_buckets),
+        ("group_first_key", _marked(settings.group_first_key)),
+        ("consumers_before_dispatch", settings.consumers_before_dispatch),
+        ("delay_before_dispatch", settings.delay_before_dispatch),
+        ("auto_delete", settings.auto_delete),
+        ("auto_delete_delay", settings.auto_delete_delay),
+        ("auto_delete_message_count", settings.auto_delete_message_count),
+        ("user", settings.user),
+    ]
+
+
+def _marked(text: str | None) -> str | None:
+    return None if text is None else "=" + text
+
+
+def queue_from_json(value: Json) -> QueueSettings:
+    """The settings in what `queue_as_json` wrote."""
+    return QueueSettings(
+        name=str(value["name"]),
+        address=str(value["address"]),
+        routing_type=int(str(value["routing_type"])),
+        durable=True,
+        ring_size=_number(value, "ring_size"),
+        max_consumers=_number(value, "max_consumers"),
+        auto_created=bool(value["auto_created"]),
+        filter=str(value.get("filter", "")),
+        exclusive=_choice(value, "exclusive"),
+        purge_on_no_consumers=_choice(value, "purge_on_no_consumers"),
+        last_value_key=_text(value, "last_value_key"),
+        non_destructive=_choice(value, "non_destructive"),
+        group_rebalance=_choice(value, "group_rebalance"),
+        group_rebalance_pause_dispatch=_choice(value, "group_rebalance_pause_dispatch"),
+        group_buckets=_number(value, "group_buckets"),
+        group_first_key=_text(value, "group_first_key"),
+        consumers_before_dispatch=_number(value, "consumers_before_dispatch"),
+        delay_before_dispatch=_number(value, "delay_before_dispatch"),
+        auto_delete=_choice(value, "auto_delete"),
+        auto_delete_delay=_number(value, "auto_delete_delay"),
+        auto_delete_message_count=_number(value, "auto_delete_message_count"),
+        enabled=value.get("enabled") is not False,
+        paused=value.get("paused") is True,
+        user=str(value.get("user", "")),
+    )
+
+
+def _number(value: Json, key: str) -> int | None:
+    found = value.get(key)
+    return None if found is None else int(str(found))
+
+
+def _choice(value: Json, key: str) -> bool | None:
+    found = value.get(key)
+    return None if found is None else found is True
+
+
+def _text(value: Json, key: str) -> str | None:
+    found = value.get(key)
+    return None if found is None else str(found)[1:]
+
+
+def address_as_json(address: Address) -> Json:
+    """An address."""
+    value: Json = {
+        "name": address.name,
+        "routing_types": sorted(address.routing_types),
+        "auto_created": address.auto_created,
+    }
+    if address.made_by:
+        value["made_by"] = address.made_by
+    return value
+
+
+def maker_from_json(value: Json) -> str:
+    """Whose client made an address or queue; "" for none, and in journals that don't say it."""
+    return str(value.get("made_by", ""))
+
+
+def queue_state_bytes(settings: QueueSettings, made_by: str) -> int:
+    """What a durable queue takes in a state block."""
+    return ENTRY_BYTES + len(json.dumps(settings_as_json(settings))) + _maker_bytes(made_by)
+
+
+def address_state_bytes(name: str, made_by: str) -> int:
+    """What an address takes in a state block."""
+    return 2 * ENTRY_BYTES + len(json.dumps(name)) + _maker_bytes(made_by)
+
+
+def group_state_bytes(name: str, run: str, made_by: str) -> int:
+    """What a lease group takes in a state block, without its leases."""
+    return GROUP_BYTES + len(json.dumps([name, run])) + _maker_bytes(made_by)
+
+
+def _maker_bytes(made_by: str) -> int:
+    return len(json.dumps({"made_by": made_by})) if made_by else 0

@@ -1,0 +1,176 @@
+"""What the settings of a queue may be, and which of them may change while it lives."""
+
+from typing import Final
+
+from delosmq.engine.addresses.filter import check_filter
+from delosmq.engine.queues.queue import INTERNAL_PREFIX, Queue
+from delosmq.engine.queues.resolved_settings import resolve
+from delosmq.model.errors import MisuseError
+from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
+from delosmq.model.settings import UNLIMITED, AddressSettings, QueueSettings
+from delosmq.model.wording import counted
+
+NAME_LIMIT_BYTES: Final = 1024
+QUEUE_MARK: Final = "::"
+
+
+def check_name(kind: str, name: str) -> None:
+    """Refuses what is no name for an address or queue."""
+    what = "an address" if kind == "address" else f"a {kind}"
+    if not name or len(name.encode()) > NAME_LIMIT_BYTES or "\n" in name or "\0" in name:
+        raise MisuseError(
+            "DMQ2105", f"'{name[:80]}' is no name for {what}: 1 to {NAME_LIMIT_BYTES} bytes without line breaks"
+        )
+    if QUEUE_MARK in name:
+        raise MisuseError(
+            "DMQ2645",
+            f"'{name}' is no name for {what}: '{QUEUE_MARK}' stands between an address and its queue; leave it out",
+        )
+    if name.startswith(INTERNAL_PREFIX):
+        raise MisuseError(
+            "DMQ2624", f"'{name}' is no name for {what}: '{INTERNAL_PREFIX}' begins those of the broker itself"
+        )
+
+
+def check_settings(settings: QueueSettings) -> None:
+    """Refuses values that make no sense.
+
+    Raises:
+        MisuseError: with the queue, the setting and the values allowed.
+    """
+    queue = settings.name
+    if settings.ring_size is not None and settings.ring_size < UNLIMITED:
+        raise MisuseError(
+            "DMQ2101",
+            f"ring-size {settings.ring_size} of queue '{queue}' makes no sense; use -1 for none, 0 or a positive"
+            " number",
+        )
+    _check_least(queue, "max-consumers", settings.max_consumers, UNLIMITED)
+    _check_least(queue, "group-buckets", settings.group_buckets, UNLIMITED)
+    _check_least(queue, "consumers-before-dispatch", settings.consumers_before_dispatch, 0)
+    _check_least(queue, "delay-before-dispatch", settings.delay_before_dispatch, UNLIMITED)
+    _check_least(queue, "auto-delete-delay", settings.auto_delete_delay, 0)
+    _check_least(queue, "auto-delete-message-count", settings.auto_delete_message_count, UNLIMITED)
+    if settings.routing_type not in (ANYCAST, MULTICAST):
+        raise MisuseError(
+            "DMQ2625", f"queue '{queue}' has routing type {settings.routing_type}; give it ANYCAST or MULTICAST"
+        )
+    check_filter(f"queue '{queue}'", settings.filter)
+
+
+def _check_least(queue: str, name: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
+        off = " (off)" if least == UNLIMITED else ""
+        raise MisuseError("DMQ2626", f"{name} {value} of queue '{queue}' makes no sense; use {least}{off} or more")
+
+
+TRAITS: Final = (
+    "non_destructive",
+    "purge_on_no_consumers",
+    "max_consumers",
+    "consumers_before_dispatch",
+    "delay_before_dispatch",
+)
+"""Fields of `QueueSettings` that may contradict each other."""
+
+
+def contradiction(
+    max_consumers: int | None,
+    consumers_before_dispatch: int | None,
+    delay_before_dispatch: int | None,
+    *,
+    non_destructive: bool | None,
+    purge_on_no_consumers: bool | None,
+) -> str:
+    """What a queue with these settings would do against its own sense, and the remedy, without naming the queue; ""
+    when nothing contradicts. None: nothing is said of it."""
+    if non_destructive and purge_on_no_consumers:
+        return (
+            "keeps what was consumed (non-destructive) and is emptied when nobody consumes (purge-on-no-consumers); set"
+            " one of the two to false"
+        )
+    waits_for = 0 if consumers_before_dispatch is None else consumers_before_dispatch
+    most = UNLIMITED if max_consumers is None else max_consumers
+    if UNLIMITED < most < waits_for and delay_before_dispatch in (None, UNLIMITED):
+        return (
+            f"waits for {counted(waits_for, 'consumer')} (consumers-before-dispatch) and lets in {most}"
+            " (max-consumers), so nothing would ever be dispatched; lower the one, raise the other, or set"
+            " delay-before-dispatch"
+        )
+    return ""
+
+
+def check_together(settings: QueueSettings, address: AddressSettings) -> None:
+    """Refuses settings that contradict each other, or the defaults of the address.
+
+    What an operator names is refused in broker.xml and at run time alike; what goes by defaults alone is not, as nobody
+    asked for it just now.
+
+    Raises:
+        MisuseError: says which and what to do.
+    """
+    resolved = resolve(settings, address)
+    found = contradiction(
+        resolved.max_consumers,
+        resolved.consumers_before_dispatch,
+        resolved.delay_before_dispatch,
+        non_destructive=resolved.non_destructive,
+        purge_on_no_consumers=resolved.purge_on_no_consumers,
+    )
+    if found:
+        raise MisuseError("DMQ2626", f"queue '{settings.name}' {found}")
+
+
+def names_trait(settings: QueueSettings) -> bool:
+    """Whether a queue says something itself about one of the `TRAITS`."""
+    return any(getattr(settings, name) is not None for name in TRAITS)
+
+
+def check_update(queue: Queue, wanted: QueueSettings) -> None:
+    """Refuses changes that a queue can't make while it lives.
+
+    Source: Artemis PostOfficeImpl.updateQueue.
+
+    Raises:
+        MisuseError: says which and why.
+    """
+    present = queue.settings
+    fixed = ""
+    if wanted.address != present.address:
+        fixed = "address"
+    elif wanted.durable != present.durable:
+        fixed = "durable"
+    elif wanted.auto_created != present.auto_created:
+        fixed = "auto-created"
+    elif resolve(wanted, queue.address.settings).last_value_key != queue.last_value_key:
+        fixed = "last-value-key"
+    _check_under_consumers(queue, wanted)
+    if fixed:
+        raise MisuseError(
+            "DMQ2627",
+            f"{fixed} of queue '{present.name}' can't change while it exists, as what it holds depends on it; delete"
+            " the queue and create it again",
+        )
+    limit = wanted.max_consumers
+    if limit is not None and limit != UNLIMITED and limit < len(queue.consumers):
+        raise MisuseError(
+            "DMQ2628",
+            f"queue '{present.name}' has {counted(len(queue.consumers), 'consumer')}, more than the max-consumers"
+            f" {limit} wanted; close some first",
+        )
+    if wanted.routing_type != present.routing_type and wanted.routing_type not in queue.address.routing_types:
+        raise MisuseError(
+            "DMQ2629",
+            f"queue '{present.name}' can't become {ROUTING_NAMES.get(wanted.routing_type, '?')}: its address"
+            f" '{present.address}' does not take that routing type; add it to the address first",
+        )
+
+
+def _check_under_consumers(queue: Queue, wanted: QueueSettings) -> None:
+    """What a consumer holds it either owns or has borrowed, so that can't change under it."""
+    if queue.attached and resolve(wanted, queue.address.settings).non_destructive != queue.non_destructive:
+        raise MisuseError(
+            "DMQ2643",
+            f"non-destructive of queue '{queue.name}' can't change while it has consumers ({queue.attached}); close"
+            " them first",
+        )

@@ -1,0 +1,150 @@
+"""What the engine tells plugins, audit and metrics. The base class is the null object: override what you need."""
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.base.slots import Slot
+from delosmq.model.message import Message
+
+if TYPE_CHECKING:
+    from delosmq.engine.queues.queue import Queue
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class EngineEvents:
+    """Called on the engine's thread after the change; must return at once and not call the engine."""
+
+    def queue_created(self, queue: str, address: str) -> None:
+        """A queue exists now."""
+
+    def queue_updated(self, queue: str) -> None:
+        """Its settings were changed while it runs."""
+
+    def queue_deleted(self, queue: str) -> None:
+        """A queue and all it held are gone."""
+
+    def queue_paused(self, queue: str) -> None:
+        """It hands out nothing until it is resumed."""
+
+    def queue_resumed(self, queue: str) -> None:
+        """It hands out again."""
+
+    def queue_disabled(self, queue: str) -> None:
+        """No message enters it until it is enabled."""
+
+    def queue_enabled(self, queue: str) -> None:
+        """Messages enter it again."""
+
+    def queue_purged(self, queue: str, removed: int) -> None:
+        """What it held and nobody had in delivery is gone."""
+
+    def address_created(self, address: str) -> None:
+        """An address exists now."""
+
+    def address_deleted(self, address: str) -> None:
+        """An address is gone."""
+
+    def created_by_client(self, queue: str, address: str, user: str, lasting: bool) -> None:
+        """A command of a user's client made a queue, or, where ``queue`` is "", an address; `queue_created` and
+        `address_created` tell that too. Not ``lasting``: it ends by itself with its use."""
+
+    def deleted_by_client(self, queue: str, address: str, user: str, messages: int) -> None:
+        """A command of a user's client deleted a queue with so many messages, or, where ``queue`` is "", an address;
+        `queue_deleted` and `address_deleted` tell that too."""
+
+    def deleted_unused(self, queue: str, address: str, messages: int) -> None:
+        """A queue with so many messages, or an address, went as it was not used any more (``auto-delete-queues``,
+        ``auto-delete-addresses``); names as in `deleted_by_client`, and `queue_deleted` or `address_deleted` too."""
+
+    def consumer_created(self, queue: str, consumer_id: int) -> None:
+        """A consumer joined."""
+
+    def consumer_closed(self, queue: str, consumer_id: int) -> None:
+        """A consumer left; what it held is back in the queue."""
+
+    def exclusive_owner_changed(self, queue: str, consumer_id: int) -> None:
+        """A consumer owns a queue exclusively from now on; 0: nobody does."""
+
+    def group_assigned(self, queue: str, group: str, consumer_id: int) -> None:
+        """A message group, or the bucket it falls into, has an owner now: only this consumer gets it."""
+
+    def message_scheduled(self, queue: str, slot: Slot) -> None:
+        """A message is in a queue and not due before ``slot.due_at_ms``."""
+
+    def message_due(self, queue: str, slot: Slot) -> None:
+        """The time of a scheduled message has come: it is pending."""
+
+    def message_diverted(self, message: Message, divert: str, copy: Message) -> None:
+        """A divert has made a copy of a message, and that is in its queues."""
+
+    def message_redelivered(self, queue: str, slot: Slot) -> None:
+        """A message went back to its queue after a delivery."""
+
+    def message_replaced(self, queue: str, slot: Slot) -> None:
+        """A ring pushed a message out."""
+
+    def message_dead_lettered(self, queue: str, slot: Slot, dead_letter_address: str) -> None:
+        """A message used up its delivery attempts; the address is "" when it was dropped for want of one."""
+
+    def message_expired(self, queue: str, slot: Slot, expiry_address: str) -> None:
+        """A message grew too old; the address is "" when it was dropped for want of one."""
+
+    def message_dropped(self, message: Message) -> None:
+        """A send met a full address with policy DROP."""
+
+    def message_routed(self, message: Message, queues: list["Queue"]) -> None:
+        """A message is in these queues. Told only where ``advisory-for-delivery`` or ``advisory-if-no-consumers`` is
+        set for its address."""
+
+    def message_unrouted(self, message: Message) -> None:
+        """No queue takes a message; told where `message_routed` is."""
+
+    def message_acknowledged(self, queue: "Queue", slot: Slot) -> None:
+        """A message was consumed. Told only where ``advisory-for-consumed`` is set for the queue's address."""
+
+    def address_full(self, message: Message) -> None:
+        """A send met a full address, whatever becomes of the message."""
+
+    def address_blocked(self, address: str) -> None:
+        """Sends to the address wait for space."""
+
+    def address_unblocked(self, address: str) -> None:
+        """Space is back."""
+
+    def lease_group_opened(self, group: str, epoch: int) -> None:
+        """A reader opened a lease group; older epochs are fenced."""
+
+    def lease_group_ended(self, group: str, returned: int) -> None:
+        """A group was released, or its retention ended: ``returned`` messages are back in the queue."""
+
+    def lease_made(self, group: str, lease: int, messages: int) -> None:
+        """A lease group was given a new lease."""
+
+    def lease_acknowledged(self, group: str, lease: int) -> None:
+        """All leases of a group up to this one are acknowledged."""
+
+    def duplicate_ids_cleared(self, address: str, count: int) -> None:
+        """An operator made an address forget which duplicate ids it has seen."""
+
+    def message_duplicate(self, message: Message) -> None:
+        """A send carried a duplicate id that its address has seen; it is not routed."""
+
+    def transaction_committed(self, transaction: int, sends: int, acknowledgements: int) -> None:
+        """Everything of a transaction has happened."""
+
+    def transaction_rolled_back(self, transaction: int, sends: int, acknowledgements: int) -> None:
+        """Nothing of a transaction happens."""
+
+    def transaction_prepared(self, transaction: int, xid: bytes) -> None:
+        """A branch waits for the decision of its coordinator, over restarts if need be."""
+
+    def transaction_timed_out(self, transaction: int, xid: bytes) -> None:
+        """A branch took too long and is rolled back; `transaction_rolled_back` tells that too."""
+
+    def branch_ended_by_operator(self, transaction: int, xid: bytes, committed: bool) -> None:
+        """An operator decided for the coordinator of a prepared branch."""
+
+
+NO_EVENTS: Final = EngineEvents()
+"""Tells nobody."""

@@ -1,0 +1,337 @@
+"""Storing again what is alive in a nearly dead segment, so that the store can free it.
+
+A message gets a new home and gives the old one back in one batch: after a crash it lives in exactly one of them. Replay
+takes the newest record of a message (docs/decisions/0037).
+"""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.base.jobs import Job, Jobs
+from delosmq.engine.base.slots import Cursor, Slot, SlotList
+from delosmq.engine.log.log import NO_BODY, Log, Store
+from delosmq.engine.log.records import encode_counted, encode_scheduled, encode_stored
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.transactions.transaction import ACTIVE, ENDED, SUSPENDED, Transaction
+from delosmq.model.errors import StorageError
+from delosmq.model.message import Home, Message
+
+LOOK_EVERY_MS: Final = 1_000
+PASSED_OVER_MS: Final = 60_000
+"""A segment in which something stayed (a message that moved from list to list while they were walked) is tried again
+after this time."""
+MESSAGES_PER_SLICE: Final = 200
+BYTES_PER_SLICE: Final = 256 * 1024
+SEGMENT_SHARE: Final = 8
+"""Part of a segment that a batch may take: no roll is forced by one, and it fits into any segment."""
+LOOKED_AT_PER_SLICE: Final = 1_000
+"""Half a millisecond in the pure form when all of them live elsewhere."""
+RECORD_BYTES: Final = 128
+"""Of a batch and its footer for one message, beside its body and twice its meta; rounded up."""
+MOST_RESTARTS: Final = 100
+OPEN_STATES: Final = (ACTIVE, ENDED, SUSPENDED)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Living(ABC):
+    """One kind of place where references to stored messages live. All places together must know all of them."""
+
+    @abstractmethod
+    def restore_next(self, segment: int, limit: int) -> bool:
+        """Goes on through what lives here, looking at ``limit`` things at most, and tells `Restoring.found` of those
+        at home in ``segment``; stops early when that is full. True when through; the next call begins anew.
+
+        Raises:
+            StorageError: the store takes no more.
+        """
+
+    @abstractmethod
+    def records(self, queue: Queue, slot: Slot) -> list[bytes] | None:
+        """What the store must hold of this reference beside the message (its delivery count, when it is due, ...) as it
+        would have to be replayed now. None when the reference isn't here any more."""
+
+
+class Restoring:
+    """Stores messages of one segment again, each when all queues are known that hold it."""
+
+    def __init__(self, log: Log, store: Store, transactions: dict[int, Transaction], *, file_size_bytes: int) -> None:
+        self._log = log
+        self._transactions = transactions
+        self._store = store
+        self._most_bytes: int = min(BYTES_PER_SLICE, file_size_bytes // SEGMENT_SHARE)
+        self._segment: int = 0
+        self._count: int = 0
+        self._bytes: int = 0
+        self._moved: list[tuple[Message, Home, Home]] = []
+        # By transaction: the new homes of what it sends or acknowledges.
+        self._claims: list[tuple[int, Home]] = []
+        # By sequence and queue id: messages of several queues, found in some of them.
+        self._parts: dict[int, dict[int, tuple[Queue, Slot, Living]]] = {}
+
+    def begin(self, segment: int) -> None:
+        """From now on it is about this segment."""
+        self._segment = segment
+        self._parts = {}
+
+    @property
+    def full(self) -> bool:
+        """Whether this slice holds enough."""
+        return self._count >= MESSAGES_PER_SLICE or self._bytes >= self._most_bytes
+
+    def found(self, queue: Queue, slot: Slot, place: Living) -> None:
+        """A reference that the store holds. The message is stored again once all its references were found.
+
+        Raises:
+            StorageError: the store takes no more; what this slice would have moved stays where it was.
+        """
+        message = slot.message
+        home = message.home
+        if home is None or home.segment != self._segment:
+            return
+        parts = self._parts.setdefault(message.sequence, {})
+        parts[queue.id] = (queue, slot, place)
+        if len(parts) < message.recorded_references:
+            return
+        queue_ids: list[int] = []
+        metas: list[bytes] = []
+        for known_queue, known_slot, known_place in parts.values():
+            records = known_place.records(known_queue, known_slot)
+            if records is not None:
+                queue_ids.append(int(known_queue.id))
+                metas += records
+        # Fewer: one of those found earlier is gone or elsewhere. It is looked for when the segment's turn comes again.
+        if len(queue_ids) == message.recorded_references:
+            del self._parts[message.sequence]
+            claims = [known_slot.transaction for _, known_slot, _ in parts.values() if known_slot.transaction]
+            self.move(message, encode_stored(message, queue_ids), metas, claims)
+
+    def is_open(self, transaction_id: int) -> bool:
+        """Whether a transaction only collects: the store knows nothing of what it acknowledges."""
+        transaction = self._transactions.get(transaction_id)
+        return transaction is not None and transaction.state in OPEN_STATES
+
+    def move(self, message: Message, meta: bytes, metas: list[bytes], claims: list[int]) -> None:
+        """Stores a message again, and what else there is to say of it.
+
+        Args:
+            claims: transactions that have to know where it is.
+
+        Raises:
+            StorageError: the store takes no more.
+        """
+        home = message.home
+        assert home is not None  # it is here because of that
+        body = message.head + message.body
+        if not body and home.size_bytes:
+            body = self._store.read(home)
+        size = len(body) + 2 * len(meta) + RECORD_BYTES + sum([2 * len(record) + RECORD_BYTES for record in metas])
+        if self._moved and self._bytes + size > self._most_bytes:
+            self.close()
+        self._count += 1
+        self._bytes += size
+        new = Home()
+        message.home = new
+        self._moved.append((message, home, new))
+        for claim in claims:
+            self._claims.append((claim, new))
+        batch = self._log.batch()
+        batch.stored.append((len(batch.metas), new))
+        batch.metas.append(meta)
+        batch.bodies.append(body)
+        for record in metas:
+            batch.metas.append(record)
+            batch.bodies.append(NO_BODY)
+        # As a removal would: as long as the old record is on the disk the new one must stay too, whatever becomes of
+        # the message, or the old one would bring it back.
+        batch.targets.append(home)
+        batch.released.append(home)
+
+    def begin_slice(self) -> None:
+        """The next slice may take as much as the one before."""
+        self._count = 0
+        self._bytes = 0
+
+    def close(self) -> None:
+        """Hands the batch to the store: one decision.
+
+        Raises:
+            StorageError: the store takes no more; the messages stay where they were.
+        """
+        moved = self._moved
+        claims = self._claims
+        self._moved = []
+        self._claims = []
+        try:
+            self._log.close()
+        finally:
+            for message, old, new in moved:
+                if new.segment == 0:
+                    message.home = old
+            for transaction_id, new in claims:
+                transaction = self._transactions.get(transaction_id)
+                if transaction is not None and new.segment and transaction.state not in OPEN_STATES:
+                    transaction.segments.setdefault(new.segment, new)
+
+
+class QueueLiving(Living):
+    """Messages that queues hold: pending, scheduled, in delivery to consumers and lease groups."""
+
+    def __init__(self, queues: dict[str, Queue], restoring: Restoring) -> None:
+        self._queues = queues
+        self._restoring = restoring
+        self._waiting: list[Queue] | None = None
+        self._queue: Queue | None = None
+        self._cursor: Cursor | None = None
+        # Of the queue, beside what is pending.
+        self._lists: list[SlotList] = []
+        self._last: Slot | None = None
+        self._restarts: int = 0
+
+    def restore_next(self, segment: int, limit: int) -> bool:
+        if self._waiting is None:
+            self._waiting = list(self._queues.values())
+        waiting = self._waiting
+        restoring = self._restoring
+        while limit > 0 and not restoring.full:
+            limit -= 1
+            queue = self._queue
+            if queue is None:
+                if not waiting:
+                    self._waiting = None
+                    return True
+                queue = waiting.pop()
+                self._queue = queue
+                self._cursor = queue.pending.cursor()
+            slot = self._next_pending(queue)
+            if slot is None:
+                slot = self._next_held()
+            if slot is None:
+                self._queue = None
+            elif slot.recorded and not slot.borrowed:
+                home = slot.message.home
+                if home is not None and home.segment == segment:
+                    restoring.found(queue, slot, self)
+        return False
+
+    def records(self, queue: Queue, slot: Slot) -> list[bytes] | None:
+        if slot.in_list is None or (slot.transaction and not self._restoring.is_open(slot.transaction)):
+            return None
+        if queue.pending.holds(slot):
+            return [encode_counted(queue.id, [slot])] if slot.delivery_count else []
+        if queue.scheduled.holds(slot):
+            return [encode_scheduled(queue.id, [slot])]
+        return self.held_records(queue, slot)
+
+    def held_records(self, queue: Queue, slot: Slot) -> list[bytes]:
+        """`records` for a slot that is in delivery."""
+        if queue.counts_first:
+            return [encode_counted(queue.id, [slot])]
+        # The delivery under way is not recorded before it fails: a crash forgets it.
+        if slot.delivery_count <= 1:
+            return []
+        slot.delivery_count -= 1
+        record = encode_counted(queue.id, [slot])
+        slot.delivery_count += 1
+        return [record]
+
+    def _next_pending(self, queue: Queue) -> Slot | None:
+        cursor = self._cursor
+        if cursor is None:
+            return None
+        slot = cursor.peek()
+        if slot is not None:
+            cursor.advance(slot)
+            return slot
+        queue.pending.drop(cursor)
+        self._cursor = None
+        self._lists = [consumer.in_delivery for consumer in queue.consumers]
+        for due_at_ms in queue.scheduled.times():
+            bucket = queue.scheduled.due_at(due_at_ms)
+            if bucket is not None:
+                self._lists.append(bucket)
+        self._last = None
+        self._restarts = 0
+        return None
+
+    def _next_held(self) -> Slot | None:
+        """Of what is scheduled and what consumers hold. When the slot looked at last is gone, its list is walked again:
+        what is answered is mostly the oldest, so that what was looked at already is gone as well."""
+        while self._lists:
+            held = self._lists[-1]
+            last = self._last
+            if last is None:
+                slot = held.head
+            elif last.in_list is held:
+                slot = last.next
+            else:
+                self._restarts += 1
+                slot = held.head if self._restarts < MOST_RESTARTS else None
+            self._last = slot
+            if slot is not None:
+                return slot
+            self._lists.pop()
+            self._restarts = 0
+        return None
+
+
+class Compaction(Job):
+    """Stores again what lives in one segment, a slice at a time.
+
+    Attributes:
+        done: nothing is left to do, or the store takes no more.
+    """
+
+    def __init__(self, segment: int, places: list[Living], restoring: Restoring) -> None:
+        self._segment = segment
+        self._places = places
+        self._restoring = restoring
+        self._at = 0
+        self.done: bool = False
+        restoring.begin(segment)
+
+    def step(self) -> bool:
+        restoring = self._restoring
+        restoring.begin_slice()
+        # Space may be short. Nothing is lost by stopping: what was moved is moved, the rest is where it was.
+        try:
+            if self._places[self._at].restore_next(self._segment, LOOKED_AT_PER_SLICE):
+                self._at += 1
+        except StorageError:
+            self._at = len(self._places)
+        try:
+            restoring.close()
+        except StorageError:
+            self._at = len(self._places)
+        self.done = self._at >= len(self._places)
+        return self.done
+
+
+class Compactor:
+    """Asks the store now and then which segment should go, and sees to it."""
+
+    def __init__(self, store: Store, jobs: Jobs, places: list[Living], restoring: Restoring) -> None:
+        self._store = store
+        self._jobs = jobs
+        self._places = places
+        self._restoring = restoring
+        self._job: Compaction | None = None
+        self._looked_ms: int = 0
+        self._segment: int = 0
+        self._began_ms: int = 0
+
+    def look(self, now_ms: int) -> None:
+        """Called each tick; begins a compaction when one is due. ``now_ms`` is the wall clock, which may jump."""
+        if 0 <= now_ms - self._looked_ms < LOOK_EVERY_MS:
+            return
+        self._looked_ms = now_ms
+        if self._job is not None and not self._job.done:
+            return
+        segment = self._store.compaction_victim()
+        if segment == 0 or (segment == self._segment and 0 <= now_ms - self._began_ms < PASSED_OVER_MS):
+            return
+        self._segment = segment
+        self._began_ms = now_ms
+        self._job = Compaction(segment, self._places, self._restoring)
+        self._jobs.add(self._job)

@@ -1,0 +1,433 @@
+"""Acknowledging and returning what is in delivery. Each public call is one decision; the broker closes its batch."""
+
+from array import array
+from typing import Final
+
+from delosmq.engine.base.jobs import FULL_NAP_NS, LOOK_AGAIN_NS, GoOn, Job
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.delivery.expiry import Expiry
+from delosmq.engine.delivery.redelivery import redelivery_delay_ms
+from delosmq.engine.dispatch.dispatcher import Dispatcher
+from delosmq.engine.log.log import NO_ROOM, WAITS
+from delosmq.engine.log.records import ACKNOWLEDGED, PURGED, encode_counted, encode_scheduled
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.dead_letters import ATTEMPTS_USED_UP, CALLED_POISON, DeadLetters
+from delosmq.engine.routing.parts import Core
+
+NONE_UNSEEN: frozenset[int] = frozenset()
+SLICE_COST: Final = 1_000
+"""Returns in one slice, about 2 ms in pure Python."""
+BURIAL_COST: Final = 40
+"""Of a dead letter, in returns: 40 us and 1 us."""
+
+STEPS_PER_RETURN: Final = 20
+"""Walked to its place while others return too, at 50 ns each."""
+
+COUNT_BYTES: Final = 24
+"""Of what is recorded of one return, and of all of them beside that."""
+RECORD_BYTES: Final = 256
+
+
+AT_ONCE: Final = 0
+DELAYED: Final = 1
+POISON: Final = 2
+"""How messages return: a consumer that goes leaves them ready at once, a failed delivery makes them wait as the
+settings say, poison is a dead letter whatever its count."""
+
+
+COUNTS_ONLY: Final = 0
+SCHEDULED_TOO: Final = 1
+
+
+class Written:
+    """Slots about which a record is due: pending ones whose count grew, and those that wait."""
+
+    def __init__(self) -> None:
+        self.counted: list[Slot] = []
+        self.delayed: list[Slot] = []
+
+
+class Acknowledgements:
+    """What consumers do with what they hold."""
+
+    def __init__(self, core: Core, dead_letters: DeadLetters, expiry: Expiry) -> None:
+        self._log = core.log
+        self._removals = core.removals
+        self._evictions = core.evictions
+        self._last_value_rule = core.last_value_rule
+        self._schedule = core.schedule
+        self.dispatcher: Dispatcher = core.dispatcher
+        self._jobs = core.jobs
+        self._clock = core.clock
+        self._random = core.random
+        self._timers = core.timers
+        self._events = core.events
+        self._dead_letters = dead_letters
+        self._expiry = expiry
+
+    # -- acknowledging -------------------------------------------------------------------------------------------
+
+    def acknowledge(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
+        """Ends the delivery of one message. False when the consumer does not hold it; nothing has changed then."""
+        slot = consumer.held(sequence)
+        if slot is None:
+            return False
+        queue.take_back(slot, consumer)
+        queue.messages_acknowledged += 1
+        self._removals.remove_one(queue, slot, ACKNOWLEDGED)
+        self.dispatcher.mark(queue)
+        return True
+
+    def acknowledge_through(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
+        """Ends the delivery of all messages up to this one, in order of delivery; False as in `acknowledge`. They must
+        not be too many for one batch; see `Transacting.acknowledge_far`."""
+        slots = consumer.held_through(sequence)
+        if not slots:
+            return False
+        for slot in slots:
+            queue.take_back(slot, consumer)
+        queue.messages_acknowledged += len(slots)
+        self._removals.remove(queue, slots, ACKNOWLEDGED)
+        self.dispatcher.mark(queue)
+        return True
+
+    def expire(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
+        """Ends the delivery of a message that its consumer found expired; False as in `acknowledge`. Without room for
+        the copy that an expiry address gets the message stays with the consumer, until there is some or it returns."""
+        work = _Expire(self, queue, consumer, sequence)
+        if consumer.held(sequence) is None:
+            return False
+        work.step()
+        return True
+
+    def expire_held(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
+        """Does that, as a decision of its own. False when there is no room for the copy: nothing has changed then."""
+        slot = consumer.held(sequence)
+        if slot is None:
+            return True  # it has returned meanwhile
+        if not self._expiry.has_room(queue, slot):
+            return False
+        queue.take_back(slot, consumer)
+        self._expiry.expire(queue, slot)
+        self._log.close()
+        self.dispatcher.mark(queue)
+        return True
+
+    # -- returning -----------------------------------------------------------------------------------------------
+
+    def reject(
+        self,
+        queue: Queue,
+        consumer: Consumer,
+        sequence: int,
+        *,
+        poison: bool = False,
+        count_delivery: bool = True,
+        cause: str = "",
+    ) -> bool:
+        """Returns one message after a failed delivery; False as in `acknowledge`.
+
+        Args:
+            poison: it goes to the dead-letter address whatever its count; ``cause``: why, for people.
+            count_delivery: False when it was not looked at: this delivery does not count.
+        """
+        slot = consumer.held(sequence)
+        if slot is None:
+            return False
+        self._reject(queue, consumer, [slot], poison=poison, count_delivery=count_delivery, cause=cause)
+        return True
+
+    def reject_through(
+        self, queue: Queue, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True
+    ) -> bool:
+        """Returns all messages up to this one, as `reject` does."""
+        if consumer.reaches_far(sequence, SLICE_COST):
+            self.give_back_far(
+                queue,
+                consumer,
+                consumer.all_through(sequence),
+                NONE_UNSEEN,
+                how=POISON if poison else DELAYED,
+                count_deliveries=count_delivery,
+            )
+            return True
+        slots = consumer.held_through(sequence)
+        if not slots:
+            return False
+        slots.reverse()
+        self._reject(queue, consumer, slots, poison=poison, count_delivery=count_delivery)
+        return True
+
+    def _reject(
+        self,
+        queue: Queue,
+        consumer: Consumer,
+        newest_first: list[Slot],
+        *,
+        poison: bool,
+        count_delivery: bool,
+        cause: str = "",
+    ) -> None:
+        how = POISON if poison else DELAYED
+        self.give_back(
+            queue, consumer, newest_first, NONE_UNSEEN, how=how, count_deliveries=count_delivery, poison_cause=cause
+        )
+
+    def give_back(
+        self,
+        queue: Queue,
+        consumer: Consumer,
+        newest_first: list[Slot],
+        unseen: set[int] | frozenset[int],
+        *,
+        how: int = AT_ONCE,
+        count_deliveries: bool = True,
+        poison_cause: str = "",
+    ) -> None:
+        """`give_back_far` for slots, newest first."""
+        self.give_back_far(
+            queue,
+            consumer,
+            array("q", [slot.sequence for slot in reversed(newest_first)]),
+            unseen,
+            how=how,
+            count_deliveries=count_deliveries,
+            poison_cause=poison_cause,
+        )
+
+    def give_back_far(
+        self,
+        queue: Queue,
+        consumer: Consumer,
+        sequences: "array[int]",
+        unseen: set[int] | frozenset[int],
+        *,
+        how: int = AT_ONCE,
+        count_deliveries: bool = True,
+        poison_cause: str = "",
+    ) -> None:
+        """Returns what a consumer holds to its place, newest first, so that a ring drops the oldest of it (RING-6).
+
+        Many of them, or many dead letters, take several ticks, which follow those of a cumulative acknowledgement that
+        is under way. What is not back yet is still held by the consumer; the queue hands out nothing meanwhile.
+
+        Args:
+            sequences: in order of delivery; what open transactions acknowledge is passed over.
+            unseen: sequences that never left the broker: their delivery does not count.
+            how: AT_ONCE, DELAYED or POISON.
+            count_deliveries: False when no delivery counts.
+            poison_cause: what the client says of POISON.
+        """
+        work = _Return(self, queue, consumer, sequences=sequences, unseen=unseen, how=how)
+        work.count_deliveries = count_deliveries
+        work.poison_cause = poison_cause
+        under_way = consumer.under_way
+        if under_way is None and work.work():
+            return
+        self.dispatcher.hold(queue)
+        work.held_queue = True
+        consumer.returns.append(sequences)
+        if under_way is not None:
+            under_way.returning.append(work)
+        elif work.waits:
+            self.wait(work)
+        else:
+            self._jobs.add(work)
+
+    def death_of(self, queue: Queue, consumer: Consumer, slot: Slot, how: int) -> str:
+        """Why a slot whose delivery to ``consumer`` failed becomes a dead letter; "" when it doesn't."""
+        if how == POISON:
+            cause = "" if self._dead_letters.at_home(queue) else CALLED_POISON
+        else:
+            cause = ATTEMPTS_USED_UP if self._dead_letters.exhausted(queue, consumer, slot) else ""
+        return "" if cause and self._dead_letters.room_for(queue, slot) == NO_ROOM else cause
+
+    def burial_waits(self, queue: Queue, slot: Slot) -> bool:
+        """Whether a dead letter should wait until the store has another file ready."""
+        return self._dead_letters.room_for(queue, slot) == WAITS
+
+    def counts_wait(self, count: int) -> bool:
+        """The same for what is recorded of so many returns."""
+        return self._log.waits(RECORD_BYTES + COUNT_BYTES * min(count, SLICE_COST))
+
+    def wait(self, work: Job) -> None:
+        """Goes on with it in a moment; on a full disk it may take longer till there is room."""
+        nap_ns = FULL_NAP_NS if self._log.storage_full else LOOK_AGAIN_NS
+        self._timers.at(self._clock.monotonic_ns() + nap_ns, GoOn(self._jobs, work))
+
+    def bury(self, queue: Queue, consumer: Consumer, slot: Slot, cause: str) -> None:
+        """Makes a slot that ``consumer`` holds a dead letter, as a decision of its own: a batch with all copies might
+        not fit into a segment. Nothing may be recorded yet of the decision under way."""
+        queue.take_back(slot, consumer)
+        self._dead_letters.bury(queue, slot, cause)
+        self._log.close()
+
+    def put_back(self, queue: Queue, slot: Slot, how: int, written: Written, near: Slot | None) -> int:
+        """Makes a slot that is in no list pending again, at once or when its delay is over; the ring may refuse it.
+        Gives the steps walked to its place, from ``near``."""
+        steps = 0
+        if not queue.ring.admits_return(queue.pending):
+            self._evictions.replaced(queue, slot)
+            return steps
+        delay_ms = 0
+        if how != AT_ONCE and queue.address.settings.redelivery_delay > 0:
+            delay_ms = redelivery_delay_ms(queue.address.settings, slot.delivery_count, self._random)
+        if delay_ms > 0:
+            self._schedule.hold(queue, slot, self._clock.wall_ms() + delay_ms, delayed=True)
+            self._schedule.arm()
+            self._events.message_scheduled(queue.name, slot)
+            if slot.recorded:
+                written.delayed.append(slot)
+        else:
+            steps = queue.pending.put_back(slot, near)
+            if queue.last_values is not None and not self._last_value_rule.returned(queue, slot):
+                return steps
+        self._events.message_redelivered(queue.name, slot)
+        return steps
+
+    def write(self, queue: Queue, written: Written) -> None:
+        """Records what returned slots came to, in the decision under way."""
+        self._record(queue, written.counted, COUNTS_ONLY)
+        self._record(queue, written.delayed, SCHEDULED_TOO)
+        written.counted = []
+        written.delayed = []
+
+    def record_counts(self, queue: Queue, slots: list[Slot]) -> None:
+        """Records the delivery counts of those slots that the store holds."""
+        self._record(queue, slots, COUNTS_ONLY)
+
+    def _record(self, queue: Queue, slots: list[Slot], what: int) -> None:
+        # Not on a full disk: each disconnect would take from the room that acknowledgements need, and a count that a
+        # crash forgets is one the crash of a moment before would have forgotten too. A delay likewise.
+        kept = [slot for slot in slots if slot.message.home is not None]
+        if not kept or self._log.storage_full:
+            return
+        self._log.record(encode_counted(queue.id, kept) if what == COUNTS_ONLY else encode_scheduled(queue.id, kept))
+        batch = self._log.batch()
+        for slot in kept:
+            home = slot.message.home
+            if home is not None:
+                batch.targets.append(home)
+
+    def purge(self, queue: Queue, slots: list[Slot]) -> None:
+        """Ends slots in no list of a queue that was deleted before they were back."""
+        self._removals.remove(queue, slots, PURGED)
+        self._log.close()
+
+    def close(self) -> None:
+        """Ends the decision under way."""
+        self._log.close()
+
+
+class _Expire(Job):
+    """Ends a message that its consumer found expired, once there is room for the copy."""
+
+    def __init__(self, acks: Acknowledgements, queue: Queue, consumer: Consumer, sequence: int) -> None:
+        self._acks = acks
+        self._queue = queue
+        self._consumer = consumer
+        self._sequence = sequence
+
+    def step(self) -> bool:
+        if not self._acks.expire_held(self._queue, self._consumer, self._sequence):
+            self._acks.wait(self)
+        return True
+
+
+class _Return(Job):
+    """Returns what a consumer held, newest first."""
+
+    def __init__(
+        self,
+        acks: Acknowledgements,
+        queue: Queue,
+        consumer: Consumer,
+        *,
+        sequences: "array[int]",
+        unseen: set[int] | frozenset[int],
+        how: int,
+    ) -> None:
+        self._acks = acks
+        self._queue = queue
+        self._consumer = consumer
+        # Taken from the end, so that they are let go of one by one.
+        self._sequences = sequences
+        self._unseen = unseen
+        self._how = how
+        self._at = 0
+        self._place: int = queue.place_of_returns(consumer, len(sequences))
+        # The last one returned.
+        self._near: Slot | None = None
+        self.held_queue: bool = False
+        self.count_deliveries: bool = True
+        self.poison_cause: str = ""
+        self.waits: bool = False
+
+    def step(self) -> bool:
+        done = self.work()
+        if not done and self.waits:
+            self._acks.wait(self)
+            return True
+        return done
+
+    def work(self) -> bool:
+        """A slice, or less when ``waits`` says so afterwards. True when all is done."""
+        acks = self._acks
+        queue = self._queue
+        sequences = self._sequences
+        written = Written()
+        purged: list[Slot] = []
+        room = SLICE_COST
+        self.waits = False
+        counts_wait = acks.counts_wait(len(sequences))
+        while sequences and room > 0:
+            slot = self._consumer.held(sequences.pop())
+            self._at += 1
+            room -= 1
+            if slot is None:
+                continue  # acknowledged since, perhaps in a transaction that will say what becomes of it
+            unseen = not self.count_deliveries or slot.sequence in self._unseen
+            gone = queue.deleted and self.held_queue
+            cause = "" if unseen or gone else acks.death_of(queue, self._consumer, slot, self._how)
+            if acks.burial_waits(queue, slot) if cause else counts_wait and slot.recorded and not gone:
+                self._at -= 1
+                sequences.append(slot.sequence)
+                self.waits = True
+                break
+            if cause:
+                if cause is CALLED_POISON and self.poison_cause:
+                    cause = self.poison_cause
+                # What is recorded so far must be all that has changed so far.
+                acks.write(queue, written)
+                acks.close()
+                acks.bury(queue, self._consumer, slot, cause)
+                room -= BURIAL_COST
+                counts_wait = acks.counts_wait(len(sequences))
+                continue
+            queue.take_back(slot, self._consumer)
+            if self._place:
+                slot.order = self._place - self._at + 1
+            if gone:
+                purged.append(slot)
+                continue
+            if unseen:
+                slot.delivery_count -= 1
+            room -= acks.put_back(queue, slot, self._how, written, self._near) // STEPS_PER_RETURN
+            self._near = slot
+            if slot.recorded and (not unseen or queue.counts_first) and queue.pending.holds(slot):
+                written.counted.append(slot)
+            room -= 1
+        if purged:
+            acks.purge(queue, purged)
+        acks.write(queue, written)
+        if sequences:
+            acks.close()
+            return False
+        if self.held_queue:
+            self._consumer.returns.remove(sequences)
+            acks.close()
+            acks.dispatcher.let_go_on(queue)
+        else:
+            acks.dispatcher.mark(queue)
+        return True

@@ -1,0 +1,68 @@
+"""When the next message expires, for queues small enough to be looked at then."""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.base.timers import NS_PER_MS, Timer, Timers
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.ports import Clock
+
+FAR: Final = 1 << 62
+LEAST_GAP_NS: Final = 100 * NS_PER_MS
+"""Between two looks, however many messages expire one after the other."""
+LONGEST_STEP_NS: Final = 1_000 * NS_PER_MS
+"""Between two appointments while anything is to expire: so there are few of them at a time, whatever the order in which
+expiries become known, and a wall clock that is set forward is noticed."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class DueListener(ABC):
+    """Looks for what has expired."""
+
+    @abstractmethod
+    def due(self) -> None:
+        """Something has expired, unless it is gone by now."""
+
+
+class ExpiryTimes(Timer):
+    """Keeps the earliest time of all that it is told; O(1) in time and memory for each message with an expiry.
+
+    Attributes:
+        listener: None for nobody, as before the start.
+    """
+
+    def __init__(self, clock: Clock, timers: Timers) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._planned_ms: int = FAR
+        self._next_ns: int = FAR
+        self._not_before_ns: int = 0
+        self.listener: DueListener | None = None
+
+    def note(self, expires_at_ms: int) -> None:
+        """A message expires at that time (wall clock)."""
+        if expires_at_ms < self._planned_ms and self.listener is not None:
+            self._planned_ms = expires_at_ms
+            self._arm(self._clock.monotonic_ns())
+
+    def on_timer(self, now: MonotonicNs) -> None:
+        if now < self._next_ns:
+            return  # an appointment that a shorter one has replaced
+        self._next_ns = FAR
+        listener = self.listener
+        if self._planned_ms > self._clock.wall_ms():
+            if self._planned_ms < FAR:
+                self._arm(now)
+        elif listener is not None:
+            self._planned_ms = FAR
+            self._not_before_ns = now + LEAST_GAP_NS
+            listener.due()
+
+    def _arm(self, now: int) -> None:
+        left_ns = max(0, self._planned_ms - self._clock.wall_ms()) * NS_PER_MS
+        wanted = max(now + min(left_ns, LONGEST_STEP_NS), self._not_before_ns)
+        if self._next_ns == FAR or wanted + LEAST_GAP_NS <= self._next_ns:
+            self._next_ns = wanted
+            self._timers.at(wanted, self)

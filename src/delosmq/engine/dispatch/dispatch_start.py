@@ -1,0 +1,92 @@
+"""When a queue begins to dispatch: with its first consumer, or later, so that several ones share from the beginning.
+
+Source: activemq-broker Queue.addSubscription and iterate; Artemis QueueImpl.canDispatch.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.base.timers import NS_PER_MS, Timer, Timers
+from delosmq.engine.queues.queue import Queue
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.settings import DispatchProfile
+
+CLASSIC_WAIT_MS: Final = 1_000
+"""How long Classic waits for consumers when no time is set."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Starter(ABC):
+    """Who is told that a queue may begin."""
+
+    @abstractmethod
+    def mark(self, queue: Queue) -> None:
+        """There may be something to dispatch."""
+
+
+class Start(Timer):
+    """Holds up the dispatch of one queue.
+
+    Attributes:
+        waiting: nothing is handed out yet.
+        draining: nothing is handed out before all that is in delivery is answered.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._starter: Starter | None = None
+        self._deadline: int = 0
+        self.waiting: bool = False
+        self.draining: bool = False
+
+    def consumer_came(self, now: MonotonicNs, timers: Timers, starter: Starter) -> None:
+        """A consumer joined: the first one begins the wait, enough of them end it."""
+        queue = self._queue
+        needed = queue.consumers_before_dispatch
+        if queue.attached == 1:
+            self._starter = starter
+            self._begin(now, timers)
+        if self.waiting and 0 < needed <= queue.attached:
+            self.waiting = False
+
+    def _begin(self, now: MonotonicNs, timers: Timers) -> None:
+        queue = self._queue
+        settings = queue.address.settings
+        needed = queue.consumers_before_dispatch
+        wait_ms = queue.delay_before_dispatch
+        if settings.dispatch_profile == DispatchProfile.CLASSIC:
+            wait_ms = settings.time_before_dispatch_starts
+            if wait_ms <= 0 and needed > 0:
+                wait_ms = CLASSIC_WAIT_MS
+            self.waiting = wait_ms > 0
+        else:
+            self.waiting = needed > 1
+        self._deadline = 0
+        if self.waiting and wait_ms >= 0:
+            self._deadline = now + wait_ms * NS_PER_MS
+            timers.at(self._deadline, self)
+
+    def consumers_gone(self) -> None:
+        """Nobody is left: the next one begins anew."""
+        self.waiting = False
+        self.draining = False
+        self._deadline = 0
+
+    def is_open(self) -> bool:
+        """Whether messages may be handed out."""
+        if self.waiting:
+            return False
+        if self.draining:
+            for consumer in self._queue.consumers:
+                if consumer.held_count and not consumer.closed:
+                    return False
+            self.draining = False
+        return True
+
+    def on_timer(self, now: MonotonicNs) -> None:
+        if self.waiting and self._deadline and now >= self._deadline:
+            self.waiting = False
+            if self._starter is not None:
+                self._starter.mark(self._queue)

@@ -1,0 +1,205 @@
+"""The dispatch loop: hands pending messages to consumers that are not full, in turn, in batches.
+
+A queue without rules (no selector, priority, exclusive owner, group, browser) takes the short way here; others have a
+`Distribution`.
+
+Source: Artemis QueueImpl (round robin among consumers with credit); bounds per tick: docs/decisions/0012.
+"""
+
+from collections import deque
+from typing import Final
+
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.base.timers import Timers
+from delosmq.engine.dispatch.delivery_record import DeliveryRecord
+from delosmq.engine.dispatch.dispatch_start import Starter
+from delosmq.engine.dispatch.expiry_gate import ENDED, ROOM_TO_COME, ExpiryGate
+from delosmq.engine.dispatch.rotation import Work
+from delosmq.engine.dispatch.rule_dispatch import Handing
+from delosmq.engine.dispatch.rules import Distribution
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.eviction import Evictions
+from delosmq.engine.queues.queue import Queue
+from delosmq.model.conversion import Conversions
+from delosmq.model.ports import Clock
+from delosmq.selectors.subject import Subject
+
+MESSAGES_PER_QUEUE_AND_TICK: Final = 256
+QUEUES_PER_TICK: Final = 64
+WORK_PER_QUEUE_AND_TICK: Final = 512
+"""Selectors evaluated and messages passed over, about 1 ms."""
+
+
+class Dispatcher(Starter):
+    """Keeps the list of queues that may have something to hand out.
+
+    Attributes:
+        expiry: asked before a message goes out that may have expired.
+        evictions: ends what is too much for a consumer that was found full.
+        counting: told before a message leaves a queue that counts deliveries first.
+        events: told who owns what.
+    """
+
+    def __init__(self, clock: Clock, timers: Timers, conversions: Conversions, events: EngineEvents) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._ready: deque[Queue] = deque()
+        self._work: Work = Work(Subject(conversions))
+        self._pulling: list[Consumer] = []
+        self.expiry: ExpiryGate | None = None
+        self.evictions: Evictions | None = None
+        self.counting: DeliveryRecord | None = None
+        self.events: EngineEvents = events
+
+    def mark(self, queue: Queue) -> None:
+        """Puts a queue on the ready list if it has both messages and consumers; cheap, for every change."""
+        if queue.ready or queue.returning or queue.paused or queue.deleted:
+            return
+        rules = queue.distribution
+        if (queue.rotation and queue.pending.count) if rules is None else rules.wants():
+            queue.ready = True
+            self._ready.append(queue)
+
+    def hold(self, queue: Queue) -> None:
+        """Nothing is handed out till `let_go_on`: something is on its way back, and would come too late."""
+        queue.returning += 1
+
+    def let_go_on(self, queue: Queue) -> None:
+        """Ends one `hold`."""
+        queue.returning -= 1
+        if queue.stalled:
+            stalled, queue.stalled = queue.stalled, []
+            for purge in stalled:
+                purge.go_on()
+        self.mark(queue)
+
+    def join(self, queue: Queue, consumer: Consumer) -> None:
+        """A consumer comes to a queue."""
+        if not consumer.options.plain:
+            queue.ruled = True
+        if queue.ruled:
+            rules = self._rules_of(queue)
+            queue.join(consumer)
+            rules.start.consumer_came(self._clock.monotonic_ns(), self._timers, self)
+        else:
+            queue.join(consumer)
+        self.mark(queue)
+
+    def _rules_of(self, queue: Queue) -> Distribution:
+        rules = queue.distribution
+        if rules is None:
+            rules = Distribution(queue)
+            rules.events = self.events
+            queue.give_rules(rules)
+        return rules
+
+    def run(self) -> bool:
+        """One pass over what is ready now, bounded. True when something is left to do."""
+        ready = self._ready
+        if not ready:
+            if self._pulling:
+                self._answer_pulls()
+            return False
+        now_ms = self._clock.wall_ms()
+        expiry = self.expiry
+        for _ in range(min(len(ready), QUEUES_PER_TICK)):
+            queue = ready.popleft()
+            queue.ready = False
+            if queue.deleted or queue.returning or queue.paused:
+                continue
+            gate = expiry if queue.expiring_count else None
+            if queue.ruled:
+                more = self._hand_out(queue, now_ms, gate)
+            else:
+                more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, gate)
+            if queue.bounded and self.evictions is not None:
+                self.evictions.cut(queue)
+            if more:
+                self.mark(queue)
+        if self._pulling:
+            self._answer_pulls()
+        return len(ready) > 0
+
+    def pulled(self, consumer: Consumer) -> None:
+        """A consumer has asked for messages: it is told when its queue has none for it."""
+        self._pulling.append(consumer)
+
+    def _answer_pulls(self) -> None:
+        waiting: list[Consumer] = []
+        for consumer in self._pulling:
+            queue = consumer.queue
+            if consumer.closed or queue is None or not consumer.credit.has_room():
+                continue
+            if queue.ready or queue.returning:
+                waiting.append(consumer)
+            else:
+                consumer.port.pull_unanswered()
+        self._pulling = waiting
+
+    def _hand_out(self, queue: Queue, now_ms: int, gate: ExpiryGate | None) -> bool:
+        work = self._work
+        work.begin(WORK_PER_QUEUE_AND_TICK)
+        counting = self.counting if queue.counts_first else None
+        return Handing(self._rules_of(queue), work, now_ms, gate, counting=counting).run(MESSAGES_PER_QUEUE_AND_TICK)
+
+    def work_for_asking(self) -> Work:
+        """Means to evaluate selectors outside dispatch (`standing.why_waiting`)."""
+        return self._work
+
+    def next_for_lease(self, queue: Queue, until: int | None) -> Slot | None:
+        """The pending message that a lease takes next, None when there is none for it now.
+
+        A lease is a consumer of priority 0 that is not exclusive: it gets nothing while a consumer owns the queue, and
+        no message of a group that a consumer owns; it never owns anything itself.
+
+        Args:
+            until: no message with a higher sequence.
+        """
+        if queue.returning or queue.paused:
+            return None
+        rules = queue.distribution
+        if rules is None:
+            pending = queue.pending
+            return pending.head() if until is None else pending.head_upto(until)
+        self._work.begin(WORK_PER_QUEUE_AND_TICK)
+        return rules.next_for_lease(until, self._work)
+
+
+def dispatch(queue: Queue, limit: int, now_ms: int, expiry: ExpiryGate | None) -> bool:
+    """Hands out at most ``limit`` messages of a queue without rules. True when there may be more to do.
+
+    A consumer found full leaves the rotation. A message of a group gives the queue rules.
+    """
+    rotation = queue.rotation
+    pending = queue.pending
+    barrier = queue.barrier_sequence
+    handed = 0
+    while rotation:
+        slot = pending.head()
+        if slot is None or (barrier and slot.sequence > barrier):
+            return False
+        if handed >= limit:
+            return True
+        if expiry is not None:
+            fate = expiry.take_expired(queue, slot, now_ms)
+            if fate == ENDED:
+                handed += expiry.cost(queue)
+                continue
+            if fate == ROOM_TO_COME:
+                expiry.put_off(queue)
+                return False
+        if slot.message.group_id and queue.group_buckets:
+            queue.ruled = True
+            return True
+        consumer = rotation[0]
+        if not consumer.has_room():
+            rotation.popleft().parked = True
+            continue
+        if len(rotation) > 1:
+            rotation.rotate(-1)
+        queue.hand_out(slot, consumer)
+        slot.delivered_at_ms = now_ms
+        consumer.port.deliver(slot)
+        handed += 1
+    return False

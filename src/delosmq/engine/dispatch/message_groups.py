@@ -1,0 +1,257 @@
+"""Message groups: messages with the same group id go to the same consumer, one after the other.
+
+Source: activemq-broker Queue.assignMessageGroup and CachedMessageGroupMap; Artemis QueueImpl.handleMessageGroup and
+BucketMessageGroups.
+"""
+
+from collections import OrderedDict
+from heapq import heappop, heappush
+from itertools import islice
+from typing import Final
+from zlib import crc32
+
+from delosmq.engine.base.slots import PendingObserver, PendingSlots, Slot
+from delosmq.engine.dispatch.rotation import precedes
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.model.message import Message
+from delosmq.model.settings import UNLIMITED
+
+REMEMBERED: Final = 1_024
+"""Groups that a queue with Classic's habits remembers: those used last. Source: CachedMessageGroupMapFactory."""
+REMEMBERED_OTHERWISE: Final = 100_000
+"""The same with Artemis's habits, which has no bound: there the ids that clients make up fill the memory."""
+SPARED: Final = 8
+"""Groups with messages that wait for their owner are not forgotten; looked at before one group more is kept."""
+
+CLOSED: Final = -1
+
+
+class Group:
+    """A group that has an owner.
+
+    Attributes:
+        waiting: its messages that were passed over, as the owner was full or does not take them.
+    """
+
+    def __init__(self, key: str, owner: Consumer) -> None:
+        self.key = key
+        self.owner = owner
+        self.waiting: int = 0
+        self.listed: bool = False
+
+
+class Held:
+    """A message that waits for the owner of its group to have room.
+
+    Attributes:
+        slot: None once it is pending no more: no limit counts what is kept here alone.
+    """
+
+    def __init__(self, slot: Slot, group: Group) -> None:
+        self.slot: Slot | None = slot
+        self.group = group
+
+
+class Groups(PendingObserver):
+    """The groups of one queue.
+
+    Attributes:
+        classic: with Classic's habits: any negative sequence closes a group, 1 takes it away from its owner, and a full
+            owner holds up its own groups only.
+    """
+
+    def __init__(self, pending: PendingSlots, buckets: int, *, classic: bool, remembered: int | None = None) -> None:
+        """
+        Args:
+            remembered: how many groups; `UNLIMITED` for all, None for what the habits say.
+        """
+        self._pending = pending
+        pending.observers.append(self)
+        self._buckets = buckets
+        self.classic = classic
+        habit = REMEMBERED if classic else REMEMBERED_OTHERWISE
+        self._remembered: int = habit if remembered is None else remembered
+        self._by_key: OrderedDict[str, Group] = OrderedDict()
+        self._made: int = 0
+        # Per owner: what waits for its room, in the order of the queue.
+        self._held: dict[int, list[tuple[int, int, int, Held]]] = {}
+        # The same and more, by sequence: each has a mark until it is pending no more.
+        self._marked: dict[int, Held] = {}
+        # Owners with room for which something waits, by the first of it.
+        self._ready: list[tuple[int, int, int, Consumer]] = []
+        # Groups of which anything waits, or did.
+        self._waited: list[Group] = []
+
+    # -- owners --------------------------------------------------------------------------------------------------
+
+    def key_of(self, message: Message) -> str:
+        """Messages with the same key have the same owner."""
+        if self._buckets > 0:
+            return str(crc32(message.group_id.encode()) % self._buckets)
+        return message.group_id
+
+    def find(self, message: Message) -> Group | None:
+        """The group of a message, None when it has no owner."""
+        key = self.key_of(message)
+        group = self._by_key.get(key)
+        if group is None:
+            return None
+        if group.owner.closed:
+            del self._by_key[key]
+            return None
+        self._by_key.move_to_end(key)
+        return group
+
+    def owner_of(self, message: Message) -> Group | None:
+        """As `find`, without counting as a use of the group."""
+        group = self._by_key.get(self.key_of(message))
+        return None if group is None or group.owner.closed else group
+
+    def assign(self, message: Message, owner: Consumer) -> Group | None:
+        """Gives the group of a message, which has no owner, to a consumer; gives the group that is forgotten for it."""
+        key = self.key_of(message)
+        self._by_key[key] = Group(key, owner)
+        owner.owned_groups += 1
+        if self._buckets > 0 or self._remembered == UNLIMITED:
+            return None
+        return self._least_used() if len(self._by_key) > self._remembered else None
+
+    def _least_used(self) -> Group | None:
+        for _ in range(SPARED):
+            key = next(iter(self._by_key))
+            group = self._by_key[key]
+            if group.waiting == 0 or group.owner.closed:
+                return group
+            self._by_key.move_to_end(key)
+        return None
+
+    def release(self, group: Group) -> bool:
+        """Forgets who owns a group. True when messages were passed over because of that owner."""
+        if self._by_key.get(group.key) is group:
+            del self._by_key[group.key]
+        if not group.owner.closed:
+            group.owner.owned_groups -= 1
+        return group.waiting > 0
+
+    def closes(self, message: Message) -> bool:
+        """Whether a message is the last one of its group."""
+        sequence = message.group_sequence
+        return sequence < 0 if self.classic else sequence == CLOSED
+
+    def reassigns(self, message: Message) -> bool:
+        """Whether a message begins its group anew, whoever owned it."""
+        return self.classic and message.group_sequence == 1
+
+    def left(self, consumer: Consumer) -> bool:
+        """An owner has gone, and its groups are free. True when messages were passed over because of it."""
+        return self._held.pop(consumer.id, None) is not None
+
+    def clear(self) -> None:
+        """Nobody owns anything any more."""
+        self._by_key = OrderedDict()
+
+    def owners(self, at_most: int) -> list[tuple[str, Consumer]]:
+        """Groups and who gets them, for people who ask."""
+        return [(key, group.owner) for key, group in islice(self._by_key.items(), at_most)]
+
+    @property
+    def count(self) -> int:
+        """Groups remembered."""
+        return len(self._by_key)
+
+    # -- what waits for an owner ---------------------------------------------------------------------------------
+
+    def hold(self, slot: Slot, group: Group) -> None:
+        """Notes a message that was passed over until the owner of its group has room."""
+        waiting = self._held.setdefault(group.owner.id, [])
+        self._made += 1
+        held = Held(slot, group)
+        if slot.sequence not in self._marked:
+            slot.marks += 1
+        self._marked[slot.sequence] = held
+        heappush(waiting, (-slot.level, slot.order, self._made, held))
+        self._wait(group)
+        if len(waiting) > 2 * self._pending.count + 64:
+            self._sweep(group.owner.id, waiting)
+
+    def gone(self, slot: Slot) -> None:
+        held = self._marked.pop(slot.sequence, None)
+        if held is not None:
+            held.slot = None
+            slot.marks -= 1
+
+    def miss(self, group: Group) -> None:
+        """Notes a message that was passed over because the owner of its group does not take it."""
+        self._held.setdefault(group.owner.id, [])
+        self._wait(group)
+
+    def _wait(self, group: Group) -> None:
+        if not group.listed:
+            group.listed = True
+            self._waited.append(group)
+        group.waiting += 1
+
+    def has_room(self, owner: Consumer) -> None:
+        """An owner has room again."""
+        waiting = self._held.get(owner.id)
+        if waiting:
+            self._drop_gone(waiting)
+            if waiting:
+                self._made += 1
+                heappush(self._ready, (waiting[0][0], waiting[0][1], self._made, owner))
+
+    def next_held(self) -> Held | None:
+        """The first message that waits for an owner which may have room."""
+        ready = self._ready
+        while ready:
+            owner = ready[0][3]
+            waiting = self._held.get(owner.id)
+            if not owner.closed and not owner.parked and waiting:
+                self._drop_gone(waiting)
+                if waiting:
+                    first = waiting[0]
+                    if (first[0], first[1]) == (ready[0][0], ready[0][1]):
+                        return first[3]
+                    heappop(ready)
+                    self.has_room(owner)
+                    continue
+            heappop(ready)
+        return None
+
+    def take_held(self, group: Group) -> None:
+        """Takes out what `next_held` gave."""
+        heappop(self._held[group.owner.id])
+        group.waiting -= 1
+        heappop(self._ready)
+        self.has_room(group.owner)
+
+    def forget_held(self) -> None:
+        """All that was passed over will be looked at again."""
+        self._held = {}
+        self._ready = []
+        for group in self._waited:
+            group.waiting = 0
+            group.listed = False
+        self._waited = []
+
+    def _drop_gone(self, waiting: list[tuple[int, int, int, Held]]) -> None:
+        while waiting and waiting[0][3].slot is None:
+            heappop(waiting)[3].group.waiting -= 1
+
+    def _sweep(self, owner_id: int, waiting: list[tuple[int, int, int, Held]]) -> None:
+        kept: list[tuple[int, int, int, Held]] = []
+        for entry in waiting:
+            if entry[3].slot is not None:
+                kept.append(entry)
+            else:
+                entry[3].group.waiting -= 1
+        self._held[owner_id] = sorted(kept, key=_place)
+
+
+def _place(entry: tuple[int, int, int, Held]) -> tuple[int, int, int]:
+    return entry[0], entry[1], entry[2]
+
+
+def first_of(waiting: Slot, slot: Slot | None) -> bool:
+    """Whether what waits for an owner comes before another message."""
+    return slot is None or waiting is slot or precedes(waiting, slot)

@@ -1,0 +1,203 @@
+"""One dispatch of a queue that has rules (`Distribution`): message by message, until nobody takes the next one."""
+
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.dispatch.delivery_record import DeliveryRecord
+from delosmq.engine.dispatch.expiry_gate import ENDED, ROOM_TO_COME, STAYS, ExpiryGate
+from delosmq.engine.dispatch.message_groups import Group, Groups, first_of
+from delosmq.engine.dispatch.rotation import Work
+from delosmq.engine.dispatch.rules import Distribution
+from delosmq.engine.queues.consumer import Consumer
+
+
+class Handing:
+    """What is under way; made for one tick."""
+
+    def __init__(
+        self,
+        rules: Distribution,
+        work: Work,
+        now_ms: int,
+        expiry: ExpiryGate | None,
+        *,
+        counting: DeliveryRecord | None = None,
+    ) -> None:
+        self._rules = rules
+        self._queue = rules.queue
+        self._work = work
+        self._now_ms = now_ms
+        self._expiry = expiry
+        self._counting = counting
+        self._handed: int = 0
+        # The next message waits for one consumer, or for room elsewhere, and all behind it with it.
+        self._stopped: bool = False
+
+    def run(self, limit: int) -> bool:
+        """Hands out at most ``limit`` messages; True when there may be more to do."""
+        rules = self._rules
+        if not rules.start.is_open():
+            return False
+        more = self._read(limit)
+        while self._handed < limit:
+            if rules.ownership.owner is not None:
+                if not self._serve_owner():
+                    return more or self._work.out
+            elif not self._serve_all():
+                return more or self._work.out
+            if self._stopped:
+                return more
+        return True
+
+    def _read(self, limit: int) -> bool:
+        # Readers have a share each: they take nothing from consumers or from one another.
+        rules = self._rules
+        more = False
+        ended = False
+        for reading in rules.readers:
+            if reading.read(limit, self._work, self._expiry, self._now_ms):
+                more = True
+            ended = ended or reading.ended
+        if more and len(rules.readers) > 1:
+            # Where work ran out: the next dispatch begins with another one.
+            rules.readers.append(rules.readers.pop(0))
+        if ended:
+            rules.readers = [reading for reading in rules.readers if not reading.ended]
+        return more
+
+    # -- one message ---------------------------------------------------------------------------------------------
+
+    def _serve_owner(self) -> bool:
+        """The next message of a queue that one consumer owns; False when it gets none now. Groups don't matter."""
+        owner = self._rules.ownership.owner
+        assert owner is not None  # asked for by the caller
+        acceptance = owner.acceptance
+        if owner.parked or acceptance is None:
+            return False
+        if not owner.has_room():
+            self._rules.park(owner)
+            return False
+        slot = acceptance.candidate(self._work)
+        if slot is None or self._is_behind_barrier(slot):
+            return False
+        if self._expired(slot):
+            return not self._stopped
+        self._deliver(slot, owner, first=False)
+        return True
+
+    def _serve_all(self) -> bool:
+        """The next message of a queue that all share; False when nobody gets one now."""
+        rules = self._rules
+        slot = rules.first(self._work)
+        groups = rules.groups
+        if groups is not None:
+            held = groups.next_held()
+            if held is not None and not held.group.owner.has_room():
+                rules.park(held.group.owner)
+                return True
+            if held is not None and held.slot is not None and first_of(held.slot, slot):
+                return self._serve_held(groups, held.slot, held.group)
+        if slot is None or self._is_behind_barrier(slot):
+            return False
+        if self._expired(slot):
+            return not self._stopped
+        if self._queue.exclusive:
+            consumer = rules.best_taker()
+            self._deliver(slot, consumer, first=True)
+            rules.taken_by(consumer)
+            return True
+        groups = rules.groups_for(slot)
+        if groups is not None:
+            return self._serve_group(slot, groups)
+        consumer = rules.best_taker()
+        self._deliver(slot, consumer, first=False)
+        rules.served(consumer)
+        return True
+
+    def _serve_group(self, slot: Slot, groups: Groups) -> bool:
+        rules = self._rules
+        message = slot.message
+        group = groups.find(message)
+        if group is None or groups.reassigns(message):
+            consumer = rules.best_taker()
+            first = rules.assign(message, consumer, groups)
+            self._deliver(slot, consumer, first=first)
+            rules.served(consumer)
+            return True
+        owner = group.owner
+        if not owner.parked and not owner.has_room():
+            rules.park(owner)
+        waits = owner.parked and groups.classic
+        if not waits and self._takes(owner, slot):
+            if owner.parked:
+                self._stopped = True
+            else:
+                self._deliver_to_group(slot, group, groups)
+            return True
+        if not self._work.spend():
+            return False
+        rules.pass_over(slot)
+        if waits:
+            groups.hold(slot, group)
+        else:
+            groups.miss(group)
+        return True
+
+    def _takes(self, owner: Consumer, slot: Slot) -> bool:
+        """Whether the owner of a group takes what `Distribution.first` found, with room or without."""
+        acceptance = owner.acceptance
+        if acceptance in self._rules.takers:
+            return True
+        return owner.parked and acceptance is not None and acceptance.accepts(slot.message, self._work)
+
+    def _serve_held(self, groups: Groups, slot: Slot, group: Group) -> bool:
+        """A message that waited for the owner of its group, which has room now."""
+        acceptance = group.owner.acceptance
+        if self._is_behind_barrier(slot):
+            return False
+        if not self._work.spend():
+            return False
+        if self._expired(slot):
+            if self._stopped:
+                return False
+            groups.take_held(group)
+            return True
+        groups.take_held(group)
+        if acceptance is not None and not acceptance.accepts(slot.message, self._work):
+            groups.miss(group)
+            return True
+        self._deliver_to_group(slot, group, groups)
+        return True
+
+    def _deliver_to_group(self, slot: Slot, group: Group, groups: Groups) -> None:
+        owner = group.owner
+        self._deliver(slot, owner, first=False)
+        self._rules.served(owner)
+        if groups.closes(slot.message):
+            self._rules.release_group(slot.message, groups)
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def _is_behind_barrier(self, slot: Slot) -> bool:
+        barrier = self._queue.barrier_sequence
+        return barrier > 0 and slot.sequence > barrier
+
+    def _expired(self, slot: Slot) -> bool:
+        """Whether a message is too old; it may still be there then, and this hands out nothing more (`_stopped`)."""
+        expiry = self._expiry
+        if expiry is None:
+            return False
+        fate = expiry.take_expired(self._queue, slot, self._now_ms)
+        if fate == ROOM_TO_COME:
+            expiry.put_off(self._queue)
+            self._stopped = True
+        elif fate == ENDED:
+            self._handed += expiry.cost(self._queue)
+        return fate != STAYS
+
+    def _deliver(self, slot: Slot, consumer: Consumer, *, first: bool) -> None:
+        self._queue.hand_out(slot, consumer)
+        slot.delivered_at_ms = self._now_ms
+        consumer.first_of_group = first
+        if self._counting is not None and slot.recorded:
+            self._counting.delivering(self._queue, slot)
+        consumer.port.deliver(slot)
+        self._handed += 1

@@ -1,0 +1,326 @@
+"""How a queue hands out messages when not simply in turn: selectors, priorities, exclusive owners, groups, browsers.
+
+Message by message, in the order of the queue: the first one that any consumer with room takes goes to the consumer of
+the highest priority among those that take it, and of these to the one whose turn it is. Steps for a message depend
+neither on how many wait nor on how many consumers there are, only on how many different selectors they have.
+
+Source: activemq-broker Queue.doActualDispatch; Artemis QueueImpl.deliver.
+"""
+
+from delosmq.engine.base.events import NO_EVENTS, EngineEvents
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.dispatch.browse import UNBOUNDED, Browsing, Reading
+from delosmq.engine.dispatch.dispatch_start import Start
+from delosmq.engine.dispatch.exclusive_owner import Ownership
+from delosmq.engine.dispatch.message_groups import Groups
+from delosmq.engine.dispatch.rotation import Acceptance, Work, precedes
+from delosmq.engine.queues.consumer import PLAIN, Consumer
+from delosmq.engine.queues.queue import Queue
+from delosmq.model.message import Message
+from delosmq.model.settings import DispatchProfile
+
+
+class Distribution:
+    """The rules of one queue and what they remember.
+
+    Attributes:
+        acceptances: what its consumers take, each kind once.
+        takers: those that take what `first` found.
+        readers: browsers that have not seen all, and consumers of a non-destructive queue.
+        events: told who owns what.
+        groups: None while the queue has seen none, or has none.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.acceptances: list[Acceptance] = []
+        self._by_key: dict[tuple[str, str], Acceptance] = {}
+        self.takers: list[Acceptance] = []
+        self.readers: list[Reading] = []
+        self.ownership: Ownership = Ownership()
+        self.groups: Groups | None = None
+        self.events: EngineEvents = NO_EVENTS
+        self.start: Start = Start(queue)
+        self._stamp: int = 0
+        self.lease: Acceptance | None = None
+        settings = queue.address.settings
+        self._classic: bool = settings.dispatch_profile == DispatchProfile.CLASSIC
+        self.strict: bool = settings.strict_order_dispatch
+        self._priorities: bool = settings.use_consumer_priority
+        self.everybody: bool = settings.all_consumers_exclusive_by_default
+
+    # -- consumers -----------------------------------------------------------------------------------------------
+
+    def adopt(self, consumers: list[Consumer]) -> None:
+        """Takes over those of a queue that had no rules so far, in the order of their turn."""
+        for consumer in consumers:
+            self._admit(consumer)
+
+    def join(self, consumer: Consumer) -> None:
+        """A consumer came."""
+        queue = self.queue
+        groups = self.groups
+        if queue.group_rebalance and groups is not None and not consumer.options.browser:
+            groups.clear()
+            self._forget_loads()
+            self.look_again()
+            self.start.draining = queue.group_rebalance_pause_dispatch
+        self._admit(consumer)
+
+    def _admit(self, consumer: Consumer) -> None:
+        queue = self.queue
+        acceptance = self._acceptance_of(consumer)
+        acceptance.members += 1
+        consumer.acceptance = acceptance
+        if consumer.options.browser:
+            page = queue.address.settings.max_browse_page_size
+            reading: Reading = Browsing(consumer, queue, acceptance, page=page)
+        elif queue.non_destructive:
+            reading = Reading(consumer, queue, acceptance, page=UNBOUNDED)
+        else:
+            if not consumer.parked:
+                self._put(consumer)
+            owner = self.ownership.owner
+            self.ownership.joined(consumer, everybody=self.everybody)
+            self._owner_was(owner)
+            return
+        consumer.reading = reading
+        self.readers.append(reading)
+
+    def _acceptance_of(self, consumer: Consumer) -> Acceptance:
+        options = consumer.options
+        key = (options.selector.text if options.selector is not None else "", options.no_local)
+        found = self._by_key.get(key)
+        if found is None:
+            found = Acceptance(options, self.queue.pending, by_load=self._classic, strict=self.strict)
+            self._by_key[key] = found
+            self.acceptances.append(found)
+        return found
+
+    def leave(self, consumer: Consumer) -> None:
+        """A consumer went; what it held comes back."""
+        acceptance = consumer.acceptance
+        reading = consumer.reading
+        if acceptance is None:
+            return
+        if reading is not None:
+            reading.close()
+            if reading in self.readers:
+                self.readers.remove(reading)
+        else:
+            acceptance.take_out(consumer, self._priority(consumer))
+            owner = self.ownership.owner
+            self.ownership.left(consumer, self.queue.consumers, everybody=self.everybody)
+            self._owner_was(owner)
+            groups = self.groups
+            if groups is not None and groups.left(consumer):
+                self.look_again()
+        acceptance.members -= 1
+        if acceptance.members == 0:
+            acceptance.look_again()
+            self.acceptances.remove(acceptance)
+            self._by_key = {key: kept for key, kept in self._by_key.items() if kept is not acceptance}
+
+    def taken_by(self, consumer: Consumer) -> None:
+        """The first message of an exclusive queue went to a consumer."""
+        owner = self.ownership.owner
+        self.ownership.taken_by(consumer)
+        self._owner_was(owner)
+
+    def settings_changed(self) -> None:
+        """The queue has new settings: who owns it because it was exclusive does so no longer, once it isn't."""
+        owner = self.ownership.owner
+        if owner is not None and not (self.queue.exclusive or owner.options.exclusive or self.everybody):
+            self.ownership.owner = None
+            self._owner_was(owner)
+
+    def _owner_was(self, owner: Consumer | None) -> None:
+        # Groups mean nothing to an owner: it gets what waits for others too.
+        present = self.ownership.owner
+        if present is owner:
+            return
+        if self.groups is not None:
+            self.look_again()
+        self.events.exclusive_owner_changed(self.queue.name, 0 if present is None else present.id)
+
+    def close(self) -> None:
+        """The queue goes without rules from now on."""
+        if self.lease is not None:
+            self.lease.look_again()
+
+    def _priority(self, consumer: Consumer) -> int:
+        return consumer.options.priority if self._priorities else 0
+
+    def _put(self, consumer: Consumer) -> None:
+        acceptance = consumer.acceptance
+        assert acceptance is not None  # admitted
+        self._stamp += 1
+        if not self.strict or consumer.turn == 0:
+            consumer.turn = self._stamp
+        acceptance.put(consumer, self._priority(consumer))
+
+    def _forget_loads(self) -> None:
+        for consumer in self.queue.consumers:
+            if consumer.owned_groups:
+                consumer.owned_groups = 0
+                self._rank_again(consumer)
+
+    def _rank_again(self, consumer: Consumer) -> None:
+        acceptance = consumer.acceptance
+        if acceptance is not None and consumer.place is not None:
+            priority = self._priority(consumer)
+            acceptance.take_out(consumer, priority)
+            acceptance.put(consumer, priority)
+
+    def park(self, consumer: Consumer) -> None:
+        """A consumer was found full."""
+        acceptance = consumer.acceptance
+        consumer.parked = True
+        if acceptance is not None:
+            acceptance.take_out(consumer, self._priority(consumer))
+
+    def unpark(self, consumer: Consumer) -> None:
+        """A consumer may have room again: it stands last."""
+        consumer.parked = False
+        if consumer.reading is None:
+            self._put(consumer)
+            if self.groups is not None:
+                self.groups.has_room(consumer)
+
+    def served(self, consumer: Consumer) -> None:
+        """A consumer got a message: it goes behind its peers, unless their order is strict."""
+        acceptance = consumer.acceptance
+        if acceptance is not None and consumer.place is not None:
+            acceptance.take_out(consumer, self._priority(consumer))
+            self._put(consumer)
+
+    def wants(self) -> bool:
+        """Whether anybody may have something to do."""
+        if self.readers:
+            return True
+        if self.queue.pending.count:
+            for acceptance in self.acceptances:
+                if acceptance.open:
+                    return True
+        return False
+
+    def look_again(self) -> None:
+        """What was passed over is looked at once more, from the head of the queue."""
+        for acceptance in self.acceptances:
+            acceptance.look_again()
+        if self.lease is not None:
+            self.lease.look_again()
+        if self.groups is not None:
+            self.groups.forget_held()
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def groups_for(self, slot: Slot) -> Groups | None:
+        """The groups, when a message belongs to one."""
+        if not slot.message.group_id or self.queue.group_buckets == 0:
+            return None
+        groups = self.groups
+        if groups is None:
+            remembered = self.queue.address.settings.group_cache_size
+            groups = Groups(self.queue.pending, self.queue.group_buckets, classic=self._classic, remembered=remembered)
+            self.groups = groups
+        return groups
+
+    def first_with_room(self, acceptance: Acceptance) -> Consumer | None:
+        """The next consumer of an acceptance; full ones are parked on the way."""
+        while True:
+            consumer = acceptance.first()
+            if consumer is None or consumer.has_room():
+                return consumer
+            self.park(consumer)
+
+    def first(self, work: Work) -> Slot | None:
+        """The first message that any consumer with room takes; `takers` are those that do."""
+        found: Slot | None = None
+        frontier: Slot | None = None
+        takers = self.takers
+        takers.clear()
+        for acceptance in self.acceptances:
+            if acceptance.open == 0 or self.first_with_room(acceptance) is None:
+                continue
+            slot = acceptance.candidate(work)
+            if slot is None:
+                # It may take something from there on, so nothing behind that can be decided yet.
+                limit = acceptance.frontier
+                if limit is not None and (frontier is None or precedes(limit, frontier)):
+                    frontier = limit
+                continue
+            if found is None or precedes(slot, found):
+                takers.clear()
+                found = slot
+            if slot is found:
+                takers.append(acceptance)
+        if found is not None and frontier is not None and not precedes(found, frontier):
+            return None
+        return found
+
+    def best_taker(self) -> Consumer:
+        """Who gets what `first` found: highest priority, then fewest groups (Classic), then whose turn it is."""
+        best: Consumer | None = None
+        for acceptance in self.takers:
+            consumer = acceptance.first()
+            if consumer is not None and (best is None or self._comes_before(consumer, best)):
+                best = consumer
+        assert best is not None  # `first` asked for room
+        return best
+
+    def _comes_before(self, consumer: Consumer, other: Consumer) -> bool:
+        priority = self._priority(consumer)
+        others = self._priority(other)
+        if priority != others:
+            return priority > others
+        if self._classic and consumer.owned_groups != other.owned_groups:
+            return consumer.owned_groups < other.owned_groups
+        return consumer.turn < other.turn
+
+    def pass_over(self, slot: Slot) -> None:
+        """Nobody with room gets what `first` found."""
+        for acceptance in self.takers:
+            acceptance.pass_over(slot)
+
+    def assign(self, message: Message, consumer: Consumer, groups: Groups) -> bool:
+        """Gives the group of a message to a consumer, from whoever owned it; False when it is not remembered."""
+        self.release_group(message, groups)
+        if not groups.classic and groups.closes(message):
+            return False
+        forgotten = groups.assign(message, consumer)
+        if forgotten is not None:
+            groups.release(forgotten)
+            self._rank_again(forgotten.owner)
+        self.events.group_assigned(self.queue.name, groups.key_of(message), consumer.id)
+        return True
+
+    def release_group(self, message: Message, groups: Groups) -> None:
+        """Nobody owns the group of a message any more, if anybody did: the next one of that group begins anew."""
+        group = groups.find(message)
+        if group is not None:
+            passed_over = groups.release(group)
+            self._rank_again(group.owner)
+            if passed_over:
+                self.look_again()
+
+    # -- leases --------------------------------------------------------------------------------------------------
+
+    def next_for_lease(self, until: int | None, work: Work) -> Slot | None:
+        """See `Dispatcher.next_for_lease`."""
+        if self.ownership.owner is not None or (self.queue.exclusive and self.queue.attached):
+            return None
+        lease = self.lease
+        if lease is None:
+            lease = Acceptance(PLAIN, self.queue.pending, by_load=False, strict=False)
+            self.lease = lease
+        while True:
+            slot = lease.candidate(work) if until is None else lease.candidate_upto(until)
+            groups = self.groups_for(slot) if slot is not None else None
+            group = groups.find(slot.message) if slot is not None and groups is not None else None
+            if slot is None or groups is None or group is None:
+                return slot
+            if not work.spend():
+                return None
+            lease.pass_over(slot)
+            groups.miss(group)  # to be looked at again when nobody owns the group any more

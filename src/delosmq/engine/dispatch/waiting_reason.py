@@ -1,0 +1,104 @@
+"""Where a pending message stands: which rule keeps it from going out now. For people who ask, not for dispatch."""
+
+from typing import Final
+
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.dispatch.message_groups import Group
+from delosmq.engine.dispatch.rotation import Work, precedes
+from delosmq.engine.dispatch.rules import Distribution
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.queue import Queue
+
+READY: Final = "ready"
+NOT_PENDING: Final = "not pending"
+PAUSED: Final = "paused"
+RETURNING: Final = "messages before it are on their way back"
+COMMITTING: Final = "a commit before it is under way"
+NO_CONSUMER: Final = "no consumer"
+NOT_STARTED: Final = "waiting for consumers"
+EXCLUSIVE_OWNER: Final = "exclusive owner full"
+OWNER_SELECTOR: Final = "exclusive owner takes other messages"
+SELECTOR: Final = "no consumer takes it"
+FULL: Final = "consumers full"
+GROUP_OWNER: Final = "group owner full"
+GROUP_SELECTOR: Final = "group owner takes other messages"
+BEHIND: Final = "behind others"
+
+CODES: Final = (
+    READY,
+    NOT_PENDING,
+    PAUSED,
+    RETURNING,
+    COMMITTING,
+    NO_CONSUMER,
+    NOT_STARTED,
+    EXCLUSIVE_OWNER,
+    OWNER_SELECTOR,
+    SELECTOR,
+    FULL,
+    GROUP_OWNER,
+    GROUP_SELECTOR,
+    BEHIND,
+)
+
+
+def why_waiting(queue: Queue, slot: Slot, work: Work) -> str:
+    """One of `CODES`: why a slot is not handed out now; `READY` when the next tick does.
+
+    Looks at each consumer, and evaluates selectors: not for the message path.
+
+    Args:
+        work: through which selectors look at the message; `Dispatcher.work_for_asking` gives one.
+    """
+    if not queue.pending.holds(slot):
+        return NOT_PENDING
+    if queue.paused:
+        return PAUSED
+    if queue.returning:
+        return RETURNING
+    consumers = [c for c in queue.consumers if not c.closed and not c.options.browser]
+    if not consumers:
+        return NO_CONSUMER
+    if queue.barrier_sequence and slot.sequence > queue.barrier_sequence:
+        return COMMITTING
+    rules = queue.distribution
+    if rules is not None:
+        reason = _by_rules(rules, slot, consumers, work)
+        if reason:
+            return reason
+    elif not any(consumer.has_room() for consumer in consumers):
+        return FULL
+    head = queue.pending.head()
+    return BEHIND if head is not None and head is not slot and precedes(head, slot) else READY
+
+
+def _by_rules(rules: Distribution, slot: Slot, consumers: list[Consumer], work: Work) -> str:
+    if not rules.start.is_open():
+        return NOT_STARTED
+    owner = rules.ownership.owner
+    if owner is not None:
+        if not takes(owner, slot, work):
+            return OWNER_SELECTOR
+        return "" if owner.has_room() else EXCLUSIVE_OWNER
+    group = _group_of(rules, slot)
+    if group is not None:
+        if not takes(group.owner, slot, work):
+            return GROUP_SELECTOR
+        return "" if group.owner.has_room() else GROUP_OWNER
+    takers = [consumer for consumer in consumers if takes(consumer, slot, work)]
+    if not takers:
+        return SELECTOR
+    return "" if any(consumer.has_room() for consumer in takers) else FULL
+
+
+def _group_of(rules: Distribution, slot: Slot) -> Group | None:
+    groups = rules.groups
+    if groups is None or not slot.message.group_id or rules.queue.group_buckets == 0:
+        return None
+    return None if groups.reassigns(slot.message) else groups.owner_of(slot.message)
+
+
+def takes(consumer: Consumer, slot: Slot, work: Work) -> bool:
+    """Whether the selector of a consumer, if it has one, matches a message."""
+    acceptance = consumer.acceptance
+    return acceptance is None or acceptance.accepts(slot.message, work)

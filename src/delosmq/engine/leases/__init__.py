@@ -1,0 +1,1 @@
+"""Leases: messages that a reader may read again until it acknowledges them."""

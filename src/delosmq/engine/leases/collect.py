@@ -1,0 +1,150 @@
+"""Making leases: messages are collected for one in slices, and one record makes it."""
+
+from typing import Final
+
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.delivery.acknowledge import Acknowledgements
+from delosmq.engine.dispatch.dispatcher import Dispatcher
+from delosmq.engine.dispatch.expiry_gate import ROOM_TO_COME, STAYS
+from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
+from delosmq.engine.leases.rows import LeaseRows
+from delosmq.engine.log.log import FITS, NO_ROOM, WAITS, Log
+from delosmq.engine.log.records import LEASE, encode_json
+from delosmq.engine.routing.enqueue import Router
+from delosmq.engine.routing.parts import RECORD_ROOM_BYTES
+from delosmq.model.errors import StorageError
+from delosmq.model.ports import Clock
+
+RECORD_BYTES: Final = 512
+RUNS_PER_LEASE: Final = 10_000
+"""Runs of consecutive sequences in one lease; bounds the one record that makes it to about 30 KB."""
+
+
+class LeaseMaking:
+    """Takes pending messages for the lease under way of a group."""
+
+    def __init__(
+        self,
+        log: Log,
+        acks: Acknowledgements,
+        router: Router,
+        *,
+        dispatcher: Dispatcher,
+        clock: Clock,
+        events: EngineEvents,
+        ordinary_message_bytes: int,
+    ) -> None:
+        self._log = log
+        self._acks = acks
+        self._router = router
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._events = events
+        self._ordinary_message_bytes = ordinary_message_bytes
+
+    def collect(self, group: LeaseGroup, max_rows: int, max_bytes: int, until: int | None) -> bool:
+        """Takes a slice of pending messages for the lease under way; True when it is complete, also when the disk is
+        too full for the next message, which would have to be stored.
+
+        Raises:
+            LimitError: the disk is too full for its first message.
+        """
+        group.waits_for_room = False
+        if group.queue.returning:
+            return False  # first all of what a released group held has to be back in its place
+        barrier = group.queue.barrier_sequence
+        now_ms = self._clock.wall_ms()
+        for _ in range(ROWS_PER_SLICE):
+            if self._is_complete(group, max_rows, max_bytes):
+                return True
+            slot = self._dispatcher.next_for_lease(group.queue, until)
+            if slot is None or (barrier and slot.sequence > barrier):
+                return slot is None and len(group.building) > 0
+            if group.queue.expiring_count and self._expired(group, slot, now_ms):
+                if group.waits_for_room:
+                    return False
+                continue
+            if not slot.recorded:
+                room = self._room_for(group, slot)
+                if room != FITS:
+                    group.waits_for_room = room == WAITS
+                    return room == NO_ROOM
+                self._store(group, slot)
+            group.queue.hand_out(slot, group.consumer)
+            slot.delivered_at_ms = now_ms
+            group.draft.add(slot)
+        return self._is_complete(group, max_rows, max_bytes)
+
+    def _expired(self, group: LeaseGroup, slot: Slot, now_ms: int) -> bool:
+        """Whether a message is too old; it may still be there then, until its copy has room (``waits_for_room``)."""
+        expiry = self._dispatcher.expiry
+        fate = STAYS if expiry is None else expiry.take_expired(group.queue, slot, now_ms)
+        group.waits_for_room = fate == ROOM_TO_COME
+        return fate != STAYS
+
+    @staticmethod
+    def _is_complete(group: LeaseGroup, max_rows: int, max_bytes: int) -> bool:
+        draft = group.draft
+        return len(draft.slots) >= max_rows or draft.size_bytes >= max_bytes or draft.runs >= RUNS_PER_LEASE
+
+    def _room_for(self, group: LeaseGroup, slot: Slot) -> int:
+        """FITS, WAITS or NO_ROOM for a message that the store does not hold yet, or for one more reference to it.
+
+        Raises:
+            LimitError: the disk is full, and it would be the first of its lease.
+        """
+        log = self._log
+        message = slot.message
+        if message.home is None and message.encoded_size_bytes > self._ordinary_message_bytes:
+            room = log.ask_large(message.encoded_size_bytes + RECORD_ROOM_BYTES)
+            if room == NO_ROOM and not group.building:
+                raise log.refusal_of_large(message.encoded_size_bytes)
+            return room
+        size = RECORD_BYTES if message.home is not None else message.encoded_size_bytes + RECORD_ROOM_BYTES
+        if log.takes(size):
+            return FITS
+        if not group.building:
+            log.ask_room(size, f"another lease of group '{group.name}'")
+        return NO_ROOM if log.storage_full else WAITS
+
+    def _store(self, group: LeaseGroup, slot: Slot) -> None:
+        # What is leased must survive a restart, or a replayed batch of the reader would differ. A decision of its own
+        # per message, as a durable send is: the batches stay small, and one that fails changes nothing.
+        message = slot.message
+        home = message.home
+        references = message.recorded_references
+        position = message.position
+        if home is None:
+            self._router.store(message, [int(group.queue.id)])
+        else:
+            self._router.store_reference(message, int(group.queue.id))
+        if slot.delivery_count > 0:
+            self._acks.record_counts(group.queue, [slot])
+        try:
+            self._log.close()
+        except StorageError:
+            message.home = home
+            message.recorded_references = references
+            message.position = position
+            raise
+        group.queue.now_recorded(slot)
+
+    def make(self, group: LeaseGroup) -> Lease:
+        """Makes a lease of what was collected, as a whole."""
+        lease = Lease(group.newest + 1, group.draft)
+        value = {"op": "lease", "group": group.name, "lease": lease.number, "rows": lease.rows.packed()}
+        record = encode_json(LEASE, value)
+        self._log.ask_room(RECORD_BYTES + len(record), f"another lease of group '{group.name}'")
+        group.draft = LeaseRows()
+        group.adopt(lease)
+        self._log.record(record)
+        try:
+            self._log.close()
+        except StorageError:
+            del group.leases[lease.number]
+            group.newest = lease.number - 1
+            group.draft = lease.rows
+            raise
+        self._events.lease_made(group.name, lease.number, len(lease.slots))
+        return lease

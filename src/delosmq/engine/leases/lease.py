@@ -1,0 +1,139 @@
+"""What leases are made of: the lease itself, the group that reads, whoever waits, and what is refused."""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.leases.rows import LeaseRows
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.queue import Queue
+from delosmq.model.errors import BrokerError
+
+ROWS_PER_SLICE: Final = 500
+"""Of what is done with the rows of a lease."""
+
+GROUP_BUSY: Final = "GROUP_BUSY"
+FOREIGN_INCARNATION: Final = "FOREIGN_INCARNATION"
+FENCED: Final = "FENCED"
+LEASE_LOST: Final = "LEASE_LOST"
+
+
+class LeaseError(BrokerError):
+    """A lease call that can't be served.
+
+    Attributes:
+        condition: one of the constants above, stable for clients.
+    """
+
+    def __init__(self, code: str, condition: str, message: str) -> None:
+        super().__init__(code, message)
+        self.condition = condition
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LeaseWaiter(ABC):
+    """Somebody who waits for messages to lease."""
+
+    @abstractmethod
+    def on_messages(self) -> None:
+        """The queue has messages for the group, or a slice of the lease under way is done: request again."""
+
+
+class Lease:
+    """One lease, of at least one message. Its rows never change."""
+
+    def __init__(self, number: int, rows: LeaseRows) -> None:
+        self.number = number
+        self.rows = rows
+        self.slots: list[Slot] = rows.slots
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the encoded messages."""
+        return self.rows.size_bytes
+
+    @property
+    def lowest_sequence(self) -> int:
+        """Over all rows; those of a high priority come first whatever their sequence."""
+        return self.rows.lowest_sequence
+
+    @property
+    def oldest_ms(self) -> int:
+        """When the oldest message was sent."""
+        return self.rows.oldest_ms
+
+    @property
+    def first_sequence(self) -> int:
+        """Sequence of the first row."""
+        return self.slots[0].sequence
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last row."""
+        return self.slots[-1].sequence
+
+
+class LeaseGroup:
+    """A reader's place in a queue.
+
+    Attributes:
+        acked: leases up to this number are acknowledged; newest: number of the newest lease made.
+        draft: rows taken for the lease under way.
+        forgetting: acknowledged leases whose references are not all ended yet.
+        contact_ms: wall clock of the last call by its run, for people; contact_ns: monotonic, 0 before the first one
+            since the start.
+        made_by: whose client opened it first, "" for none; to that user counts what a state block says of it.
+        state_bytes: that, without its leases.
+        owns_queue: its queue is the subscription to a topic that was made for it, and ends with it.
+        waits_for_room: the next message has to be stored with the lease, or has expired and is to be copied, and the
+            store makes ready for it.
+    """
+
+    def __init__(self, name: str, queue: Queue, incarnation: str, consumer: Consumer) -> None:
+        self.name = name
+        self.queue = queue
+        self.incarnation = incarnation
+        self.consumer = consumer
+        self.epoch: int = 0
+        self.run: str = ""
+        self.made_by: str = ""
+        self.state_bytes: int = 0
+        self.acked: int = 0
+        self.newest: int = 0
+        self.contact_ms: int = 0
+        self.contact_ns: int = 0
+        self.leases: dict[int, Lease] = {}
+        self.forgetting: dict[int, Lease] = {}
+        self.draft: LeaseRows = LeaseRows()
+        self.owns_queue: bool = False
+        self.waits_for_room: bool = False
+        self.waiters: list[LeaseWaiter] = []
+
+    @property
+    def building(self) -> list[Slot]:
+        """Slots taken for the lease under way."""
+        return self.draft.slots
+
+    @property
+    def leased_count(self) -> int:
+        """Messages in leases that are not acknowledged, the one under way included."""
+        count = len(self.draft.slots)
+        for lease in self.leases.values():
+            count += len(lease.slots)
+        return count
+
+    def adopt(self, lease: Lease) -> None:
+        """Makes a lease part of its group: live and in replay."""
+        self.leases[lease.number] = lease
+        self.newest = lease.number
+
+    def settle(self, number: int) -> None:
+        """Marks leases up to ``number`` acknowledged, live and in replay."""
+        for k in range(self.acked + 1, number + 1):
+            lease = self.leases.pop(k, None)
+            if lease is not None:
+                self.forgetting[k] = lease
+        self.acked = number
+        self.newest = max(self.newest, number)

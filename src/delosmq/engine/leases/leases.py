@@ -1,0 +1,79 @@
+"""Lease groups and what they read: a queue, or a topic through a subscription made for them."""
+
+from typing import Final
+
+from delosmq.engine.leases.lease import LeaseGroup
+from delosmq.engine.leases.lease_group import Leases
+from delosmq.engine.lifecycle.deletion import Dropping
+from delosmq.engine.routing.parts import Core
+from delosmq.model.errors import NotFoundError
+from delosmq.model.message import MULTICAST
+from delosmq.model.settings import QueueSettings
+
+RECORD_BYTES: Final = 1_024
+
+
+class Leasing:
+    """Begins and ends lease groups."""
+
+    def __init__(self, core: Core, leases: Leases, dropping: Dropping) -> None:
+        self._log = core.log
+        self._bindings = core.bindings
+        self._leases = leases
+        self._dropping = dropping
+
+    def open(
+        self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None, user: str = ""
+    ) -> LeaseGroup:
+        """Opens a lease group on a queue, or on a topic as a durable subscription named like the group.
+
+        Args:
+            user: to whom the group and its subscription count, when they are new.
+
+        Raises:
+            LeaseError: see `Leases.open`.
+            NotFoundError: there is no such queue; or no such address, and it may not be created.
+            LimitError: the disk is full, or the user's clients have made as much as they may.
+        """
+        self._log.ask_room(RECORD_BYTES + 4 * len(group) + len(run), f"lease group '{group}'")
+        known = self._leases.groups.get(group)
+        if known is None:
+            self._bindings.checks.check_group(group, run, user)
+        if known is not None and topic and known.queue.address.name == topic:
+            return self._leases.open(group, known.queue, run, incarnation)
+        if not topic:
+            return self._leases.open(group, self._bindings.queue_named(queue), run, incarnation, user=user)
+        if group not in self._bindings.queues:
+            address = self._bindings.addresses.get(topic)
+            if address is not None:
+                self._bindings.check_routing(address, MULTICAST)
+            elif not self._bindings.settings_of(topic).auto_create_addresses:
+                raise NotFoundError(
+                    "DMQ2114",
+                    f"there is no address '{topic}' to subscribe to, and its address-settings don't auto-create it;"
+                    " create it first",
+                )
+            settings = QueueSettings(group, topic, MULTICAST, durable=True)
+            made = self._bindings.create_queue(settings, of_client=True, user=user)
+            return self._leases.open(group, made, run, incarnation, owns_queue=True, user=user)
+        return self._leases.open(group, self._bindings.queues[group], run, incarnation, user=user)
+
+    def release(self, group: str) -> int:
+        """Ends a lease group, and with it the subscription that was made for it, unless others read that too.
+
+        Raises:
+            LeaseError: there is no such group.
+        """
+        ended = self._leases.find(group)
+        queue = ended.queue
+        count = self._leases.release(group)
+        if ended.owns_queue and not queue.consumers and not queue.operators:
+            self._dropping.drop(queue)  # nobody would ever empty it
+        return count
+
+    def end_overdue(self) -> list[str]:
+        """Releases the groups that nobody asks for any more; gives their names. Called now and then by a timer."""
+        overdue = self._leases.overdue()
+        for name in overdue:
+            self.release(name)
+        return overdue

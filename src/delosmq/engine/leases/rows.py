@@ -1,0 +1,92 @@
+"""The rows of a lease: slots in order, with what is told and recorded of them kept up to date as each one is added."""
+
+import zlib
+from base64 import b64decode, b64encode
+
+from delosmq.engine.base.slots import Slot
+
+
+class LeaseRows:
+    """Slots in the order of a lease. Sums and runs grow with each slot: over all at once they would hold a tick long.
+
+    Attributes:
+        size_bytes: of the encoded messages.
+        lowest_sequence, oldest_ms: over all rows; those of a high priority come first whatever their sequence.
+        runs: runs of consecutive sequences.
+    """
+
+    def __init__(self) -> None:
+        self.slots: list[Slot] = []
+        self.size_bytes: int = 0
+        self.lowest_sequence: int = 0
+        self.oldest_ms: int = 0
+        self.runs: int = 0
+        self._packed = bytearray()
+        self._end: int = 0
+        self._first: int = 0
+        self._count: int = 0
+
+    def add(self, slot: Slot) -> None:
+        """Appends a row."""
+        message = slot.message
+        sequence: int = slot.sequence
+        if not self.slots:
+            self.lowest_sequence = sequence
+            self.oldest_ms = message.timestamp_ms
+        self.slots.append(slot)
+        self.size_bytes += message.encoded_size_bytes
+        if sequence < self.lowest_sequence:
+            self.lowest_sequence = sequence
+        if message.timestamp_ms < self.oldest_ms:
+            self.oldest_ms = message.timestamp_ms
+        if self._count and self._first + self._count == sequence:
+            self._count += 1
+            return
+        if self._count:
+            _pack_run(self._packed, self._first - self._end, self._count)
+            self._end = self._first + self._count
+        self._first = sequence
+        self._count = 1
+        self.runs += 1
+
+    def packed(self) -> str:
+        """The sequences in order, as records hold them: runs of (distance to the end of the run before, length),
+        compressed.
+
+        Varints, the distance zigzag as priorities go back and forth. Queues that share a broker have many short runs,
+        which look alike: as JSON 10,000 of them would take 160 KB, a large part of a small journal file.
+        """
+        packed = bytearray(self._packed)
+        if self._count:
+            _pack_run(packed, self._first - self._end, self._count)
+        return b64encode(zlib.compress(bytes(packed), 1)).decode()
+
+
+def _pack_run(packed: bytearray, distance: int, count: int) -> None:
+    for value in (distance * 2 if distance >= 0 else -distance * 2 - 1, count):
+        while value > 127:
+            packed.append(value & 127 | 128)
+            value >>= 7
+        packed.append(value)
+
+
+def unpack_sequences(text: str) -> list[int]:
+    """The sequences that `LeaseRows.packed` wrote."""
+    values: list[int] = []
+    value = 0
+    shift = 0
+    for byte in zlib.decompress(b64decode(text)):
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            values.append(value)
+            value = 0
+            shift = 0
+    found: list[int] = []
+    end = 0
+    for i in range(0, len(values), 2):
+        zigzag = values[i]
+        first = end + (zigzag >> 1 if zigzag & 1 == 0 else -(zigzag >> 1) - 1)
+        end = first + values[i + 1]
+        found.extend(range(first, end))
+    return found

@@ -1,0 +1,123 @@
+"""Settling leases: the references of acknowledged ones end, and what a released group held returns, in slices."""
+
+from delosmq.engine.base.jobs import Job, Jobs
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.delivery.acknowledge import NONE_UNSEEN, Acknowledgements
+from delosmq.engine.dispatch.dispatcher import Dispatcher
+from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
+from delosmq.engine.log.log import Log
+from delosmq.engine.log.records import ACKNOWLEDGED, PURGED
+from delosmq.engine.queues.removal import Removals
+
+
+class _Forget(Job):
+    """Ends the references of an acknowledged lease, a slice at a time."""
+
+    def __init__(self, settling: "LeaseSettling", group: LeaseGroup, lease: Lease) -> None:
+        self._settling = settling
+        self._group = group
+        self._lease = lease
+        self._at = 0
+
+    def step(self) -> bool:
+        if self._lease.number not in self._group.forgetting:
+            return True
+        part = self._lease.slots[self._at : self._at + ROWS_PER_SLICE]
+        self._at += len(part)
+        self._settling.end_references(self._group, part)
+        if self._at < len(self._lease.slots):
+            return False
+        del self._group.forgetting[self._lease.number]
+        return True
+
+
+class _GiveBack(Job):
+    """Returns what a released group held, a slice at a time."""
+
+    def __init__(self, settling: "LeaseSettling", group: LeaseGroup, newest_first: list[Slot]) -> None:
+        self._settling = settling
+        self._group = group
+        self._slots = newest_first
+        self._at = 0
+
+    def step(self) -> bool:
+        part = self._slots[self._at : self._at + ROWS_PER_SLICE]
+        self._at += len(part)
+        self._settling.give_back(self._group, part)
+        if self._at < len(self._slots):
+            return False
+        self._settling.given_back(self._group)
+        return True
+
+
+class LeaseSettling:
+    """What is left to do once leases are acknowledged, or their group is released.
+
+    Attributes:
+        ending: groups that were released, with messages that are not back in their places yet.
+    """
+
+    def __init__(
+        self, log: Log, acks: Acknowledgements, removals: Removals, *, dispatcher: Dispatcher, jobs: Jobs
+    ) -> None:
+        self._log = log
+        self._acks = acks
+        self._removals = removals
+        self._dispatcher = dispatcher
+        self._jobs = jobs
+        self.ending: list[LeaseGroup] = []
+
+    def forget_later(self, group: LeaseGroup, number: int) -> None:
+        """Ends the references of an acknowledged lease in slices."""
+        lease = group.forgetting.get(number)
+        if lease is not None:
+            self._jobs.add(_Forget(self, group, lease))
+
+    def end_references(self, group: LeaseGroup, slots: list[Slot]) -> None:
+        """Ends a slice of acknowledged references, as a decision of its own."""
+        held = [slot for slot in slots if slot.in_list is group.consumer.in_delivery]
+        if not held:
+            return
+        for slot in held:
+            group.queue.take_back(slot, group.consumer)
+        group.queue.messages_acknowledged += len(held)
+        self._removals.remove(group.queue, held, ACKNOWLEDGED)
+        self._log.close()
+
+    def forget_all(self, group: LeaseGroup) -> None:
+        """Does at once what `forget_later` had not reached yet."""
+        for lease in group.forgetting.values():
+            for at in range(0, len(lease.slots), ROWS_PER_SLICE):
+                self.end_references(group, lease.slots[at : at + ROWS_PER_SLICE])
+        group.forgetting = {}
+
+    def give_back_all(self, group: LeaseGroup) -> int:
+        """Returns what a released group held, in slices; gives how many messages."""
+        newest_first: list[Slot] = []
+        for lease in group.leases.values():
+            newest_first.extend(lease.slots)
+        newest_first.extend(group.building)
+        newest_first.reverse()
+        if newest_first:
+            self._dispatcher.hold(group.queue)
+            self.ending.append(group)
+            work = _GiveBack(self, group, newest_first)
+            if not work.step():
+                self._jobs.add(work)
+        return len(newest_first)
+
+    def give_back(self, group: LeaseGroup, newest_first: list[Slot]) -> None:
+        """Returns a slice of what a released group held; when its queue is gone, ends the references instead."""
+        queue = group.queue
+        if queue.deleted:
+            for slot in newest_first:
+                queue.take_back(slot, group.consumer)
+            self._removals.remove(queue, newest_first, PURGED)
+        else:
+            self._acks.give_back(queue, group.consumer, newest_first, NONE_UNSEEN)
+        self._log.close()
+
+    def given_back(self, group: LeaseGroup) -> None:
+        """All of it is back: its queue hands out again."""
+        self.ending.remove(group)
+        self._dispatcher.let_go_on(group.queue)

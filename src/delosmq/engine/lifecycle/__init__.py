@@ -1,0 +1,1 @@
+"""How addresses, queues and subscriptions begin and end."""

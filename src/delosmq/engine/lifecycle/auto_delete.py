@@ -1,0 +1,137 @@
+"""Deleting queues and addresses that were made by use and are used no more.
+
+Every ``address-queue-scan-period`` all are looked at, in slices; what two scans in a row find unused goes. Source:
+Artemis PostOfficeImpl.reapAddresses and QueueManagerImpl. What Artemis deletes at its start goes here two scans later,
+so that clients which come back find their queues. Artemis never deletes an address that had no queue since its start;
+here it goes too, once nothing was sent to it between two scans. Likewise a queue that nobody has used.
+"""
+
+from typing import Final
+
+from delosmq.engine.addresses.address import Address
+from delosmq.engine.base.jobs import Job
+from delosmq.engine.base.timers import NS_PER_MS, Timer
+from delosmq.engine.lifecycle.deletion import Dropping
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.parts import Core
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.settings import UNLIMITED
+
+LOOKED_AT_PER_SLICE: Final = 500
+
+
+class AutoDelete(Timer):
+    """Looks for what is not used any more."""
+
+    def __init__(self, core: Core, dropping: Dropping) -> None:
+        self._core = core
+        self._dropping = dropping
+        self._period_ns: int = core.settings.address_queue_scan_period_ms * NS_PER_MS
+
+    def drop_replayed(self) -> None:
+        """Forgets the addresses that nothing needs: replay makes one for each queue there ever was, and what was made
+        automatically ends with a restart."""
+        bindings = self._core.bindings
+        for address in list(bindings.addresses.values()):
+            kept = address.history is not None or address.retained is not None or address.account.used_messages
+            if address.auto_created and not kept and bindings.is_unbound(address):
+                bindings.drop_address(address.name)
+            elif address.auto_created:
+                bindings.credit_address(address)
+
+    def begin(self) -> None:
+        """Counts the time from now on for what the store held, and makes the first appointment."""
+        now = self._core.clock.monotonic_ns()
+        for queue in self._core.bindings.queues.values():
+            queue.unused_since = now
+        for address in self._core.bindings.addresses.values():
+            address.unused_since = now
+        self.again()
+
+    def again(self) -> None:
+        """Makes the next appointment; a period of 0 or less switches the scan off."""
+        if self._period_ns > 0:
+            self._core.timers.at(self._core.clock.monotonic_ns() + self._period_ns, self)
+
+    def on_timer(self, now: MonotonicNs) -> None:
+        bindings = self._core.bindings
+        self._core.jobs.add(_Scan(self, list(bindings.queues.values()), list(bindings.addresses.values())))
+
+    def look_at_queue(self, queue: Queue) -> None:
+        """Deletes a queue that is unused for the second time."""
+        if queue.deleted:
+            return
+        if not self._is_queue_unused(queue):
+            queue.swept = False
+        elif queue.swept:
+            messages = queue.message_count
+            self._dropping.drop(queue)
+            self._core.events.deleted_unused(queue.name, queue.address.name, messages)
+        else:
+            queue.swept = True
+
+    def _is_queue_unused(self, queue: Queue) -> bool:
+        if not queue.auto_delete or queue.internal or queue.temporary or queue.owner or queue.consumers:
+            return False
+        # A lease group is one of the consumers, and what it returns still counts as in delivery.
+        if queue.claims or queue.delivering_count:
+            return False
+        limit = queue.auto_delete_message_count
+        if limit != UNLIMITED and queue.message_count > limit:
+            return False
+        # One that was never used, as a send to it was rolled back, is unused since it was made.
+        since = 0 if queue.address.settings.auto_delete_queues_skip_usage_check else queue.unused_since
+        since = since or queue.created_at
+        return self._core.clock.monotonic_ns() - since >= queue.auto_delete_delay * NS_PER_MS
+
+    def look_at_address(self, address: Address) -> None:
+        """Deletes an address that is unused for the second time."""
+        if self._core.bindings.addresses.get(address.name) is not address:
+            return
+        if not self._is_address_unused(address):
+            address.swept = False
+        elif address.swept:
+            self._dropping.drop_address(address)
+            self._core.events.deleted_unused("", address.name, 0)
+        else:
+            address.swept = True
+
+    def _is_address_unused(self, address: Address) -> bool:
+        settings = address.settings
+        if not address.auto_created or not settings.auto_delete_addresses:
+            return False
+        sent = address.routed_messages + address.unrouted_messages
+        if sent != address.messages_at_scan:
+            address.messages_at_scan = sent
+            return False
+        # Those in queues of wildcard addresses count against its limits still.
+        if address.account.used_messages or not self._core.bindings.is_unbound(address):
+            return False
+        # One that never had a queue, as it was only sent to, is unused since it was made.
+        since = 0 if settings.auto_delete_addresses_skip_usage_check else address.unused_since
+        since = since or address.created_at
+        return self._core.clock.monotonic_ns() - since >= settings.auto_delete_addresses_delay * NS_PER_MS
+
+
+class _Scan(Job):
+    """One look at everything."""
+
+    def __init__(self, auto_delete: AutoDelete, queues: list[Queue], addresses: list[Address]) -> None:
+        self._auto_delete = auto_delete
+        self._queues = queues
+        self._addresses = addresses
+        self._at: int = 0
+
+    def step(self) -> bool:
+        queues = len(self._queues)
+        stop = min(self._at + LOOKED_AT_PER_SLICE, queues + len(self._addresses))
+        for at in range(self._at, stop):
+            if at < queues:
+                self._auto_delete.look_at_queue(self._queues[at])
+            else:
+                self._auto_delete.look_at_address(self._addresses[at - queues])
+        self._at = stop
+        if stop < queues + len(self._addresses):
+            return False
+        self._auto_delete.again()
+        return True

@@ -1,0 +1,272 @@
+"""Retroactive addresses: a new subscription starts with the last messages of its address.
+
+They wait in an internal queue (`history`); a new queue gets references to them, the same messages at the same places.
+Of a message that its sender marked to be retained it gets a copy, which says so.
+
+Source: Artemis manual, "Retroactive Addresses"; activemq-broker, the SubscriptionRecoveryPolicy classes.
+"""
+
+from heapq import heappop, heappush, heapreplace
+from typing import Final
+
+from delosmq.engine.addresses.address import RETAIN, Address
+from delosmq.engine.addresses.bindings import Bindings, QueueListener
+from delosmq.engine.addresses.filter import Conditions
+from delosmq.engine.addresses.history import Aging, HistoryRing
+from delosmq.engine.base.jobs import FULL_NAP_NS, LOOK_AGAIN_NS, GoOn, Job
+from delosmq.engine.base.slots import Cursor, Slot
+from delosmq.engine.log.log import FITS
+from delosmq.engine.log.origin import annotations_of, copy_for
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.parts import Core, record_room_bytes
+from delosmq.model.message import MULTICAST, Message
+from delosmq.model.settings import UNLIMITED
+
+MESSAGES_PER_SLICE: Final = 500
+LINK_COST: Final = 5
+"""Finding the wildcards of an address, in messages that are referred to."""
+COPY_COST: Final = 20
+"""A copy of a retained message."""
+MARK_BYTES: Final = 1_024
+"""What such a copy says beside the message, at most."""
+RETAINED: Final = "ActiveMQ.Retained"
+"""Marks what a late subscriber gets because its sender had it kept. Source: ActiveMQMessage."""
+
+
+class Retroactive(QueueListener):
+    """Fills new multicast queues."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._conditions = Conditions(core.conversions)
+        self._record_room_bytes: int = record_room_bytes(core.settings.journal)
+
+    def history_added(self, history: Queue) -> None:
+        ring = history.ring
+        if not isinstance(ring, HistoryRing) or history.address.settings.subscription_recovery_duration == 0:
+            return
+        core = self._core
+        ring.aging = Aging(history, core.evictions, timers=core.timers, clock=core.clock)
+        if history.pending.count:
+            ring.aging.arm()
+
+    def queue_added(self, queue: Queue, *, asked: bool) -> None:
+        address = queue.address
+        if queue.settings.routing_type != MULTICAST:
+            return
+        settings = address.settings
+        all_of_it = asked or settings.always_retroactive is True
+        work = _Fill(self, queue)
+        if all_of_it:
+            work.take_all(self._core.bindings if address.wild else None)
+        elif settings.always_retroactive is None and address.history is not None:
+            work.take_last(address.history, settings.retroactive_message_count)
+        if not work.step():
+            self._core.dispatcher.hold(queue)
+            work.holds_dispatch = True
+            self._core.jobs.add(work)
+
+    def give_retained(self, queue: Queue, retained: Queue) -> bool:
+        """Gives a queue a copy of what was retained before it was made. False when the store has no room for it now:
+        nothing has changed."""
+        slot = retained.pending.head()
+        if slot is None or slot.sequence > queue.id:
+            return True
+        message = slot.message
+        core = self._core
+        expired = 0 < message.expires_at_ms <= core.clock.wall_ms()
+        # An empty one is sent to have nothing retained.
+        if expired or not message.body:
+            return True
+        self._conditions.look_at(message)
+        if not self._conditions.match(queue.settings.filter):
+            return True
+        stored = message.durable and queue.settings.durable
+        if stored:
+            core.log.close()  # the copy may fill a batch of its own
+            if not self._has_room(message):
+                return False
+        core.router.put(self._as_retained(message), [queue], queue.address)
+        if stored:
+            core.log.close()
+        return True
+
+    def _has_room(self, message: Message) -> bool:
+        log = self._core.log
+        size = message.encoded_size_bytes + self._record_room_bytes
+        if message.encoded_size_bytes + MARK_BYTES > self._core.ordinary_message_bytes:
+            return not log.storage_full and log.ask_large(size) == FITS
+        return log.takes(size)
+
+    def wait(self, work: Job) -> None:
+        """Goes on with it in a moment; on a full disk it may take longer till there is room."""
+        core = self._core
+        nap_ns = FULL_NAP_NS if core.log.storage_full else LOOK_AGAIN_NS
+        core.timers.at(core.clock.monotonic_ns() + nap_ns, GoOn(core.jobs, work))
+
+    def _as_retained(self, message: Message) -> Message:
+        annotations = annotations_of(message)
+        annotations.pop(RETAIN, None)
+        annotations[RETAINED] = "true"
+        head = self._core.conversions.rewritten_head(message, (RETAIN,), {}, (RETAINED,))
+        return copy_for(message, message.address, head, annotations)
+
+    def refer(self, queue: Queue, slots: list[Slot]) -> None:
+        """Gives a queue references to messages that the history of its address holds."""
+        core = self._core
+        for held in slots:
+            message = held.message
+            self._conditions.look_at(message)
+            if queue.settings.filter and not self._conditions.match(queue.settings.filter):
+                continue
+            recorded = held.recorded and queue.settings.durable
+            if recorded:
+                core.router.store_reference(message, queue.id)
+            message.references += 1
+            slot = Slot(message, recorded)
+            queue.link(slot)
+            if queue.last_values is not None and not core.last_value_rule.returned(queue, slot):
+                continue  # a newer one of its key came while the queue was filled
+            if queue.ring.size != UNLIMITED:
+                pushed_out = queue.ring.pushed_out(queue.pending)
+                if pushed_out is not None:
+                    core.router.replace(queue, pushed_out)
+
+    def filled(self, queue: Queue, held_dispatch: bool) -> None:
+        """All is there."""
+        if held_dispatch:
+            self._core.dispatcher.let_go_on(queue)
+
+    def close(self) -> None:
+        """Ends the decision under way."""
+        self._core.log.close()
+
+
+class _Fill(Job):
+    """Refers to what was there when the queue was made, then copies what was retained. What the ring pushes out before
+    its turn is no longer among the last messages, and left out.
+
+    Attributes:
+        holds_dispatch: the queue hands out nothing till all is there.
+    """
+
+    def __init__(self, retroactive: Retroactive, queue: Queue) -> None:
+        self._retroactive = retroactive
+        self._queue = queue
+        self._bindings: Bindings | None = None
+        self._addresses: list[Address] = []
+        self._histories: list[Queue] = []
+        self._cursors: list[Cursor] = []
+        self._retained: list[Queue] = []
+        # What comes next of each history: its sequence, and which.
+        self._next: list[tuple[int, int]] = []
+        self._last: int = 0
+        self._waits: bool = False
+        self.holds_dispatch: bool = False
+
+    def take_all(self, bindings: Bindings | None) -> None:
+        """What the address keeps; given ``bindings``, that of those for which it stands, too."""
+        address = self._queue.address
+        self._take_from(address)
+        if bindings is not None:
+            self._bindings = bindings
+            self._addresses = list(bindings.addresses.values())
+            self._addresses.reverse()
+
+    def take_last(self, history: Queue, count: int) -> None:
+        """The last ``count`` messages of what one address keeps."""
+        cursor = self._take(history)
+        before: Slot | None = None
+        for level in history.pending.levels():
+            before = level.tail if level.count else before  # all have the same level
+        for _ in range(count):
+            if before is None:
+                return
+            before = before.previous
+        if before is not None:
+            cursor.advance(before)
+
+    def step(self) -> bool:
+        room = MESSAGES_PER_SLICE
+        self._waits = False
+        if not self._queue.deleted:
+            room = self._look(room)
+            room = self._refer(room)
+            room = self._copy(room)
+        if self._queue.deleted or room > 0:
+            for history, cursor in zip(self._histories, self._cursors, strict=True):
+                history.pending.drop(cursor)
+            if self.holds_dispatch:
+                self._retroactive.close()
+            self._retroactive.filled(self._queue, self.holds_dispatch)
+            return True
+        if self.holds_dispatch:
+            self._retroactive.close()
+            if self._waits:
+                self._retroactive.wait(self)
+                return True
+        return False
+
+    def _look(self, room: int) -> int:
+        """Finds addresses for which a wildcard stands and that keep messages; gives what is left of ``room``."""
+        addresses = self._addresses
+        bindings = self._bindings
+        while addresses and room > 0 and bindings is not None:
+            address = addresses.pop()
+            room -= 1
+            if address.wild or (address.history is None and address.retained is None):
+                continue
+            if address.linked_at != bindings.wild_changes:
+                bindings.relink(address)
+                room -= LINK_COST
+            if self._queue.address in address.links:
+                self._take_from(address)
+        return room
+
+    def _take_from(self, address: Address) -> None:
+        if address.history is not None:
+            self._take(address.history)
+        if address.retained is not None:
+            self._retained.append(address.retained)
+
+    def _take(self, history: Queue) -> Cursor:
+        cursor = history.pending.cursor()
+        heappush(self._next, (0, len(self._cursors)))
+        self._histories.append(history)
+        self._cursors.append(cursor)
+        return cursor
+
+    def _refer(self, room: int) -> int:
+        """Each message once, in the order they came."""
+        coming = self._next
+        newest = int(self._queue.id)  # what has a higher number came by itself
+        slots: list[Slot] = []
+        while coming and room > 0:
+            sequence, index = coming[0]
+            cursor = self._cursors[index]
+            slot = cursor.peek()
+            if slot is not None and slot.sequence == sequence:
+                cursor.advance(slot)
+                room -= 1
+                if sequence > self._last:
+                    slots.append(slot)
+                    self._last = sequence
+                slot = cursor.peek()
+            else:
+                room -= 1
+            if slot is None or slot.sequence > newest:
+                heappop(coming)
+            else:
+                heapreplace(coming, (int(slot.sequence), index))
+        self._retroactive.refer(self._queue, slots)
+        return room
+
+    def _copy(self, room: int) -> int:
+        retained = self._retained
+        while retained and room > 0:
+            if not self._retroactive.give_retained(self._queue, retained[0]):
+                self._waits = True
+                return 0
+            retained.pop(0)
+            room -= COPY_COST
+        return room

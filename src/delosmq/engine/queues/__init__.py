@@ -1,0 +1,1 @@
+"""One queue and its consumers: pending messages, credit, rings, last values, limits of what may wait."""

@@ -1,0 +1,371 @@
+"""A queue: pending slots, consumers in rotation, counters. Knows nothing of logs, memory limits or other queues."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from delosmq.engine.base.slots import PendingSlots, Slot
+from delosmq.engine.log.records import ACKNOWLEDGED, StoredTail, removed_front
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.last_value_index import LastValues
+from delosmq.engine.queues.resolved_settings import resolve
+from delosmq.engine.queues.ring import Ring
+from delosmq.engine.queues.scheduled_slots import ScheduledSlots
+from delosmq.model.ids import QueueId, Sequence
+from delosmq.model.message import DEFAULT_PRIORITY
+from delosmq.model.settings import UNLIMITED, DispatchProfile, QueueSettings, RingEviction
+
+if TYPE_CHECKING:
+    from delosmq.engine.addresses.address import Address
+    from delosmq.engine.dispatch.rules import Distribution
+    from delosmq.engine.lifecycle.purge import Purge
+
+INTERNAL_PREFIX: Final = "$delosmq."
+"""Begins the names of queues that the broker makes for itself."""
+BEFORE_ALL: Final = -(1 << 60)
+"""Orders of redeliveries that stand before all others begin here, far below those of `PendingSlots.put_first`."""
+NO_CONSUMER: Final = 0
+"""The id of what holds messages and is no consumer: a lease."""
+
+
+class Queue:
+    """One queue.
+
+    Attributes:
+        temporary: deleted when its last consumer leaves (a topic subscription without a name).
+        exclusive .. auto_delete_message_count: the setting of that name in force: the queue's own, or the default of
+            its address.
+        last_values: which of its messages is the newest of its key; None when it is no last-value queue.
+        announced: what is acknowledged in it is told (``advisory-for-consumed``).
+        prioritized: the priority of a message decides its place (``prioritized-messages``).
+        conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
+            in routing only while it has consumers.
+        paused: hands out nothing.
+        owner: the connection whose temporary destination it is, "" for all others; nobody else consumes from it.
+        unshared: the one consumer it has wants no other beside it (a subscription with a name).
+        internal: made by the broker for itself; clients and operators don't see it.
+        declared: broker.xml names it.
+        made_by: whose client made it, or for whose queue the broker did; "" for none.
+        state_bytes: what it takes in a state block.
+        claims: open transactions that will add to it; like consumers and leases they keep it from being deleted.
+        created_at, unused_since: monotonic ns; the latter when its last consumer left, 0 while it never had one.
+        swept: the last scan found it unused.
+        scheduled: what is not due yet.
+        delivering_count, delivering_bytes: messages held by consumers and leases.
+        total_bytes: of all encoded messages, wherever they stand; those of ``durable_*`` the store holds.
+        expiring_count: messages that have an expiry, wherever they stand.
+        next_expiry_ms: no pending message expires earlier (wall clock); a hint that may be too early.
+        messages_acknowledged, messages_replaced, messages_killed, messages_expired: since start, by how they left;
+            killed went to the dead-letter address or were dropped for want of one, expired ones likewise.
+        rolled_back_count: messages that were acknowledged in a transaction which was rolled back.
+        newest_sequence: of the last message added.
+        stored_tail, acknowledged_front: what its records have in common: the end of the last one that stored a message,
+            and the beginning of those that acknowledge one.
+        ready: on the dispatcher's list.
+        returning: released lease groups whose messages are on their way back; nothing is handed out meanwhile, as it
+            would be out of order.
+        purging: how many of those are purges; stalled: the ones that wait for the others.
+        barrier_sequence: while a large commit is linked in, the last of its messages that is there: what has a higher
+            sequence waits, or it would be out of order. 0 for none.
+        attached: its consumers but leases, which take by themselves.
+        rotation: consumers that may have room, the next one to be asked first; empty when there are rules.
+        counts_first: each delivery is recorded before the message leaves.
+        bounded: its ring counts what its consumer has no room for (`PendingLimit`).
+        ruled: messages are not simply handed out in turn: ``distribution`` decides, made when it is first needed.
+    """
+
+    def __init__(self, queue_id: QueueId, settings: QueueSettings, address: "Address") -> None:
+        self.id = queue_id
+        self.name = settings.name
+        self.settings = settings
+        self.address = address
+        self.internal: bool = settings.name.startswith(INTERNAL_PREFIX)
+        self.temporary: bool = False
+        self.deleted: bool = False
+        self.pending: PendingSlots = PendingSlots()
+        self.scheduled: ScheduledSlots = ScheduledSlots()
+        self.consumers: list[Consumer] = []
+        self.attached: int = 0
+        self.rotation: deque[Consumer] = deque()
+        self.ruled: bool = False
+        self.distribution: Distribution | None = None
+        self.ready: bool = False
+        self.returning: int = 0
+        self.purging: int = 0
+        self.stalled: list[Purge] = []
+        self.barrier_sequence: int = 0
+        self.ring: Ring = Ring(UNLIMITED)
+        self.bounded: bool = False
+        self.max_consumers: int = UNLIMITED
+        self.exclusive: bool = False
+        self.purge_on_no_consumers: bool = False
+        self.last_value_key: str = ""
+        self.non_destructive: bool = False
+        self.group_rebalance: bool = False
+        self.group_rebalance_pause_dispatch: bool = False
+        self.group_buckets: int = UNLIMITED
+        self.group_first_key: str = ""
+        self.consumers_before_dispatch: int = 0
+        self.delay_before_dispatch: int = UNLIMITED
+        self.auto_delete: bool = False
+        self.auto_delete_delay: int = 0
+        self.auto_delete_message_count: int = 0
+        self.last_values: LastValues | None = None
+        self.announced: bool = False
+        self.prioritized: bool = True
+        self.counts_first: bool = False
+        self.conditional: bool = False
+        self.paused: bool = False
+        self.owner: str = ""
+        self.unshared: bool = False
+        self.declared: bool = False
+        self.made_by, self.state_bytes = "", 0
+        self.claims: int = 0
+        self.created_at: int = 0
+        self.unused_since: int = 0
+        self.swept: bool = False
+        self.stored_tail: StoredTail | None = None
+        self.acknowledged_front: bytes = removed_front(queue_id, ACKNOWLEDGED)
+        self._redelivered_last, self._redelivered_first = BEFORE_ALL, BEFORE_ALL + 1
+        self.apply_settings(settings)
+        self.delivering_count: int = 0
+        self.delivering_bytes: int = 0
+        self.delivering_durable_count: int = 0
+        self.delivering_durable_bytes: int = 0
+        self.total_bytes: int = 0
+        self.durable_count: int = 0
+        self.durable_bytes: int = 0
+        self.expiring_count: int = 0
+        self.next_expiry_ms: int = 0
+        self.rolled_back_count: int = 0
+        self.messages_added: int = 0
+        self.messages_acknowledged: int = 0
+        self.messages_replaced: int = 0
+        self.messages_killed: int = 0
+        self.messages_expired: int = 0
+        self.newest_sequence: Sequence = Sequence(0)
+
+    @property
+    def operators(self) -> bool:
+        """Made by broker.xml or management, and no client's."""
+        return self.declared or self.settings.user != ""
+
+    @property
+    def pending_count(self) -> int:
+        """Messages waiting for a consumer."""
+        return self.pending.count
+
+    @property
+    def message_count(self) -> int:
+        """Pending, scheduled and in delivery."""
+        return self.pending.count + self.delivering_count + self.scheduled.count
+
+    @property
+    def scheduled_count(self) -> int:
+        """Messages that are not due yet."""
+        return self.scheduled.count
+
+    @property
+    def acknowledge_attempts(self) -> int:
+        """Messages that somebody asked to end, for whatever reason; in a transaction once that is over."""
+        return (
+            self.messages_acknowledged
+            + self.messages_replaced
+            + self.messages_killed
+            + self.messages_expired
+            + self.rolled_back_count
+        )
+
+    @property
+    def ring_size(self) -> int:
+        """The ring in force, -1 for none."""
+        return self.ring.size
+
+    def apply_settings(self, settings: QueueSettings) -> None:
+        """Puts new settings into force; what is unset comes from the address (RING-3)."""
+        self.settings = settings
+        resolved = resolve(settings, self.address.settings)
+        self.ring.resize(resolved.ring_size)
+        self.ring.lowest_first = self.address.settings.ring_eviction is RingEviction.LOWEST_PRIORITY
+        self.max_consumers = resolved.max_consumers
+        self.exclusive = resolved.exclusive
+        self.purge_on_no_consumers = resolved.purge_on_no_consumers
+        self.last_value_key = resolved.last_value_key
+        if self.last_value_key and self.last_values is None:
+            self.last_values = LastValues()
+        self.non_destructive = resolved.non_destructive
+        self.announced = self.address.settings.advisory_for_consumed
+        self.prioritized = self.address.settings.prioritized_messages and not self.internal
+        self.counts_first = self.address.settings.persist_delivery_count_before_delivery
+        self.group_rebalance = resolved.group_rebalance
+        self.group_rebalance_pause_dispatch = resolved.group_rebalance_pause_dispatch
+        self.group_buckets = resolved.group_buckets
+        self.group_first_key = resolved.group_first_key
+        self.consumers_before_dispatch = resolved.consumers_before_dispatch
+        self.delay_before_dispatch = resolved.delay_before_dispatch
+        self.auto_delete = resolved.auto_delete
+        self.auto_delete_delay = resolved.auto_delete_delay
+        self.auto_delete_message_count = resolved.auto_delete_message_count
+        self.paused = settings.paused
+        rules = self.distribution
+        self.ruled = rules is not None or self._needs_rules()
+        if rules is not None:
+            rules.settings_changed()
+        self.conditional = settings.filter != "" or not settings.enabled or self.purge_on_no_consumers
+
+    def add(self, slot: Slot) -> None:
+        """Adds a newly routed message at the tail."""
+        if not self.prioritized:
+            slot.level = DEFAULT_PRIORITY
+        self.pending.add_tail(slot)
+        self.messages_added += 1
+        self.newest_sequence = slot.sequence
+        message = slot.message
+        self.total_bytes += message.encoded_size_bytes
+        if slot.recorded:
+            self.durable_count += 1
+            self.durable_bytes += message.encoded_size_bytes
+        if message.expires_at_ms:
+            self.note_expiry(message.expires_at_ms)
+
+    def note_expiry(self, expires_at_ms: int) -> None:
+        """Counts a message that may expire."""
+        if self.expiring_count == 0 or expires_at_ms < self.next_expiry_ms:
+            self.next_expiry_ms = expires_at_ms
+        self.expiring_count += 1
+
+    def unschedule(self, slot: Slot) -> None:
+        """Makes a slot pending, at its place, that may be scheduled."""
+        if self.scheduled.holds(slot):
+            self.scheduled.remove(slot)
+            self.pending.put_back(slot)
+
+    def now_recorded(self, slot: Slot) -> None:
+        """The store holds a pending slot from now on that it did not hold before."""
+        slot.recorded = True
+        self.durable_count += 1
+        self.durable_bytes += slot.message.encoded_size_bytes
+
+    def forget(self, slot: Slot) -> None:
+        """A slot that is in no list any more is gone for good."""
+        message = slot.message
+        self.total_bytes -= message.encoded_size_bytes
+        if slot.recorded:
+            self.durable_count -= 1
+            self.durable_bytes -= message.encoded_size_bytes
+        if message.expires_at_ms:
+            self.expiring_count -= 1
+        if self.last_values is not None:
+            self.last_values.forget(slot)
+
+    def link(self, slot: Slot) -> None:
+        """Adds a message of a large commit at its place: later ones may be there already."""
+        newest = self.newest_sequence
+        self.add(slot)
+        before = slot.previous
+        if before is not None and before.order > slot.order:
+            self.pending.remove(slot)
+            self.pending.put_back(slot)
+        if newest > self.newest_sequence:
+            self.newest_sequence = newest
+
+    def hand_out(self, slot: Slot, consumer: Consumer) -> None:
+        """Moves a pending slot into delivery to ``consumer``."""
+        self.pending.remove(slot)
+        slot.delivery_count += 1
+        size = slot.message.encoded_size_bytes
+        self.delivering_count += 1
+        self.delivering_bytes += size
+        if slot.recorded:
+            self.delivering_durable_count += 1
+            self.delivering_durable_bytes += size
+        consumer.hold(slot)
+
+    def take_back(self, slot: Slot, consumer: Consumer) -> None:
+        """Ends the delivery of a slot; the caller decides where it goes."""
+        consumer.let_go(slot)
+        size = slot.message.encoded_size_bytes
+        self.delivering_count -= 1
+        self.delivering_bytes -= size
+        if slot.recorded:
+            self.delivering_durable_count -= 1
+            self.delivering_durable_bytes -= size
+        if consumer.parked and not consumer.closed:
+            self.unpark(consumer)
+
+    def join(self, consumer: Consumer) -> None:
+        """Adds a consumer at the end of the rotation."""
+        self.attached += 1
+        rules = self.distribution
+        if rules is not None:
+            rules.join(consumer)
+        else:
+            self.rotation.append(consumer)
+        self.consumers.append(consumer)
+
+    def leave(self, consumer: Consumer) -> None:
+        """Removes a consumer; what it held comes back next."""
+        consumer.closed = True
+        if self.bounded:  # its ring holds on to the consumer
+            self.bounded = False
+            self.ring.let_go(self.pending)
+            self.ring = Ring(UNLIMITED)
+        self.attached -= 1
+        self.consumers.remove(consumer)
+        rules = self.distribution
+        if rules is None:
+            if not consumer.parked:
+                self.rotation.remove(consumer)
+            return
+        rules.leave(consumer)
+        if self.attached == 0:
+            # The next one finds the queue as it was made.
+            rules.close()
+            self.distribution = None
+            self.ruled = self._needs_rules()
+
+    def give_rules(self, rules: "Distribution") -> None:
+        """From now on ``rules`` say who gets what."""
+        self.distribution = rules
+        rules.adopt([*self.rotation, *(consumer for consumer in self.consumers if consumer.parked)])
+        self.rotation.clear()
+
+    def _needs_rules(self) -> bool:
+        settings = self.address.settings
+        return (
+            self.exclusive
+            or self.non_destructive
+            or self.consumers_before_dispatch > 0
+            or self.counts_first
+            or settings.all_consumers_exclusive_by_default
+            or settings.strict_order_dispatch
+            or settings.time_before_dispatch_starts > 0
+        )
+
+    def unpark(self, consumer: Consumer) -> None:
+        """Lets a consumer that may have room again take part, last."""
+        rules = self.distribution
+        if rules is not None:
+            rules.unpark(consumer)
+        else:
+            consumer.parked = False
+            self.rotation.append(consumer)
+
+    # -- returns -------------------------------------------------------------------------------------------------
+
+    def place_of_returns(self, consumer: Consumer, count: int) -> int:
+        """Where ``count`` messages go that a consumer gives back: the order of the last delivered of them, each earlier
+        one has the order before; 0 leaves each its own place.
+
+        With Classic's habits redeliveries stand before all others, those of this consumer behind those of others; when
+        nobody is left and the order is strict, before them. Leases return to their places.
+
+        Source: activemq-broker, QueueDispatchPendingList.addForRedelivery.
+        """
+        settings = self.address.settings
+        if settings.dispatch_profile != DispatchProfile.CLASSIC or consumer.id == NO_CONSUMER:
+            return 0
+        if settings.strict_order_dispatch and self.attached == 0:
+            self._redelivered_first -= count
+            return self._redelivered_first + count - 1
+        self._redelivered_last += count
+        return self._redelivered_last

@@ -1,0 +1,1 @@
+"""Building the state of a broker again from what its store holds."""

@@ -1,0 +1,512 @@
+"""Building the engine's state again from what a store holds, and writing the state block that shortens it.
+
+Replay evaluates no selector, ring or clock: it applies outcomes through the methods that live commands use. After it
+ordinary commands follow (ring trim, forgetting what leases acknowledged).
+"""
+
+import json
+from typing import Final
+
+from delosmq.engine.addresses.binding_codec import address_as_json, maker_from_json, queue_as_json, queue_from_json
+from delosmq.engine.addresses.bindings import Bindings
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.dispatch.schedule import Schedule
+from delosmq.engine.leases.lease import Lease, LeaseGroup
+from delosmq.engine.leases.lease_group import Leases
+from delosmq.engine.leases.rows import LeaseRows, unpack_sequences
+from delosmq.engine.log.ids import Identifiers
+from delosmq.engine.log.log import Log, Replay, StateSource, Store
+from delosmq.engine.log.records import (
+    BINDING,
+    COUNTED,
+    IDS,
+    LEASE,
+    PURGED,
+    REFERRED,
+    REMOVED,
+    SCHEDULED,
+    STORED,
+    TRANSACTION,
+    check_version,
+    decode_counted,
+    decode_ids,
+    decode_json,
+    decode_referenced,
+    decode_removed,
+    decode_scheduled,
+    encode_removed_one,
+    is_sent,
+    removed_front,
+)
+from delosmq.engine.queues.memory_limits import MemoryLimits
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.recovery.replay_transactions import TransactionReplay
+from delosmq.engine.recovery.stored_messages import StoredMessages
+from delosmq.engine.routing.held_messages import DEAD, EXPIRED
+from delosmq.engine.transactions.xa import Branches
+from delosmq.model.errors import StorageError
+from delosmq.model.ids import MessageId, Position, QueueId, Sequence
+from delosmq.model.message import Home, Message
+
+Json = dict[str, object]
+
+PURGED_PER_BATCH: Final = 200
+
+
+def _int(value: object) -> int:
+    return int(str(value))
+
+
+def _dict(value: object) -> Json:
+    assert isinstance(value, dict)
+    return value
+
+
+def _list(value: object) -> list[object]:
+    assert isinstance(value, list)
+    return value
+
+
+class EngineState(StateSource):
+    """Writes what must outlive the segments in which it was recorded: bindings, ids, leases, prepared branches."""
+
+    def __init__(self, bindings: Bindings, ids: Identifiers, leases: Leases, branches: Branches) -> None:
+        self._bindings = bindings
+        self._ids = ids
+        self._leases = leases
+        self._branches = branches
+
+    def state(self) -> bytes:
+        value: Json = {
+            "version": 1,
+            "reserved_below": self._ids.reserved_below,
+            "addresses": [address_as_json(a) for a in self._bindings.addresses.values() if not a.auto_created],
+            "queues": [queue_as_json(q) for q in self._bindings.queues.values() if q.settings.durable],
+            "groups": [_group_as_json(group) for group in self._leases.groups.values()],
+            "prepared": [
+                {"tx": branch.id, "xid": (branch.xid or b"").hex(), "at": branch.prepared_ms}
+                for branch in self._branches.prepared()
+            ],
+            "heuristics": {xid.hex(): committed for xid, committed in self._branches.heuristics.items()},
+        }
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _group_as_json(group: LeaseGroup) -> Json:
+    value: Json = {
+        "group": group.name,
+        "queue": int(group.queue.id),
+        "incarnation": group.incarnation,
+        "epoch": group.epoch,
+        "run": group.run,
+        "contact": group.contact_ms,
+        "owns": group.owns_queue,
+        "acked": group.acked,
+        "newest": group.newest,
+        "leases": [
+            [lease.number, lease.rows.packed()]
+            for lease in list(group.forgetting.values()) + list(group.leases.values())
+        ],
+    }
+    if group.made_by:
+        value["made_by"] = group.made_by
+    return value
+
+
+class _GroupState:
+    def __init__(self, queue_id: int, incarnation: str) -> None:
+        self.queue_id = queue_id
+        self.incarnation = incarnation
+        self.epoch = 0
+        self.run = ""
+        self.contact_ms = 0
+        self.owns_queue = False
+        self.made_by = ""
+        self.acked = 0
+        self.newest = 0
+        self.leases: dict[int, str] = {}
+
+
+class EngineReplay(Replay):
+    """Receives state block and records, then `finish` makes the engine ready."""
+
+    def __init__(
+        self,
+        bindings: Bindings,
+        ids: Identifiers,
+        leases: Leases,
+        memory: MemoryLimits,
+        *,
+        schedule: Schedule,
+        stored: StoredMessages,
+        transactions: TransactionReplay,
+    ) -> None:
+        self._bindings = bindings
+        self._ids = ids
+        self._leases = leases
+        self._memory = memory
+        self._schedule = schedule
+        self._stored = stored
+        self._transactions = transactions
+        self._state_position = Position(0)
+        # What lives so far, by queue id and sequence, as queues will hold it; bodies come last. Objects of replay's own
+        # would leave holes in the memory when they go.
+        self._references: dict[int, dict[int, Slot]] = {}
+        # The table that the last message was found in of which only its sequence was known.
+        self._found_in: dict[int, Slot] = {}
+        self._newest: int = 0
+        # Of returned messages that wait: when they are due, by queue id and sequence.
+        self._due_times: dict[int, dict[int, int]] = {}
+        # Queues that are gone: what the crash left of their purge.
+        self._dropped: dict[int, dict[int, Slot]] = {}
+        self._groups: dict[str, _GroupState] = {}
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def replay_state(self, position: Position, state: bytes) -> None:
+        self._state_position = position
+        value: Json = json.loads(state)
+        if value["version"] != 1:
+            raise StorageError(
+                "DMQ2302",
+                f"the state block has version {value['version']}, this DelosMQ reads 1; start the release that wrote"
+                " it",
+            )
+        self._ids.replay_reserved(_int(value["reserved_below"]))
+        for address in _list(value["addresses"]):
+            self._replay_address(_dict(address))
+        for queue in _list(value["queues"]):
+            self._replay_queue(_dict(queue))
+        for item in _list(value["groups"]):
+            self._replay_group(_dict(item))
+        for item in _list(value.get("prepared", [])):
+            branch = _dict(item)
+            self._transactions.replay_prepared(_int(branch["tx"]), str(branch["xid"]), _int(branch["at"]))
+        for xid, committed in _dict(value.get("heuristics", {})).items():
+            self._transactions.replay_heuristic(xid, committed=committed is True)
+
+    def _replay_group(self, item: Json) -> None:
+        group = _GroupState(_int(item["queue"]), str(item["incarnation"]))
+        group.epoch = _int(item["epoch"])
+        group.run = str(item["run"])
+        group.contact_ms = _int(item["contact"])
+        group.owns_queue = item.get("owns") is True
+        group.made_by = maker_from_json(item)
+        group.acked = _int(item["acked"])
+        group.newest = _int(item["newest"])
+        for pair in _list(item["leases"]):
+            number, runs = _list(pair)
+            group.leases[_int(number)] = str(runs)
+        self._groups[str(item["group"])] = group
+
+    def _replay_address(self, value: Json) -> None:
+        kinds = {_int(kind) for kind in _list(value["routing_types"])}
+        self._bindings.add_address(
+            str(value["name"]), kinds, auto_created=bool(value["auto_created"]), made_by=maker_from_json(value)
+        )
+
+    def _replay_queue(self, value: Json) -> None:
+        queue_id = QueueId(_int(value["id"]))
+        known = self._bindings.by_id.get(queue_id)
+        if known is None:
+            self._bindings.add_queue(queue_id, queue_from_json(value), maker_from_json(value))
+            self._references[queue_id] = {}
+        else:
+            self._bindings.change_queue(known, queue_from_json(value), maker_from_json(value))
+
+    # -- records -------------------------------------------------------------------------------------------------
+
+    def replay_record(self, position: Position, meta: bytes, home: Home) -> None:
+        kind = check_version(meta)
+        if kind == STORED:
+            self._replay_stored(meta, home)
+        elif kind == REMOVED:
+            self._replay_removed(meta)
+        elif kind == COUNTED:
+            self._replay_counted(meta)
+        elif kind == SCHEDULED:
+            self._replay_scheduled(meta)
+        elif kind == REFERRED:
+            queue_id, sequence = decode_referenced(meta)
+            message = self._find_anywhere(sequence)
+            if message is not None:
+                self._add_reference(message, queue_id)
+        elif self._transactions.replay_record(kind, meta, home):
+            pass
+        elif kind == TRANSACTION:
+            self._replay_transaction(decode_json(meta), position > self._state_position)
+        elif position > self._state_position:
+            self._replay_change(kind, meta)
+
+    def _replay_removed(self, meta: bytes) -> None:
+        record = decode_removed(meta)
+        references = self._references.get(record.queue_id)
+        dropped = self._dropped.get(record.queue_id)
+        for sequence in record.sequences:
+            slot = None if references is None else references.pop(sequence, None)
+            if slot is None and dropped is not None:
+                slot = dropped.pop(sequence, None)
+            if slot is not None:
+                slot.message.recorded_references -= 1
+
+    def _replay_transaction(self, value: Json, is_news: bool) -> None:
+        if is_news:
+            self._transactions.replay_change(value)
+        if value["op"] != "commit":
+            return
+        transaction = _int(value["tx"])
+        first = _int(value["first"])
+        for index, sent in self._transactions.committed_sends(transaction).items():
+            record = self._stored.decode(sent.meta, sent.home)
+            message = record.message
+            if record.original is not None:
+                record.original.stamp(message, first)
+            # The commit gave it its number.
+            message.sequence = Sequence(first + index)
+            message.message_id = MessageId(first + index)
+            self._keep(message, record.queue_ids)
+        for item in self._transactions.committed_acks(transaction):
+            references = self._references.get(item.queue_id, {})
+            for sequence in item.sequences:
+                slot = references.pop(sequence, None)
+                if slot is not None:
+                    # Its end may be recorded, or else is after the start.
+                    self._dropped.setdefault(item.queue_id, {})[sequence] = slot
+        self._transactions.committed_ids(transaction)
+
+    def _replay_stored(self, meta: bytes, home: Home) -> None:
+        if is_sent(meta):
+            self._transactions.replay_sent(meta, home)
+            return
+        record = self._stored.decode(meta, home)
+        message = record.message
+        # As a rule each has a higher one than all before it, and then it can't be stored again.
+        if message.sequence <= self._newest:
+            former = self._find(message.sequence, record.queue_ids)
+            if former is not None:
+                self._replace(former, message, record.queue_ids)
+        self._keep(message, record.queue_ids)
+
+    def _keep(self, message: Message, queue_ids: list[int]) -> None:
+        if message.sequence > self._newest:
+            self._newest = message.sequence
+        for queue_id in queue_ids:
+            self._add_reference(message, queue_id)
+
+    def _find(self, sequence: int, queue_ids: list[int]) -> Message | None:
+        """The message as one of these queues holds it. When it is stored again, all are named that hold it."""
+        for queue_id in queue_ids:
+            references = self._references.get(queue_id)
+            slot = None if references is None else references.get(sequence)
+            if slot is None and queue_id in self._dropped:
+                slot = self._dropped[queue_id].get(sequence)
+            if slot is not None:
+                return slot.message
+        return None
+
+    def _find_anywhere(self, sequence: int) -> Message | None:
+        slot = self._found_in.get(sequence)
+        if slot is not None:
+            return slot.message
+        for tables in (self._references, self._dropped):
+            for references in tables.values():
+                slot = references.get(sequence)
+                if slot is not None:
+                    self._found_in = references
+                    return slot.message
+        return None
+
+    def _replace(self, former: Message, message: Message, queue_ids: list[int]) -> None:
+        """A message was stored again: the newest record counts, and the queues named there. What else is known of its
+        references stays."""
+        sequence = message.sequence
+        for tables in (self._references, self._dropped):
+            for queue_id in queue_ids:
+                slot = tables[queue_id].get(sequence) if queue_id in tables else None
+                if slot is not None:
+                    slot.message = message
+                    message.recorded_references += 1
+        if message.recorded_references == former.recorded_references:
+            return
+        for tables in (self._references, self._dropped):
+            for queue_id, references in tables.items():
+                if queue_id not in queue_ids:
+                    references.pop(sequence, None)
+
+    def _add_reference(self, message: Message, queue_id: int) -> None:
+        references = self._references_of(queue_id)
+        sequence = message.sequence
+        if sequence not in references:
+            references[sequence] = Slot(message, True)
+            message.recorded_references += 1
+
+    def _references_of(self, queue_id: int) -> dict[int, Slot]:
+        references = self._references.get(queue_id)
+        if references is None:
+            references = self._dropped.setdefault(queue_id, {})
+        return references
+
+    def _replay_counted(self, meta: bytes) -> None:
+        record = decode_counted(meta)
+        references = self._references.get(record.queue_id)
+        if references is not None:
+            for sequence, deliveries in record.counts:
+                slot = references.get(sequence)
+                if slot is not None:
+                    slot.delivery_count = deliveries
+
+    def _replay_scheduled(self, meta: bytes) -> None:
+        record = decode_scheduled(meta)
+        references = self._references.get(record.queue_id)
+        if references is not None:
+            times = self._due_times.setdefault(record.queue_id, {})
+            for sequence, deliveries, due_at_ms in record.times:
+                slot = references.get(sequence)
+                if slot is not None:
+                    slot.delivery_count = deliveries
+                    times[sequence] = due_at_ms
+
+    def _replay_change(self, kind: int, meta: bytes) -> None:
+        if kind == IDS:
+            self._ids.replay_reserved(decode_ids(meta))
+        elif kind == BINDING:
+            self._replay_binding(decode_json(meta))
+        elif kind == LEASE:
+            self._replay_lease(decode_json(meta))
+        else:
+            raise StorageError(
+                "DMQ2303", f"the journal holds a record of unknown kind {kind}; start the release that wrote it"
+            )
+
+    def _replay_binding(self, value: Json) -> None:
+        if "address" in value:
+            self._replay_address(_dict(value["address"]))
+        elif "queue" in value:
+            self._replay_queue(_dict(value["queue"]))
+        elif "drop_queue" in value:
+            queue_id = _int(value["drop_queue"])
+            queue = self._bindings.by_id.get(queue_id)
+            if queue is not None:
+                self._bindings.drop_queue(queue)
+                self._found_in = {}
+                self._dropped.setdefault(queue_id, {}).update(self._references.pop(queue_id))
+        elif "drop_address" in value:
+            name = str(value["drop_address"])
+            if name in self._bindings.addresses:
+                self._bindings.drop_address(name)
+
+    def _replay_lease(self, value: Json) -> None:
+        name = str(value["group"])
+        op = value["op"]
+        if op == "open":
+            group = self._groups.setdefault(name, _GroupState(_int(value["queue"]), str(value["incarnation"])))
+            group.epoch = _int(value["epoch"])
+            group.run = str(value["run"])
+            group.contact_ms = _int(value["contact"])
+            group.owns_queue = value.get("owns") is True
+            group.made_by = maker_from_json(value)
+        elif op == "lease":
+            number = _int(value["lease"])
+            self._groups[name].leases[number] = str(value["rows"])
+            self._groups[name].newest = number
+        elif op == "ack":
+            self._groups[name].acked = _int(value["lease"])
+        elif op == "release":
+            self._groups.pop(name, None)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def finish(self, store: Store) -> None:
+        """Puts slots into queues, rebuilds leases and loads the bodies of what is alive.
+
+        Raises:
+            StorageError: a body is damaged or can't be read.
+        """
+        self._found_in = {}
+        leased = {state.queue_id for state in self._groups.values()} | self._transactions.queues_held()
+        found: dict[int, dict[int, Slot]] = {}
+        for queue_id, references in self._references.items():
+            self._fill(self._bindings.by_id[queue_id], references)
+            if queue_id in leased:
+                found[queue_id] = references
+            else:
+                references.clear()
+        self._references = {}
+        self._due_times = {}
+        for name, state in self._groups.items():
+            owner = self._bindings.by_id.get(state.queue_id)
+            if owner is not None:
+                self._rebuild_group(name, state, owner, found[owner.id])
+        self._transactions.finish(found)
+        # Last: what the tables took is free by now.
+        found = {}
+        self._stored.load(store)
+
+    def _fill(self, queue: Queue, references: dict[int, Slot]) -> None:
+        due_times = self._due_times.get(queue.id, {})
+        for sequence in sorted(references):
+            slot = references[sequence]
+            message = slot.message
+            if message.references == 0:
+                self._stored.await_body(message)
+                charged = self._bindings.addresses.get(message.address, queue.address)
+                self._memory.charge(charged.account, message)
+            message.references += 1
+            queue.add(slot)
+            returned_until_ms = due_times.get(sequence, 0)
+            if returned_until_ms in (DEAD, EXPIRED):
+                queue.pending.remove(slot)
+                self._schedule.hold_marked(queue, slot, returned_until_ms)
+            elif (
+                returned_until_ms != message.due_at_ms
+                and returned_until_ms
+                and (slot.delivery_count or not message.due_at_ms)
+            ):
+                self._schedule.hold_returned(queue, slot, returned_until_ms)
+            elif message.due_at_ms:
+                # Compaction repeats the sender's time as if it were that of a redelivery.
+                self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=False)
+        queue.messages_added = 0
+
+    def purge_dropped(self, log: Log) -> None:
+        """Ends the references of queues that are gone; without it their segments would never be free."""
+        for queue_id, references in self._dropped.items():
+            for sequence in sorted(references):
+                slot = references[sequence]
+                message = slot.message
+                home = message.home
+                assert home is not None
+                log.record(encode_removed_one(removed_front(queue_id, PURGED), slot))
+                batch = log.batch()
+                batch.targets.append(home)
+                message.recorded_references -= 1
+                if message.recorded_references == 0:
+                    batch.released.append(home)
+                if len(batch.metas) >= PURGED_PER_BATCH:
+                    log.close()
+        self._dropped = {}
+        log.close()
+        self._transactions.purge(log)
+
+    def _rebuild_group(self, name: str, state: _GroupState, queue: Queue, slots: dict[int, Slot]) -> None:
+        group = self._leases.restore(name, queue, state.incarnation)
+        group.epoch = state.epoch
+        group.run = state.run
+        group.contact_ms = state.contact_ms
+        group.owns_queue = state.owns_queue
+        group.made_by = state.made_by
+        self._leases.count_state(group)
+        for number in sorted(state.leases):
+            rows = LeaseRows()
+            for sequence in unpack_sequences(state.leases[number]):
+                slot = slots.get(sequence)
+                if slot is not None:
+                    queue.unschedule(slot)
+                    queue.hand_out(slot, group.consumer)
+                    rows.add(slot)
+            if rows.slots:
+                group.adopt(Lease(number, rows))
+        group.newest = max(state.newest, state.acked)
+        group.settle(state.acked)
+        for number in list(group.forgetting):
+            self._leases.settling.forget_later(group, number)

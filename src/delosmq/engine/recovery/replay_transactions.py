@@ -1,0 +1,280 @@
+"""What replay finds of transactions and duplicate ids.
+
+Records of a transaction count for nothing before its commit is found. What is left at the end is a prepared branch, or
+was never committed: then it is given up, so that its segments can be freed.
+"""
+
+from typing import Final
+
+from delosmq.engine.addresses.address import Address
+from delosmq.engine.addresses.bindings import Bindings
+from delosmq.engine.addresses.duplicate_ids import Duplicates, KnownId
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.log import Log
+from delosmq.engine.log.records import (
+    DISCARDED,
+    DUPLICATE,
+    FORGOTTEN,
+    PROMISED,
+    DuplicateRecord,
+    decode_numbers,
+    decode_promised,
+    decode_sent_place,
+    encode_discarded,
+)
+from delosmq.engine.queues.consumer import Consumer, ConsumerOptions, NoPort
+from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.queues.memory_limits import MemoryLimits
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.recovery.stored_messages import StoredMessages
+from delosmq.engine.routing.enqueue import Planned
+from delosmq.engine.transactions.transaction import PREPARED, IdNote, Promised, Transaction
+from delosmq.engine.transactions.transactions import Transacting
+from delosmq.engine.transactions.xa import Branches
+from delosmq.model.ids import ConsumerId, QueueId
+from delosmq.model.message import ANYCAST, Home
+from delosmq.model.settings import QueueSettings
+
+DISCARDED_PER_BATCH: Final = 500
+_CLIENT_COUNTS: Final = ConsumerOptions(client_counts=True)
+"""Of what prepared branches acknowledged: only OpenWire clients have branches."""
+
+
+class SentRecord:
+    """A message of a transaction as it came."""
+
+    def __init__(self, meta: bytes, home: Home) -> None:
+        self.meta = meta
+        self.home = home
+
+
+class PromisedRecord:
+    """What a transaction acknowledges in one queue."""
+
+    def __init__(self, queue_id: int, sequences: list[int]) -> None:
+        self.queue_id = queue_id
+        self.sequences = sequences
+
+
+class _KnownRecord:
+    """A duplicate id as it came."""
+
+    def __init__(self, record: DuplicateRecord, home: Home) -> None:
+        self.record = record
+        self.home = home
+
+
+class _Prepared:
+    def __init__(self, xid: bytes, at_ms: int) -> None:
+        self.xid = xid
+        self.at_ms = at_ms
+
+
+class TransactionReplay:
+    """Collects records of transactions and of duplicate ids."""
+
+    def __init__(
+        self,
+        bindings: Bindings,
+        memory: MemoryLimits,
+        duplicates: Duplicates,
+        *,
+        stored: StoredMessages,
+        transacting: Transacting,
+        branches: Branches,
+    ) -> None:
+        self._stored = stored
+        self._bindings = bindings
+        self._memory = memory
+        self._duplicates = duplicates
+        self._transacting = transacting
+        self._branches = branches
+        # By transaction; messages by their place in it.
+        self._sent: dict[int, dict[int, SentRecord]] = {}
+        self._promised: dict[int, list[PromisedRecord]] = {}
+        self._coming: dict[int, dict[int, _KnownRecord]] = {}
+        self._prepared: dict[int, _Prepared] = {}
+        # By number.
+        self._known: dict[int, _KnownRecord] = {}
+        self._tombstones: dict[int, Queue] = {}
+
+    # -- records -------------------------------------------------------------------------------------------------
+
+    def replay_prepared(self, transaction: int, xid: str, at_ms: int) -> None:
+        """A branch that a state block or record knows as prepared."""
+        self._prepared[transaction] = _Prepared(bytes.fromhex(xid), at_ms)
+
+    def replay_heuristic(self, xid: str, *, committed: bool) -> None:
+        """A branch that an operator ended."""
+        self._branches.heuristics[bytes.fromhex(xid)] = committed
+
+    def replay_sent(self, meta: bytes, home: Home) -> None:
+        """A message of a transaction."""
+        transaction, index = decode_sent_place(meta)
+        self._sent.setdefault(transaction, {})[index] = SentRecord(meta, home)
+
+    def replay_record(self, kind: int, meta: bytes, home: Home) -> bool:
+        """Records that count whatever the state block covers; False for others."""
+        if kind == PROMISED:
+            transaction, queue_id, sequences = decode_promised(meta)
+            self._promised.setdefault(transaction, []).append(PromisedRecord(queue_id, sequences))
+        elif kind == DISCARDED:
+            transaction, indexes = decode_numbers(meta)
+            sent = self._sent.get(transaction, {})
+            for index in indexes:
+                sent.pop(index, None)
+        elif kind == DUPLICATE:
+            record = DuplicateRecord(meta)
+            if record.transaction:
+                self._coming.setdefault(record.transaction, {})[record.number] = _KnownRecord(record, home)
+            else:
+                self._known[record.number] = _KnownRecord(record, home)
+                self._known.pop(record.evicted, None)
+        elif kind == FORGOTTEN:
+            for number in decode_numbers(meta)[1]:
+                if self._known.pop(number, None) is None:
+                    for coming in self._coming.values():
+                        coming.pop(number, None)
+        else:
+            return False
+        return True
+
+    def replay_change(self, value: dict[str, object]) -> None:
+        """A TRANSACTION record that the state block does not cover."""
+        op = value["op"]
+        if op == "prepare":
+            self.replay_prepared(int(str(value["tx"])), str(value["xid"]), int(str(value["at"])))
+            return
+        if op == "forget":
+            self._branches.heuristics.pop(bytes.fromhex(str(value["xid"])), None)
+            return
+        self._prepared.pop(int(str(value["tx"])), None)
+        if "heuristic" in value:
+            self.replay_heuristic(str(value["heuristic"]), committed=op == "commit")
+
+    def committed_ids(self, transaction: int) -> None:
+        """The duplicate ids of a transaction count from now on."""
+        for number, known in self._coming.pop(transaction, {}).items():
+            self._known[number] = known
+
+    def committed_sends(self, transaction: int) -> dict[int, SentRecord]:
+        """What a committed transaction sent, by place."""
+        return self._sent.pop(transaction, {})
+
+    def committed_acks(self, transaction: int) -> list[PromisedRecord]:
+        """What it acknowledged."""
+        return self._promised.pop(transaction, [])
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def queues_held(self) -> set[int]:
+        """Ids of queues in which prepared branches acknowledge something."""
+        return {item.queue_id for key in self._prepared for item in self._promised.get(key, [])}
+
+    def finish(self, slots: dict[int, dict[int, Slot]]) -> None:
+        """Puts prepared branches and duplicate ids together; the bodies of what branches send are still to be loaded.
+
+        Args:
+            slots: of the queues held, by queue id and sequence.
+        """
+        for transaction_id, prepared in self._prepared.items():
+            transaction = Transaction(transaction_id, "", prepared.xid)
+            transaction.state = PREPARED
+            transaction.recorded = True
+            transaction.began_ms = prepared.at_ms
+            transaction.prepared_ms = prepared.at_ms
+            self._restore_sends(transaction)
+            self._restore_acks(transaction, slots)
+            for known in self._coming.pop(transaction_id, {}).values():
+                self._restore_id(transaction, known)
+            self._transacting.adopt(transaction)
+        for number in sorted(self._known):
+            known = self._known[number]
+            entry = KnownId(known.record.duplicate_id, number, known.home)
+            self._duplicates.restore(known.record.address, entry)
+        self._known = {}
+
+    def _restore_sends(self, transaction: Transaction) -> None:
+        sent = self._sent.pop(transaction.id, {})
+        for index in sorted(sent):
+            home = sent[index].home
+            record = self._stored.decode(sent[index].meta, home)
+            message = record.message
+            self._stored.await_body(message)
+            address = self._bindings.addresses.get(message.address)
+            if address is None:
+                address = Address(message.address, {ANYCAST}, self._bindings.settings_of(message.address))
+            queues = [self._queue(queue_id, address) for queue_id in record.queue_ids]
+            for queue in queues:
+                queue.claims += 1
+                transaction.queues[queue.id] = queue
+            message.recorded_references = len(queues)
+            self._memory.charge(address.account, message)
+            planned = Planned(message, queues, address)
+            planned.original_place = record.original
+            transaction.planned.append(planned)
+            transaction.indexes.append(index)
+            transaction.planned_bytes += message.encoded_size_bytes
+            transaction.segments[home.segment] = home
+
+    def _queue(self, queue_id: int, address: Address) -> Queue:
+        queue = self._bindings.by_id.get(queue_id) or self._tombstones.get(queue_id)
+        if queue is None:
+            # Gone since: its references end when the branch does.
+            queue = Queue(QueueId(queue_id), QueueSettings("", address.name, ANYCAST, durable=True), address)
+            queue.deleted = True
+            self._tombstones[queue_id] = queue
+        return queue
+
+    def _restore_acks(self, transaction: Transaction, slots: dict[int, dict[int, Slot]]) -> None:
+        by_queue: dict[int, list[int]] = {}
+        for item in self._promised.pop(transaction.id, []):
+            by_queue.setdefault(item.queue_id, []).extend(item.sequences)
+        for queue_id, sequences in by_queue.items():
+            queue = self._bindings.by_id.get(queue_id)
+            if queue is None:
+                continue
+            # One holder for all of a queue, in their order: a rollback returns them newest first (RING-7).
+            consumer = Consumer(ConsumerId(0), NoPort(), OpenCredit(), _CLIENT_COUNTS)
+            consumer.queue = queue
+            consumer.closed = True
+            known = slots.get(queue_id, {})
+            for sequence in sorted(sequences):
+                slot = known.get(sequence)
+                home = None if slot is None else slot.message.home
+                if slot is None or home is None or slot.transaction:
+                    continue
+                if not queue.pending.holds(slot):
+                    queue.unschedule(slot)
+                queue.hand_out(slot, consumer)
+                consumer.promise(slot, transaction.id)
+                transaction.acks.append(Promised(queue, consumer, slot))
+                transaction.segments[home.segment] = home
+
+    def _restore_id(self, transaction: Transaction, known: _KnownRecord) -> None:
+        record = known.record
+        note = IdNote(record.address, record.duplicate_id, durable=True)
+        note.number = record.number
+        note.home = known.home
+        transaction.notes.append(note)
+        transaction.ids.setdefault(record.address, set()).add(record.duplicate_id)
+        transaction.segments[known.home.segment] = known.home
+
+    def purge(self, log: Log) -> None:
+        """Gives up what no commit was found for."""
+        for transaction_id, sent in self._sent.items():
+            indexes = sorted(sent)
+            for at in range(0, len(indexes), DISCARDED_PER_BATCH):
+                part = indexes[at : at + DISCARDED_PER_BATCH]
+                log.record(encode_discarded(transaction_id, part))
+                homes = [sent[index].home for index in part]
+                log.batch().targets.extend(homes)
+                log.batch().released.extend(homes)
+                log.close()
+        for coming in self._coming.values():
+            entries = [KnownId(known.record.duplicate_id, number, known.home) for number, known in coming.items()]
+            self._duplicates.forget_records(entries)
+        self._sent = {}
+        self._promised = {}
+        self._coming = {}
+        self._duplicates.trim()

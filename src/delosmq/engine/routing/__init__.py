@@ -1,0 +1,1 @@
+"""The way of a message into queues: sends, diverts, dead letters, senders that wait."""

@@ -1,0 +1,203 @@
+"""Putting a message into queues: memory, slots, records, rings. Used by sends and by dead letters."""
+
+from delosmq.engine.addresses.address import Address
+from delosmq.engine.addresses.divert import Divert
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.delivery.expiry_times import ExpiryTimes
+from delosmq.engine.dispatch.dispatcher import Dispatcher
+from delosmq.engine.dispatch.schedule import Schedule
+from delosmq.engine.log.ids import Identifiers
+from delosmq.engine.log.log import Log
+from delosmq.engine.log.origin import OriginalPlace
+from delosmq.engine.log.records import (
+    PURGED,
+    StoredTail,
+    encode_referenced,
+    encode_stored,
+    encode_stored_in_one,
+    has_sections,
+)
+from delosmq.engine.queues.eviction import Evictions
+from delosmq.engine.queues.last_value import LastValueRule
+from delosmq.engine.queues.memory_limits import MemoryLimits
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.queues.removal import Removals
+from delosmq.model.errors import InvariantError
+from delosmq.model.ids import MessageId
+from delosmq.model.message import Home, Message
+from delosmq.model.settings import UNLIMITED
+
+
+class Planned:
+    """What routing a message came to: the queues that will hold it, and the address it was sent to.
+
+    Attributes:
+        original, divert: what it is a copy of, and made by which divert; None for others.
+        original_place: of that in its transaction, when it is in there.
+    """
+
+    def __init__(self, message: Message, queues: list[Queue], address: Address | None) -> None:
+        self.message = message
+        self.queues = queues
+        self.address = address if address is not None else queues[0].address
+        self.original: Message | None = None
+        self.divert: Divert | None = None
+        self.original_place: OriginalPlace | None = None
+
+
+class Router:
+    """Routes accepted messages; whether they are accepted was decided before.
+
+    Attributes:
+        plan: while a transaction is being planned, what `put` would do goes here and nothing else happens.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        ids: Identifiers,
+        memory: MemoryLimits,
+        *,
+        removals: Removals,
+        dispatcher: Dispatcher,
+        evictions: Evictions,
+        schedule: Schedule,
+        last_value_rule: LastValueRule,
+        expiry_times: ExpiryTimes,
+    ) -> None:
+        self._log = log
+        self._ids = ids
+        self._memory = memory
+        self._removals = removals
+        self._dispatcher = dispatcher
+        self._evictions = evictions
+        self._schedule = schedule
+        self._last_value_rule = last_value_rule
+        self._expiry_times = expiry_times
+        self.plan: list[Planned] | None = None
+
+    def put(self, message: Message, queues: list[Queue], address: Address | None = None) -> None:
+        """Adds the message to each of ``queues`` (at least one), within the decision under way.
+
+        Args:
+            address: what it was sent to; None for that of the queues.
+        """
+        if self.plan is not None:
+            self.plan.append(Planned(message, list(queues), address))
+            return
+        sequence = self._ids.next()
+        message.message_id = MessageId(sequence)
+        message.sequence = sequence
+        if address is None:
+            address = queues[0].address
+        address.routed_messages += 1
+        if message.account is None:  # what a transaction sends was charged with its send
+            self._memory.charge(address.account, message)
+        # All of them before the first add: a ring may push the message itself out again while others still get it.
+        message.references = len(queues)
+        durable = message.durable
+        due_at_ms = message.due_at_ms
+        if due_at_ms and self._schedule.is_due(due_at_ms):
+            message.due_at_ms = due_at_ms = 0
+        if message.expires_at_ms:
+            self._expiry_times.note(message.expires_at_ms)
+        if durable:
+            self._record(message, queues)
+        for queue in queues:
+            pending = queue.pending
+            slot = Slot(message, durable and queue.settings.durable)
+            queue.add(slot)
+            if due_at_ms:
+                self._schedule.hold_pending(queue, slot, due_at_ms, delayed=message.delayed)
+                self._schedule.arm()
+                self._schedule.events.message_scheduled(queue.name, slot)
+                continue
+            if queue.last_values is not None:
+                self._last_value_rule.added(queue, slot)
+            ring = queue.ring
+            # What `Ring.pushed_out` and `Dispatcher.mark` ask first, asked here: nearly always there is nothing to do.
+            if ring.size != UNLIMITED:
+                pushed_out = ring.pushed_out(pending)
+                if pushed_out is not None:
+                    self.replace(queue, pushed_out)
+            if not queue.ready:
+                self._dispatcher.mark(queue)
+        if address.announced:
+            self._schedule.events.message_routed(message, queues)
+
+    def link(self, message: Message, queues: list[Queue], address: Address) -> None:
+        """`put` for a message of a large commit: it has its sequence and is stored, and later ones may be there
+        already, so it goes to its place by order.
+        """
+        address.routed_messages += 1
+        message.references = len(queues)
+        if message.expires_at_ms:
+            self._expiry_times.note(message.expires_at_ms)
+        for queue in queues:
+            slot = Slot(message, message.home is not None and queue.settings.durable)
+            if queue.deleted:
+                self._removals.remove_one(queue, slot, PURGED)
+                continue
+            queue.link(slot)
+            if message.due_at_ms:
+                self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=message.delayed)
+                self._schedule.arm()
+                self._schedule.events.message_scheduled(queue.name, slot)
+                continue
+            # Newer ones of its key may be there already.
+            if queue.last_values is not None and not self._last_value_rule.returned(queue, slot):
+                continue
+            pushed_out = queue.ring.pushed_out(queue.pending)
+            if pushed_out is not None:
+                self.replace(queue, pushed_out)
+            self._dispatcher.mark(queue)
+        if address.announced:
+            self._schedule.events.message_routed(message, queues)
+
+    def replace(self, queue: Queue, slot: Slot) -> None:
+        """A ring pushes a pending message out: an acknowledgement with a reason of its own, never a dead letter."""
+        self._evictions.replace(queue, slot)
+
+    def replaced(self, queue: Queue, slot: Slot) -> None:
+        """The same for a slot that is in no list (a returning message that no longer fits)."""
+        self._evictions.replaced(queue, slot)
+
+    def _record(self, message: Message, queues: list[Queue]) -> None:
+        if len(queues) == 1 and not has_sections(message):
+            queue = queues[0]
+            if queue.settings.durable:
+                self._store_in_one(message, queue)
+            return
+        durable = [int(queue.id) for queue in queues if queue.settings.durable]
+        if durable:
+            self.store(message, durable)
+
+    def store_reference(self, message: Message, queue_id: int) -> None:
+        """Records that one more queue keeps a message which is stored already."""
+        home = message.home
+        if home is None:
+            raise InvariantError("DMQ2002", f"message {message.message_id} is referenced but not stored")
+        message.recorded_references += 1
+        self._log.record(encode_referenced(queue_id, message.sequence))
+        self._log.batch().targets.append(home)
+
+    def store(self, message: Message, queue_ids: list[int]) -> None:
+        """Records the message for these queues; its home is known once the batch is closed."""
+        batch = self._log.batch()
+        home = Home()
+        message.home = home
+        message.recorded_references = len(queue_ids)
+        message.position = batch.position
+        batch.add_stored(encode_stored(message, queue_ids), message.head + message.body, home)
+
+    def _store_in_one(self, message: Message, queue: Queue) -> None:
+        """`store` for nearly every message."""
+        tail = queue.stored_tail
+        if tail is None or not tail.fits(message):
+            tail = queue.stored_tail = StoredTail(message, queue.id)
+        batch = self._log.batch()
+        home = Home()
+        message.home = home
+        message.recorded_references = 1
+        message.position = batch.position
+        batch.add_stored(encode_stored_in_one(message, tail), message.head + message.body, home)

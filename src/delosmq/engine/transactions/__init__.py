@@ -1,0 +1,1 @@
+"""Transactions: sends and acknowledgements that happen together or not at all."""

@@ -1,0 +1,118 @@
+"""A cumulative acknowledgement of very many messages, a slice at a time."""
+
+from array import array
+from typing import TYPE_CHECKING, Final
+
+from delosmq.engine.base.jobs import Job
+from delosmq.engine.transactions.transaction import Promised, Transaction, TransactionWaiter
+from delosmq.model.errors import BrokerError
+
+if TYPE_CHECKING:
+    from delosmq.engine.base.jobs import Jobs
+    from delosmq.engine.dispatch.dispatcher import Dispatcher
+    from delosmq.engine.queues.consumer import Consumer
+    from delosmq.engine.queues.queue import Queue
+
+TAKEN_PER_SLICE: Final = 1_000
+
+
+class Taking(Job):
+    """Promises to a transaction what a consumer holds up to one message.
+
+    Till it is through nothing else of that consumer returns, or what is acknowledged might. Nobody should answer for
+    single ones of these messages meanwhile: the last word would count.
+
+    Attributes:
+        per_slice: how many it takes at a time.
+        consumer: who holds them.
+        waiter: told when the transaction has all of them; of one that exists for them alone, when it is committed.
+        returning: what goes on afterwards: the consumer was closed, or rejected something.
+        over: nothing is left to do.
+    """
+
+    def __init__(
+        self, transaction: Transaction, queue: "Queue", consumer: "Consumer", sequence: int, dispatcher: "Dispatcher"
+    ) -> None:
+        self._transaction = transaction
+        self._queue = queue
+        self.consumer = consumer
+        self._dispatcher = dispatcher
+        self._before: Taking | None = consumer.under_way
+        # What is another's now, or on its way back, stays out of this, whatever becomes of it later: some of it may be
+        # delivered to the same consumer again meanwhile. Taken from the end.
+        coming = self._coming()
+        self._sequences: array[int] = consumer.free_through(sequence, coming)
+        self._sequences.reverse()
+        self._jobs: Jobs | None = None
+        self.per_slice: int = TAKEN_PER_SLICE
+        self.waiter: TransactionWaiter | None = None
+        self.returning: list[Job] = []
+        self.over: bool = False
+
+    def _coming(self) -> set[int]:
+        """What those before it will take, and what returns."""
+        coming: set[int] = set()
+        for returning in self.consumer.returns:
+            coming.update(returning)
+        before = self._before
+        while before is not None and not before.over:
+            coming.update(before._sequences)
+            before = before._before
+        return coming
+
+    def start(self, jobs: "Jobs") -> bool:
+        """Begins with the next tick. False when there is nothing to take: then it doesn't."""
+        if not self._sequences:
+            return False
+        self.consumer.under_way = self
+        self._transaction.taking += 1
+        self._jobs = jobs
+        jobs.add(self)
+        return True
+
+    def step(self) -> bool:
+        before = self._before
+        if before is not None:
+            if not before.over:
+                return False
+            self._before = None
+        self._take()
+        if self._sequences:
+            return False
+        self._finish()
+        return True
+
+    def _take(self) -> None:
+        sequences = self._sequences
+        consumer = self.consumer
+        queue = self._queue
+        transaction = self._transaction
+        for _ in range(min(len(sequences), self.per_slice)):
+            slot = consumer.held(sequences.pop())
+            if slot is not None:
+                consumer.promise(slot, transaction.id)
+                transaction.acks.append(Promised(queue, consumer, slot))
+        if consumer.parked and not consumer.closed:
+            queue.unpark(consumer)
+        self._dispatcher.mark(queue)
+
+    def _finish(self) -> None:
+        self.over = True
+        del self._sequences[:]
+        self._transaction.taking -= 1
+        if self.consumer.under_way is self:
+            self.consumer.under_way = None
+        jobs = self._jobs
+        if jobs is not None:
+            for job in self.returning:
+                jobs.add(job)
+        self.returning = []
+        if not self._transaction.internal:
+            self.tell(None)
+
+    def tell(self, error: BrokerError | None) -> None:
+        """Tells whoever waits, once."""
+        waiter = self.waiter
+        self.waiter = None
+        if waiter is not None:
+            waiter.on_ended(error)

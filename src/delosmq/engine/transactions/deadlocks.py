@@ -1,0 +1,290 @@
+"""Transactions that wait for room which only the end of one of them would make.
+
+What a transaction sends takes room of its address at once. So two of them may each hold half of an address and wait for
+more: neither ends, and nothing that consumers do helps. The one that would be the last to wait is refused instead.
+
+To find that out takes time that grows with what all who wait hold. A tick spends a bounded part of it: when that is
+used up the transaction waits at first, and is looked at in slices. Should it turn out that it would wait for
+ever, it is woken up and refused then.
+"""
+
+from typing import Final
+
+from delosmq.engine.addresses.bindings import Bindings
+from delosmq.engine.base.jobs import Job
+from delosmq.engine.queues.memory_limits import MemoryLimits
+from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.send import Sending
+from delosmq.engine.transactions.transaction import Transaction
+from delosmq.model.errors import LimitError
+from delosmq.model.message import Account
+from delosmq.model.settings import UNLIMITED, AddressSettings
+
+AT_ONCE: Final = 500
+"""Transactions that wait, and accounts that they hold, that the sends of one tick look at together: about 1 ms."""
+PER_SLICE: Final = 1_000
+"""Steps of a search, likewise."""
+ALL_STEPS: Final = 1 << 60
+
+
+class Deadlocks(Job):
+    """The transactions whose senders wait, and what they hold.
+
+    Attributes:
+        at_once: see `AT_ONCE`.
+        spent: how much of that since the last tick.
+    """
+
+    def __init__(self, core: Core, sending: Sending) -> None:
+        self._bindings = core.bindings
+        self._memory = core.memory
+        self._jobs = core.jobs
+        self._sending = sending
+        self.at_once: int = AT_ONCE
+        # By id; what a transaction holds doesn't change while it waits.
+        self._waiting: dict[int, Transaction] = {}
+        # How many these and what they hold are.
+        self._size: int = 0
+        self.spent: int = 0
+        self._is_job: bool = False
+        # Somebody began to wait who was not looked at.
+        self._behind: bool = False
+        # The search under way in slices, and who has gone on since the first of several began.
+        self._search: _Search | None = None
+        self._gone: set[int] = set()
+        # Whom it found to wait for ever, in the order in which they came; how many of them would not, how many would,
+        # and how many are looked at now.
+        self._order: list[Transaction] = []
+        self._free_through: int = 0
+        self._stuck_through: int = 0
+        self._tried: int = 0
+
+    def goes_on(self, transaction: Transaction) -> None:
+        """It doesn't wait, or not any more."""
+        if self._waiting.pop(transaction.id, None) is None:
+            return
+        transaction.waits_for = ""
+        self._size -= 1 + len(transaction.charged)
+        if self._search is not None:
+            self._gone.add(transaction.id)
+            self._search.goes_on(transaction)
+
+    def waits(self, transaction: Transaction, address: str) -> None:
+        """It is to wait for room of an address.
+
+        Raises:
+            LimitError: that would never end.
+        """
+        self.goes_on(transaction)
+        hopeless = transaction.hopeless
+        transaction.hopeless = None
+        if hopeless is not None and hopeless.still_holds(transaction, address):
+            raise hopeless.error
+        transaction.waits_for = address
+        self._waiting[transaction.id] = transaction
+        self._size += 1 + len(transaction.charged)
+        if not self._is_job:
+            self._is_job = True
+            self._jobs.add(self)
+        if self.spent + self._size > self.at_once:
+            self._behind = True
+            return
+        self.spent += self._size
+        search = self._search_among(self._waiting)
+        search.go_on(ALL_STEPS)
+        if transaction.id in search.stuck:
+            self.goes_on(transaction)
+            raise _refusal(transaction, address, len(search.stuck))
+
+    def step(self) -> bool:
+        """The next tick: its sends may look again; and what those before left undone."""
+        self.spent = 0
+        if self._search is None and self._behind:
+            self._behind = False
+            self._gone = set()
+            self._order = []
+            self._search = self._search_among(self._waiting)
+        search = self._search
+        if search is not None and search.go_on(PER_SLICE):
+            self._search = self._next_search(search)
+        self._is_job = self._search is not None or self._behind
+        return not self._is_job
+
+    def _next_search(self, search: "_Search") -> "_Search | None":
+        """What follows a search that is through. Among those who wait for ever it is the first who, with those before
+        it alone, would do so: the one who would have been refused at once."""
+        if not self._order:
+            if not search.stuck:
+                return None
+            self._order = list(search.stuck.values())
+            self._free_through = 0
+            self._stuck_through = len(self._order)
+        elif self._tried < self._stuck_through:
+            if search.stuck:
+                self._stuck_through = self._tried
+            else:
+                self._free_through = self._tried
+        else:
+            self._behind = True  # there may be others
+            self._refuse_later(self._order[self._tried - 1], search)
+            return None
+        if self._stuck_through - self._free_through > 1:
+            self._tried = (self._stuck_through + self._free_through) // 2
+        else:
+            self._tried = self._stuck_through
+        tried = self._order[: self._tried]
+        return self._search_among({one.id: one for one in tried if one.id not in self._gone})
+
+    def _refuse_later(self, transaction: Transaction, search: "_Search") -> None:
+        address = transaction.waits_for
+        # The settings may be others meanwhile, and with the whole broker full nobody was looked at when another went.
+        if transaction.id in search.stuck and search.is_filled(address):
+            error = _refusal(transaction, address, len(search.stuck))
+            transaction.hopeless = Hopeless(transaction, address, error)
+            self.goes_on(transaction)
+            self._sending.wake_those_at(address)
+
+    def _search_among(self, waiting: dict[int, Transaction]) -> "_Search":
+        return _Search(waiting, self._bindings, self._memory)
+
+
+class Hopeless:
+    """What a transaction is told when it asks again for what it would wait for without end."""
+
+    def __init__(self, transaction: Transaction, address: str, error: LimitError) -> None:
+        self._address = address
+        self._sends: int = len(transaction.sends)
+        self.error = error
+
+    def still_holds(self, transaction: Transaction, address: str) -> bool:
+        """Whether nothing has changed."""
+        return address == self._address and len(transaction.sends) == self._sends
+
+
+class _Search:
+    """Who of those who wait now waits for ever: all but those that room may come for, and whom the end of these helps,
+    and so on. Each is looked at once, and each account that they hold at most twice.
+
+    Attributes:
+        stuck: those not found to go on yet; when all is done, those who never do. In the order in which they came.
+    """
+
+    def __init__(self, waiting: dict[int, Transaction], bindings: Bindings, memory: MemoryLimits) -> None:
+        self._bindings = bindings
+        self._memory = memory
+        self.stuck: dict[int, Transaction] = dict(waiting)
+        self._to_count: list[Transaction] = list(waiting.values())
+        # Of the last of these, what is still to count.
+        self._names: list[str] = []
+        self._counted: dict[int, list[tuple[str, int, int]]] = {}
+        self._held: dict[str, Account] = {}
+        self._held_bytes: int = 0
+        self._waiters: dict[str, list[Transaction]] = {}
+        # Addresses to look at, the waiters of those that have room, what those hold who go on.
+        self._to_check: list[str] = []
+        self._freed: list[Transaction] = []
+        self._to_subtract: list[list[tuple[str, int, int]]] = []
+
+    def goes_on(self, transaction: Transaction) -> None:
+        """One of them doesn't wait any more, for whatever reason."""
+        if self.stuck.pop(transaction.id, None) is not None:
+            self._to_subtract.append(self._counted.setdefault(transaction.id, []))
+
+    def go_on(self, steps: int) -> bool:
+        """Searches for so many steps; True when it is through."""
+        while steps > 0:
+            if self._to_count:
+                steps -= self._count(steps)
+            elif self._to_subtract:
+                steps -= self._subtract(steps)
+            elif self._freed:
+                steps -= 1
+                self.goes_on(self._freed.pop())
+            elif self._to_check:
+                steps -= 1
+                name = self._to_check.pop()
+                if name in self._waiters and not self.is_filled(name):
+                    self._freed = self._waiters.pop(name)
+            else:
+                return True
+        return False
+
+    def is_filled(self, name: str) -> bool:
+        """Whether what they hold leaves an address no room, whatever becomes of all else in it."""
+        limit = self._memory.global_max_bytes
+        if limit != UNLIMITED and self._held_bytes >= limit:
+            return True
+        account = self._held.get(name)
+        address = self._bindings.addresses.get(name)
+        return account is not None and address is not None and fills(account, address.settings)
+
+    def _count(self, steps: int) -> int:
+        """Counts what one of them holds, or a part of that; gives the steps taken."""
+        transaction = self._to_count[-1]
+        names = self._names
+        counted = self._counted.get(transaction.id)
+        if transaction.id not in self.stuck:
+            names = []
+        elif counted is None:
+            counted = []
+            self._counted[transaction.id] = counted
+            name = transaction.waits_for
+            waiters = self._waiters.get(name)
+            if waiters is None:
+                self._waiters[name] = [transaction]
+                self._to_check.append(name)
+            else:
+                waiters.append(transaction)
+            names = list(transaction.charged)
+            self._names = names
+        left = steps - 1
+        held = self._held
+        while names and counted is not None and left > 0:
+            left -= 1
+            name = names.pop()
+            account = transaction.charged[name]
+            known = held.get(name)
+            if known is None:
+                known = Account()
+                held[name] = known
+            known.used_bytes += account.used_bytes
+            known.used_messages += account.used_messages
+            self._held_bytes += account.used_bytes
+            counted.append((name, account.used_bytes, account.used_messages))
+        if not names:
+            self._to_count.pop()
+        return steps - left
+
+    def _subtract(self, steps: int) -> int:
+        """Takes away what one of them holds, likewise."""
+        counted = self._to_subtract[-1]
+        left = steps - 1
+        while counted and left > 0:
+            left -= 1
+            name, used_bytes, used_messages = counted.pop()
+            known = self._held[name]
+            known.used_bytes -= used_bytes
+            known.used_messages -= used_messages
+            self._held_bytes -= used_bytes
+            if name in self._waiters:
+                self._to_check.append(name)
+        if not counted:
+            self._to_subtract.pop()
+        return steps - left
+
+
+def _refusal(transaction: Transaction, address: str, count: int) -> LimitError:
+    own = transaction.charged.get(address)
+    return LimitError(
+        "DMQ2650",
+        f"transaction {transaction.id} would wait for ever: address '{address}', of which it holds"
+        f" {0 if own is None else own.used_bytes} bytes, is filled by {count} open transactions that wait for"
+        " each other; roll it back and try again, commit smaller ones, or raise max-size-bytes",
+    )
+
+
+def fills(account: Account, settings: AddressSettings) -> bool:
+    """Whether so much is all that an address takes."""
+    return (settings.max_size_bytes != UNLIMITED and account.used_bytes >= settings.max_size_bytes) or (
+        settings.max_size_messages != UNLIMITED and account.used_messages >= settings.max_size_messages
+    )

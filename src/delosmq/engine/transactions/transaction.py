@@ -1,0 +1,218 @@
+"""Transactions: sends and acknowledgements that happen together or not at all.
+
+Until its commit a transaction only collects: what it sends is charged to its address but routed nowhere, what it
+acknowledges stays with its consumer. How it ends is in `committing` and `rollback`, branches of distributed
+transactions in `xa`.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.addresses.duplicate_ids import KnownId
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.origin import OriginalPlace
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.enqueue import Planned
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import Position
+from delosmq.model.message import Account, Home, Message
+
+if TYPE_CHECKING:
+    from delosmq.engine.transactions.bulk_ack import Taking
+    from delosmq.engine.transactions.deadlocks import Hopeless
+
+ACTIVE: Final = "active"
+ENDED: Final = "ended"
+"""Of a branch: no session works in it, its coordinator decides next."""
+SUSPENDED: Final = "suspended"
+ROLLBACK_ONLY: Final = "rollback only"
+PREPARING: Final = "preparing"
+PREPARED: Final = "prepared"
+COMMITTING: Final = "committing"
+COMMITTED: Final = "committed"
+ROLLED_BACK: Final = "rolled back"
+
+DUPLICATE_ID: Final = "DUPLICATE_ID"
+NOT_ROUTED: Final = "NOT_ROUTED"
+
+RECORD_BYTES: Final = 112
+"""Of a record and its place in the footer, beside what differs by length."""
+ANNOTATION_BYTES: Final = 16
+ACKNOWLEDGED_BYTES: Final = 32
+
+
+class TransactionError(BrokerError):
+    """A transaction can't be committed and was rolled back.
+
+    Attributes:
+        condition: DUPLICATE_ID (an address has seen the duplicate id of one of its messages) or NOT_ROUTED (a message
+            can't be routed, or stored, any more).
+    """
+
+    def __init__(self, code: str, condition: str, message: str) -> None:
+        super().__init__(code, message)
+        self.condition = condition
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class TransactionWaiter(ABC):
+    """Somebody whose commit, or prepare, goes on in slices."""
+
+    @abstractmethod
+    def on_ended(self, error: BrokerError | None) -> None:
+        """It is done, and its confirmation waits for the log's position; or it was rolled back because of ``error``.
+
+        Called from `Broker.tick`; must not call the engine.
+        """
+
+
+class Sent:
+    """A message that a transaction sends."""
+
+    def __init__(self, message: Message, queue_name: str, routing: int) -> None:
+        self.message = message
+        self.queue_name = queue_name
+        self.routing = routing
+
+
+class Promised:
+    """A message that a transaction acknowledges."""
+
+    def __init__(self, queue: Queue, consumer: Consumer, slot: Slot) -> None:
+        self.queue = queue
+        self.consumer = consumer
+        self.slot = slot
+
+
+class IdNote:
+    """A duplicate id that is remembered with the commit.
+
+    Attributes:
+        number: of its record, 0 while there is none; home: of that record.
+    """
+
+    def __init__(self, address: str, duplicate_id: bytes, *, durable: bool) -> None:
+        self.address = address
+        self.duplicate_id = duplicate_id
+        self.durable = durable
+        self.number: int = 0
+        self.home: Home | None = None
+
+    def known(self) -> KnownId:
+        """As a cache holds it."""
+        return KnownId(self.duplicate_id, self.number, self.home)
+
+
+class Transaction:
+    """One transaction.
+
+    Attributes:
+        xid: of a branch; None for a local transaction.
+        owner: who began it, as named there.
+        state: one of the constants of this module.
+        cause: why it can only be rolled back.
+        began_ms: wall clock; prepared_ms: likewise, 0 while it isn't.
+        began_ns: monotonic, for its timeout; then when that was. timed_out: a session has not learned of it yet.
+        associations: sessions that work in it (branches only).
+        size_bytes: of what it sends.
+        charged: what that counts, by address.
+        waits_for: the address that has no room for its next message, "" while it doesn't wait.
+        hopeless: why waiting for that would never end, for when it asks again.
+        planned: where its messages go; written: how many of them the store knows, in their order.
+        indexes: places of ``planned`` in the order of the commit; empty when it is that of the list.
+        segments: one home in each segment that holds a record of it, or a message it acknowledges.
+        recorded: whether the store knows of it.
+        keeps_delivered: whatever rolls it back, what it acknowledged stays in delivery: its client delivers that again
+            by itself.
+        taking: cumulative acknowledgements that go on in slices; it does not end before them, nor is it rolled back.
+        internal: it exists for one of those alone: nobody began it, nobody sees it.
+        through: that one, until somebody is told how it went; after: another of the same consumer, which it includes.
+    """
+
+    def __init__(self, transaction_id: int, owner: str, xid: bytes | None) -> None:
+        self.id = transaction_id
+        self.owner = owner
+        self.xid = xid
+        self.state: str = ACTIVE
+        self.cause: BrokerError | None = None
+        self.began_ms: int = 0
+        self.began_ns: int = 0
+        self.prepared_ms: int = 0
+        self.associations: int = 0
+        self.timed_out: bool = False
+        self.sends: list[Sent] = []
+        self.acks: list[Promised] = []
+        self.notes: list[IdNote] = []
+        self.size_bytes: int = 0
+        self.charged: dict[str, Account] = {}
+        self.waits_for: str = ""
+        self.hopeless: Hopeless | None = None
+        self.ids: dict[str, set[bytes]] = {}
+        self.planned: list[Planned] = []
+        self.indexes: list[int] = []
+        self.planned_bytes: int = 0
+        self.queues: dict[int, Queue] = {}
+        self.segments: dict[int, Home] = {}
+        self.recorded: bool = False
+        self.keeps_delivered: bool = False
+        self.taking: int = 0
+        self.internal: bool = False
+        self.through: Taking | None = None
+        self.after: Transaction | None = None
+        self.first_sequence: int = 0
+        self.position: Position = Position(0)
+
+    @property
+    def operations(self) -> int:
+        """How much it does."""
+        return len(self.sends) + len(self.acks)
+
+    def spoil(self, cause: BrokerError) -> None:
+        """It can only be rolled back from now on."""
+        if self.cause is None:
+            self.cause = cause
+
+    def takes(self, message: Message, queue_name: str, routing: int) -> None:
+        """One more message to send."""
+        self.sends.append(Sent(message, queue_name, routing))
+        self.size_bytes += message.encoded_size_bytes
+        account = self.charged.get(message.address)
+        if account is None:
+            account = Account()
+            self.charged[message.address] = account
+        account.used_bytes += message.charge_bytes
+        account.used_messages += 1
+        if message.duplicate_id:
+            self.ids.setdefault(message.address, set()).add(message.duplicate_id)
+            self.notes.append(IdNote(message.address, message.duplicate_id, durable=message.durable))
+
+
+def find_originals(planned: list[Planned], start: int) -> None:
+    """Tells the copies of one send where in the transaction their originals are: each stands before its copies."""
+    places: dict[int, int] = {}
+    for at in range(start, len(planned)):
+        item = planned[at]
+        places[id(item.message)] = at
+        place = places.get(id(item.original))
+        if place is not None and item.divert is not None and item.divert.id_name:
+            item.original_place = OriginalPlace(place, item.divert.id_name)
+
+
+def cost_of(item: Planned) -> int:
+    """About what a message takes of a batch, rather more: beside the body, meta and footer hold all else once each."""
+    message = item.message
+    if not message.durable:
+        return 0
+    size = 8 * len(item.queues) + len(message.group_id) + RECORD_BYTES
+    size += len(message.address) + len(message.user)
+    if message.annotations is not None:
+        size += sum([ANNOTATION_BYTES + len(name) + len(value) for name, value in message.annotations.items()])
+    return message.encoded_size_bytes + 2 * size
+
+
+def id_cost(note: IdNote) -> int:
+    """The same for a duplicate id."""
+    return 2 * (RECORD_BYTES + len(note.address) + len(note.duplicate_id)) if note.durable else 0

@@ -1,0 +1,343 @@
+"""Working in transactions: begin, send, acknowledge, commit, roll back. See `transactions` for what one is."""
+
+from typing import Final
+
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.send import Sending
+from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
+from delosmq.engine.transactions.bulk_ack import TAKEN_PER_SLICE, Taking
+from delosmq.engine.transactions.commit import SMALL_OPERATIONS, Committing, duplicate_error, routing_error
+from delosmq.engine.transactions.commit_steps import DECIDING, TAKING, WRITING, Commit, Outcome
+from delosmq.engine.transactions.deadlocks import Deadlocks, fills
+from delosmq.engine.transactions.rollback import Rollback, RollingBack
+from delosmq.engine.transactions.transaction import (
+    ACTIVE,
+    PREPARED,
+    PREPARING,
+    ROLLBACK_ONLY,
+    Promised,
+    Transaction,
+    TransactionError,
+    TransactionWaiter,
+)
+from delosmq.model.errors import BrokerError, LimitError, MisuseError
+from delosmq.model.message import ANY_ROUTING, Message
+
+OPEN_PER_OWNER: Final = 100
+ACKNOWLEDGED_AT_ONCE: Final = 1_000
+"""A cumulative acknowledgement of more goes on in slices: one batch must fit into half of the smallest segment
+(64 KiB)."""
+
+
+class Transacting(Outcome):
+    """All open transactions of a broker.
+
+    Attributes:
+        branches: those that have an xid.
+        open: all of them, by id; far: what large acknowledgements are under way in, which nobody began.
+        at_once: a cumulative acknowledgement of more messages goes on in slices; taken_per_slice: of so many.
+    """
+
+    def __init__(self, core: Core, sending: Sending, committing: Committing, rolling_back: RollingBack) -> None:
+        self._clock = core.clock
+        self._ids = core.ids
+        self._log = core.log
+        self._jobs = core.jobs
+        self._memory = core.memory
+        self._bindings = core.bindings
+        self._duplicates = core.duplicates
+        self._sending = sending
+        self._committing = committing
+        self._rolling_back = rolling_back
+        self.deadlocks = Deadlocks(core, sending)
+        self._dispatcher = core.dispatcher
+        self.at_once: int = ACKNOWLEDGED_AT_ONCE
+        self.taken_per_slice: int = TAKEN_PER_SLICE
+        self._owned: dict[str, int] = {}
+        self._waiters: dict[int, TransactionWaiter] = {}
+        self.open: dict[int, Transaction] = {}
+        self.far: dict[int, Transaction] = {}
+        self.branches: dict[bytes, Transaction] = {}
+
+    # -- begin ---------------------------------------------------------------------------------------------------
+
+    def begin(self, owner: str, at_most: int = OPEN_PER_OWNER) -> Transaction:
+        """Opens a local transaction.
+
+        Raises:
+            LimitError: ``owner`` has ``at_most`` open already.
+        """
+        return self.begin_branch(owner, None, at_most)
+
+    def begin_branch(self, owner: str, xid: bytes | None, at_most: int = OPEN_PER_OWNER) -> Transaction:
+        """The same for a branch, when there is an xid."""
+        count = self._owned.get(owner, 0)
+        if count >= at_most:
+            raise LimitError(
+                "DMQ2662",
+                f"'{owner}' has {count} transactions open, as many as it may have; commit or roll back one of them",
+            )
+        self._owned[owner] = count + 1
+        transaction = Transaction(int(self._ids.next()), owner, xid)
+        transaction.began_ms = self._clock.wall_ms()
+        transaction.began_ns = self._clock.monotonic_ns()
+        self._log.close()
+        self.adopt(transaction)
+        return transaction
+
+    def adopt(self, transaction: Transaction) -> None:
+        """Makes a transaction known, one of before a restart too."""
+        self.open[transaction.id] = transaction
+        if transaction.xid is not None:
+            self.branches[transaction.xid] = transaction
+
+    def _forget(self, transaction: Transaction) -> None:
+        self.deadlocks.goes_on(transaction)
+        if self.open.pop(transaction.id, None) is None:
+            return
+        if transaction.xid is not None and not transaction.timed_out:
+            self.branches.pop(transaction.xid, None)
+        count = self._owned.get(transaction.owner, 0)
+        if count > 1:
+            self._owned[transaction.owner] = count - 1
+        else:
+            self._owned.pop(transaction.owner, None)
+
+    @staticmethod
+    def _check_active(transaction: Transaction) -> None:
+        if transaction.state != ACTIVE:
+            raise MisuseError(
+                "DMQ2663", f"transaction {transaction.id} is {transaction.state}, it takes nothing more; begin another"
+            )
+
+    # -- work ----------------------------------------------------------------------------------------------------
+
+    def send(self, transaction: Transaction, message: Message, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
+        """Checks a message as `Sending.send` does and keeps it for the commit; it counts against the limits of its
+        address from now on.
+
+        Returns:
+            ROUTED, DROPPED, BLOCKED, or DUPLICATE: then the transaction can only be rolled back, as in Artemis.
+
+        Raises:
+            LimitError: as in `Sending.send`, or the transaction would wait for ever.
+        """
+        self._check_active(transaction)
+        self.deadlocks.goes_on(transaction)
+        if message.duplicate_id and self._duplicates.seen(message):
+            transaction.spoil(duplicate_error(message.address))
+            return DUPLICATE
+        outcome = self._sending.admit(message, queue_name, routing)
+        if outcome != ROUTED:
+            if outcome == BLOCKED:
+                self._check_alone(transaction, message.address)
+                self.deadlocks.waits(transaction, message.address)
+            return outcome
+        if transaction.cause is None:
+            self._memory.charge(self._bindings.addresses[message.address].account, message)
+            transaction.takes(message, queue_name, routing)
+        return ROUTED
+
+    def _check_alone(self, transaction: Transaction, name: str) -> None:
+        """Refuses to wait for room that only the end of the transaction itself would make."""
+        own = transaction.charged.get(name)
+        address = self._bindings.addresses.get(name)
+        if own is not None and address is not None and fills(own, address.settings):
+            raise LimitError(
+                "DMQ2664",
+                f"transaction {transaction.id} fills address '{name}' by itself ({own.used_messages} messages,"
+                f" {own.used_bytes} bytes), waiting would not end; commit smaller ones, or raise max-size-bytes",
+            )
+
+    def acknowledge(self, transaction: Transaction, consumer: Consumer, sequence: int) -> bool:
+        """Acknowledges a message with the commit; till then it stays with its consumer. False when the consumer doesn't
+        hold it, or another transaction acknowledges it."""
+        self._check_active(transaction)
+        reading = consumer.reading
+        if reading is not None:
+            # Of borrowed messages nothing is left to commit.
+            return self._answered(consumer, reading.answer(sequence))
+        slot = consumer.held(sequence)
+        if slot is None:
+            return False
+        self._promise(transaction, consumer, slot)
+        return True
+
+    def acknowledge_through(self, transaction: Transaction, consumer: Consumer, sequence: int) -> bool:
+        """The same for all messages up to this one, in order of delivery. Very many are taken in slices, till then
+        ``consumer.under_way`` says so; a commit waits for that."""
+        self._check_active(transaction)
+        reading = consumer.reading
+        if reading is not None:
+            done = reading.answer_through(sequence)
+            reading.settle(self._jobs, self._dispatcher)
+            return self._answered(consumer, done)
+        if consumer.reaches_far(sequence, self.at_once):
+            return self._take(transaction, consumer, sequence) is not None
+        slots = consumer.held_through(sequence)
+        for slot in slots:
+            self._promise(transaction, consumer, slot)
+        return len(slots) > 0
+
+    def acknowledge_far(self, consumer: Consumer, sequence: int) -> bool:
+        """Acknowledges very many messages, all up to this one, as one decision that takes its time: a transaction of
+        their own. ``consumer.under_way`` says whom to ask. False when others acknowledge all of them."""
+        transaction = Transaction(int(self._ids.next()), "", None)
+        transaction.internal = True
+        self._log.close()
+        transaction.through = self._take(transaction, consumer, sequence)
+        if transaction.through is None:
+            return False
+        for earlier in self.far.values():
+            if earlier.through is not None and earlier.through.consumer is consumer:
+                transaction.after = earlier
+        self.far[transaction.id] = transaction
+        self.carry_out(transaction)
+        return True
+
+    def _take(self, transaction: Transaction, consumer: Consumer, sequence: int) -> Taking | None:
+        queue = consumer.queue
+        assert queue is not None
+        taking = Taking(transaction, queue, consumer, sequence, self._dispatcher)
+        taking.per_slice = self.taken_per_slice
+        return taking if taking.start(self._jobs) else None
+
+    def _answered(self, consumer: Consumer, done: bool) -> bool:
+        queue = consumer.queue
+        if queue is not None:
+            self._committing.mark(queue)
+        return done
+
+    def _promise(self, transaction: Transaction, consumer: Consumer, slot: Slot) -> None:
+        queue = consumer.queue
+        assert queue is not None
+        consumer.promise(slot, transaction.id)
+        transaction.acks.append(Promised(queue, consumer, slot))
+        if consumer.parked and not consumer.closed:
+            queue.unpark(consumer)
+        self._committing.mark(queue)
+
+    # -- ends ----------------------------------------------------------------------------------------------------
+
+    def commit(self, transaction: Transaction, waiter: TransactionWaiter | None = None) -> bool:
+        """Makes everything of a transaction happen, as one.
+
+        Returns:
+            True when all is done; a confirmation waits for ``log.position``. False when it goes on in slices: then
+            ``waiter`` is told, once all messages are in their queues.
+
+        Raises:
+            TransactionError: it can't be committed; it was rolled back.
+            MisuseError: it has ended, or ends just now.
+        """
+        self._check_active(transaction)
+        self.refuse_spoiled(transaction)
+        return self.carry_out(transaction, waiter)
+
+    def refuse_spoiled(self, transaction: Transaction) -> None:
+        """Rolls back what can only be rolled back.
+
+        Raises:
+            TransactionError: it was.
+        """
+        cause = transaction.cause
+        if cause is None:
+            return
+        transaction.state = ROLLBACK_ONLY
+        self.roll_back(transaction)
+        raise cause
+
+    def carry_out(
+        self, transaction: Transaction, waiter: TransactionWaiter | None = None, prepare_at_ms: int = 0
+    ) -> bool:
+        """Commits, or prepares when there is a time for that; as `commit`."""
+        transaction.state = PREPARING
+        self.deadlocks.goes_on(transaction)
+        small = transaction.operations <= SMALL_OPERATIONS and not transaction.taking
+        phase = TAKING
+        if small:
+            self._plan_all(transaction)
+            phase = WRITING
+            if not prepare_at_ms and self._committing.is_small(transaction):
+                self._committing.commit_at_once(transaction)
+                self._forget(transaction)
+                return True
+        job = Commit(self._committing, transaction, self, phase=phase, prepare_at_ms=prepare_at_ms)
+        return self._run(job, transaction, waiter, small and self._committing.is_small(transaction))
+
+    def commit_prepared(self, transaction: Transaction, waiter: TransactionWaiter | None, *, heuristic: bool) -> bool:
+        """Commits a prepared branch; as `commit`."""
+        small = len(transaction.planned) + len(transaction.acks) <= SMALL_OPERATIONS
+        job = Commit(self._committing, transaction, self, phase=DECIDING, heuristic=heuristic)
+        job.step()  # the moment, at once
+        return self._run(job, transaction, waiter, small)
+
+    def _run(self, job: Commit, transaction: Transaction, waiter: TransactionWaiter | None, small: bool) -> bool:
+        while small and not job.waits:
+            if job.step():
+                if job.failure is not None:
+                    raise job.failure
+                return True
+        if waiter is not None:
+            self._waiters[transaction.id] = waiter
+        self._jobs.add(job)
+        return False
+
+    def _plan_all(self, transaction: Transaction) -> None:
+        failure: TransactionError | None = None
+        try:
+            self._committing.check_ids(transaction)
+            self._committing.plan(transaction, 0, len(transaction.sends))
+        except TransactionError as refusal:
+            failure = refusal
+        except BrokerError as error:
+            failure = routing_error(transaction, error)
+        if failure is not None:
+            self._committing.unplan(transaction)
+            self.roll_back(transaction)
+            raise failure
+
+    def on_done(self, transaction: Transaction, error: BrokerError | None) -> None:
+        if error is not None:
+            self.roll_back(transaction, keep_delivered=transaction.internal)
+        elif transaction.state != PREPARED:
+            self._forget(transaction)
+        through = transaction.through
+        if through is not None:
+            self.far.pop(transaction.id, None)
+            transaction.through = None
+            through.tell(error)
+        waiter = self._waiters.pop(transaction.id, None)
+        if waiter is not None:
+            waiter.on_ended(error)
+
+    def rollback(self, transaction: Transaction, *, keep_delivered: bool = False) -> None:
+        """Ends a transaction without anything of it happening. What it acknowledged returns to its queue, counted, in
+        order, as when a consumer closes (RING-7).
+
+        Args:
+            keep_delivered: it stays in delivery to its consumer instead, whose client delivers it again by itself.
+
+        Raises:
+            MisuseError: it has ended, or ends just now.
+        """
+        self._check_active(transaction)
+        self.roll_back(transaction, keep_delivered=keep_delivered)
+
+    def roll_back(
+        self, transaction: Transaction, *, keep_delivered: bool = False, recorded: bool = False, heuristic: bool = False
+    ) -> None:
+        """`rollback` in whatever state. ``recorded``: it is prepared, so that a record has to say what became of it."""
+        transaction.state = ROLLBACK_ONLY
+        if recorded:
+            self._rolling_back.record_rollback(transaction, heuristic)
+        self._forget(transaction)
+        keeps = keep_delivered or transaction.keeps_delivered
+        job = Rollback(self._rolling_back, transaction, self._dispatcher, keep_delivered=keeps)
+        small = transaction.operations + len(transaction.planned) <= SMALL_OPERATIONS and not transaction.taking
+        while not job.step():
+            if not small:
+                self._jobs.add(job)
+                return

@@ -1,0 +1,191 @@
+"""The parts of a connection that is logged in, and how they end together."""
+
+from delosmq.engine.transactions.bulk_ack import Taking
+from delosmq.model.errors import BrokerError, StorageError
+from delosmq.model.ids import MonotonicNs, WallMs
+from delosmq.model.settings import AcceptorSettings
+from delosmq.model.virtual_topics import CLASSIC
+from delosmq.sessions.openwire.server.advisories.advisories import Advisories
+from delosmq.sessions.openwire.server.connection_port import Owner
+from delosmq.sessions.openwire.server.consumers.acknowledgements import Acknowledging
+from delosmq.sessions.openwire.server.consumers.consumers import Consumers
+from delosmq.sessions.openwire.server.consumers.flow import Consuming
+from delosmq.sessions.openwire.server.consumers.pending_events import Noting
+from delosmq.sessions.openwire.server.consumers.subscribe import Subscribing
+from delosmq.sessions.openwire.server.consumers.subscription import Subscription
+from delosmq.sessions.openwire.server.destinations import Destinations
+from delosmq.sessions.openwire.server.jms_sessions import SessionIds
+from delosmq.sessions.openwire.server.producers import Producing
+from delosmq.sessions.openwire.server.registry import Registry
+from delosmq.sessions.openwire.server.replies import Replies
+from delosmq.sessions.openwire.server.temporary_destinations import Temporaries
+from delosmq.sessions.openwire.server.transactions import LocalWork, Transactions
+from delosmq.sessions.parking import Parked, Parking
+from delosmq.sessions.permissions import Permissions
+from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
+from delosmq.wire.openwire.commands import MessageAck, MessageCommand, RemoveInfo, Structure, TransactionInfo
+
+
+class ParkedCommand(Parked):
+    """A command that is answered once what it asked for is through."""
+
+    def __init__(
+        self, command: MessageAck | TransactionInfo | RemoveInfo, owner: Owner, work: LocalWork | None = None
+    ) -> None:
+        super().__init__(None, work)
+        self._command = command
+        self._owner = owner
+
+    def answer(self) -> None:
+        self._owner.ended(self._command)
+
+    def refuse(self, error: BrokerError) -> None:
+        self._owner.refused(self._command, error)
+
+
+class Parts:
+    """All that a connection has.
+
+    Attributes:
+        wall: when the frames that are being handled came.
+    """
+
+    def __init__(
+        self,
+        host: SessionHost,
+        peer: Peer,
+        acceptor: AcceptorSettings,
+        services: SessionServices,
+        *,
+        registry: Registry,
+        replies: Replies,
+        permissions: Permissions,
+        connection_id: str,
+        client_id: str,
+        owner: Owner,
+        wall: WallMs,
+    ) -> None:
+        broker = services.broker
+        rules = CLASSIC if acceptor.virtual_topics is None else acceptor.virtual_topics
+        destinations = Destinations(broker.settings.wildcards, broker.queues, rules)
+        self.broker = broker
+        self.owner = owner
+        self.replies = replies
+        self.advisories: Advisories = registry.advisories
+        self.wall: WallMs = wall
+        self._host = host
+        self.parking: Parking = Parking(broker, owner)
+        self.transactions: Transactions = Transactions(broker, peer.connection_id)
+        self.sessions: SessionIds = SessionIds(connection_id, acceptor.max_subscriptions)
+        self.temporaries: Temporaries = Temporaries(
+            broker,
+            self.advisories,
+            destinations=destinations,
+            permissions=permissions,
+            connection_id=peer.connection_id,
+            peers_id=connection_id,
+            limit=acceptor.max_subscriptions,
+        )
+        self.producing: Producing = Producing(
+            broker,
+            self.parking,
+            owner,
+            destinations=destinations,
+            permissions=permissions,
+            version=replies.form.version,
+            connection_id=peer.connection_id,
+            limit=acceptor.max_subscriptions,
+        )
+        outbox = replies.outbox
+        self.consumers: Consumers = Consumers(host, peer.name, broker, outbox=outbox, watchers=registry.watchers)
+        self.acknowledging: Acknowledging = Acknowledging(broker, host, self.consumers)
+        self.noting: Noting = Noting(host, services.clock, self.consumers)
+        self.subscribing: Subscribing = Subscribing(
+            host,
+            peer,
+            services,
+            consumers=self.consumers,
+            events=self.noting,
+            outbox=outbox,
+            form=replies.form,
+            permissions=permissions,
+            destinations=destinations,
+            broker_id=registry.broker_id.value,
+            client_id=client_id,
+            limit=acceptor.max_subscriptions,
+            hears_advisories=acceptor.support_advisory,
+        )
+        self.consuming: Consuming = Consuming(
+            host, broker, consumers=self.consumers, noting=self.noting, subscribing=self.subscribing, outbox=outbox
+        )
+
+    def announce(self, subscription: Subscription) -> None:
+        """Tells others of a consumer, and it of what it wants to hear."""
+        subscription.info.forget_path()
+        consumer_id = subscription.info.consumer_id
+        for source in subscription.sources:
+            if source.target.advisory and source.consumer is not None and consumer_id is not None:
+                self.advisories.listen(consumer_id, source.target.address, source.consumer, self._host)
+        self.advisories.consumer_opened(subscription.info)
+
+    def dismiss(self, subscriptions: list[Subscription]) -> None:
+        """Tells others that consumers are gone."""
+        for subscription in subscriptions:
+            consumer_id = subscription.info.consumer_id
+            if consumer_id is not None:
+                self.advisories.leave(consumer_id)
+            self.advisories.consumer_closed(subscription.info)
+
+    def doom(self, command: Structure, error: BrokerError) -> None:
+        """A command failed whose sender goes on without waiting for an answer, so the end of its transaction has to
+        tell."""
+        if isinstance(command, MessageCommand | MessageAck) and command.transaction_id is not None:
+            self.transactions.doom(command.transaction_id, error)
+
+    def tell_later(self) -> None:
+        """Tells others what could not be told where it happened."""
+        for info, destination in self.noting.take_slow():
+            self.advisories.consumer_slow(info, destination)
+        self.advisories.go_on()
+
+    def end_slow(self, now: MonotonicNs) -> BrokerError | None:
+        """Closes consumers that are slow; gives why the connection has to be closed with them, None when it goes on."""
+        ends = self.consuming.take_slow_ends(now)
+        if ends is None:
+            return None
+        for control in ends.controls:
+            self.replies.write(control)
+        self.dismiss(ends.overdue)
+        return ends.failure
+
+    def answer_after(self, command: MessageAck, under_way: Taking) -> None:
+        """Answers an acknowledgement once it is through."""
+        self.parking.answer_after(ParkedCommand(command, self.owner), under_way)
+
+    def leaves_later(self, command: RemoveInfo) -> bool:
+        """Whether the end of the connection has to wait for messages that wait for space; its owner is told then. Those
+        of transactions that nobody will end don't count."""
+        self.parking.forget(self.transactions.open())
+        if not self.parking.parked_bytes:
+            return False
+        self.parking.park(ParkedCommand(command, self.owner))
+        return True
+
+    def close(self, last_delivered: int, *, keep_sends: bool = False) -> list[BrokerError]:
+        """Ends everything, and tells others; gives what could not be recorded.
+
+        Args:
+            keep_sends: but for messages that wait for space; see `Parking.outlive`.
+        """
+        left = self.parking.outlive() if keep_sends else self.parking.close()
+        waiting = [work for work in left if isinstance(work, LocalWork)]
+        troubles = self.transactions.abandon(waiting + self.transactions.take_all())
+        subscriptions = self.consumers.close_all(last_delivered)
+        try:
+            self.temporaries.close()
+        except StorageError as error:
+            troubles.append(error)
+        self.dismiss(subscriptions)
+        for producer in self.producing.remove_all():
+            self.advisories.producer_closed(producer)
+        return troubles

@@ -1,0 +1,157 @@
+"""The consumers of one connection, and how they end.
+
+Source: AbstractRegion.removeConsumer and PrefetchSubscription.remove of ActiveMQ Classic.
+"""
+
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.model.errors import StorageError
+from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server.consumers.reattach import Returning
+from delosmq.sessions.openwire.server.consumers.slow_consumers import SlowConsumers, WatchedCredit
+from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription
+from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatchers, Spreading
+from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.protocol import SessionHost
+from delosmq.wire.openwire.commands import ConsumerId
+
+NOTHING_SEEN: Final = -1
+"""``lastDeliveredSequenceId`` of a consumer that saw no message."""
+ALL_SEEN: Final = -2
+"""Of a connection that was lost: what was in flight may have been seen."""
+_NONE: Final = 0
+
+
+class Consumers:
+    """All of them, each made by `Subscribing` and kept going by `Consuming`.
+
+    Attributes:
+        by_key: by the key of their id.
+        shared: those whose sources share one credit.
+        places: how many destinations they have, each of a composite one counted.
+        spreading, returning, slow: the wildcards of some, the lost queues of others, and those that may be too slow.
+    """
+
+    def __init__(
+        self, host: SessionHost, peer_name: str, broker: Broker, *, outbox: Outbox, watchers: QueueWatchers
+    ) -> None:
+        self._host = host
+        self._peer_name = peer_name
+        self._broker = broker
+        self._outbox = outbox
+        self.by_key: dict[str, Subscription] = {}
+        self.shared: dict[str, Subscription] = {}
+        self.places: int = 0
+        self.spreading: Spreading = Spreading(broker, host, watchers)
+        self.returning: Returning = Returning(host, watchers)
+        self.slow: SlowConsumers = SlowConsumers(peer_name)
+
+    def add(self, key: str, subscription: Subscription) -> None:
+        """One more, with all its queues; the caller has it watched where it may be slow."""
+        self.by_key[key] = subscription
+        if subscription.order is not None:
+            self.shared[key] = subscription
+
+    def offer(self, subscription: Subscription) -> None:
+        """Tells the engine that it may take more."""
+        for source in subscription.sources:
+            if source.consumer is not None:
+                self._broker.credit_changed(source.consumer)
+
+    def return_room(self) -> bool:
+        """Tells the engine that the outbox takes more again. True when it was told."""
+        if not self._outbox.room_returned():
+            return False
+        for subscription in self.by_key.values():
+            self.offer(subscription)
+        return True
+
+    def remove(self, consumer_id: ConsumerId, last_delivered: int) -> list[Subscription]:
+        """Handles the RemoveInfo of a consumer; gives what there was."""
+        subscription = self.by_key.pop(consumer_id.key(), None)
+        if subscription is None:
+            return []
+        self.close(subscription, last_delivered)
+        self.return_room()
+        return [subscription]
+
+    def remove_session(self, connection_id: str, session_id: int, last_delivered: int) -> list[Subscription]:
+        """Ends the consumers of a session; gives them."""
+        found = [
+            key
+            for key, subscription in self.by_key.items()
+            if subscription.info.consumer_id is not None
+            and subscription.info.consumer_id.session_id == session_id
+            and subscription.info.consumer_id.connection_id == connection_id
+        ]
+        ended: list[Subscription] = []
+        for key in found:
+            subscription = self.by_key.pop(key)
+            ended.append(subscription)
+            self.close(subscription, last_delivered)
+        self.return_room()
+        return ended
+
+    def close_all(self, last_delivered: int) -> list[Subscription]:
+        """Gives back what all of them hold; gives those that there were."""
+        subscriptions = list(self.by_key.values())
+        self.by_key.clear()
+        self._outbox.close_streams([subscription.stream for subscription in subscriptions])
+        for subscription in subscriptions:
+            # A full disk must not keep a peer from leaving, nor one consumer's trouble the others from closing.
+            try:
+                self.close(subscription, last_delivered)
+            except StorageError as error:
+                self._host.report(failures.not_given_back(self._peer_name, error))
+        return subscriptions
+
+    def close(self, subscription: Subscription, last_delivered: int) -> None:
+        """Ends one that is no longer among them, or never was."""
+        self.places -= subscription.places
+        subscription.places = 0
+        self.spreading.remove(subscription)
+        self.returning.remove(subscription)
+        self.slow.remove(subscription)
+        credit = subscription.credit
+        if isinstance(credit, WatchedCredit):
+            credit.subscription = None
+        if self.shared and subscription.info.consumer_id is not None:
+            self.shared.pop(subscription.info.consumer_id.key(), None)
+        if not subscription.stream.closed:
+            self._outbox.close_stream(subscription.stream)
+        never_sent = subscription.stream.unseen
+        subscription.pulling = False
+        for source in subscription.sources:
+            consumer = source.consumer
+            if consumer is None:
+                continue
+            source.consumer = None
+            if last_delivered == ALL_SEEN:
+                unseen = never_sent
+            else:
+                source.consumer = consumer
+                unseen = _unseen_of(source, last_delivered) | never_sent
+            self._broker.close_consumer(consumer, unseen)
+
+
+def _unseen_of(source: Source, last_delivered: int) -> set[int]:
+    """The sequences that the application of a closing consumer has not seen. Of a queue: those dispatched behind the
+    last it saw, or all when that is not in delivery any more. Of a durable subscription: larger ones, and 0 is none."""
+    consumer = source.consumer
+    if consumer is None or consumer.reading is not None:
+        return set()
+    unseen: set[int] = set()
+    slot = consumer.in_delivery.tail
+    if source.subscription.info.subscription_name is not None:
+        while slot is not None:
+            if slot.sequence > last_delivered != 0:
+                unseen.add(int(slot.sequence))
+            slot = slot.previous
+        return unseen
+    if consumer.slot_of(last_delivered) is None:
+        last_delivered = _NONE
+    while slot is not None and slot.sequence != last_delivered:
+        unseen.add(int(slot.sequence))
+        slot = slot.previous
+    return unseen

@@ -1,0 +1,209 @@
+"""Consumers that are there: their pulls and prefetch, queues that come and go under them, and who is too slow.
+
+What a peer says of the messages they got: acknowledging.py. Source: AbstractRegion, PrefetchSubscription and
+TopicRegion of ActiveMQ Classic.
+"""
+
+from delosmq.engine.broker import Broker
+from delosmq.model.errors import BrokerError, InvariantError, StorageError
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
+from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server.consumers.consumers import ALL_SEEN, NOTHING_SEEN, Consumers
+from delosmq.sessions.openwire.server.consumers.pending_events import Noting
+from delosmq.sessions.openwire.server.consumers.reattach import Loss
+from delosmq.sessions.openwire.server.consumers.slow_consumers import SlowEnds
+from delosmq.sessions.openwire.server.consumers.subscribe import Subscribing
+from delosmq.sessions.openwire.server.consumers.subscription import Subscription
+from delosmq.sessions.openwire.server.consumers.wildcards import Spread, reads
+from delosmq.sessions.openwire.server.destinations import Target
+from delosmq.sessions.outbox import NO_SEQUENCE, Outbox
+from delosmq.sessions.protocol import NO_TIMER, SessionHost
+from delosmq.sessions.ttl import NS_PER_MS
+from delosmq.wire.openwire.commands import ConsumerControl, MessagePull
+
+
+class Consuming:
+    """Keeps the consumers of one connection going."""
+
+    def __init__(
+        self,
+        host: SessionHost,
+        broker: Broker,
+        *,
+        consumers: Consumers,
+        noting: Noting,
+        subscribing: Subscribing,
+        outbox: Outbox,
+    ) -> None:
+        self._host = host
+        self._broker = broker
+        self._consumers = consumers
+        self._noting = noting
+        self._subscribing = subscribing
+        self._outbox = outbox
+        self._spreading = consumers.spreading
+        self._returning = consumers.returning
+        self._slow = consumers.slow
+        # With a pull that is given up one day, perhaps answered meanwhile.
+        self._timed: dict[Subscription, None] = {}
+
+    # -- what the peer asks for --------------------------------------------------------------------------------------
+
+    def control(self, control: ConsumerControl) -> list[Subscription]:
+        """Handles a ConsumerControl: another prefetch, or an end. Gives what ended."""
+        consumer_id = control.consumer_id
+        subscription = None if consumer_id is None else self._consumers.by_key.get(consumer_id.key())
+        if subscription is None or consumer_id is None:
+            return []
+        if control.close:
+            return self._consumers.remove(consumer_id, NOTHING_SEEN)
+        if control.flush or control.start or control.stop:
+            return []
+        if control.prefetch < 0:
+            raise failures.prefetch_wrong(control.prefetch)
+        self._subscribing.change_prefetch(subscription, consumer_id, control.prefetch)
+        return []
+
+    def pull(self, pull: MessagePull, now: MonotonicNs) -> None:
+        """Handles a MessagePull: one message, now or until its time is over.
+
+        Raises:
+            Refusal: there is no such consumer.
+        """
+        consumer_id = pull.consumer_id
+        subscription = None if consumer_id is None else self._consumers.by_key.get(consumer_id.key())
+        if subscription is None:
+            raise failures.pull_unknown("" if consumer_id is None else consumer_id.key())
+        if not subscription.pulls:
+            return
+        subscription.pulling = True
+        subscription.pull_until = MonotonicNs(now + pull.timeout * NS_PER_MS) if pull.timeout > 0 else NO_TIMER
+        if subscription.pull_until != NO_TIMER:
+            self._timed[subscription] = None
+        subscription.pull_now = pull.timeout < 0
+        if not subscription.sources:
+            # A wildcard without queues yet: the first one that comes may answer.
+            subscription.credit.pulled(1)
+            self._noting.pull_unanswered(subscription)
+        for source in subscription.sources:
+            if source.consumer is not None:
+                self._broker.pull(source.consumer, 1)
+
+    # -- turns ---------------------------------------------------------------------------------------------------------
+
+    def next_timer(self) -> MonotonicNs:
+        """When the next pull is given up, or it is looked for slow consumers."""
+        due = self._slow.next_at
+        if not self._timed:
+            return due
+        self._timed = {subscription: None for subscription in self._timed if subscription.pulling}
+        for subscription in self._timed:
+            until = subscription.pull_until
+            if until != NO_TIMER and (due == NO_TIMER or until < due):
+                due = until
+        return due
+
+    def go_on(self, now: MonotonicNs) -> None:
+        """Answers pulls for which there was nothing; forgets queues that are gone, and takes those that are there."""
+        unanswered = self._noting.take_unanswered()
+        for subscription in self._timed:
+            if subscription.pulling and subscription.pull_until != NO_TIMER and now >= subscription.pull_until:
+                unanswered.append(subscription)
+        for subscription in unanswered:
+            if not subscription.pulling or subscription.stream.closed:
+                continue
+            if not subscription.spreading:
+                self._answer_pull(subscription)
+            elif subscription not in self._noting.unanswered:
+                self._noting.unanswered.append(subscription)  # a queue to come may have one
+        for subscription in self._noting.take_lost():
+            subscription.drop_lost()
+            self._consumers.offer(subscription)
+        for loss in self._returning.take():
+            self._attach_again(loss, now)
+        for spread, target in self._spreading.take():
+            self._attach_new(spread, target)
+        through = self._spreading.through
+        if through:
+            self._spreading.through = []
+            for spread in through:
+                self._spread_through(spread)
+
+    def _attach_again(self, loss: Loss, now: MonotonicNs) -> None:
+        """A queue is there again, or the subscription of a topic was deleted and nobody else makes it again."""
+        subscription = loss.subscription
+        target = loss.target
+        queue = self._broker.queues.get(loss.queue)
+        if loss.queue and queue is None:
+            self._returning.lose(loss)
+            return
+        if reads(subscription, queue):
+            return
+        info = subscription.info
+        name = subscription.display_name()
+        if info.subscription_name is not None and not loss.queue:
+            self._slow.end(subscription, failures.subscription_deleted(name, "an operator ended it for good"), now)
+            return
+        if target.advisory:
+            self._slow.end(subscription, failures.subscription_deleted(name, "make another consumer"), now)
+            return
+        try:
+            self._subscribing.attach_again(subscription, target.destination)
+        except (InvariantError, StorageError):
+            raise
+        except BrokerError as error:
+            self._slow.end(subscription, failures.subscription_deleted(name, str(error)), now)
+            return
+        if not loss.queue:
+            self._host.report(failures.subscription_renewed(name))
+
+    def _attach_new(self, spread: Spread, target: Target) -> None:
+        """A queue was made for which a wildcard stands, or there were too many when it came."""
+        if reads(spread.subscription, self._broker.queues.get(target.queue_name)):
+            return
+        subscribing = self._subscribing
+        try:
+            attached = subscribing.attach_found(spread, target)
+            if not attached and not spread.waits and spread not in self._spreading.through:
+                subscribing.report_left_out(spread)
+        except (InvariantError, StorageError):
+            raise
+        except BrokerError as error:
+            # It goes on with what it has; the peer asked for none of them in particular.
+            self._host.report(error)
+
+    def _spread_through(self, spread: Spread) -> None:
+        """It has all the queues that were there when it came."""
+        if spread.ended:
+            return
+        self._subscribing.report_left_out(spread)
+        subscription = spread.subscription
+        subscription.spreading -= 1
+        subscription.browsing -= 1
+        if subscription.info.browser and subscription.browsing <= 0 and subscription.sources:
+            subscription.sources[0].nothing_to_give()
+
+    def take_slow_ends(self, now: MonotonicNs) -> SlowEnds | None:
+        """What has to end for being slow; consumers that their peer was told to close, and did not, are gone."""
+        ends = self._slow.look(now)
+        if ends is None:
+            return None
+        for report in ends.reports:
+            self._host.report(report)
+        for subscription in ends.overdue:
+            if subscription.info.consumer_id is not None:
+                self._consumers.remove(subscription.info.consumer_id, ALL_SEEN)
+        return ends
+
+    def _answer_pull(self, subscription: Subscription) -> None:
+        subscription.pulling = False
+        subscription.pull_until = NO_TIMER
+        for source in subscription.sources:
+            if source.consumer is not None:
+                self._broker.pull(source.consumer, 0)
+        if subscription.sources:
+            subscription.sources[0].nothing_to_give()
+            return
+        subscription.credit.pulled(0)
+        encoder = self._subscribing.encoder_of(subscription)
+        self._outbox.put(subscription.stream, NOTHING_DURABLE, encoder.encode_end(), NO_SEQUENCE)

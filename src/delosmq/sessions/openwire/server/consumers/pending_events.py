@@ -1,0 +1,90 @@
+"""What a consumer's sources tell while the engine works, kept for the next turn: it must not be called from there."""
+
+from delosmq.model.errors import BrokerError
+from delosmq.model.message import MULTICAST
+from delosmq.model.ports import Clock
+from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server.consumers.consumers import Consumers
+from delosmq.sessions.openwire.server.consumers.reattach import Loss
+from delosmq.sessions.openwire.server.consumers.slow_consumers import WatchedCredit, slow_destinations, still_full
+from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription, SubscriptionEvents
+from delosmq.sessions.protocol import SessionHost
+from delosmq.wire.openwire.commands import ConsumerInfo, Destination
+
+
+class Noting(SubscriptionEvents):
+    """What happened to the consumers of one connection since somebody looked.
+
+    Attributes:
+        unanswered: with a pull for which there was nothing.
+    """
+
+    def __init__(self, host: SessionHost, clock: Clock, consumers: Consumers) -> None:
+        self._host = host
+        self._clock: Clock = clock
+        self._spreading = consumers.spreading
+        self._returning = consumers.returning
+        self._lost: dict[Subscription, None] = {}
+        self._full: list[Subscription] = []
+        self.unanswered: list[Subscription] = []
+
+    def pull_unanswered(self, subscription: Subscription) -> None:
+        if subscription.pulling and subscription.pull_now:
+            self.unanswered.append(subscription)
+            self._host.wake_soon()
+
+    def source_lost(self, subscription: Subscription, source: Source, reason: BrokerError) -> None:
+        source.consumer = None
+        subscription.queue_names.discard(source.queue_name)
+        subscription.turned_away.pop(source, None)
+        self._lost[subscription] = None
+        self._host.wake_soon()
+        target = source.target
+        if subscription.info.browser:
+            if not source.browsed:
+                source.browse_ended()
+        elif target.temporary:
+            pass  # its owner has deleted it, for good
+        elif target.routing == MULTICAST and not target.queue_name:
+            self._returning.lose(Loss(subscription, target, ""))
+        elif not self._spreading.stands_for(subscription, source.queue_name):
+            self._returning.lose(Loss(subscription, target, source.queue_name))
+            self._host.report(failures.queue_lost(subscription.display_name(), source.queue_name))
+
+    def consumer_full(self, subscription: Subscription) -> None:
+        credit = subscription.credit
+        if isinstance(credit, WatchedCredit):
+            credit.full_since = self._clock.monotonic_ns()
+            if not credit.advised:
+                return
+        if subscription not in self._full:
+            self._full.append(subscription)
+            self._host.wake_soon()
+
+    def take_unanswered(self) -> list[Subscription]:
+        """Those with a pull that finds nothing, once."""
+        unanswered = self.unanswered
+        self.unanswered = []
+        return unanswered
+
+    def take_lost(self) -> dict[Subscription, None]:
+        """Those that have lost a queue, once."""
+        lost = self._lost
+        self._lost = {}
+        return lost
+
+    def take_slow(self) -> list[tuple[ConsumerInfo, Destination]]:
+        """Consumers that were found slow, and where."""
+        if not self._full:
+            return []
+        full = self._full
+        self._full = []
+        slow: list[tuple[ConsumerInfo, Destination]] = []
+        for subscription in full:
+            if not still_full(subscription):
+                continue
+            found = slow_destinations(subscription)
+            slow += [(subscription.info, destination) for destination in found]
+            if not found:
+                self._full.append(subscription)  # more may come to wait for it
+        return slow

@@ -1,0 +1,200 @@
+"""Consumers of wildcards: queues that a wildcard stands for and that are made later are theirs as well.
+
+Source: AbstractRegion.addSubscriptionsForDestination of ActiveMQ Classic.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.queues.queue import Queue
+from delosmq.model.errors import PermissionDeniedError
+from delosmq.model.wildcard import WildcardPattern
+from delosmq.selectors.selector import Selector
+from delosmq.sessions.openwire.server.consumers.subscription import Subscription
+from delosmq.sessions.openwire.server.destinations import Target, target_of_queue
+from delosmq.sessions.protocol import SessionHost
+
+NAMES_COMPARED: Final = 1_000
+"""Names that are compared with wildcards in one turn: under 2 ms in pure Python."""
+READ_AT_ONCE: Final = 20
+"""Queues that become a consumer's in one turn, about 2 ms."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class QueueWatcher(ABC):
+    """Somebody who wants to know of new queues."""
+
+    @abstractmethod
+    def queue_created(self, queue: str) -> None:
+        """There is one more. Called while the engine tells; must not call it."""
+
+
+class QueueWatchers:
+    """All of them, of one broker."""
+
+    def __init__(self) -> None:
+        self._watchers: list[QueueWatcher] = []
+
+    def add(self, watcher: QueueWatcher) -> None:
+        """Somebody watches from now on."""
+        self._watchers.append(watcher)
+
+    def remove(self, watcher: QueueWatcher) -> None:
+        """And no longer; harmless when it didn't."""
+        if watcher in self._watchers:
+            self._watchers.remove(watcher)
+
+    def queue_created(self, queue: str) -> None:
+        """Tells all of them."""
+        for watcher in self._watchers:
+            watcher.queue_created(queue)
+
+
+class Spread:
+    """A wildcard in a subscription.
+
+    Attributes:
+        ended: with its subscription.
+        waits: queues that were there before it are still to be looked at.
+        left_out, refused: how many of them its user may not read, and why not the last one.
+    """
+
+    def __init__(
+        self, subscription: Subscription, wildcard: Target, selector: Selector | None, pattern: WildcardPattern
+    ) -> None:
+        self.subscription = subscription
+        self.wildcard = wildcard
+        self.selector = selector
+        self.pattern = pattern
+        self.ended: bool = False
+        self.waits: bool = False
+        self.left_out: int = 0
+        self.refused: PermissionDeniedError | None = None
+
+
+Found = tuple[Spread, Target]
+
+
+class _Walk:
+    """Some queues, to be looked at for some wildcards; ``at`` counts what was."""
+
+    def __init__(self, spreads: list[Spread], names: list[str]) -> None:
+        self.spreads = spreads
+        self.names = names
+        self.at: int = 0
+
+
+class Spreading(QueueWatcher):
+    """The wildcards of one connection, and the queues that it has not looked at yet: a few in each turn, whatever comes
+    in it.
+
+    Attributes:
+        through: wildcards that don't wait any more; whoever looks clears it.
+    """
+
+    def __init__(self, broker: Broker, host: SessionHost, watchers: QueueWatchers) -> None:
+        self._broker = broker
+        self._host = host
+        self._watchers = watchers
+        self._spreads: list[Spread] = []
+        self._walks: deque[_Walk] = deque()
+        self._new: list[str] = []
+        self._woken: bool = False
+        self.through: list[Spread] = []
+        self._looks: int = NAMES_COMPARED
+        self._places: int = READ_AT_ONCE
+
+    def add(self, spread: Spread) -> list[Found]:
+        """One more wildcard; gives queues that it stands for, all unless it `waits`."""
+        if not self._spreads:
+            self._watchers.add(self)
+        self._spreads.append(spread)
+        walk = _Walk([spread], list(self._broker.queues))
+        found: list[Found] = []
+        if not self._look(walk, found):
+            spread.waits = True
+            self._walks.append(walk)
+        self._wake()  # if only for the room that this turn has left
+        return found
+
+    def remove(self, subscription: Subscription) -> None:
+        """A subscription ends."""
+        if not self._spreads:
+            return
+        left: list[Spread] = []
+        for spread in self._spreads:
+            if spread.subscription is subscription:
+                spread.ended = True
+            else:
+                left.append(spread)
+        self._spreads = left
+        if not left:
+            self._watchers.remove(self)
+            self._new.clear()
+            self._walks.clear()
+
+    def stands_for(self, subscription: Subscription, queue: str) -> bool:
+        """Whether a wildcard of a subscription does."""
+        return any(one.subscription is subscription and one.pattern.matches(queue) for one in self._spreads)
+
+    def queue_created(self, queue: str) -> None:
+        self._new.append(queue)
+        self._wake()
+
+    def take(self) -> list[Found]:
+        """Some queues, for each wildcard that stands for them. A new turn begins."""
+        self._woken = False
+        self._looks = NAMES_COMPARED
+        self._places = READ_AT_ONCE
+        found: list[Found] = []
+        if self._new:
+            self._walks.append(_Walk(self._spreads.copy(), self._new))
+            self._new = []
+        while self._walks and self._has_room():
+            if not self._look(self._walks[0], found):
+                break
+            for spread in self._walks.popleft().spreads:
+                if spread.waits:
+                    spread.waits = False
+                    self.through.append(spread)
+        if self._walks:
+            self._wake()
+        return found
+
+    def _has_room(self) -> bool:
+        return self._looks > 0 and self._places > 0
+
+    def _look(self, walk: _Walk, found: list[Found]) -> bool:
+        """Looks at as many as this turn has room for. True when these were all."""
+        queues = self._broker.queues
+        count = len(walk.spreads)
+        end = count * len(walk.names)
+        at = walk.at
+        while at < end and self._has_room():
+            spread = walk.spreads[at % count]
+            name = walk.names[at // count]
+            at += 1
+            self._looks -= 1
+            queue = queues.get(name)
+            if queue is None or spread.ended or reads(spread.subscription, queue) or not spread.pattern.matches(name):
+                continue
+            target = target_of_queue(queue)
+            if target is not None:
+                self._places -= 1
+                found.append((spread, target))
+        walk.at = at
+        return at == end
+
+    def _wake(self) -> None:
+        if not self._woken:
+            self._woken = True
+            self._host.wake_soon()
+
+
+def reads(subscription: Subscription, queue: Queue | None) -> bool:
+    """Whether a subscription has a queue already, by another of its names."""
+    return queue is not None and queue.name in subscription.queue_names

@@ -1,0 +1,71 @@
+"""The first commands of a connection: what this side offers, who it is, and who the peer is."""
+
+from delosmq.model.settings import AcceptorSettings
+from delosmq.security.access import AccessControl, Login, LoginAttempt
+from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server.ids import check_id
+from delosmq.sessions.openwire.server.registry import Registry
+from delosmq.wire.openwire.commands import BrokerInfo, ConnectionInfo
+from delosmq.wire.openwire.layout import NEWEST_VERSION
+from delosmq.wire.openwire.negotiation import WireFormatInfo
+
+
+def offer(acceptor: AcceptorSettings, server_name: str) -> WireFormatInfo:
+    """What connections of ``acceptor`` may agree on."""
+    info = WireFormatInfo(NEWEST_VERSION)
+    info.max_frame_bytes = acceptor.open_wire_max_frame_bytes
+    info.provider_name = "DelosMQ"
+    info.provider_version = server_name.rpartition("/")[2]
+    info.max_inactivity_duration_ms = acceptor.max_inactivity_duration_ms
+    info.max_inactivity_initial_delay_ms = acceptor.max_inactivity_initial_delay_ms
+    return info
+
+
+def introduction(registry: Registry) -> BrokerInfo:
+    """Who the broker is."""
+    info = BrokerInfo()
+    info.broker_id = registry.broker_id
+    info.broker_name = registry.broker_name
+    info.broker_url = ""
+    return info
+
+
+class Handshake:
+    """The login of one connection.
+
+    Attributes:
+        info: what the peer says of itself, without its password.
+    """
+
+    def __init__(self, access: AccessControl) -> None:
+        self.info: ConnectionInfo = ConnectionInfo()
+        self._access = access
+        self._attempt: LoginAttempt | None = None
+
+    def begin(self, info: ConnectionInfo) -> tuple[LoginAttempt, str]:
+        """Reads a ConnectionInfo; gives its password too. An attempt that has no login yet needs that verified, then
+        `finish`.
+
+        Raises:
+            Refusal: an id is wrong or missing.
+        """
+        if info.connection_id is None or not info.connection_id.value:
+            raise failures.field_missing("connectionId", "a ConnectionInfo")
+        check_id("connection id", info.connection_id.value)
+        if info.client_id is None:
+            raise failures.no_client_id()
+        check_id("client id", info.client_id)
+        self.info = info
+        password = info.password or ""
+        info.password = None
+        attempt = self._access.attempt(info.user_name or "", password)
+        if attempt.login is None:
+            self._attempt = attempt
+        return attempt, password
+
+    def finish(self, verified: bool) -> Login | None:
+        """The login of the attempt, now that its password was checked; None when it is refused."""
+        attempt = self._attempt
+        assert attempt is not None  # begun, or nothing would have been checked
+        self._attempt = None
+        return self._access.finish(attempt, verified)

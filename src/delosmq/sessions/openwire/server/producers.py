@@ -1,0 +1,311 @@
+"""The sending half of a session: messages to the engine, and the answers to their senders.
+
+A composite destination makes one message for each of its parts. A producer with a window gets a ProducerAck for each
+message that it sends without waiting for an answer. Source: ManagedRegionBroker and ProducerBrokerExchange of ActiveMQ
+Classic, ActiveMQMessageProducer of its client.
+"""
+
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import WallMs
+from delosmq.model.message import HIGHEST_PRIORITY, Message
+from delosmq.model.properties import TypedValue
+from delosmq.model.reserved_names import CONNECTION_MARK
+from delosmq.security.access import SEND
+from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server.connection_port import Owner
+from delosmq.sessions.openwire.server.destinations import Destinations, Target, is_somebodys
+from delosmq.sessions.openwire.server.ids import check_bytes, check_id
+from delosmq.sessions.openwire.server.transactions import LocalWork
+from delosmq.sessions.parking import Parked, Parking
+from delosmq.sessions.permissions import Permissions
+from delosmq.wire.openwire.claims import drop_claims
+from delosmq.wire.openwire.commands import Destination, MessageCommand, ProducerId, ProducerInfo
+from delosmq.wire.openwire.heads import BODY_KINDS, PROTOCOL_TAGS, encode_head, measure, stored_body
+from delosmq.wire.openwire.primitives import decode_map
+
+SCHEDULED_DELAY: Final = "AMQ_SCHEDULED_DELAY"
+SCHEDULED_TIME: Final = "_AMQ_SCHED_DELIVERY"
+DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
+REPEATS: Final = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT")
+"""Refused: sending once what should come again and again would be a lie."""
+_SPECIAL: Final = (b"AMQ_SCHED", b"_AMQ_DUPL_ID")
+
+_TARGETS_LIMIT: Final = 1_000
+"""Of all destinations whose rights were checked, so that these are not looked up for each message; as many as one
+connection may have producers. Then all are forgotten."""
+_LONGEST_KEPT: Final = 4_096
+"""Characters of a destination; longer ones are decoded for each message."""
+_LATEST_MS: Final = (1 << 63) - 1
+
+
+class Copies:
+    """What became of the copies of a message to several destinations."""
+
+    def __init__(self) -> None:
+        self.failure: BrokerError | None = None
+
+
+class ParkedSend(Parked):
+    """A message that waits for space.
+
+    Args:
+        command: to be answered with it; None when a later part of the same message will be.
+    """
+
+    def __init__(
+        self,
+        message: Message,
+        work: LocalWork | None,
+        target: Target,
+        *,
+        command: MessageCommand | None,
+        copies: Copies | None,
+        owner: Owner,
+    ) -> None:
+        super().__init__(message, work, queue_name=target.queue_name, routing=target.routing)
+        if command is not None:
+            # Its message has them encoded; decoded they would take many times the bytes that waiting messages count.
+            command.broker_path = None
+            command.cluster = None
+        self._command = command
+        self._copies = copies
+        self._owner = owner
+
+    def answer(self) -> None:
+        if self._command is None:
+            return
+        failure = None if self._copies is None else self._copies.failure
+        if failure is None:
+            self._owner.message_sent(self._command)
+        else:
+            self._refuse(self._command, failure)
+
+    def refuse(self, error: BrokerError) -> None:
+        if self._command is not None:
+            self._refuse(self._command, error)
+        elif self._copies is not None:
+            self._copies.failure = error
+
+    def _refuse(self, command: MessageCommand, error: BrokerError) -> None:
+        if self.work is not None and not command.response_required:
+            # Its end may wait behind already, when nobody finds it by its id any more.
+            self.work.transaction.spoil(error)
+        self._owner.refused(command, error)
+
+
+class Producing:
+    """All producers of one connection.
+
+    Attributes:
+        audited: the connection may resend after a failover, so that doubles are told by producer and number.
+    """
+
+    def __init__(
+        self,
+        broker: Broker,
+        parking: Parking,
+        owner: Owner,
+        *,
+        destinations: Destinations,
+        permissions: Permissions,
+        version: int,
+        connection_id: str,
+        limit: int,
+    ) -> None:
+        self._broker = broker
+        self._parking = parking
+        self._owner = owner
+        self._destinations = destinations
+        self._permissions = permissions
+        self._version = version
+        self._tag: str = PROTOCOL_TAGS[version]
+        self._connection_id = connection_id
+        self._limit = limit
+        self._producers: dict[str, ProducerInfo] = {}
+        self._targets: dict[str, list[Target]] = {}
+        self._target_count: int = 0
+        self.audited: bool = False
+        self.mark: str = ""
+
+    def add(self, info: ProducerInfo) -> bool:
+        """Handles a ProducerInfo. False when it is there already.
+
+        Raises:
+            BrokerError: its destination can't be used, or there are too many.
+        """
+        producer_id = info.producer_id
+        if producer_id is None:
+            raise failures.field_missing("producerId", "a ProducerInfo")
+        key = producer_id.key()
+        if key in self._producers:
+            return False
+        if len(self._producers) >= self._limit:
+            raise failures.too_many("producers", self._limit)
+        destination = info.destination
+        if destination is not None:
+            for target in self._targets_of(destination):
+                if target.temporary and target.address not in self._broker.addresses:
+                    raise failures.temporary_gone(target.destination.name)
+        info.broker_path = None  # nothing that lasts as long as the producer
+        self._producers[key] = info
+        return True
+
+    def remove(self, producer_id: ProducerId) -> ProducerInfo | None:
+        """Handles the RemoveInfo of a producer; None when there is none."""
+        return self._producers.pop(producer_id.key(), None)
+
+    def remove_session(self, connection_id: str, session_id: int) -> list[ProducerInfo]:
+        """Ends the producers of a session; gives them."""
+        found = [
+            key
+            for key, info in self._producers.items()
+            if info.producer_id is not None
+            and info.producer_id.session_id == session_id
+            and info.producer_id.connection_id == connection_id
+        ]
+        return [self._producers.pop(key) for key in found]
+
+    def remove_all(self) -> list[ProducerInfo]:
+        """Ends all."""
+        left = list(self._producers.values())
+        self._producers.clear()
+        return left
+
+    def window_of(self, producer_id: ProducerId | None) -> int:
+        """The window of a producer in bytes; 0 for none."""
+        info = None if producer_id is None else self._producers.get(producer_id.key())
+        return 0 if info is None else info.window_size
+
+    def send(self, command: MessageCommand, work: LocalWork | None, now: WallMs) -> None:
+        """Handles a message; it is answered once all its parts are through.
+
+        Raises:
+            BrokerError: it can't be sent.
+        """
+        destination = command.destination
+        if destination is None:
+            raise failures.field_missing("destination", "a message")
+        targets = self._targets_of(destination)
+        drop_claims(command, self._version)
+        many = len(targets) > 1
+        copies = Copies() if many else None
+        seen: set[str] = set()
+        parking = self._parking
+        for index, target in enumerate(targets):
+            if target.temporary and not is_somebodys(target, self._broker):
+                raise failures.temporary_gone(target.destination.name)
+            if many:
+                command.original_destination = destination
+                command.destination = target.destination
+                measure(command, self._version)
+            message = self._message(command, target, now)
+            if many:
+                if message.duplicate_id and target.address in seen:
+                    # An address knows ids, and not which of its queues a copy was for.
+                    message.duplicate_id += f"#{target.routing}:{target.queue_name}".encode()
+                seen.add(target.address)
+            last = index == len(targets) - 1
+            if parking.parked_bytes or not parking.try_send(message, work, target.queue_name, target.routing):
+                answered = command if last else None
+                parking.park(ParkedSend(message, work, target, command=answered, copies=copies, owner=self._owner))
+            elif last:
+                self._owner.message_sent(command)
+
+    def _message(self, command: MessageCommand, target: Target, now: WallMs) -> Message:
+        priority = command.priority
+        message = Message(
+            target.address,
+            self._tag,
+            encode_head(command, self._version, now),
+            stored_body(command),
+            body_kind=BODY_KINDS[command.code],
+            priority=min(max(priority, 0), HIGHEST_PRIORITY),
+            durable=command.persistent,
+            timestamp_ms=WallMs(command.timestamp if command.timestamp > 0 else now),
+            expires_at_ms=max(command.expiration, 0),
+            user=self._permissions.user,
+        )
+        message.connection_id = self._connection_id
+        group = command.group_id
+        if group:
+            check_id("JMSXGroupID", group)
+            message.group_id = group
+            message.group_sequence = command.group_sequence
+        properties = command.marshalled_properties
+        if properties is not None and any(mark in properties for mark in _SPECIAL):
+            _read_special(message, decode_map(properties), now)
+        if self.audited and message.durable and not message.duplicate_id:
+            message_id = command.message_id
+            if message_id is not None:
+                check_id("message id", message_id.key())
+                message.duplicate_id = message_id.key().encode()
+        if self.mark:
+            message.annotations = {CONNECTION_MARK: self.mark}
+        return message
+
+    def rights_changed(self) -> None:
+        """Whether the user may send is asked again."""
+        self._targets.clear()
+        self._target_count = 0
+
+    def _targets_of(self, destination: Destination) -> list[Target]:
+        key = destination.qualified_name()
+        known = self._targets.get(key)
+        targets = self._destinations.targets_of(destination) if known is None else known
+        if known is None:
+            for target in targets:
+                self._destinations.check_plain(target)
+        for target in targets:
+            if not target.create_checked:
+                self._check(target)
+        if known is None and len(key) <= _LONGEST_KEPT:
+            # Only what the user may send to is kept, or anybody could fill the memory with names.
+            self._target_count += len(targets)
+            if self._target_count > _TARGETS_LIMIT:
+                self._targets.clear()
+                self._target_count = len(targets)
+            self._targets[key] = targets
+        return targets
+
+    def _check(self, target: Target) -> None:
+        permissions = self._permissions
+        address = target.address
+        if not target.send_checked:
+            if not target.temporary:
+                permissions.require_use(address, target.queue_name, SEND)
+            target.send_checked = True
+            target.create_checked = target.temporary or permissions.may_create(address)
+        if not target.create_checked:
+            permissions.require_creation(address, target.queue_name, target.routing, for_subscription=False)
+
+
+def _read_special(message: Message, properties: dict[str, TypedValue], now: WallMs) -> None:
+    """What properties ask of the broker. Only whole numbers count as times, as in Artemis."""
+    for name in REPEATS:
+        wish = properties.get(name)
+        # 0 and "" are how clients say that it comes once.
+        if wish is not None and wish.value not in (None, 0, "", "0"):
+            raise failures.repetition_refused(name)
+    due = _whole(properties.get(SCHEDULED_TIME))
+    delay = _whole(properties.get(SCHEDULED_DELAY))
+    # A time counts more than a delay.
+    message.due_at_ms = due or (min(now + delay, _LATEST_MS) if delay else 0)
+    message.delayed = due == 0
+    duplicate = properties.get(DUPLICATE_ID)
+    if duplicate is not None:
+        value = duplicate.value
+        if isinstance(value, bytes):
+            check_bytes(DUPLICATE_ID, value)
+            message.duplicate_id = value
+        else:
+            text = str(value)
+            check_id(DUPLICATE_ID, text)
+            message.duplicate_id = text.encode()
+
+
+def _whole(typed: TypedValue | None) -> int:
+    value = None if typed is None else typed.value
+    return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0

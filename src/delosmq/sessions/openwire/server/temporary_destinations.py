@@ -1,0 +1,158 @@
+"""DestinationInfo: temporary destinations, which end with their connection, and lasting ones.
+
+Of temporary ones others are told here, at once, as their maker may use them the next moment; of lasting ones the engine
+tells, whoever makes them. Names of temporary destinations are the client's: all clients begin them with the id of their
+connection, and must, as nothing but the name tells a temporary address from others. Source: RegionBroker.addDestination
+and removeDestination of ActiveMQ Classic; createTempDestination of its clients in Java, C++ and .NET.
+"""
+
+from delosmq.engine.addresses.address import Address
+from delosmq.engine.broker import Broker
+from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.settings import QueueSettings
+from delosmq.security.access import (
+    CREATE_ADDRESS,
+    CREATE_DURABLE_QUEUE,
+    DELETE_ADDRESS,
+    DELETE_DURABLE_QUEUE,
+)
+from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server.advisories.advisories import Advisories
+from delosmq.sessions.openwire.server.destinations import Destinations, Target
+from delosmq.sessions.permissions import Permissions
+from delosmq.wire.openwire.commands import ADD_DESTINATION, ConnectionId, Destination, DestinationInfo
+
+
+class Temporaries:
+    """The destinations that one connection makes and deletes."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        advisories: Advisories,
+        *,
+        destinations: Destinations,
+        permissions: Permissions,
+        connection_id: str,
+        peers_id: str,
+        limit: int,
+    ) -> None:
+        """
+        Args:
+            connection_id: what the engine calls the connection; ``peers_id``: what its peer does.
+        """
+        self._broker = broker
+        self._advisories = advisories
+        self._destinations = destinations
+        self._permissions = permissions
+        self._connection_id = connection_id
+        self._peers_id = peers_id
+        self._limit = limit
+        self._own: dict[str, Destination] = {}
+
+    def handle(self, info: DestinationInfo) -> None:
+        """Adds or removes what a DestinationInfo names; again is nothing.
+
+        Raises:
+            BrokerError: it can't be.
+        """
+        destination = info.destination
+        if destination is None:
+            raise failures.field_missing("destination", "a DestinationInfo")
+        named = info.connection_id
+        if named is not None and named.value != self._peers_id:
+            # All would hear that it made the destination.
+            raise failures.destination_of_another(named.value, self._peers_id)
+        for target in self._destinations.targets_of(destination):
+            if info.operation_type == ADD_DESTINATION:
+                self._add(target)
+            else:
+                self._remove(target)
+
+    def _add(self, target: Target) -> None:
+        broker = self._broker
+        if target.advisory or target.wildcard:
+            return
+        name = target.address
+        if not target.temporary:
+            self._add_lasting(target)
+            return
+        if name in self._own:
+            return
+        if len(self._own) >= self._limit:
+            raise failures.too_many("temporary destinations", self._limit)
+        known = broker.addresses.get(name)
+        if known is not None and known.owner != "":
+            raise failures.temporary_foreign(name)
+        if known is not None or not name.startswith(self._peers_id + ":"):
+            raise failures.temporary_name_wrong(name, self._peers_id)
+        self._permissions.require_temporary(name, queue=target.routing == ANYCAST)
+        broker.create_temporary_queue(name, target.routing, self._connection_id, self._permissions.user)
+        self._own[name] = target.destination
+        self._advisories.temporary_made(target.destination, ConnectionId(self._peers_id))
+
+    def _add_lasting(self, target: Target) -> None:
+        broker = self._broker
+        name = target.address
+        self._destinations.check_new(target)
+        if name not in broker.addresses:
+            self._permissions.require(name, CREATE_ADDRESS)
+            broker.create_address(name, {target.routing}, self._permissions.user)
+        if target.routing == ANYCAST and name not in broker.queues:
+            self._permissions.require(name, CREATE_DURABLE_QUEUE)
+            settings = QueueSettings(name, name, ANYCAST, durable=True, auto_created=True)
+            broker.create_queue(settings, self._permissions.user)
+
+    def _remove(self, target: Target) -> None:
+        broker = self._broker
+        name = target.address
+        address = broker.addresses.get(name)
+        if target.temporary:
+            own = self._own.pop(name, None)
+            if own is None and address is not None:
+                raise failures.temporary_foreign(name)
+            if address is not None:
+                broker.delete_temporary_queues(self._connection_id, name)
+            if own is not None:
+                self._advisories.temporary_ended(own)
+        elif target.queue_name:
+            self._remove_queue(target)
+        elif address is not None:
+            self._remove_address(target, address)
+
+    def _remove_queue(self, target: Target) -> None:
+        """One queue of an address, such as that of a virtual topic: the others stay."""
+        broker = self._broker
+        queue = broker.queues.get(target.queue_name)
+        if queue is None or queue.address.name != target.address:
+            return
+        if queue.consumers:
+            raise failures.destination_in_use(target.destination.qualified_name())
+        self._permissions.require(target.address, DELETE_DURABLE_QUEUE)
+        broker.delete_queue(queue.name, self._permissions.user)
+
+    def _remove_address(self, target: Target, address: Address) -> None:
+        broker = self._broker
+        name = target.address
+        queues = [*address.anycast, *address.multicast]
+        if any(queue.consumers for queue in queues):
+            raise failures.destination_in_use(target.destination.qualified_name())
+        if target.routing == MULTICAST and any(queue.settings.durable for queue in address.multicast):
+            raise failures.durable_subscribers(target.destination.qualified_name())
+        self._permissions.require(name, DELETE_ADDRESS)
+        for queue in queues:
+            if queue.settings.routing_type == target.routing:
+                self._permissions.require(name, DELETE_DURABLE_QUEUE)
+                broker.delete_queue(queue.name, self._permissions.user)
+        if not address.anycast and not address.multicast and name in broker.addresses:
+            broker.delete_address(name, user=self._permissions.user)
+
+    def close(self) -> None:
+        """Ends all temporary ones of this connection."""
+        left = list(self._own.values())
+        self._own.clear()
+        if not left:
+            return
+        self._broker.delete_temporary_queues(self._connection_id)
+        for destination in left:
+            self._advisories.temporary_ended(destination)

@@ -1,0 +1,289 @@
+"""TransactionInfo: local transactions of a connection, and branches of distributed ones.
+
+Source: TransactionBroker and TransactionContext of ActiveMQ Classic. Any connection may join a branch, prepare or end
+it. Until it is prepared it lasts no longer than the connection that began it; one that joined leaves it as it is. An
+END is that of its connection alone, which may go on all the same; PREPARE waits for nobody's.
+"""
+
+import struct
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.transactions.transaction import ACTIVE, PREPARED, Transaction, TransactionWaiter
+from delosmq.engine.transactions.xa import TMJOIN, TMNOFLAGS
+from delosmq.model.errors import BrokerError
+from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.parking import Work
+from delosmq.wire.openwire.commands import TransactionId, XATransactionId
+
+OPEN_LIMIT: Final = 100
+"""Open local transactions of a connection."""
+
+LONGEST_XID_PART_BYTES: Final = 64
+"""Of each of both parts. Source: MAXGTRIDSIZE and MAXBQUALSIZE of X/Open XA."""
+
+XA_OK: Final = 0
+XA_RDONLY: Final = 3
+
+_FORMAT: Final = struct.Struct(">iHH")
+
+
+def xid_of(transaction_id: XATransactionId) -> bytes:
+    """As the engine keeps it: format, two lengths, both parts.
+
+    Raises:
+        Refusal: a part is longer than XA allows.
+    """
+    gtrid = transaction_id.global_transaction_id
+    branch = transaction_id.branch_qualifier
+    longest = max(len(gtrid), len(branch))
+    if longest > LONGEST_XID_PART_BYTES:
+        raise failures.branch_id_wrong(longest, LONGEST_XID_PART_BYTES)
+    return _FORMAT.pack(transaction_id.format_id, len(gtrid), len(branch)) + gtrid + branch
+
+
+def transaction_id_of(xid: bytes) -> XATransactionId | None:
+    """The reverse; None for a branch of another protocol's making."""
+    if len(xid) < _FORMAT.size:
+        return None
+    form, first, second = _FORMAT.unpack_from(xid)
+    if len(xid) != _FORMAT.size + first + second:
+        return None
+    middle = _FORMAT.size + first
+    return XATransactionId(form, xid[_FORMAT.size : middle], xid[middle:])
+
+
+class LocalWork(Work):
+    """A local transaction, or what this connection does in a branch.
+
+    Attributes:
+        key: of its id.
+        xid: of a branch; empty for a local one.
+        began: this connection began the branch, which ends with it unless it is prepared.
+        associated: this connection works in the branch, and has not said END since.
+        doomed: why it can only be rolled back.
+        read_only: it was to be prepared, had done nothing, and so has ended.
+    """
+
+    def __init__(self, key: str, transaction: Transaction, xid: bytes = b"") -> None:
+        super().__init__(transaction)
+        self.key = key
+        self.xid = xid
+        self.began: bool = False
+        self.associated: bool = False
+        self.doomed: BrokerError | None = None
+        self.read_only: bool = False
+
+
+class Transactions:
+    """Those that one connection works in."""
+
+    def __init__(self, broker: Broker, owner: str) -> None:
+        self._broker = broker
+        self._owner = owner
+        self._works: dict[str, LocalWork] = {}
+        self._look_at: int = OPEN_LIMIT
+
+    def begin(self, transaction_id: TransactionId) -> None:
+        """Begins a transaction, or joins a branch; again is nothing (a failover replays it)."""
+        key = transaction_id.key()
+        if isinstance(transaction_id, XATransactionId):
+            self._join(key, xid_of(transaction_id))
+        elif key not in self._works:
+            transaction = self._broker.begin(self._owner, OPEN_LIMIT)
+            transaction.keeps_delivered = True
+            self._works[key] = LocalWork(key, transaction)
+
+    def _join(self, key: str, xid: bytes) -> LocalWork:
+        broker = self._broker
+        known = broker.xa_branch(xid)
+        work = self._works.get(key)
+        if work is not None and work.transaction is known and _works_in(work):
+            return work
+        branch = broker.xa_start(xid, TMNOFLAGS if known is None else TMJOIN, self._owner)
+        if work is None or work.transaction is not branch:
+            if len(self._works) >= self._look_at:
+                self._drop_ended()
+            work = LocalWork(key, branch, xid)
+            self._works[key] = work
+        if known is None:
+            branch.keeps_delivered = True
+            work.began = True
+        work.associated = True
+        return work
+
+    def _drop_ended(self) -> None:
+        """Branches that other connections have ended."""
+        known = self._broker.transactions
+        self._works = {key: work for key, work in self._works.items() if work.running or work.transaction.id in known}
+        self._look_at = max(OPEN_LIMIT, 2 * len(self._works))
+
+    def find(self, transaction_id: TransactionId) -> LocalWork:
+        """The transaction in which a message or acknowledgement came; it joins the branch if need be, once more after
+        an END too.
+
+        Raises:
+            Refusal: it was never begun, or has ended.
+        """
+        key = transaction_id.key()
+        work = self._works.get(key)
+        if work is not None and (not work.xid or _works_in(work)):
+            return work
+        if isinstance(transaction_id, XATransactionId):
+            xid = xid_of(transaction_id)
+            branch = self._broker.xa_branch(xid)
+            if branch is not None:
+                return self._join(key, xid)
+        raise failures.unknown_transaction(key)
+
+    def doom(self, transaction_id: TransactionId, cause: BrokerError) -> None:
+        """Something in it failed whose sender waits for no answer: its commit will tell."""
+        work = self._works.get(transaction_id.key())
+        if work is not None and work.doomed is None:
+            work.doomed = cause
+            work.transaction.spoil(cause)
+
+    def take(self, transaction_id: TransactionId) -> LocalWork:
+        """The transaction that is to end; its id is free from now on."""
+        work = self.find(transaction_id)
+        self._works.pop(work.key, None)
+        return work
+
+    def association(self, transaction_id: XATransactionId) -> LocalWork | None:
+        """What this connection does in a branch; None when it does nothing there, or its part is done."""
+        work = self._works.get(transaction_id.key())
+        return work if work is not None and _works_in(work) else None
+
+    def branch_to_end(self, transaction_id: XATransactionId) -> LocalWork:
+        """A branch that is to be prepared, committed or rolled back: nobody works in it any more.
+
+        Raises:
+            XaError: there is none.
+        """
+        key = transaction_id.key()
+        xid = xid_of(transaction_id)
+        work = self._works.pop(key, None)
+        branch = self._broker.xa_branch(xid)
+        if branch is None:
+            raise self._broker.xa_unknown(xid)
+        return work if work is not None and work.transaction is branch else LocalWork(key, branch, xid)
+
+    def forget(self, transaction_id: XATransactionId) -> None:
+        """The coordinator knows what an operator did."""
+        self._broker.xa_forget(xid_of(transaction_id))
+
+    def recover(self) -> list[XATransactionId]:
+        """The branches in doubt."""
+        found: list[XATransactionId] = []
+        for xid in self._broker.xa_recover():
+            transaction_id = transaction_id_of(xid)
+            if transaction_id is not None:
+                found.append(transaction_id)
+        return found
+
+    def rollback(self, work: LocalWork, *, keep_delivered: bool) -> None:
+        """Nothing of it happens."""
+        try:
+            if work.xid:
+                end_branch(self._broker, work)
+                self._broker.xa_rollback(work.xid, keep_delivered=keep_delivered)
+            else:
+                self._broker.rollback(work.transaction, keep_delivered=keep_delivered)
+        except BrokerError:
+            self._keep(work)
+            raise
+
+    def carry_out(self, work: LocalWork, waiter: TransactionWaiter, *, prepare: bool, one_phase: bool) -> bool:
+        """Commits or prepares; False when that goes on and the waiter is told.
+
+        Raises:
+            BrokerError: it was rolled back instead, or is as it was.
+        """
+        try:
+            return _carry_out(self._broker, work, waiter, prepare=prepare, one_phase=one_phase)
+        except BrokerError:
+            self._keep(work)
+            raise
+
+    def _keep(self, work: LocalWork) -> None:
+        """What could not be ended is still this connection's, if it was, and goes with it."""
+        if (work.began or not work.xid) and work.transaction.id in self._broker.transactions:
+            self._works.setdefault(work.key, work)
+
+    def open(self) -> list[LocalWork]:
+        """Those that would end with this connection."""
+        return [work for work in self._works.values() if work.began or not work.xid]
+
+    def take_all(self) -> list[LocalWork]:
+        """All that this connection leaves behind."""
+        works = list(self._works.values())
+        self._works.clear()
+        return works
+
+    def abandon(self, works: list[LocalWork]) -> list[BrokerError]:
+        """Rolls back what nobody will end: local transactions, and branches that this connection began; prepared ones
+        wait for their coordinator. Gives what could not be recorded."""
+        troubles: list[BrokerError] = []
+        for work in works:
+            if (
+                work.running
+                or work.transaction.state == PREPARED
+                or work.transaction.id not in self._broker.transactions
+            ):
+                continue
+            try:
+                if work.xid and not work.began:
+                    self._leave(work)
+                    continue
+                self.rollback(work, keep_delivered=False)
+            except BrokerError as error:
+                troubles.append(error)
+        return troubles
+
+    def _leave(self, work: LocalWork) -> None:
+        """A branch that another connection began goes on without this one; but not without what this one sent."""
+        if work.parked_count:
+            work.transaction.spoil(failures.sends_lost(work.key, work.parked_count))
+        end_association(self._broker, work)
+
+
+def _works_in(work: LocalWork) -> bool:
+    """Whether the connection takes part in a branch that goes on."""
+    return work.associated and work.transaction.state == ACTIVE
+
+
+def end_association(broker: Broker, work: LocalWork) -> None:
+    """The connection has done its part of a branch; others may go on with theirs."""
+    if _works_in(work):
+        work.associated = False
+        broker.xa_end(work.xid)
+
+
+def end_branch(broker: Broker, work: LocalWork) -> None:
+    """Nobody works in a branch any more: all that was sent in it is through."""
+    while work.transaction.state == ACTIVE:
+        broker.xa_end(work.xid)
+
+
+def _carry_out(broker: Broker, work: LocalWork, waiter: TransactionWaiter, *, prepare: bool, one_phase: bool) -> bool:
+    if work.xid:
+        end_branch(broker, work)
+    doomed = work.doomed or work.transaction.cause
+    if doomed is not None:
+        # As after a rollback that it asked for, the client delivers again by itself what it has.
+        if work.xid:
+            broker.xa_rollback(work.xid, keep_delivered=True)
+            raise failures.doomed_branch(work.key, doomed.message)
+        broker.rollback(work.transaction, keep_delivered=True)
+        raise failures.doomed(work.key, doomed.message)
+    if not work.xid:
+        return broker.commit(work.transaction, waiter)
+    if prepare:
+        transaction = work.transaction
+        if transaction.operations == 0 and not transaction.taking and transaction.state != PREPARED:
+            # It did nothing that could be undone: it has ended, and its coordinator need not come back.
+            broker.xa_rollback(work.xid)
+            work.read_only = True
+            return True
+        return broker.xa_prepare(work.xid, waiter)
+    return broker.xa_commit(work.xid, one_phase, waiter)

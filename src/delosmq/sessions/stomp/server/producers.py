@@ -1,0 +1,291 @@
+"""SEND, and the order of replies.
+
+STOMP has no credit for producers. When an address is BLOCKED, this SEND and all later ones of the connection are
+parked, and with them the receipts of later frames; those frames themselves are handled. A parked SEND that is refused
+in the end ends the connection, as any refused frame does.
+"""
+
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.transactions.bulk_ack import Taking
+from delosmq.engine.transactions.transaction import TransactionError, TransactionWaiter
+from delosmq.model.errors import BrokerError
+from delosmq.model.ids import WallMs
+from delosmq.model.message import ANY_ROUTING, Message
+from delosmq.security.access import SEND
+from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.parking import Parked, Parking
+from delosmq.sessions.permissions import Permissions
+from delosmq.sessions.stomp.server.connection_port import SessionOwner
+from delosmq.sessions.stomp.server.destinations import Destinations, Target
+from delosmq.sessions.stomp.server.errors import header_missing
+from delosmq.sessions.stomp.server.headers import read_routing
+from delosmq.sessions.stomp.server.send_headers import Reading, read_send
+from delosmq.sessions.stomp.server.transactions import StompWork, Transactions
+from delosmq.wire.stomp.conversion import DESTINATION, DESTINATION_TYPE, PROTOCOL_TAGS
+from delosmq.wire.stomp.encoder import escape
+from delosmq.wire.stomp.frames import NO_PATTERN, V10, Frame
+
+_TARGETS_LIMIT: Final = 1_000
+
+
+class ParkedReply(Parked):
+    """A frame that was handled, or goes on in slices, and whose receipt ("" for none) must wait its turn."""
+
+    def __init__(
+        self,
+        producer: "Producer",
+        receipt: str,
+        message: Message | None = None,
+        work: StompWork | None = None,
+        *,
+        queue_name: str = "",
+        routing: int = ANY_ROUTING,
+    ) -> None:
+        super().__init__(message, work, queue_name=queue_name, routing=routing)
+        self.size_bytes += len(receipt)
+        self._producer = producer
+        self._receipt = receipt
+
+    def ended(self) -> None:
+        super().ended()
+        self._producer.changed_state()
+
+    def answer(self) -> None:
+        if self._receipt:
+            self._producer.write_receipt(self._receipt)
+
+    def refuse(self, error: BrokerError) -> None:
+        self._producer.refuse(error, self._receipt)
+
+
+class ParkedSend(ParkedReply):
+    """A SEND that waits for space."""
+
+    def __init__(
+        self, producer: "Producer", receipt: str, message: Message, work: StompWork | None, target: Target
+    ) -> None:
+        super().__init__(producer, receipt, message, work, queue_name=target.queue_name, routing=target.routing)
+        self._target = target
+
+    def is_void(self) -> bool:
+        return self._producer.is_gone(self._target)
+
+
+class ParkedCommit(ParkedReply):
+    """A COMMIT, which may have to wait for SENDs of its transaction."""
+
+    def __init__(self, producer: "Producer", receipt: str, work: StompWork) -> None:
+        super().__init__(producer, receipt, None, work)
+        self._ending = work
+
+    def carry_out(self, waiter: TransactionWaiter) -> bool:
+        try:
+            return self._producer.carry_out(self._ending, waiter)
+        except TransactionError:
+            self.ended()
+            raise
+
+    def ended(self) -> None:
+        super().ended()
+        self._producer.transaction_ended(self._ending)
+
+
+class LastReply(ParkedReply):
+    """The answer to the frame with which the peer leaves."""
+
+    def answer(self) -> None:
+        super().answer()
+        self._producer.all_answered()
+
+
+class Producer:
+    """The sending half of a session."""
+
+    def __init__(
+        self,
+        owner: SessionOwner,
+        broker: Broker,
+        outbox: Outbox,
+        parking: Parking,
+        *,
+        destinations: Destinations,
+        transactions: Transactions,
+        connection_id: str,
+    ) -> None:
+        self._owner = owner
+        self._broker = broker
+        self._outbox = outbox
+        self._parking = parking
+        self._destinations = destinations
+        self._transactions = transactions
+        self._version: int = V10
+        self._tag: str = PROTOCOL_TAGS[V10]
+        self._connection_id = connection_id
+        self._user: str = ""
+        # The last SEND read, for all that follow with the same pattern.
+        self._reading: Reading | None = None
+        self._pattern: int = NO_PATTERN
+        self._permissions: Permissions | None = None
+        self._targets: dict[str, Target] = {}
+        self._mark: tuple[str, str] | None = None
+
+    def permit(self, permissions: Permissions, version: int) -> None:
+        """Names the user and the version of the protocol; before the first SEND."""
+        self._version = version
+        self._tag = PROTOCOL_TAGS[version]
+        self._permissions = permissions
+        self._user = permissions.user
+
+    def mark(self, name: str, value: str) -> None:
+        """Every message from now on carries this header."""
+        self._mark = (name, value)
+        self._reading = None
+
+    def send(self, frame: Frame, now: WallMs) -> None:
+        """Handles a SEND."""
+        reading = self._reading
+        if reading is None or frame.pattern == NO_PATTERN or frame.pattern != self._pattern:
+            reading = self._read(frame)
+            self._reading = reading
+            self._pattern = frame.pattern
+        elif not reading.target.create_checked:
+            self._check(reading.target)
+        target = reading.target
+        message = Message(
+            target.address,
+            self._tag,
+            reading.head,
+            frame.body,
+            body_kind=reading.body_kind,
+            priority=reading.priority,
+            durable=reading.durable,
+            timestamp_ms=now,
+            user=self._user,
+        )
+        message.connection_id = self._connection_id
+        work: StompWork | None = None
+        if reading.special:
+            reading.complete(message, now)
+            if reading.transaction is not None:
+                work = self._transactions.named(reading.transaction, "SEND")
+        receipt = frame.headers.get("receipt", "")
+        parking = self._parking
+        if parking.parked_bytes or not (
+            (target.temporary and self.is_gone(target))
+            or parking.try_send(message, work, target.queue_name, target.routing)
+        ):
+            parking.park(ParkedSend(self, receipt, message, work, target))
+        elif receipt:
+            self.write_receipt(receipt)
+
+    def _read(self, frame: Frame) -> Reading:
+        target = self._target(frame.headers)
+        if not target.create_checked:
+            self._check(target)
+        return read_send(frame, target, self._destinations, self._version, self._mark)
+
+    def changed_state(self) -> None:
+        """A frame other than SEND changed or read durable state: replies depend on all that is recorded now."""
+        self._parking.position = self._broker.log.position
+
+    def receipt(self, receipt: str) -> None:
+        """Answers a frame that was handled, after all earlier ones; "" asks for no answer."""
+        if not receipt:
+            return
+        if self._parking.parked_bytes:
+            self._parking.park(ParkedReply(self, receipt))
+        else:
+            self.write_receipt(receipt)
+
+    def finish(self, receipt: str) -> None:
+        """Answers the last frame; `SessionOwner.all_answered` follows, at once if nothing is parked."""
+        last = LastReply(self, receipt)
+        if self._parking.parked_bytes:
+            self._parking.park(last)
+        else:
+            last.answer()
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    def commit(self, work: StompWork, receipt: str) -> None:
+        """Handles COMMIT of a transaction for which nothing more comes, and answers it.
+
+        Raises:
+            BrokerError: it can't be committed and was rolled back.
+        """
+        self._parking.end(ParkedCommit(self, receipt, work))
+
+    def abort(self, work: StompWork, receipt: str) -> None:
+        """Handles ABORT likewise."""
+        self._parking.forget([work])
+        self._transactions.roll_back(work)
+        self.changed_state()
+        self.receipt(receipt)
+
+    def answer_after(self, under_way: Taking, receipt: str) -> None:
+        """Answers a cumulative ACK or NACK that goes on in slices; nothing is read till then."""
+        self._parking.answer_after(ParkedReply(self, receipt), under_way)
+
+    # -- for what was parked -----------------------------------------------------------------------------------------
+
+    def is_gone(self, target: Target) -> bool:
+        """Whether the owner of a temporary destination has left: as on a topic without subscriptions."""
+        return target.temporary and target.address not in self._broker.addresses
+
+    def carry_out(self, work: StompWork, waiter: TransactionWaiter) -> bool:
+        """Commits; see `Broker.commit`."""
+        return self._broker.commit(work.transaction, waiter)
+
+    def transaction_ended(self, work: StompWork) -> None:
+        """A commit is through, or was rolled back instead."""
+        self._transactions.ended(work)
+        self.changed_state()
+
+    def refuse(self, error: BrokerError, receipt: str) -> None:
+        """What was parked can't be done."""
+        self._owner.send_failed(error, receipt)
+
+    def all_answered(self) -> None:
+        """The last frame has its answer."""
+        self._owner.all_answered()
+
+    def write_receipt(self, receipt: str) -> None:
+        """Writes a RECEIPT, which depends on all that was recorded so far."""
+        # Written out: one of the four frames of every confirmed message. Letters and digits need no escapes.
+        receipt_id = receipt if receipt.isalnum() else escape(receipt, self._version)
+        frame = f"RECEIPT\nreceipt-id:{receipt_id}\n\n\0"
+        self._outbox.reply(self._parking.position, frame.encode())
+
+    def rights_changed(self) -> None:
+        """Whether the user may send is asked again."""
+        self._targets.clear()
+        self._reading = None
+
+    def _target(self, headers: dict[str, str]) -> Target:
+        destination = headers.get(DESTINATION)
+        if destination is None:
+            raise header_missing(DESTINATION, "SEND")
+        if DESTINATION_TYPE in headers:
+            routing = read_routing(headers, DESTINATION_TYPE, "SEND")
+            return self._destinations.decode(destination, routing, "SEND")
+        target = self._targets.get(destination)
+        if target is None:
+            target = self._destinations.decode(destination, ANY_ROUTING, "SEND")
+            if len(self._targets) >= _TARGETS_LIMIT:
+                self._targets.clear()
+            self._targets[destination] = target
+        return target
+
+    def _check(self, target: Target) -> None:
+        permissions = self._permissions
+        if permissions is None:
+            return
+        address = target.address
+        if not target.send_checked:
+            permissions.require(address, SEND)
+            target.send_checked = True
+            target.create_checked = target.temporary or permissions.may_create(address)
+        if not target.create_checked:
+            permissions.require_creation(address, target.queue_name, target.routing, for_subscription=False)

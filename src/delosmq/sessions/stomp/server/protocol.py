@@ -1,0 +1,45 @@
+"""STOMP as the server registers it."""
+
+from typing import Final
+
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.settings import AcceptorSettings
+from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, SessionServices
+from delosmq.sessions.stomp.server.session import StompSession
+from delosmq.wire.detect import match_first_line
+
+# Every command a client may send: one that comes before CONNECT is answered with an ERROR, not with silence.
+_FIRST_LINES: Final = frozenset(
+    (
+        b"CONNECT",
+        b"STOMP",
+        b"SEND",
+        b"SUBSCRIBE",
+        b"UNSUBSCRIBE",
+        b"ACK",
+        b"NACK",
+        b"BEGIN",
+        b"COMMIT",
+        b"ABORT",
+        b"DISCONNECT",
+    )
+)
+
+# All mean STOMP; its version is agreed in CONNECT. Source: STOMP over WebSocket, as Artemis and stomp.js speak it.
+WEBSOCKET_SUBPROTOCOLS: Final = ("v12.stomp", "v11.stomp", "v10.stomp")
+
+
+class StompProtocol(Protocol):
+    """STOMP 1.0, 1.1 and 1.2."""
+
+    def __init__(self) -> None:
+        self.name: str = "STOMP"
+        self.websocket_subprotocols = WEBSOCKET_SUBPROTOCOLS
+
+    def detect(self, start: bytes) -> int:
+        return match_first_line(start, _FIRST_LINES)
+
+    def open(
+        self, host: SessionHost, peer: Peer, acceptor: AcceptorSettings, services: SessionServices, now: MonotonicNs
+    ) -> Session:
+        return StompSession(host, peer, acceptor, services, now)

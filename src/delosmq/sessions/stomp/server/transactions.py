@@ -1,0 +1,113 @@
+"""The transactions of one connection, by the names that its peer gave them.
+
+What a transaction rejects is kept in a second one of the engine, which is never committed: rolling it back when the
+first is through returns the messages as a NACK does, and till then nobody else can answer for them.
+"""
+
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.transactions.transaction import Transaction
+from delosmq.model.errors import BrokerError, StorageError
+from delosmq.sessions.parking import Work
+from delosmq.sessions.stomp.server import errors as refusals
+
+TRANSACTION: Final = "transaction"
+OPEN_LIMIT: Final = 100
+"""Open transactions per connection; those whose COMMIT is under way count too."""
+# Each may bring one more for what it rejects.
+_ENGINE_LIMIT: Final = 2 * OPEN_LIMIT
+
+
+class StompWork(Work):
+    """One transaction of a connection."""
+
+    def __init__(self, name: str, transaction: Transaction) -> None:
+        super().__init__(transaction)
+        self.name = name
+        self._rejected: Transaction | None = None
+
+    def rejected(self, broker: Broker) -> Transaction:
+        """The one that takes what is rejected."""
+        if self._rejected is None:
+            self._rejected = broker.begin(self.transaction.owner, _ENGINE_LIMIT)
+        return self._rejected
+
+    def return_rejected(self, broker: Broker) -> None:
+        """Gives back what was rejected: the rest has ended."""
+        rejected = self._rejected
+        if rejected is not None:
+            self._rejected = None
+            broker.rollback(rejected)
+
+
+class Transactions:
+    """All of one connection."""
+
+    def __init__(self, broker: Broker, owner: str) -> None:
+        self._broker = broker
+        self._owner = owner
+        self._named: dict[str, StompWork] = {}
+        self._count: int = 0
+
+    def begin(self, name: str) -> None:
+        """Handles BEGIN.
+
+        Raises:
+            PeerError: the name is taken or empty, or there are too many.
+        """
+        if not name:
+            raise refusals.header_wrong(TRANSACTION, "BEGIN", name, "a name that is not empty")
+        if name in self._named:
+            raise refusals.transaction_taken(name)
+        if self._count >= OPEN_LIMIT:
+            raise refusals.too_many_transactions(OPEN_LIMIT)
+        self._named[name] = StompWork(name, self._broker.begin(self._owner, _ENGINE_LIMIT))
+        self._count += 1
+
+    def named(self, name: str, command: str) -> StompWork:
+        """The open transaction of that name.
+
+        Raises:
+            PeerError: there is none.
+        """
+        work = self._named.get(name)
+        if work is None:
+            raise refusals.unknown_transaction(name, command)
+        return work
+
+    def take(self, name: str, command: str) -> StompWork:
+        """The same, whose name is free from now on: it ends."""
+        work = self.named(name, command)
+        del self._named[name]
+        return work
+
+    def take_all(self) -> list[StompWork]:
+        """All that are open, as nothing more will come for them."""
+        works = list(self._named.values())
+        self._named.clear()
+        return works
+
+    def ended(self, work: StompWork) -> None:
+        """Its commit is through, or was refused: what it rejected returns."""
+        self._count -= 1
+        work.return_rejected(self._broker)
+
+    def roll_back(self, work: StompWork) -> None:
+        """Ends it without anything of it happening: what it answered, one way or the other, returns."""
+        self._count -= 1
+        try:
+            if not work.running:
+                self._broker.rollback(work.transaction)
+        finally:
+            work.return_rejected(self._broker)
+
+    def abandon(self, works: list[StompWork]) -> list[BrokerError]:
+        """`roll_back` of many, where one that can't be recorded must not keep the others."""
+        troubles: list[BrokerError] = []
+        for work in works:
+            try:
+                self.roll_back(work)
+            except StorageError as error:
+                troubles.append(error)
+        return troubles
