@@ -92,7 +92,7 @@ class Broker:
             core.log,
             acks,
             core.removals,
-            router=core.router,
+            enqueuer=core.enqueuer,
             dispatcher=core.dispatcher,
             jobs=core.jobs,
             clock=clock,

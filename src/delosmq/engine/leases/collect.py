@@ -11,7 +11,7 @@ from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
 from delosmq.engine.leases.rows import LeaseRows
 from delosmq.engine.log.log import FITS, NO_ROOM, WAITS, Log
 from delosmq.engine.log.records import LEASE, encode_json
-from delosmq.engine.routing.enqueue import Router
+from delosmq.engine.routing.enqueue import Enqueuer
 from delosmq.engine.routing.parts import RECORD_ROOM_BYTES
 from delosmq.model.errors import StorageError
 from delosmq.model.ports import Clock
@@ -28,7 +28,7 @@ class LeaseMaking:
         self,
         log: Log,
         acks: Acknowledgements,
-        router: Router,
+        enqueuer: Enqueuer,
         *,
         dispatcher: Dispatcher,
         clock: Clock,
@@ -37,7 +37,7 @@ class LeaseMaking:
     ) -> None:
         self._log = log
         self._acks = acks
-        self._router = router
+        self._enqueuer = enqueuer
         self._dispatcher = dispatcher
         self._clock = clock
         self._events = events
@@ -116,9 +116,9 @@ class LeaseMaking:
         references = message.recorded_references
         position = message.position
         if home is None:
-            self._router.store(message, [int(group.queue.id)])
+            self._enqueuer.store(message, [int(group.queue.id)])
         else:
-            self._router.store_reference(message, int(group.queue.id))
+            self._enqueuer.store_reference(message, int(group.queue.id))
         if slot.delivery_count > 0:
             self._acks.record_counts(group.queue, [slot])
         try:

@@ -33,7 +33,7 @@ from delosmq.engine.queues.consumer import Consumer, NoPort
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.removal import Removals
-from delosmq.engine.routing.enqueue import Router
+from delosmq.engine.routing.enqueue import Enqueuer
 from delosmq.model.errors import MisuseError
 from delosmq.model.ids import ConsumerId
 from delosmq.model.ports import Clock, Random
@@ -60,7 +60,7 @@ class Leases:
         acks: Acknowledgements,
         removals: Removals,
         *,
-        router: Router,
+        enqueuer: Enqueuer,
         dispatcher: Dispatcher,
         jobs: Jobs,
         clock: Clock,
@@ -77,7 +77,7 @@ class Leases:
         self._making: LeaseMaking = LeaseMaking(
             log,
             acks,
-            router,
+            enqueuer,
             dispatcher=dispatcher,
             clock=clock,
             events=events,

@@ -86,7 +86,7 @@ class Retroactive(QueueListener):
             core.log.close()  # the copy may fill a batch of its own
             if not self._has_room(message):
                 return False
-        core.router.put(self._as_retained(message), [queue], queue.address)
+        core.enqueuer.enqueue(self._as_retained(message), [queue], queue.address)
         if stored:
             core.log.close()
         return True
@@ -121,7 +121,7 @@ class Retroactive(QueueListener):
                 continue
             recorded = held.recorded and queue.settings.durable
             if recorded:
-                core.router.store_reference(message, queue.id)
+                core.enqueuer.store_reference(message, queue.id)
             message.references += 1
             slot = Slot(message, recorded)
             queue.link(slot)
@@ -130,7 +130,7 @@ class Retroactive(QueueListener):
             if queue.ring.size != UNLIMITED:
                 pushed_out = queue.ring.pushed_out(queue.pending)
                 if pushed_out is not None:
-                    core.router.replace(queue, pushed_out)
+                    core.enqueuer.replace(queue, pushed_out)
 
     def filled(self, queue: Queue, held_dispatch: bool) -> None:
         """All is there."""

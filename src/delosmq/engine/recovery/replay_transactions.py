@@ -27,7 +27,7 @@ from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.recovery.stored_messages import StoredMessages
-from delosmq.engine.routing.enqueue import Planned
+from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.transactions.transaction import PREPARED, IdNote, Promised, Transaction
 from delosmq.engine.transactions.transactions import Transacting
 from delosmq.engine.transactions.xa import Branches
@@ -210,7 +210,7 @@ class TransactionReplay:
                 transaction.queues[queue.id] = queue
             message.recorded_references = len(queues)
             self._memory.charge(address.account, message)
-            planned = Planned(message, queues, address)
+            planned = RoutedMessage(message, address, queues)
             planned.original_place = record.original
             transaction.planned.append(planned)
             transaction.indexes.append(index)

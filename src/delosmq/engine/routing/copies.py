@@ -6,6 +6,7 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import FITS, NO_ROOM, WAITS
 from delosmq.engine.log.origin import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE, annotations_of, copy_for
 from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.routing.parts import Core, record_room_bytes
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
@@ -38,7 +39,7 @@ class Copies:
         self._bindings = core.bindings
         self._clock = core.clock
         self._routes = core.routes
-        self._router = core.router
+        self._enqueuer = core.enqueuer
         # Of messages, the oldest first: a dict because it keeps an order.
         self._kept_ids: dict[int, None] = {}
 
@@ -82,9 +83,15 @@ class Copies:
         return WAITS if self._log.waits(size) else FITS
 
     def deliver(self, message: Message, taker: Queue | None = None, *, always: bool = False) -> bool:
-        """Puts a message into the queues of its address that take it, whatever limits the address has. An address
-        without queues is given one of its name where its settings make queues automatically. False when no queue takes
-        the message.
+        """Routes and enqueues a message, as `route`. False when no queue takes it."""
+        routed = self.route(message, taker, always=always)
+        self._enqueuer.enqueue_routed(routed)
+        return len(routed) > 0
+
+    def route(self, message: Message, taker: Queue | None = None, *, always: bool = False) -> list[RoutedMessage]:
+        """Finds the queues of its address that take a message, whatever limits the address has. An address without
+        queues is given one of its name where its settings make queues automatically. Empty when no queue takes the
+        message.
 
         Args:
             taker: the queue that takes it instead, on an address of its own name.
@@ -92,20 +99,21 @@ class Copies:
         """
         if taker is not None:
             message.address = taker.address.name
-            self._router.put(message, [taker], taker.address)
-            return True
+            return [RoutedMessage(message, taker.address, [taker])]
         address = self._bindings.addresses.get(message.address)
-        if address is not None and self._routes.deliver(message, address):
-            return True
+        if address is not None:
+            routed = self._routes.route_moved(message, address)
+            if routed:
+                return routed
         if not self._makes_home(message.address, always=always):
-            return False
+            return []
         name = message.address
         kind = ANYCAST if address is None or ANYCAST in address.routing_types else MULTICAST
         try:
             home = self._bindings.create_queue(QueueSettings(name, name, kind, durable=True, auto_created=True))
         except BrokerError:
-            return False  # as many queues as the broker can keep, or no room on the disk
-        return self._routes.deliver(message, home.address)
+            return []  # as many queues as the broker can keep, or no room on the disk
+        return self._routes.route_moved(message, home.address)
 
     def may_deliver(self, origin: AddressSettings, name: str) -> bool:
         """Whether an address has queues, or would be given one.

@@ -13,6 +13,7 @@ from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.copies import Copies, as_classic
 from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS
+from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.routing.held_messages import DEAD, Held, Mover
 from delosmq.engine.routing.parts import Core
 from delosmq.model.message import Message
@@ -131,16 +132,17 @@ class DeadLetters:
         self._removals.remove_one(queue, slot, KILLED)
         self._events.message_dead_lettered(queue.name, slot, moved_to)
 
-    def send_unrouted(self, settings: AddressSettings, message: Message) -> bool:
-        """Keeps a message that no queue of its address takes, when ``send-to-dla-on-no-route`` says so; part of the
-        decision under way. False when it doesn't, or nobody takes dead letters either: nothing has changed then.
+    def route_unrouted(self, settings: AddressSettings, message: Message) -> list[RoutedMessage]:
+        """Routes a message that no queue of its address takes to the dead-letter address, when
+        ``send-to-dla-on-no-route`` says so. Empty when it doesn't, or no queue takes dead letters either: then the
+        message is as it was.
 
         Args:
             settings: of the address it was sent to.
         """
         name = settings.dead_letter_address
         if not settings.send_to_dla_on_no_route or not name or name == message.address:
-            return False
+            return []
         address = message.address
         annotations = message.annotations
         expires_at_ms = message.expires_at_ms
@@ -152,12 +154,13 @@ class DeadLetters:
         message.annotations = stamped
         message.expires_at_ms = 0
         classic = settings.dispatch_profile is DispatchProfile.CLASSIC
-        if self._copies.deliver(message, always=classic):
-            return True
+        routed = self._copies.route(message, always=classic)
+        if routed:
+            return routed
         message.address = address
         message.annotations = annotations
         message.expires_at_ms = expires_at_ms
-        return False
+        return []
 
 
 class HeldDeadLetters(Mover):

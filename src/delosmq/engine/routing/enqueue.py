@@ -1,7 +1,8 @@
-"""Putting a message into queues: memory, slots, records, rings. Used by sends and by dead letters."""
+"""Enqueuing routed messages: memory, slots, records, rings."""
 
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.divert import Divert
+from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.expiry_times import ExpiryTimes
 from delosmq.engine.dispatch.dispatcher import Dispatcher
@@ -28,29 +29,40 @@ from delosmq.model.message import Home, Message
 from delosmq.model.settings import UNLIMITED
 
 
-class Planned:
-    """What routing a message came to: the queues that will hold it, and the address it was sent to.
+class RoutedMessage:
+    """A message, the address it was sent to, and the queues that will hold it. A send enqueues it, a transaction keeps
+    it until the commit.
 
     Attributes:
         original, divert: what it is a copy of, and made by which divert; None for others.
         original_place: of that in its transaction, when it is in there.
     """
 
-    def __init__(self, message: Message, queues: list[Queue], address: Address | None) -> None:
+    def __init__(self, message: Message, address: Address, queues: list[Queue]) -> None:
         self.message = message
+        self.address = address
         self.queues = queues
-        self.address = address if address is not None else queues[0].address
         self.original: Message | None = None
         self.divert: Divert | None = None
         self.original_place: OriginalPlace | None = None
 
+    def stamp_original(self, ids: Identifiers) -> None:
+        """Says in a copy which message it is one of."""
+        original = self.original
+        if original is not None and self.divert is not None:
+            if original.message_id == 0:
+                # It went nowhere itself.
+                original.message_id = MessageId(ids.next())
+            self.divert.stamp_id(self.message, original)
 
-class Router:
-    """Routes accepted messages; whether they are accepted was decided before.
+    def tell_divert(self, events: EngineEvents) -> None:
+        """A copy is in its queues: its divert counts and tells it."""
+        if self.original is not None and self.divert is not None:
+            self.divert.tell(events, self.original, self.message)
 
-    Attributes:
-        plan: while a transaction is being planned, what `put` would do goes here and nothing else happens.
-    """
+
+class Enqueuer:
+    """Adds routed messages to their queues; whether they are accepted was decided before."""
 
     def __init__(
         self,
@@ -64,6 +76,7 @@ class Router:
         schedule: Schedule,
         last_value_rule: LastValueRule,
         expiry_times: ExpiryTimes,
+        events: EngineEvents,
     ) -> None:
         self._log = log
         self._ids = ids
@@ -74,22 +87,24 @@ class Router:
         self._schedule = schedule
         self._last_value_rule = last_value_rule
         self._expiry_times = expiry_times
-        self.plan: list[Planned] | None = None
+        self._events = events
 
-    def put(self, message: Message, queues: list[Queue], address: Address | None = None) -> None:
+    def enqueue_routed(self, routed: list[RoutedMessage]) -> None:
+        """Adds messages, and the copies that diverts made of them, to their queues. Originals stand before copies."""
+        for item in routed:
+            item.stamp_original(self._ids)
+            self.enqueue(item.message, item.queues, item.address)
+            item.tell_divert(self._events)
+
+    def enqueue(self, message: Message, queues: list[Queue], address: Address) -> None:
         """Adds the message to each of ``queues`` (at least one), within the decision under way.
 
         Args:
-            address: what it was sent to; None for that of the queues.
+            address: what it was sent to.
         """
-        if self.plan is not None:
-            self.plan.append(Planned(message, list(queues), address))
-            return
         sequence = self._ids.next()
         message.message_id = MessageId(sequence)
         message.sequence = sequence
-        if address is None:
-            address = queues[0].address
         address.routed_messages += 1
         if message.account is None:  # what a transaction sends was charged with its send
             self._memory.charge(address.account, message)
@@ -110,7 +125,7 @@ class Router:
             if due_at_ms:
                 self._schedule.hold_pending(queue, slot, due_at_ms, delayed=message.delayed)
                 self._schedule.arm()
-                self._schedule.events.message_scheduled(queue.name, slot)
+                self._events.message_scheduled(queue.name, slot)
                 continue
             if queue.last_values is not None:
                 self._last_value_rule.added(queue, slot)
@@ -123,10 +138,10 @@ class Router:
             if not queue.ready:
                 self._dispatcher.mark(queue)
         if address.announced:
-            self._schedule.events.message_routed(message, queues)
+            self._events.message_routed(message, queues)
 
     def link(self, message: Message, queues: list[Queue], address: Address) -> None:
-        """`put` for a message of a large commit: it has its sequence and is stored, and later ones may be there
+        """`enqueue` for a message of a large commit: it has its sequence and is stored, and later ones may be there
         already, so it goes to its place by order.
         """
         address.routed_messages += 1
@@ -142,7 +157,7 @@ class Router:
             if message.due_at_ms:
                 self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=message.delayed)
                 self._schedule.arm()
-                self._schedule.events.message_scheduled(queue.name, slot)
+                self._events.message_scheduled(queue.name, slot)
                 continue
             # Newer ones of its key may be there already.
             if queue.last_values is not None and not self._last_value_rule.returned(queue, slot):
@@ -152,7 +167,7 @@ class Router:
                 self.replace(queue, pushed_out)
             self._dispatcher.mark(queue)
         if address.announced:
-            self._schedule.events.message_routed(message, queues)
+            self._events.message_routed(message, queues)
 
     def replace(self, queue: Queue, slot: Slot) -> None:
         """A ring pushes a pending message out: an acknowledgement with a reason of its own, never a dead letter."""

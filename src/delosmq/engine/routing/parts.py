@@ -17,7 +17,7 @@ from delosmq.engine.queues.last_value import LastValueRule
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.removal import Removals
 from delosmq.engine.routing.dropped import Losses
-from delosmq.engine.routing.enqueue import Router
+from delosmq.engine.routing.enqueue import Enqueuer
 from delosmq.engine.routing.route import Routes
 from delosmq.model.conversion import Conversions
 from delosmq.model.ports import Clock, Random
@@ -88,7 +88,7 @@ class Core:
             evictions=self.evictions,
             last_value_rule=self.last_value_rule,
         )
-        self.router: Router = Router(
+        self.enqueuer: Enqueuer = Enqueuer(
             self.log,
             self.ids,
             self.memory,
@@ -98,15 +98,14 @@ class Core:
             schedule=self.schedule,
             last_value_rule=self.last_value_rule,
             expiry_times=self.expiry_times,
+            events=events,
         )
         # Non-durable ones too: a lease stores what it holds.
         self.largest_message_bytes: int = _message_bytes(settings.journal, largest_batch_bytes)
         self.ordinary_message_bytes: int = _message_bytes(settings.journal, ordinary_batch_bytes)
         self.routes: Routes = Routes(
             self.bindings,
-            self.router,
             self.memory,
-            self.ids,
             events=events,
             conversions=conversions,
             largest_batch_bytes=self.ordinary_message_bytes,

@@ -10,13 +10,11 @@ from delosmq.engine.addresses.bindings import Bindings
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.enqueue import Router
+from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError, MisuseError, NotFoundError
-from delosmq.model.ids import MessageId
 from delosmq.model.message import ANY_ROUTING, ANYCAST, Message
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
 from delosmq.model.wildcard import QUEUE_MARK
@@ -26,23 +24,9 @@ DIVERTS_IN_A_ROW: Final = 8
 COPIES_OF_A_SEND: Final = 1_000
 
 
-class Step:
-    """One message and the queues that get it.
-
-    Attributes:
-        original, divert: what it is a copy of, and made by which divert; None for the message sent.
-    """
-
-    def __init__(self, message: Message, address: Address, queues: list[Queue]) -> None:
-        self.message = message
-        self.address = address
-        self.queues = queues
-        self.original: Message | None = None
-        self.divert: Divert | None = None
-
-
 class Routes:
-    """Finds the queues of a message and of its copies, then puts all of them in: one decision.
+    """Finds the queues of a message and of the copies that diverts make of it. Nothing is in a queue yet afterwards;
+    addresses and queues that diverts lead to were created where they were missing.
 
     Args:
         largest_batch_bytes: what all durable copies of a send may come to together, as one batch holds them.
@@ -51,53 +35,46 @@ class Routes:
     def __init__(
         self,
         bindings: Bindings,
-        router: Router,
         memory: MemoryLimits,
-        ids: Identifiers,
         *,
         events: EngineEvents,
         conversions: Conversions,
         largest_batch_bytes: int,
     ) -> None:
         self._bindings = bindings
-        self._router = router
         self._memory = memory
-        self._ids = ids
         self._events = events
         self._largest_batch_bytes = largest_batch_bytes
         self._conditions: Conditions = Conditions(conversions)
-        self._steps: list[Step] = []
+        self._routed: list[RoutedMessage] = []
         self._strict: bool = True
 
-    def send(self, message: Message, address: Address, routing: int, queue: Queue | None) -> bool:
-        """Routes what a client sends. False when nobody takes it.
+    def route(self, message: Message, address: Address, routing: int, queue: Queue | None) -> list[RoutedMessage]:
+        """Routes what a client sends: the message and its copies, each original before its copies. Empty when no queue
+        takes any of them.
 
         Args:
             queue: the only one of its address that may get it; None for all.
 
         Raises:
-            BrokerError: a divert leads nowhere, in a circle, or to a full address whose policy is FAIL. Nothing was
-                added anywhere.
+            BrokerError: a divert leads nowhere, in a circle, or to a full address whose policy is FAIL.
         """
         self._begin(strict=True)
-        self._plan(message, address, routing, queue, [])
+        self._find(message, address, routing, queue, [])
         self._check_size()
-        return self._put()
+        return self._take_routed()
 
-    def deliver(self, message: Message, address: Address) -> bool:
+    def route_moved(self, message: Message, address: Address) -> list[RoutedMessage]:
         """Routes what the broker itself moves, whatever limits addresses have; diverts that can't be followed are not,
-        the last ones too when the copies are more than the journal takes at once. False when nobody takes it."""
+        the last ones too when the copies are more than the journal takes at once. Empty when no queue takes it."""
         if address.plain and address.linked_at == self._bindings.wild_changes:
             queues = address.route(ANY_ROUTING)
-            if not queues:
-                return False
-            self._router.put(message, queues, address)
-            return True
+            return [RoutedMessage(message, address, list(queues))] if queues else []
         self._begin(strict=False)
-        self._plan(message, address, ANY_ROUTING, None, [])
-        while len(self._steps) > 1 and self._size() > self._largest_batch_bytes:
-            self._steps.pop()  # nobody to tell, and without a batch for all of them nothing would move
-        return self._put()
+        self._find(message, address, ANY_ROUTING, None, [])
+        while len(self._routed) > 1 and self._size() > self._largest_batch_bytes:
+            self._routed.pop()  # nobody to tell, and without a batch for all of them nothing would move
+        return self._take_routed()
 
     def prepare(self, name: str, routing: int, user: str = "") -> Address:
         """The address of a send, created with its queue where they are missing and may be created.
@@ -135,14 +112,19 @@ class Routes:
             address = bindings.create_address(name, {kind}, auto_created=True, user=user)
         return address
 
-    # -- planning ------------------------------------------------------------------------------------------------
+    # -- finding queues ------------------------------------------------------------------------------------------
 
     def _begin(self, *, strict: bool) -> None:
-        self._steps = []
+        self._routed = []
         self._strict = strict
 
-    def _plan(self, message: Message, address: Address, routing: int, queue: Queue | None, way: list[str]) -> None:
-        """Adds the steps of a message and of its copies. ``way``: the diverts it came through."""
+    def _take_routed(self) -> list[RoutedMessage]:
+        routed = self._routed
+        self._routed = []
+        return routed
+
+    def _find(self, message: Message, address: Address, routing: int, queue: Queue | None, way: list[str]) -> None:
+        """Finds the queues of a message and of its copies. ``way``: the diverts it came through."""
         if address.linked_at != self._bindings.wild_changes:
             self._bindings.relink(address)
         conditions = self._conditions
@@ -160,7 +142,7 @@ class Routes:
             elif conditions.admit(queue):
                 queues = [queue]
         if queues:
-            self._steps.append(Step(message, address, queues))
+            self._routed.append(RoutedMessage(message, address, queues))
         for divert in exclusive or others:
             self._divert(divert, message, routing, way)
 
@@ -191,13 +173,13 @@ class Routes:
                 raise
             return
         copy = divert.copy(message, name)
-        before = len(self._steps)
-        self._plan(copy, address, kind, queue, way)
-        if len(self._steps) > before and self._steps[before].message is copy:
-            step = self._steps[before]
-            step.original = message
-            step.divert = divert
-        if len(self._steps) == before:
+        before = len(self._routed)
+        self._find(copy, address, kind, queue, way)
+        if len(self._routed) > before and self._routed[before].message is copy:
+            routed = self._routed[before]
+            routed.original = message
+            routed.divert = divert
+        if len(self._routed) == before:
             address.unrouted_messages += 1
             divert.lost_copies += 1
 
@@ -223,7 +205,7 @@ class Routes:
 
         Source: Artemis, where credits of a producer are those of the address it sends to.
         """
-        if len(self._steps) >= COPIES_OF_A_SEND:
+        if len(self._routed) >= COPIES_OF_A_SEND:
             raise LimitError(
                 "DMQ2632",
                 f"the diverts of '{message.address}' make more than {COPIES_OF_A_SEND} copies of one message; give"
@@ -245,34 +227,13 @@ class Routes:
 
     def _check_size(self) -> None:
         size = self._size()
-        if len(self._steps) > 1 and size > self._largest_batch_bytes:
+        if len(self._routed) > 1 and size > self._largest_batch_bytes:
             raise LimitError(
                 "DMQ2633",
-                f"a message to '{self._steps[0].message.address}' and the copies of its diverts have {size} bytes"
+                f"a message to '{self._routed[0].message.address}' and the copies of its diverts have {size} bytes"
                 f" together, more than the journal takes at once ({self._largest_batch_bytes}); set a larger"
                 " journal-file-size or divert to fewer addresses",
             )
 
     def _size(self) -> int:
-        return sum([step.message.encoded_size_bytes for step in self._steps if step.message.durable])
-
-    # -- doing it ------------------------------------------------------------------------------------------------
-
-    def _put(self) -> bool:
-        steps = self._steps
-        self._steps = []
-        for step in steps:
-            original = step.original
-            if original is not None and step.divert is not None:
-                if original.message_id == 0:
-                    # It went nowhere itself.
-                    original.message_id = MessageId(self._ids.next())
-                step.divert.stamp_id(step.message, original)
-            self._router.put(step.message, step.queues, step.address)
-            plan = self._router.plan
-            if plan is not None:
-                plan[-1].original = original
-                plan[-1].divert = step.divert
-            elif original is not None and step.divert is not None:
-                step.divert.tell(self._events, original, step.message)
-        return len(steps) > 0
+        return sum([item.message.encoded_size_bytes for item in self._routed if item.message.durable])

@@ -4,6 +4,7 @@ from delosmq.engine.addresses.address import Address, SpaceWaiter
 from delosmq.engine.addresses.expiry_delay import apply_expiry
 from delosmq.engine.log.log import NO_ROOM
 from delosmq.engine.routing.dead_letters import DeadLetters
+from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.routing.parts import Core, record_room_bytes
 from delosmq.engine.routing.send_result import BLOCKED, DROPPED, DUPLICATE, NO_ROUTE, ROUTED
 from delosmq.model.errors import LimitError, NotFoundError
@@ -18,7 +19,7 @@ class Sending:
         self._log = core.log
         self._memory = core.memory
         self._bindings = core.bindings
-        self._router = core.router
+        self._enqueuer = core.enqueuer
         self._events = core.events
         self._clock = core.clock
         self._routes = core.routes
@@ -59,16 +60,17 @@ class Sending:
         if address.plain and not queue_name and address.linked_at == self._bindings.wild_changes:
             queues = address.route(routing)
             if queues:
-                self._router.put(message, queues, address)
+                self._enqueuer.enqueue(message, queues, address)
                 if message.duplicate_id:
                     self._remember(message)
                 self._log.close()
                 return ROUTED
         try:
-            outcome = self._route(message, address, queue_name, routing)
+            routed = self._route(message, address, queue_name, routing)
+            self._enqueuer.enqueue_routed(routed)
             if message.duplicate_id:
                 self._remember(message)
-            return outcome
+            return ROUTED if routed else NO_ROUTE
         finally:
             self._log.close()
 
@@ -118,30 +120,31 @@ class Sending:
             self._bindings.check_routing(address, routing)
         return address
 
-    def route(self, message: Message, queue_name: str, routing: int) -> int:
-        """The second half: ROUTED or NO_ROUTE. What was there at the first and is gone since is created again. Whoever
-        calls closes the log."""
+    def route(self, message: Message, queue_name: str, routing: int) -> list[RoutedMessage]:
+        """The second half: the message and its copies with their queues, which the commit enqueues. An address or queue
+        that is gone since the first half is created again. The caller closes the log."""
         address = self._bindings.addresses.get(message.address)
         if address is None or (routing == ANYCAST and not address.anycast and not queue_name):
             address = self._prepare_send(message, queue_name, routing)
         return self._route(message, address, queue_name, routing)
 
-    def _route(self, message: Message, address: Address, queue_name: str, routing: int) -> int:
+    def _route(self, message: Message, address: Address, queue_name: str, routing: int) -> list[RoutedMessage]:
         """The long way, when not every queue of the address takes every message."""
         queue = self._bindings.queue_named(queue_name) if queue_name else None
-        if self._routes.send(message, address, routing, queue):
-            return ROUTED
+        routed = self._routes.route(message, address, routing, queue)
+        if routed:
+            return routed
         address.unrouted_messages += 1
         if address.announced:
             self._events.message_unrouted(message)
-        settings = address.settings
-        if settings.send_to_dla_on_no_route and self._dead_letters.send_unrouted(settings, message):
-            return ROUTED
+        routed = self._dead_letters.route_unrouted(address.settings, message)
+        if routed:
+            return routed
         if routing != MULTICAST or queue is not None:
             for one in address.anycast if queue is None else [queue]:
                 if not one.settings.enabled:
                     self._losses.refuse(one.name)
-        return NO_ROUTE
+        return []
 
     def _too_large(self, message: Message) -> LimitError:
         return LimitError(

@@ -18,7 +18,7 @@ from delosmq.engine.log.records import (
     encode_sent,
 )
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.enqueue import Planned
+from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.routing.parts import RECORD_ROOM_BYTES, Core, record_room_bytes
 from delosmq.engine.routing.send import Sending
 from delosmq.engine.transactions.letting_go import let_go
@@ -58,7 +58,7 @@ class Committing:
         self._log = core.log
         self._ids = core.ids
         self._memory = core.memory
-        self._router = core.router
+        self._enqueuer = core.enqueuer
         self._removals = core.removals
         self._dispatcher = core.dispatcher
         self._duplicates = core.duplicates
@@ -87,25 +87,20 @@ class Committing:
             BrokerError: a message can't be routed any more.
         """
         planned = transaction.planned
-        router = self._router
         for sent in transaction.sends[start:stop]:
-            before = len(planned)
-            router.plan = planned
-            try:
-                self._sending.route(sent.message, sent.queue_name, sent.routing)
-            finally:
-                router.plan = None
+            routed = self._sending.route(sent.message, sent.queue_name, sent.routing)
             charged = sent.message.account
-            for at in range(before, len(planned)):
-                item = planned[at]
+            for item in routed:
+                item.stamp_original(self._ids)
                 transaction.planned_bytes += item.message.encoded_size_bytes
                 for queue in item.queues:
                     queue.claims += 1
                     transaction.queues[queue.id] = queue
                 if item.message is sent.message:
                     charged = None
-            if len(planned) - before > 1:
-                find_originals(planned, before)
+            planned += routed
+            if len(routed) > 1:
+                find_originals(planned, len(planned) - len(routed))
             if charged is not None:
                 self._memory.release(sent.message)
         self._log.close()
@@ -156,10 +151,10 @@ class Committing:
             return False
         return self._log.ask_large(self._place_of(transaction.planned[at])) == WAITS
 
-    def _is_large(self, item: Planned) -> bool:
+    def _is_large(self, item: RoutedMessage) -> bool:
         return item.message.encoded_size_bytes > self._ordinary_message_bytes and item.message.durable
 
-    def _place_of(self, item: Planned) -> int:
+    def _place_of(self, item: RoutedMessage) -> int:
         return cost_of(item) + self._record_room_bytes
 
     def go_on_later(self, job: Job) -> None:
@@ -174,11 +169,7 @@ class Committing:
         for item in transaction.planned:
             for queue in item.queues:
                 queue.claims -= 1
-            if item.original is not None and item.divert is not None:
-                item.divert.stamp_id(item.message, item.original)  # which has its id only now
-            self._router.put(item.message, item.queues, item.address)
-            if item.original is not None and item.divert is not None:
-                item.divert.tell(self._events, item.original, item.message)
+        self._enqueuer.enqueue_routed(transaction.planned)
         for note in transaction.notes:
             self._duplicates.remember(note.address, note.duplicate_id, durable=note.durable)
         self._log.close()
@@ -352,9 +343,8 @@ class Committing:
                 item.original_place.stamp(message, transaction.first_sequence)
             for queue in item.queues:
                 queue.claims -= 1
-            self._router.link(message, item.queues, item.address)
-            if item.original is not None and item.divert is not None:
-                item.divert.tell(self._events, item.original, message)
+            self._enqueuer.link(message, item.queues, item.address)
+            item.tell_divert(self._events)
         self._log.close()
         if stop > start:
             self._set_barriers(transaction, sequence)

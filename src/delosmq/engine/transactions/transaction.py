@@ -15,7 +15,7 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.origin import OriginalPlace
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.enqueue import Planned
+from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import Position
 from delosmq.model.message import Account, Home, Message
@@ -151,7 +151,7 @@ class Transaction:
         self.waits_for: str = ""
         self.hopeless: Hopeless | None = None
         self.ids: dict[str, set[bytes]] = {}
-        self.planned: list[Planned] = []
+        self.planned: list[RoutedMessage] = []
         self.indexes: list[int] = []
         self.planned_bytes: int = 0
         self.queues: dict[int, Queue] = {}
@@ -190,7 +190,7 @@ class Transaction:
             self.notes.append(IdNote(message.address, message.duplicate_id, durable=message.durable))
 
 
-def find_originals(planned: list[Planned], start: int) -> None:
+def find_originals(planned: list[RoutedMessage], start: int) -> None:
     """Tells the copies of one send where in the transaction their originals are: each stands before its copies."""
     places: dict[int, int] = {}
     for at in range(start, len(planned)):
@@ -201,7 +201,7 @@ def find_originals(planned: list[Planned], start: int) -> None:
             item.original_place = OriginalPlace(place, item.divert.id_name)
 
 
-def cost_of(item: Planned) -> int:
+def cost_of(item: RoutedMessage) -> int:
     """About what a message takes of a batch, rather more: beside the body, meta and footer hold all else once each."""
     message = item.message
     if not message.durable:
