@@ -129,7 +129,7 @@ class Asking(SpaceWaiter):
         except LimitError as error:
             self.outcome = -int(error.code[3:])
         if self.outcome == BLOCKED:
-            broker.wait_for_space(self.address, self)
+            broker.blocked_producers.wait(self.address, self)
             if self._field.looks_at_once:
                 assert self not in self._field.waiting_for_ever()
         elif self.outcome == REFUSED:
@@ -138,7 +138,7 @@ class Asking(SpaceWaiter):
             self.outcome = REFUSED
 
     def cancel(self) -> None:
-        self._field.bench.broker.cancel_wait(self.address, self)
+        self._field.bench.broker.blocked_producers.cancel(self.address, self)
 
 
 class Field:

@@ -224,7 +224,7 @@ def test_senders_wait_for_the_file_even_when_a_full_address_would_refuse_them():
     bench.broker.set_storage_low(True)
     assert bench.send("q", "A") == [BLOCKED]
     waiter = Waiter()
-    bench.broker.wait_for_space("q", waiter)
+    bench.broker.blocked_producers.wait("q", waiter)
     bench.broker.set_storage_full(True)
     bench.run()
     assert waiter.called == 1

@@ -293,7 +293,7 @@ def test_block_changes_nothing_and_calls_back_when_there_is_room():
     )
     assert bench.send("q", "A B C") == [ROUTED, ROUTED, BLOCKED]
     waiter = Waiter()
-    bench.broker.wait_for_space("q", waiter)
+    bench.broker.blocked_producers.wait("q", waiter)
     consumer, port = bench.consume("q")
     bench.run()
     assert waiter.called == 0
@@ -323,10 +323,10 @@ def test_senders_that_come_and_go_at_a_full_address_leave_nothing():
     bench.send("q", "A")
     for _ in range(100):
         waiter = Waiter()
-        bench.broker.wait_for_space("q", waiter)
-        bench.broker.cancel_wait("q", waiter)
+        bench.broker.blocked_producers.wait("q", waiter)
+        bench.broker.blocked_producers.cancel("q", waiter)
     last = Waiter()
-    bench.broker.wait_for_space("q", last)
+    bench.broker.blocked_producers.wait("q", last)
     told = ["blocked q", "unblocked q"] * 100
     assert events.told == [*told, "blocked q"]
     consumer, port = bench.consume("q")
@@ -365,7 +365,7 @@ def test_a_store_without_room_blocks_durable_messages_only_and_recovers():
     assert bench.send("q", "A") == [BLOCKED]
     assert bench.send("q", "B", durable=False) == [ROUTED]
     waiter = Waiter()
-    bench.broker.wait_for_space("q", waiter)
+    bench.broker.blocked_producers.wait("q", waiter)
     bench.broker.set_storage_low(False)
     bench.run()
     assert waiter.called == 1

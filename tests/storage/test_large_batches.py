@@ -311,7 +311,7 @@ def test_its_sender_waits_and_is_told() -> None:
     one_spare_left(life)
     waiter = Waiter()
     assert life.broker.send(large(life)) == BLOCKED
-    life.broker.wait_for_space("jobs", waiter)
+    life.broker.blocked_producers.wait("jobs", waiter)
     assert life.broker.storage_low
     assert life.broker.queues["jobs"].message_count == 0
     life.turn(0)
@@ -342,7 +342,7 @@ def test_those_who_wait_with_large_messages_are_woken_first() -> None:
     def wait(name: str, message: Message) -> InOrder:
         assert life.broker.send(message) == BLOCKED
         waiter = InOrder(name, woken)
-        life.broker.wait_for_space(message.address, waiter, size_bytes=message.encoded_size_bytes)
+        life.broker.blocked_producers.wait(message.address, waiter, size_bytes=message.encoded_size_bytes)
         return waiter
 
     def small(address: str) -> Message:
@@ -355,7 +355,7 @@ def test_those_who_wait_with_large_messages_are_woken_first() -> None:
     gone = wait("gone", large(life, address="jobs"))
     wait("large to jobs", large(life, address="jobs"))
     wait("second large to dead", large(life, address="dead"))
-    life.broker.cancel_wait("jobs", gone)
+    life.broker.blocked_producers.cancel("jobs", gone)
     life.turn(0)
     life.turn(0)
     assert woken == ["large to dead", "second large to dead", "small to dead", "large to jobs", "small to jobs"]
@@ -372,7 +372,7 @@ class SendsNext(SpaceWaiter):
         self.life.broker.set_storage_low(True)
         message = large(self.life, address="dead")
         assert self.life.broker.send(message) == BLOCKED
-        self.life.broker.wait_for_space("dead", self.waiter, size_bytes=message.encoded_size_bytes)
+        self.life.broker.blocked_producers.wait("dead", self.waiter, size_bytes=message.encoded_size_bytes)
 
 
 def test_one_that_comes_while_others_are_woken_is_woken_as_well() -> None:
@@ -381,7 +381,7 @@ def test_one_that_comes_while_others_are_woken_is_woken_as_well() -> None:
     woken: list[str] = []
     life.broker.set_storage_low(True)
     for address, waiter in (("jobs", SendsNext(life, InOrder("large", woken))), ("dead", InOrder("small", woken))):
-        life.broker.wait_for_space(address, waiter)
+        life.broker.blocked_producers.wait(address, waiter)
     life.broker.set_storage_low(False)
     life.broker.tick()
     assert woken == ["large", "small"]

@@ -3,7 +3,7 @@
 It only says where each command lives; what happens is in `sending`, `consuming`, `administration`, `leasing`.
 """
 
-from delosmq.engine.addresses.address import Address, SpaceWaiter
+from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.client_limits import ClientLimits
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.timers import Timer
@@ -37,12 +37,12 @@ from delosmq.engine.routing.held_messages import Held
 from delosmq.engine.routing.parts import Core
 from delosmq.engine.routing.send import Sending
 from delosmq.engine.transactions.commit import Committing
+from delosmq.engine.transactions.deadlocks import Deadlocks
 from delosmq.engine.transactions.rollback import RollingBack
 from delosmq.engine.transactions.transaction import Transaction, TransactionWaiter
 from delosmq.engine.transactions.transactions import OPEN_PER_OWNER, Transacting
 from delosmq.engine.transactions.xa import TMNOFLAGS, TMSUCCESS, Branches, XaError
 from delosmq.model.conversion import Conversions
-from delosmq.model.errors import LimitError
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
 from delosmq.model.ports import Clock, Random
@@ -76,6 +76,7 @@ class Broker:
         self._core = core
         self.log = core.log
         self.losses = core.losses
+        self.blocked_producers = core.blocked_producers
         self._dispatcher = core.dispatcher
         self._jobs = core.jobs
         self._timers = core.timers
@@ -102,8 +103,9 @@ class Broker:
             client_limits=core.bindings.client_limits,
         )
         self._sending = Sending(core, dead_letters)
+        deadlocks = Deadlocks(core.bindings, core.memory, core.jobs, core.blocked_producers)
         committing = Committing(core, self._sending)
-        self.transacting = Transacting(core, self._sending, committing, RollingBack(core, acks))
+        self.transacting = Transacting(core, self._sending, committing, RollingBack(core, acks), deadlocks)
         self.branches = Branches(core, self.transacting)
         self.state = EngineState(core.bindings, core.ids, self.leases, self.branches)
         dropping = Dropping(core)
@@ -112,17 +114,23 @@ class Broker:
         self._leasing = Leasing(core, self.leases, dropping)
         self._foresight = Foresight(core)
         self.explaining = Explaining(core, self.leases, self.transacting)
-        restoring = Restoring(core.log, store, self.transacting.open, file_size_bytes=settings.journal.file_size_bytes)
+        self._compactor = self._make_compactor()
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    def _make_compactor(self) -> Compactor:
+        core = self._core
+        transactions = self.transacting.open
+        file_size_bytes = self.settings.journal.file_size_bytes
+        restoring = Restoring(core.log, self._store, transactions, file_size_bytes=file_size_bytes)
         queue_living = QueueLiving(core.bindings.queues, restoring)
         places: list[Living] = [
             queue_living,
             IdLiving(core.duplicates, core.log),
             ScheduledLiving(core.bindings.queues, restoring),
-            TransactionLiving(self.transacting.open, queue_living, restoring, core.log),
+            TransactionLiving(transactions, queue_living, restoring, core.log),
         ]
-        self._compactor = Compactor(store, core.jobs, places, restoring)
-
-    # -- life ----------------------------------------------------------------------------------------------------
+        return Compactor(self._store, core.jobs, places, restoring)
 
     @property
     def addresses(self) -> dict[str, Address]:
@@ -215,7 +223,7 @@ class Broker:
             self._timers.run(self.clock.monotonic_ns())
         self._compactor.look(self.clock.wall_ms())
         self._jobs.run()
-        self._sending.wake()
+        self.blocked_producers.wake()
         self.leases.wake()
         # What those who were woken began counts as well.
         return self._dispatcher.run() or self._jobs.waiting
@@ -239,18 +247,6 @@ class Broker:
         if transaction is not None:
             return self.transacting.send(transaction, message, queue_name, routing)
         return self._sending.send(message, queue_name, routing)
-
-    def wait_for_space(self, address: str, waiter: SpaceWaiter, *, size_bytes: int = 0) -> None:
-        """See `Sending.wait_for_space`."""
-        self._sending.wait_for_space(address, waiter, size_bytes=size_bytes)
-
-    def cancel_wait(self, address: str, waiter: SpaceWaiter) -> None:
-        """See `Sending.cancel_wait`."""
-        self._sending.cancel_wait(address, waiter)
-
-    def waited_too_long(self, address: str) -> LimitError:
-        """See `Sending.waited_too_long`."""
-        return self._sending.waited_too_long(address)
 
     def expire_due(self, queue: Queue) -> None:
         """See `ExpiryScan.look`."""

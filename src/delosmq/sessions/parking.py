@@ -241,14 +241,14 @@ class Parking(SpaceWaiter):
             work.parked_count = 0
         if self._entries[0].message is None:
             if self._waits_for:
-                self._broker.cancel_wait(self._waits_for, self)
+                self._broker.blocked_producers.cancel(self._waits_for, self)
             self._drain(may_end=True)
 
     def close(self) -> list[Work]:
         """Forgets everything: nobody was told that it arrived. Gives the transactions that wait for their end, which
         nobody asks for now, and those whose end goes on."""
         if self._waits_for:
-            self._broker.cancel_wait(self._waits_for, self)
+            self._broker.blocked_producers.cancel(self._waits_for, self)
             self._waits_for = ""
         left: list[Work] = []
         for entry in self._entries:
@@ -268,7 +268,7 @@ class Parking(SpaceWaiter):
         """As `close`, for a peer that has left in order: sends that belong to no transaction go on to where they
         belong, and nobody is answered. `ParkingOwner.parked_changed` tells when they are through."""
         if self._waits_for:
-            self._broker.cancel_wait(self._waits_for, self)
+            self._broker.blocked_producers.cancel(self._waits_for, self)
             self._waits_for = ""
         left: list[Work] = []
         kept: deque[Parked] = deque()
@@ -328,8 +328,8 @@ class Parking(SpaceWaiter):
         if due > now:
             self._appoint(due)
             return
-        self._broker.cancel_wait(self._waits_for, self)
-        error = self._broker.waited_too_long(self._waits_for)
+        self._broker.blocked_producers.cancel(self._waits_for, self)
+        error = self._broker.blocked_producers.timed_out(self._waits_for)
         self._waits_for = ""
         if entry.work is not None:
             entry.work.parked_count -= 1
@@ -420,7 +420,7 @@ class Parking(SpaceWaiter):
         message = entry.message
         if message is not None:
             self._waits_for = message.address
-            self._broker.wait_for_space(message.address, self, size_bytes=message.encoded_size_bytes)
+            self._broker.blocked_producers.wait(message.address, self, size_bytes=message.encoded_size_bytes)
             due = self._due(entry)
             if due:
                 self._appoint(due)

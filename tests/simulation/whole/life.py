@@ -516,7 +516,7 @@ class Life(World):
         if turn is not None:
             work.waiting = None
             self.knowledge.refused.add(turn.number)
-            self.real.cancel_wait(turn.message.address, turn)
+            self.real.blocked_producers.cancel(turn.message.address, turn)
 
     def try_again(self, turn: Turn) -> None:
         """There may be room for a message now."""
@@ -540,7 +540,7 @@ class Life(World):
             return f", refused ({error.code})"
         if outcome == BLOCKED:
             work.waiting = turn
-            self.real.wait_for_space(turn.message.address, turn, size_bytes=turn.message.encoded_size_bytes)
+            self.real.blocked_producers.wait(turn.message.address, turn, size_bytes=turn.message.encoded_size_bytes)
             return ", which waits"
         assert outcome == ROUTED, outcome
         work.sends.append((turn.number, turn.queues, turn.message))

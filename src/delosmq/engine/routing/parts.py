@@ -16,6 +16,7 @@ from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.last_value import LastValueRule
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.removal import Removals
+from delosmq.engine.routing.blocked_producers import BlockedProducers
 from delosmq.engine.routing.dropped import Losses
 from delosmq.engine.routing.enqueue import Enqueuer
 from delosmq.engine.routing.route import Routes
@@ -104,11 +105,10 @@ class Core:
         self.largest_message_bytes: int = _message_bytes(settings.journal, largest_batch_bytes)
         self.ordinary_message_bytes: int = _message_bytes(settings.journal, ordinary_batch_bytes)
         self.routes: Routes = Routes(
-            self.bindings,
-            self.memory,
-            events=events,
-            conversions=conversions,
-            largest_batch_bytes=self.ordinary_message_bytes,
+            self.bindings, self.memory, events=events, conversions=conversions, batch_bytes=self.ordinary_message_bytes
+        )
+        self.blocked_producers: BlockedProducers = BlockedProducers(
+            self.bindings, self.memory, events, ordinary_message_bytes=self.ordinary_message_bytes
         )
 
 

@@ -29,7 +29,7 @@ class Routes:
     addresses and queues that diverts lead to were created where they were missing.
 
     Args:
-        largest_batch_bytes: what all durable copies of a send may come to together, as one batch holds them.
+        batch_bytes: what all durable copies of a send may come to together, as one batch holds them.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class Routes:
         *,
         events: EngineEvents,
         conversions: Conversions,
-        largest_batch_bytes: int,
+        batch_bytes: int,
     ) -> None:
         self._bindings = bindings
         self._memory = memory
         self._events = events
-        self._largest_batch_bytes = largest_batch_bytes
+        self._batch_bytes = batch_bytes
         self._conditions: Conditions = Conditions(conversions)
         self._routed: list[RoutedMessage] = []
         self._strict: bool = True
@@ -72,7 +72,7 @@ class Routes:
             return [RoutedMessage(message, address, list(queues))] if queues else []
         self._begin(strict=False)
         self._find(message, address, ANY_ROUTING, None, [])
-        while len(self._routed) > 1 and self._size() > self._largest_batch_bytes:
+        while len(self._routed) > 1 and self._size() > self._batch_bytes:
             self._routed.pop()  # nobody to tell, and without a batch for all of them nothing would move
         return self._take_routed()
 
@@ -227,11 +227,11 @@ class Routes:
 
     def _check_size(self) -> None:
         size = self._size()
-        if len(self._routed) > 1 and size > self._largest_batch_bytes:
+        if len(self._routed) > 1 and size > self._batch_bytes:
             raise LimitError(
                 "DMQ2633",
                 f"a message to '{self._routed[0].message.address}' and the copies of its diverts have {size} bytes"
-                f" together, more than the journal takes at once ({self._largest_batch_bytes}); set a larger"
+                f" together, more than the journal takes at once ({self._batch_bytes}); set a larger"
                 " journal-file-size or divert to fewer addresses",
             )
 

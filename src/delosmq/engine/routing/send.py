@@ -1,6 +1,6 @@
 """Taking messages in: address, full policy, queues. A send is one decision."""
 
-from delosmq.engine.addresses.address import Address, SpaceWaiter
+from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.expiry_delay import apply_expiry
 from delosmq.engine.log.log import NO_ROOM
 from delosmq.engine.routing.dead_letters import DeadLetters
@@ -29,9 +29,6 @@ class Sending:
         self._largest_message_bytes: int = core.largest_message_bytes
         self._ordinary_bytes: int = core.ordinary_message_bytes
         self._record_room_bytes: int = record_room_bytes(core.settings.journal)
-        self._blocked: list[Address] = []
-        # Those who wait with a large message come first: each round the others could use up what was made ready for it.
-        self._first: list[SpaceWaiter] = []
 
     def send(self, message: Message, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
         """Routes a message to the queues of its address, or to exactly the queue named.
@@ -188,102 +185,3 @@ class Sending:
             self._events.message_dropped(message)
             return DROPPED
         return BLOCKED
-
-    def wait_for_space(self, address: str, waiter: SpaceWaiter, *, size_bytes: int = 0) -> None:
-        """Registers for one `SpaceWaiter.on_space` after a send was BLOCKED.
-
-        Args:
-            size_bytes: of the message, encoded: a large one goes before others.
-        """
-        target = self._bindings.addresses[address]
-        if not target.blocked:
-            target.blocked = True
-            self._blocked.append(target)
-            self._events.address_blocked(address)
-        if size_bytes > self._ordinary_bytes:
-            self._put_first(target, waiter)
-        else:
-            target.waiters.append(waiter)
-
-    def _put_first(self, target: Address, waiter: SpaceWaiter) -> None:
-        """Puts a waiter before all others but those who are first already."""
-        first = self._first
-        waiters = target.waiters
-        at = 0
-        while at < len(waiters) and waiters[at] in first:
-            at += 1
-        waiters.insert(at, waiter)
-        if at == 0 and target in self._blocked:  # else its waiters are about to be woken
-            self._blocked.remove(target)
-            place = 0
-            while place < len(self._blocked) and self._is_first(self._blocked[place]):
-                place += 1
-            self._blocked.insert(place, target)
-        first.append(waiter)
-
-    def _is_first(self, address: Address) -> bool:
-        return len(address.waiters) > 0 and address.waiters[0] in self._first
-
-    def _take_waiters(self, address: Address) -> list[SpaceWaiter]:
-        waiters = address.waiters
-        address.waiters = []
-        if self._first:
-            self._first = [waiter for waiter in self._first if waiter not in waiters]
-        return waiters
-
-    def cancel_wait(self, address: str, waiter: SpaceWaiter) -> None:
-        """Takes a registration back; harmless when it is gone."""
-        target = self._bindings.addresses.get(address)
-        if target is not None and waiter in target.waiters:
-            target.waiters.remove(waiter)
-            if not target.waiters and target in self._blocked:  # else its turn in `wake` is to come
-                self._blocked.remove(target)
-                target.blocked = False
-                self._events.address_unblocked(address)
-        if waiter in self._first:
-            self._first.remove(waiter)
-
-    def waited_too_long(self, address: str) -> LimitError:
-        """Why a send that waited for ``block-timeout`` fails."""
-        timeout_ms = self._bindings.settings_of(address).block_timeout
-        return LimitError(
-            "DMQ2652",
-            f"'{address}' had no room for the message for {timeout_ms} ms (block-timeout); try again later, or let"
-            " it wait longer",
-        )
-
-    def wake_those_at(self, name: str) -> None:
-        """Tells those who wait for room of an address to ask again, whether it has any or not. Called from a tick."""
-        address = self._bindings.addresses.get(name)
-        if address is None or not address.waiters:
-            return
-        waiters = self._take_waiters(address)
-        place = self._blocked.index(address)
-        del self._blocked[place]
-        address.blocked = False
-        self._events.address_unblocked(name)
-        for waiter in waiters:
-            waiter.on_space()
-        # Who waits again keeps the turn among other addresses.
-        if address.blocked and self._blocked.index(address) > place:
-            self._blocked.remove(address)
-            self._blocked.insert(place, address)
-
-    def wake(self) -> None:
-        """Called each tick: tells those whose address has room again."""
-        if not self._memory.released:
-            return
-        self._memory.released = False
-        if not self._blocked:
-            return
-        blocked = self._blocked
-        self._blocked = []
-        for address in blocked:
-            if address.waiters and self._memory.is_full(address):
-                self._blocked.append(address)
-                continue
-            waiters = self._take_waiters(address)
-            address.blocked = False
-            self._events.address_unblocked(address.name)
-            for waiter in waiters:
-                waiter.on_space()

@@ -11,10 +11,9 @@ ever, it is woken up and refused then.
 from typing import Final
 
 from delosmq.engine.addresses.bindings import Bindings
-from delosmq.engine.base.jobs import Job
+from delosmq.engine.base.jobs import Job, Jobs
 from delosmq.engine.queues.memory_limits import MemoryLimits
-from delosmq.engine.routing.parts import Core
-from delosmq.engine.routing.send import Sending
+from delosmq.engine.routing.blocked_producers import BlockedProducers
 from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.errors import LimitError
 from delosmq.model.message import Account
@@ -35,11 +34,13 @@ class Deadlocks(Job):
         spent: how much of that since the last tick.
     """
 
-    def __init__(self, core: Core, sending: Sending) -> None:
-        self._bindings = core.bindings
-        self._memory = core.memory
-        self._jobs = core.jobs
-        self._sending = sending
+    def __init__(
+        self, bindings: Bindings, memory: MemoryLimits, jobs: Jobs, blocked_producers: BlockedProducers
+    ) -> None:
+        self._bindings = bindings
+        self._memory = memory
+        self._jobs = jobs
+        self._blocked_producers = blocked_producers
         self.at_once: int = AT_ONCE
         # By id; what a transaction holds doesn't change while it waits.
         self._waiting: dict[int, Transaction] = {}
@@ -142,7 +143,7 @@ class Deadlocks(Job):
             error = _refusal(transaction, address, len(search.stuck))
             transaction.hopeless = Hopeless(transaction, address, error)
             self.goes_on(transaction)
-            self._sending.wake_those_at(address)
+            self._blocked_producers.wake_address(address)
 
     def _search_among(self, waiting: dict[int, Transaction]) -> "_Search":
         return _Search(waiting, self._bindings, self._memory)

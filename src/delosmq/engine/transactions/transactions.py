@@ -40,7 +40,14 @@ class Transacting(Outcome):
         at_once: a cumulative acknowledgement of more messages goes on in slices; taken_per_slice: of so many.
     """
 
-    def __init__(self, core: Core, sending: Sending, committing: Committing, rolling_back: RollingBack) -> None:
+    def __init__(
+        self,
+        core: Core,
+        sending: Sending,
+        committing: Committing,
+        rolling_back: RollingBack,
+        deadlocks: Deadlocks,
+    ) -> None:
         self._clock = core.clock
         self._ids = core.ids
         self._log = core.log
@@ -51,7 +58,7 @@ class Transacting(Outcome):
         self._sending = sending
         self._committing = committing
         self._rolling_back = rolling_back
-        self.deadlocks = Deadlocks(core, sending)
+        self.deadlocks = deadlocks
         self._dispatcher = core.dispatcher
         self.at_once: int = ACKNOWLEDGED_AT_ONCE
         self.taken_per_slice: int = TAKEN_PER_SLICE
