@@ -7,6 +7,10 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
+from weakref import WeakSet
+
+import pytest
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
@@ -16,12 +20,12 @@ from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import AcceptorSettings, AddressMatch, BrokerSettings
 from delosmq.security.access import AccessControl
 from delosmq.security.passwords import hash_password
-from delosmq.server.connection import ServerParts
+from delosmq.server.connection import Connection, ServerParts
 from delosmq.server.listener import Listener, Server
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.outbox import Gate
-from delosmq.sessions.protocol import SessionServices
+from delosmq.sessions.protocol import Peer, Session, SessionHost, SessionServices
 from delosmq.sessions.stomp.server.errors import stopping
 from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.memory import MemoryStore
@@ -62,12 +66,86 @@ class Logged(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-class RunningServer:
-    """All parts of a server, wired."""
+class SeenProtocol(StompProtocol):
+    """STOMP whose sessions the test sees, by their connection."""
 
-    def __init__(self, settings: BrokerSettings, store: ServedStore) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions: dict[SessionHost, Session] = {}
+
+    def open(
+        self, host: SessionHost, peer: Peer, acceptor: AcceptorSettings, services: SessionServices, now: MonotonicNs
+    ) -> Session:
+        made = self.sessions[host] = super().open(host, peer, acceptor, services, now)
+        return made
+
+
+class Later:
+    """A call that is to be made later: a method of ``owner``, after a time."""
+
+    def __init__(self, delay_s: float, callback: Callable[..., object], args: tuple[object, ...]) -> None:
+        self.owner = type(getattr(callback, "__self__", None))
+        self.delay_s = delay_s
+        self.handle: asyncio.TimerHandle | None = None
+        self.made = False
+        self._callback = callback
+        self._args = args
+
+    def __call__(self) -> None:
+        self.made = True
+        self._callback(*self._args)
+
+
+class Timers:
+    """What is to be called later in a loop, as the test sees and hastens it. It keeps nothing that is cancelled."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._call_later = loop.call_later
+        self._calls: WeakSet[Later] = WeakSet()
+        loop.call_later = self._note  # type: ignore[method-assign,assignment]
+
+    def _note(self, delay: float, callback: Callable[..., object], *args: object, **more: Any) -> asyncio.TimerHandle:
+        call = Later(delay, callback, args)
+        call.handle = self._call_later(delay, call, **more)
+        self._calls.add(call)
+        return call.handle
+
+    def waiting(self, owner: type, delay_s: float) -> int:
+        """How many such calls are to come."""
+        return len(self._of(owner, delay_s))
+
+    def hasten(self, owner: type, delay_s: float) -> None:
+        """Makes them now."""
+        for call in self._of(owner, delay_s):
+            assert call.handle is not None
+            call.handle.cancel()
+            call()
+
+    def cancel(self, owner: type, delay_s: float) -> None:
+        """Makes them never."""
+        for call in self._of(owner, delay_s):
+            assert call.handle is not None
+            call.handle.cancel()
+
+    def _of(self, owner: type, delay_s: float) -> list[Later]:
+        return [call for call in self._calls if call.owner is owner and call.delay_s == delay_s and not call.made]
+
+
+class RunningServer:
+    """All parts of a server, wired.
+
+    Attributes:
+        transports: of connections, as asyncio or a layer gave them.
+        finished: how many peers have sent everything.
+    """
+
+    def __init__(self, settings: BrokerSettings, store: ServedStore, passwords: PasswordChecks | None = None) -> None:
         loop = asyncio.get_running_loop()
+        self.timers = Timers(loop)
+        self.transports: dict[Connection, asyncio.Transport] = {}
+        self.finished = 0
         clock = SystemClock()
+        self.clock = clock
         self.store = store
         self.gate = Gate()
         self.broker = Broker(settings, store, clock=clock, random=SystemRandom(), events=EngineEvents())
@@ -90,15 +168,48 @@ class RunningServer:
         log = logging.Logger("delosmq.test")
         self.logged = Logged()
         log.addHandler(self.logged)
-        self.passwords = PasswordChecks(loop)
+        self.passwords = passwords if passwords is not None else PasswordChecks(loop)
+        self.protocol = SeenProtocol()
         self.parts = ServerParts(
-            loop, services, self.ticker, passwords=self.passwords, protocols=(StompProtocol(),), log=log
+            loop, services, self.ticker, passwords=self.passwords, protocols=(self.protocol,), log=log
         )
         self.server = Server(self.parts)
 
     @property
     def listener(self) -> Listener:
         return self.server.listeners[0]
+
+    @property
+    def sessions(self) -> list[Session]:
+        """Of connections that are there."""
+        return [session for host, session in self.protocol.sessions.items() if host in self.listener.connections]
+
+    @property
+    def stuck(self) -> list[Session]:
+        """Those whose sockets have not taken all that was written."""
+        return [session for session in self.sessions if session.outbox.in_flight_bytes]
+
+    def observe(self, patch: pytest.MonkeyPatch) -> None:
+        """Notes what asyncio, or a layer, tells the connections."""
+        made, ended, lost = Connection.connection_made, Connection.eof_received, Connection.connection_lost
+
+        def connection_made(connection: Connection, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            self.transports[connection] = transport
+            made(connection, transport)
+
+        def eof_received(connection: Connection) -> bool:
+            self.finished += 1
+            return ended(connection)
+
+        def connection_lost(connection: Connection, error: Exception | None) -> None:
+            self.transports.pop(connection, None)
+            self.protocol.sessions.pop(connection, None)
+            lost(connection, error)
+
+        patch.setattr(Connection, "connection_made", connection_made)
+        patch.setattr(Connection, "connection_lost", connection_lost)
+        patch.setattr(Connection, "eof_received", eof_received)
 
     async def stop(self) -> None:
         """Drains, and lets go of everything."""
@@ -174,18 +285,21 @@ async def running(
     store: ServedStore | None = None,
     address_settings: dict[str, dict[str, object]] | None = None,
     ttl_check_interval_ms: int = 2_000,
+    passwords: PasswordChecks | None = None,
 ) -> AsyncIterator[RunningServer]:
     """A server that is drained at the end; a fatal error fails the test."""
     matches = tuple(AddressMatch(match, fields) for match, fields in (address_settings or {}).items())
     settings = BrokerSettings(address_settings=matches, connection_ttl_check_interval_ms=ttl_check_interval_ms)
-    server = RunningServer(settings, store if store is not None else MemoryStore())
+    server = RunningServer(settings, store if store is not None else MemoryStore(), passwords)
     position = server.broker.start()
     server.store.wait_synced(position, 5.0)
     server.server.bind((acceptor,))
     await server.server.start()
     server.ticker.start()
     try:
-        yield server
+        with pytest.MonkeyPatch.context() as patch:
+            server.observe(patch)
+            yield server
     finally:
         await server.stop()
     assert not server.fatal, server.fatal

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from delosmq.model.errors import LimitError
+from delosmq.server.connection import Connection
 from delosmq.server.listener import bind
 from tests.server.support import TCP, running
 from tests.sessions.support import PASSWORD, USER
@@ -119,9 +120,8 @@ async def test_a_handshake_that_was_begun_takes_no_longer_than_it_may() -> None:
     async with running() as server:
         peer = await server.open()
         peer.send("CONNECT\nlogin:anna\n")
-        await server.until(lambda: any(c._session is not None for c in server.listener.connections))
-        (connection,) = server.listener.connections
-        connection._handshake_is_late()
+        await server.until(lambda: len(server.sessions) == 1)
+        server.timers.hasten(Connection, TCP.handshake_timeout_s)
         (error,) = await peer.closed()
         assert "within 10 s" in error.headers["message"]
 
@@ -162,8 +162,8 @@ async def test_a_peer_that_does_not_read_is_bounded_and_gets_everything_later() 
             assert (await producer.frame()).headers["receipt-id"] == str(number)
         queue = server.broker.queues["a"]
         assert queue.pending_count > 0
-        (connection,) = [c for c in server.listener.connections if c._session.outbox.total_bytes]  # type: ignore[union-attr]
-        assert connection._session.outbox.total_bytes < 300_000  # type: ignore[union-attr]
+        (waiting,) = [one.outbox.total_bytes for one in server.sessions if one.outbox.total_bytes]
+        assert waiting < 300_000
         slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
         for _ in range(400):
             assert len((await slow.frame()).body) == 50_000
@@ -247,10 +247,10 @@ async def test_what_a_new_consumer_gets_leaves_in_several_turns_so_that_it_may_l
             producer.send_frame("SEND", "destination:/queue/a", f"receipt:{number}", body="x" * 10_000)
             await producer.frame()
         reader = await server.connect()
-        (connection,) = [c for c in server.listener.connections if c._number == 2]
+        transport = server.transports[list(server.listener.connections)[1]]
         turns: list[int] = []
         flush = server.store.flush
-        write = connection._transport.write  # type: ignore[union-attr]
+        write = transport.write
 
         def count_turns() -> None:
             turns.append(0)
@@ -261,7 +261,7 @@ async def test_what_a_new_consumer_gets_leaves_in_several_turns_so_that_it_may_l
             write(chunk)
 
         server.store.flush = count_turns  # type: ignore[method-assign]
-        connection._transport.write = count_bytes  # type: ignore[union-attr,method-assign]
+        transport.write = count_bytes  # type: ignore[method-assign,assignment]
         reader.send_frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:client", "consumer-window-size:-1")
         for _ in range(20):
             assert (await reader.frame()).command == "MESSAGE"

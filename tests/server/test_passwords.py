@@ -8,7 +8,7 @@ import pytest
 
 from delosmq.model.errors import LimitError
 from delosmq.security.access import LoginAttempt
-from delosmq.server.passwords import AT_ONCE, WAITING_LIMIT, PasswordChecks
+from delosmq.server.passwords import AT_ONCE, WAITING_LIMIT, Answer, PasswordCheck, PasswordChecks
 from tests.server.support import running
 from tests.sessions.support import USER
 
@@ -76,22 +76,42 @@ async def test_many_logins_of_one_user_are_one_hash(hashes: Hashes) -> None:
     checks.close()
 
 
+class CountedChecks(PasswordChecks):
+    """Counts those who ask, and those who wait no more."""
+
+    asked = 0
+    cancelled = 0
+
+    def check(self, attempt: LoginAttempt, password: str, answer: Answer) -> PasswordCheck:
+        found = super().check(attempt, password, answer)
+        self.asked += 1
+        return found
+
+    def cancel(self, check: PasswordCheck, answer: Answer) -> None:
+        super().cancel(check, answer)
+        self.cancelled += 1
+
+
 async def test_stomp_peers_beyond_the_line_are_told_and_those_that_leave_make_room(hashes: Hashes) -> None:
-    async with running() as server:
-        server.passwords._verify = hashes.verify
+    checks = CountedChecks(asyncio.get_running_loop(), verify=hashes.verify)
+    async with running(passwords=checks) as server:
         peers = [await server.open() for _ in range(AT_ONCE + WAITING_LIMIT)]
         for number, peer in enumerate(peers):
             peer.send_frame("CONNECT", "accept-version:1.2", f"login:{USER}", f"passcode:{number}")
-        await server.until(lambda: len(server.passwords._waiting) == WAITING_LIMIT)
+        await server.until(lambda: checks.asked == AT_ONCE + WAITING_LIMIT)
         refused = await server.open()
         refused.send_frame("CONNECT", "accept-version:1.2", f"login:{USER}", "passcode:x")
         (error,) = await refused.closed()
         assert "too many logins" in error.headers["message"]
         for connection in list(server.listener.connections):
             connection.abort()
-        await server.until(lambda: not server.passwords._waiting)
+        await server.until(lambda: checks.cancelled == AT_ONCE + WAITING_LIMIT)
         hashes.release.set()
         await server.until(lambda: not server.listener.connections)
-        assert len(hashes.passwords) == AT_ONCE
+        last = await server.open()
+        last.send_frame("CONNECT", "accept-version:1.2", f"login:{USER}", "passcode:last")
+        await last.closed()
+        assert len(hashes.passwords) == AT_ONCE + 1
+        assert hashes.passwords[-1] == "last"
         for peer in peers:
             await peer.close()

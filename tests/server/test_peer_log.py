@@ -11,8 +11,8 @@ from delosmq.server.peer_log import LINES_PER_CODE, LINES_PER_PEER, MOST_CHARACT
 from tests.server.support import Logged, running
 
 
-def made() -> tuple[PeerLog, list[str]]:
-    logger = logging.Logger("test")
+def made(level: int = logging.NOTSET) -> tuple[PeerLog, list[str]]:
+    logger = logging.Logger("test", level)
     handler = Logged()
     logger.addHandler(handler)
     return PeerLog(logger), handler.lines
@@ -107,8 +107,7 @@ async def test_what_operators_wrote_is_not_cut_and_stays_on_its_line():
 
 
 async def test_what_is_not_wanted_is_not_counted():
-    log, lines = made()
-    log._log.setLevel(logging.WARNING)
+    log, lines = made(logging.WARNING)
     for _ in range(2 * LINES_PER_PEER):
         log.info("h", "DMQ6181: x")
     log.close()

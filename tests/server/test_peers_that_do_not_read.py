@@ -14,7 +14,6 @@ import pytest
 
 from delosmq.model.errors import PeerError
 from delosmq.model.settings import AcceptorSettings
-from delosmq.server.connection import Connection
 from delosmq.server.sending import STILL_LOOKS, Sender, Sending, Watch, acked_bytes
 from delosmq.sessions.outbox import WRITE_BYTES
 from tests.server.support import TCP, RawPeer, RunningServer, running
@@ -23,6 +22,7 @@ from tests.sessions.support import PASSWORD, USER
 MESSAGES = 200
 BODY = "x" * 100_000
 # At most this of each connection: two writes in the transport, and what the allocator and a session cost.
+LOOK_EVERY_S = 5.0
 EACH_BYTES = 3 * WRITE_BYTES
 
 BROWSE = ("browser:true", "consumer-window-size:-1", "ack:client")
@@ -53,16 +53,7 @@ async def deaf(server: RunningServer, destination: str, *headers: str) -> RawPee
 
 def look(server: RunningServer) -> None:
     """What every few seconds does."""
-    for connection in stuck(server):
-        watch = connection._watch
-        if watch._timer is not None:
-            watch._timer.cancel()
-        watch._look()
-
-
-def stuck(server: RunningServer) -> list[Connection]:
-    """Connections whose sockets are full."""
-    return [connection for connection in server.listener.connections if not connection._writable]
+    server.timers.hasten(Watch, LOOK_EVERY_S)
 
 
 async def fill(server: RunningServer, destination: str, count: int = MESSAGES, body: str = BODY) -> None:
@@ -74,7 +65,7 @@ async def fill(server: RunningServer, destination: str, count: int = MESSAGES, b
 
 
 def waiting_bytes(server: RunningServer) -> int:
-    return sum(c._session.outbox.total_bytes for c in stuck(server) if c._session is not None)
+    return sum(session.outbox.total_bytes for session in server.stuck)
 
 
 @asynccontextmanager
@@ -101,7 +92,7 @@ async def test_what_forty_of_them_hold_is_bounded_and_returns(kind: str) -> None
             peers = [await deaf(server, destination, *headers) for _ in range(count)]
             if destination.startswith("/topic/"):
                 await fill(server, destination, 60)
-            await server.until(lambda: len(stuck(server)) == count)
+            await server.until(lambda: len(server.stuck) == count)
             accounted = server.broker.used_bytes
             assert grown() < accounted + count * EACH_BYTES
             assert waiting_bytes(server) < count * (TCP.outbox_limit_bytes + len(BODY) + 2 * WRITE_BYTES)
@@ -109,7 +100,7 @@ async def test_what_forty_of_them_hold_is_bounded_and_returns(kind: str) -> None
             assert server.parts.sending.held_bytes >= count * WRITE_BYTES // 2
             for peer in peers:
                 peer.writer.transport.abort()
-            await server.until(lambda: not stuck(server))
+            await server.until(lambda: not server.stuck)
             assert server.parts.sending.held_bytes == 0
             peers.clear()
             gc.collect()
@@ -138,7 +129,7 @@ async def test_together_they_hold_no_more_than_they_may_and_the_oldest_goes() ->
         server.parts.sending.most_bytes = 4 * WRITE_BYTES + 60_000
         await fill(server, "/queue/a")
         peers = [await deaf(server, "/queue/a", *BROWSE) for _ in range(8)]
-        await server.until(lambda: len(stuck(server)) == 8)
+        await server.until(lambda: len(server.stuck) == 8)
         for _ in range(STILL_LOOKS):
             assert server.logged.lines == []
             look(server)
@@ -157,7 +148,7 @@ async def test_what_subscribers_of_a_topic_share_is_not_counted_for_each() -> No
         await (await server.connect()).close()
         peers = [await deaf(server, "/topic/t", "ack:auto") for _ in range(8)]
         await fill(server, "/topic/t", 60)
-        await server.until(lambda: len(stuck(server)) == 8)
+        await server.until(lambda: len(server.stuck) == 8)
         for _ in range(3):
             look(server)
         assert waiting_bytes(server) > 2 * server.parts.sending.most_bytes
@@ -244,9 +235,11 @@ class Cut(Sender):
         self.reasons.append(str(reason))
 
 
-def watched(timeout_ms: int = 1_000) -> tuple[Loop, Socket, Cut, Watch]:
+def watched(timeout_ms: int = 1_000, sending: Sending | None = None) -> tuple[Loop, Socket, Cut, Watch]:
+    """A watch of a socket that is full, of 100 bytes that count for ``sending``."""
     loop, transport, cut = Loop(), Socket(), Cut()
-    watch = Watch(loop, timeout_ms, cut, lambda still: None)  # type: ignore[arg-type]
+    counting = sending if sending is not None else Sending(1_000)
+    watch = Watch(loop, timeout_ms, cut, lambda still: counting.looked_at(cut, 100, still))  # type: ignore[arg-type]
     transport.fill()
     watch.socket_full(transport)  # type: ignore[arg-type]
     return loop, transport, cut, watch
@@ -288,9 +281,8 @@ def test_one_that_has_taken_everything_is_not_looked_at() -> None:
 
 
 def test_without_a_timeout_nobody_is_cut_off_by_the_time_and_all_are_counted() -> None:
-    loop, transport, cut, watch = watched(timeout_ms=0)
     sending = Sending(1_000)
-    watch._looked = lambda still: sending.looked_at(cut, 100, still)
+    loop, transport, cut, _ = watched(timeout_ms=0, sending=sending)
     for _ in range(20):
         loop.look()
     assert cut.reasons == []

@@ -111,9 +111,7 @@ async def test_what_one_read_brings_is_free() -> None:
         peer.send(
             b"SEND\ndestination:q\ndestination-type:ANYCAST\ncontent-length:2000000\n\n" + b"x" * (FREE_BYTES // 2)
         )
-        (connection,) = server.listener.connections
-        session = connection._session
-        assert session is not None
+        (session,) = server.sessions
         await server.until(lambda: session.held_bytes() > FREE_BYTES // 2 - 1000)
         assert server.parts.receiving.held_bytes == 0
         await peer.close()
@@ -123,8 +121,7 @@ async def test_a_session_that_is_over_holds_nothing() -> None:
     async with running() as server:
         peer = await half(server)
         (connection,) = server.listener.connections
-        session = connection._session
-        assert session is not None
+        (session,) = server.sessions
         connection.stop(PeerError("DMQ5999", "over"))
         assert session.held_bytes() == 0
         assert server.parts.receiving.held_bytes == 0

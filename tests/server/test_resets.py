@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from delosmq.server.connection import Connection
 from tests.server.support import TCP, RawPeer, RunningServer, running
 
 ROUNDS = 20
@@ -67,23 +66,15 @@ async def test_a_reset_harms_nobody_else(way: object) -> None:
         await witness.close()
 
 
-async def test_a_socket_that_is_connected_no_more_ends_its_own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Connection._linger
-
-    def reset_first(connection: Connection) -> None:
-        # What the kernel knows before the loop does.
-        transport = connection._transport
-        assert transport is not None
-        monkeypatch.setattr(transport, "write_eof", fail)
-        original(connection)
-
+async def test_a_socket_that_is_connected_no_more_ends_its_own_connection() -> None:
     def fail() -> None:
+        # What the kernel knows before the loop does.
         raise OSError(107, "Transport endpoint is not connected")
 
-    monkeypatch.setattr(Connection, "_linger", reset_first)
     async with running() as server:
         witness = await server.connect()
         peer = await server.connect()
+        list(server.transports.values())[1].write_eof = fail  # type: ignore[method-assign]
         peer.send_frame("FLY")
         await server.until(lambda: len(server.listener.connections) == 1)
         assert any("DMQ6704" in line for line in server.logged.lines)
@@ -96,9 +87,7 @@ async def test_a_socket_that_is_connected_no_more_ends_its_own_connection(monkey
 async def test_a_write_that_fails_is_the_end_of_its_connection_alone() -> None:
     async with running() as server:
         peer = await server.connect()
-        (connection,) = server.listener.connections
-        transport = connection._transport
-        assert transport is not None
+        (transport,) = server.transports.values()
 
         def fail(chunk: bytes) -> None:
             raise OSError(32, "Broken pipe")
@@ -125,7 +114,7 @@ async def test_what_was_not_written_before_a_reset_goes_to_the_next_subscriber()
         peer = await server.connect()
         peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
         peer.send_frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:auto")
-        await server.until(lambda: any(c._session.outbox.in_flight_bytes for c in server.listener.connections))  # type: ignore[union-attr]
+        await server.until(lambda: len(server.stuck) == 1)
         left = server.broker.queues["a"].message_count
         assert left > 1
         reset(peer)
@@ -143,8 +132,7 @@ async def test_a_write_to_a_reset_connection_acknowledges_nothing() -> None:
         peer.send_frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:auto", "receipt:s")
         await peer.frame()
         (connection,) = set(server.listener.connections) - {of_producer}
-        transport = connection._transport
-        assert transport is not None
+        transport = server.transports[connection]
         # The loop does not see the reset before it writes.
         transport.pause_reading()
         reset(peer)

@@ -9,13 +9,16 @@ from delosmq.engine.queues.consumer import ConsumerPort
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.routing.send_result import ROUTED
 from delosmq.model.errors import BrokerError, StorageError
-from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position, WallMs
 from delosmq.model.message import ANYCAST, Message
+from delosmq.server.receiving import FREE_BYTES, Receiver
+from delosmq.server.ticker import SYNC_WITHIN_S, Ticker
 from delosmq.server.turns import TurnLoop, turn_of
 from delosmq.sessions.outbox import GateWaiter
-from delosmq.sessions.protocol import Session
 from delosmq.storage.memory import MemoryStore
 from tests.server.support import RunningServer, running
+
+STORE_TICK_S = 1.0
 
 
 class PipeStore(MemoryStore):
@@ -66,7 +69,7 @@ async def test_a_receipt_leaves_when_the_store_reports_the_sync() -> None:
     async with running(store=store) as server:
         peer = await server.connect()
         peer.send_frame("SEND", "destination:/queue/a", "persistent:true", "receipt:held", body="x")
-        await server.until(lambda: bool(server.gate._holding))
+        await server.until(lambda: server.gate.awaited > server.gate.synced)
         store.sync()
         assert (await peer.frame()).headers["receipt-id"] == "held"
         await peer.close()
@@ -98,7 +101,7 @@ async def test_after_a_failing_sync_nothing_is_confirmed_and_the_broker_is_told_
         reached = server
         peer = await server.connect()
         peer.send_frame("SEND", "destination:/queue/a", "persistent:true", "receipt:never", body="x")
-        await server.until(lambda: bool(server.gate._holding))
+        await server.until(lambda: server.gate.awaited > server.gate.synced)
         store.failure = StorageError("DMQ3999", "the disk is gone")
         store.sync()
         await server.until(lambda: bool(server.fatal))
@@ -113,12 +116,14 @@ async def test_a_broken_invariant_stops_the_broker_instead_of_guessing() -> None
     async with running() as server:
         peer = await server.connect()
 
-        def broken(chunk: bytes, now: MonotonicNs) -> None:
+        wall_ms = server.clock.wall_ms
+
+        def broken() -> WallMs:
+            server.clock.wall_ms = wall_ms  # type: ignore[method-assign]
             raise AssertionError("impossible")
 
-        (connection,) = server.listener.connections
-        connection._session.receive = broken  # type: ignore[method-assign,union-attr]
-        peer.send("\n")
+        server.clock.wall_ms = broken  # type: ignore[method-assign]
+        peer.send_frame("SEND", "destination:/queue/a", body="x")
         await server.until(lambda: bool(server.fatal))
         assert "impossible" in str(server.fatal[0])
         server.fatal.clear()
@@ -142,9 +147,7 @@ class Listener(ConsumerPort):
 async def test_an_appointment_of_the_engine_brings_a_tick_though_nobody_does_anything() -> None:  # RING-9
     async with running() as server:
         # The store asks for a tick every second; without it only the appointment can bring one.
-        timer = server.ticker._store_timer
-        assert timer is not None
-        timer.cancel()
+        server.timers.cancel(Ticker, STORE_TICK_S)
         listener = Listener()
         consumer = server.broker.subscribe("later", listener, OpenCredit(), routing=ANYCAST)
         now = server.broker.clock.wall_ms()
@@ -177,7 +180,7 @@ async def test_what_nobody_waits_for_is_synced_all_the_same_and_then_there_is_no
         await server.until(lambda: bool(store.caught_up))
         assert store.caught_up == [store.appended]
         assert store.appended > 0
-        assert server.ticker._sync_timer is None
+        assert server.timers.waiting(Ticker, SYNC_WITHIN_S) == 0
         await peer.close()
 
 
@@ -186,7 +189,7 @@ async def test_what_came_since_the_timer_was_set_has_one_of_its_own() -> None:
     async with running(store=store) as server:
         peer = await server.connect()
         peer.send_frame("SEND", "destination:/queue/a", "persistent:true", body="x")
-        await server.until(lambda: server.ticker._sync_timer is not None)
+        await server.until(lambda: server.timers.waiting(Ticker, SYNC_WITHIN_S) == 1)
         peer.send_frame("SEND", "destination:/queue/a", "persistent:true", body="x")
         await server.until(lambda: "a" in server.broker.queues and server.broker.queues["a"].message_count == 2)
         await server.until(lambda: store.caught_up[-1:] == [store.appended])
@@ -208,13 +211,11 @@ async def test_what_a_report_writes_is_synced_in_time_too() -> None:
     async with running(store=store) as server:
         await _settle()
         await server.until(lambda: store.put_off() == NOTHING_DURABLE)
-        store_timer = server.ticker._store_timer
-        assert store_timer is not None
-        store_timer.cancel()
+        server.timers.cancel(Ticker, STORE_TICK_S)
         before = store.appended
         store.sync()
         await server.until(lambda: store.appended > before)
-        assert server.ticker._sync_timer is not None
+        assert server.timers.waiting(Ticker, SYNC_WITHIN_S) == 1
         await server.until(lambda: store.appended in store.caught_up)
 
 
@@ -259,14 +260,13 @@ def test_a_bug_in_handling_what_came_ends_one_connection_and_no_ticks() -> None:
         async with running(store=store) as server:
             peer = await server.connect()
             await _settle()
-            (connection,) = server.listener.connections
 
-            def broken(session: Session) -> None:
+            def broken(holder: Receiver, held_bytes: int) -> None:
                 raise RuntimeError("a bug")
 
-            connection._adjust = broken  # type: ignore[method-assign]
+            server.parts.receiving.count = broken  # type: ignore[method-assign]
             asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
-            peer.send_frame("SEND", "destination:/queue/a", body="x")
+            peer.send(b"SEND\ndestination:/queue/a\ncontent-length:2000000\n\n" + b"x" * 2 * FREE_BYTES)
             await server.until(lambda: not server.listener.connections)
             await _settle()
             before = store.flushes

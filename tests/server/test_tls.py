@@ -97,7 +97,7 @@ async def test_what_a_reset_peer_did_not_take_goes_to_the_next_one(stores: Store
         peer = await log_in(server, stores.client_context())
         peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
         peer.send_frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:auto", "consumer-window-size:-1")
-        await server.until(lambda: any(c._session.outbox.in_flight_bytes for c in server.listener.connections))  # type: ignore[union-attr]
+        await server.until(lambda: len(server.stuck) == 1)
         left = server.broker.queues["a"].message_count
         assert left > 1
         peer.writer.transport.abort()
@@ -124,7 +124,7 @@ async def test_who_has_sent_everything_still_gets_its_receipts(stores: Stores, s
                 client.unwrap()
         peer.send(outgoing.read())
         peer.writer.write_eof()
-        await server.until(lambda: all(c._peer_finished for c in server.listener.connections))
+        await server.until(lambda: server.finished == 1)
         store.sync()
         assert b"receipt-id:1" in await read_tls(client, incoming, peer)
         await peer.close()
@@ -170,7 +170,7 @@ async def test_a_handshake_may_arrive_byte_by_byte(stores: Stores) -> None:
         client.write(LOGIN.encode())
         peer.send(outgoing.read())
         async with asyncio.timeout(10):
-            await server.until(lambda: any(c._session is not None for c in server.listener.connections))
+            await server.until(lambda: len(server.sessions) == 1)
         await peer.close()
 
 

@@ -13,10 +13,8 @@ SIZE = 600_000
 
 def refuse(server: RunningServer, unread_bytes: int) -> Mock:
     """Refuses what the only peer has begun to send. Gives what counts the ends of writing."""
-    (connection,) = server.listener.connections
-    session, transport = connection._session, connection._transport
-    assert session is not None
-    assert transport is not None
+    (session,) = server.sessions
+    (transport,) = server.transports.values()
     ends = Mock(wraps=transport.write_eof)
     transport.write_eof = ends  # type: ignore[method-assign]
     error = PeerError("DMQ5202", "too large")
@@ -33,12 +31,20 @@ async def begun(server: RunningServer, unread_bytes: int) -> tuple[RawPeer, Mock
     return peer, ends
 
 
-async def test_the_socket_ends_once_all_of_it_was_read() -> None:
+async def test_the_socket_ends_once_all_of_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    updated = subject.Connection.buffer_updated
+
+    def buffer_updated(connection: subject.Connection, size_bytes: int) -> None:
+        updated(connection, size_bytes)
+        sizes.append(size_bytes)
+
+    monkeypatch.setattr(subject.Connection, "buffer_updated", buffer_updated)
     async with running() as server:
         peer, ends = await begun(server, SIZE)
-        (connection,) = server.listener.connections
+        sizes.clear()
         peer.send(b"x" * (SIZE - 1))
-        await server.until(lambda: connection._unread_bytes == 1)
+        await server.until(lambda: sum(sizes) == SIZE - 1)
         assert not ends.called
         peer.send(b"x")
         assert await peer.closed() == []

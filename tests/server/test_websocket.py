@@ -21,6 +21,7 @@ from wsproto.events import (
 )
 
 from delosmq.model.settings import AcceptorSettings
+from delosmq.server.connection import Connection
 from delosmq.server.websocket import WebSocketLayer
 from tests.server.layers import Above, Below
 from tests.server.support import TCP, RawPeer, RunningServer, running
@@ -350,9 +351,10 @@ async def test_an_upgrade_that_is_not_finished_is_late() -> None:
     async with running() as server:
         peer = await server.open()
         peer.send("GET / HTTP/1.1\r\nHost: h\r\n")
-        await server.until(lambda: any(c._web_socket is not None for c in server.listener.connections))
-        (connection,) = server.listener.connections
-        connection._handshake_is_late()
+        await server.until(lambda: len(server.transports) == 1)
+        (transport,) = server.transports.values()
+        await server.until(lambda: isinstance(transport.get_protocol(), WebSocketLayer))
+        server.timers.hasten(Connection, TCP.handshake_timeout_s)
         assert await peer.closed() == []
         assert "WebSocket request" in server.logged.lines[0]
 
@@ -363,8 +365,8 @@ async def test_a_peer_that_only_pings_and_reads_nothing_is_bounded() -> None:
         web.peer.writer.transport.pause_reading()  # type: ignore[attr-defined]
         (connection,) = server.listener.connections
         connection.pause_writing()
-        layer = connection._web_socket
-        assert layer is not None
+        layer = server.transports[connection].get_protocol()
+        assert isinstance(layer, WebSocketLayer)
         layer.pause_writing()
         for number in range(1_000):
             web.send(Ping(payload=str(number).encode()))
