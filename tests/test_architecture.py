@@ -51,6 +51,8 @@ BROKEN = [
     ("layer_order", "src/delosmq/spark/source.py", "from delosmq.engine import leases\n", 1),
     ("layer_order", "src/delosmq/spark/source.py", "from delosmq.server import http\n", 1),
     ("layer_order", "src/delosmq/spark/source.py", "from delosmq.storage import journal\n", 1),
+    ("layer_order", "src/delosmq/server/listener.py", "from delosmq.migration import activemq_xml\n", 1),
+    ("layer_order", "src/delosmq/config/reload.py", "from delosmq.migration import activemq_xml\n", 1),
     *(
         ("pure_layers", f"src/delosmq/{layer}/part.py", f"import {module}\n", 1)
         for layer in sorted(architecture.PURE)
@@ -105,6 +107,7 @@ KEPT = {
     "src/delosmq/wire/stomp/frames.py": "from delosmq.wire.detect import detect\nfrom .encoder import encode\n",
     "src/delosmq/engine/queues/queue.py": "import enum\nfrom mypy_extensions import mypyc_attr\n",
     "src/delosmq/selectors/parse.py": "import lark\n",
+    "src/delosmq/cli/convert.py": "from delosmq.migration import activemq_xml\n",
     "src/delosmq/cli/decode.py": CAUGHT_TWICE,
     "src/delosmq/wire/detect.py": CAUGHT_TWICE.replace("KeyError as error", "KeyError as missing"),
     "src/delosmq/server/link.py": (
@@ -132,7 +135,18 @@ def test_what_the_rules_allow_is_not_found(tmp_path: Path) -> None:
     assert found(tmp_path, KEPT) == []
 
 
-BROKER_LAYERS = ("engine", "storage", "config", "routers", "cluster", "server", "manage", "composition", "embedded")
+BROKER_LAYERS = (
+    "engine",
+    "storage",
+    "config",
+    "migration",
+    "routers",
+    "cluster",
+    "server",
+    "manage",
+    "composition",
+    "embedded",
+)
 
 LOADED = """
 import sys

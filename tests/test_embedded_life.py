@@ -237,8 +237,8 @@ def test_a_reloaded_memory_limit_bounds_what_connections_hold_too() -> None:
             parts = composed._server._parts
             return [
                 composed.broker.settings.global_max_size_bytes,
-                parts.receiving.most_bytes,
-                parts.sending.most_bytes,
+                parts.incomplete_frames.most_bytes,
+                parts.slow_readers.most_bytes,
             ]
 
         assert broker.call(reload()) == [12_345_678] * 3

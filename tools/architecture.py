@@ -30,6 +30,7 @@ LAYERS = (
     "storage",
     "sessions",
     "config",
+    "migration",
     "routers",
     "cluster",
     "server",
@@ -53,6 +54,8 @@ NARROWER = {
     "spark": frozenset({"model", "client", "spark"}),
 }
 """Layers that may import less than everything above them."""
+ONLY_FOR = {"migration": frozenset({"migration", "cli"})}
+"""Layers that serve some of those below them only: a broker that runs converts nothing."""
 
 NOT_IN_PURE = frozenset(
     {
@@ -180,6 +183,7 @@ def layer_order(file: SourceFile) -> Iterator[Finding]:
     allowed = NARROWER.get(file.layer, frozenset(LAYERS[: LAYERS.index(file.layer) + 1]))
     if file.layer in PURE:
         allowed &= PURE
+    allowed -= {target for target, users in ONLY_FOR.items() if file.layer not in users}
     for line, name in file.imports():
         target = layer_of(name)
         if target in LAYERS and target not in allowed:

@@ -24,7 +24,7 @@ CHECKED = [name for name in ("src", "tools", "examples", "benchmarks", "interop"
 PYTHON = sys.executable
 COMPILED_PYTHON = str(ROOT / ".venv-compiled" / "bin" / "python")
 
-QUICK_LAYERS = LAYERS[: LAYERS.index("config") + 1]
+QUICK_LAYERS = LAYERS[: LAYERS.index("migration") + 1]
 """What a broker decides, reads and writes: no sockets, no processes, no Java. A layer added among them is quick too."""
 QUICK_FOLDERS = [f"tests/{layer}" for layer in QUICK_LAYERS if (ROOT / "tests" / layer).is_dir()]
 QUICK_EXAMPLES = "0.2"

@@ -32,7 +32,7 @@ from delosmq.server.dead_letter_log import DeadLetterLog
 from delosmq.server.listener import Server, bind
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
-from delosmq.server.sending import Sending
+from delosmq.server.slow_readers import SlowReaders
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.sessions.outbox import Gate
@@ -237,7 +237,7 @@ class ComposedBroker(Host):
         self._http_bind = http
         self._http_socket: socket.socket | None = None
         self._http: HttpServer | None = None
-        self._sending: Sending | None = None
+        self._slow_readers: SlowReaders | None = None
         self._ticker: Ticker | None = None
         self._passwords: PasswordChecks | None = None
         self._server: Server | None = None
@@ -292,7 +292,7 @@ class ComposedBroker(Host):
         self._peer_log = parts.peer_log
         self._dead_letter_log.begin(self.logger)
         self._client_audit.begin(self.logger)
-        self._sending = parts.sending
+        self._slow_readers = parts.slow_readers
         self._server.bind(self.settings.acceptors)
         if self._http_bind is not None:
             # Before the first client is served: a port in use must stop the start, not a running broker.
@@ -314,7 +314,7 @@ class ComposedBroker(Host):
 
     async def start_http(self) -> None:
         """Serves HTTP, if it is wanted. Its libraries are loaded here, so that clients are served before."""
-        if self._http_socket is None or self._passwords is None or self._sending is None:
+        if self._http_socket is None or self._passwords is None or self._slow_readers is None:
             return
         await asyncio.to_thread(_load_http)
         from delosmq.manage.http.app import HttpApi
@@ -330,7 +330,7 @@ class ComposedBroker(Host):
             version=_version(),
             logger=self.logger,
         )
-        self._http = HttpServer(app, self._http_socket, self._sending)
+        self._http = HttpServer(app, self._http_socket, self._slow_readers)
         await self._http.start()
         self.logger.info("DMQ6011: the HTTP interface listens on %s", self.http_url)
 

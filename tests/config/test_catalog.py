@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from delosmq.config.broker_xml.acceptor_catalog import ACCEPTOR_OPTIONS
-from delosmq.config.broker_xml.address_catalog import QUEUE
-from delosmq.config.broker_xml.catalog import Policy
-from delosmq.config.broker_xml.core_catalog import CORE, WILDCARD_ADDRESSES
+from delosmq.config.broker_xml.catalog.acceptors import ACCEPTOR_OPTIONS
+from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
+from delosmq.config.broker_xml.catalog.addresses import QUEUE
+from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
+from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.config.broker_xml.explain import tables
-from delosmq.config.broker_xml.setting_catalog import ADDRESS_SETTING
 from delosmq.config.values import parse_bytes
 from delosmq.model.message import ROUTING_NAMES
 from delosmq.model.settings import (

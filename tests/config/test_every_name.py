@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from delosmq.config.broker_xml.address_catalog import QUEUE
 from delosmq.config.broker_xml.address_settings import SETTING_PARSERS, field_of
-from delosmq.config.broker_xml.catalog import Policy
-from delosmq.config.broker_xml.setting_catalog import ADDRESS_SETTING
+from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
+from delosmq.config.broker_xml.catalog.addresses import QUEUE
+from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import (

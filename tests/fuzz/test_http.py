@@ -12,7 +12,7 @@ import pytest_asyncio
 from delosmq.manage.http.server import HttpServer
 from delosmq.server.listener import bind
 from delosmq.server.peer_log import LINES_PER_PEER
-from delosmq.server.sending import Sending
+from delosmq.server.slow_readers import SlowReaders
 from tests.manage.support import Api, eventually
 
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n3;x=y\r\nabc\r\n0\r\n\r\n"
@@ -33,7 +33,7 @@ LOG_BYTES_OF_A_KIND = LINES_PER_PEER * 400
 @pytest_asyncio.fixture
 async def served() -> AsyncIterator[tuple[Api, HttpServer]]:
     api = Api()
-    server = HttpServer(api.app, bind("127.0.0.1", 0, "the HTTP interface"), Sending(-1))
+    server = HttpServer(api.app, bind("127.0.0.1", 0, "the HTTP interface"), SlowReaders(-1))
     await server.start()
     yield api, server
     await server.stop()

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from delosmq.manage.http import gating
+from delosmq.manage.http import sync_wait as gating
 from delosmq.manage.http.operations import BODY_LIMIT_BYTES
 from delosmq.model.errors import InvariantError, LimitError, StorageError
 from tests.manage.support import Api, eventually, problem, succeeded

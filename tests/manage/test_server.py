@@ -13,12 +13,12 @@ import pytest
 from delosmq.manage.http import server as http_server
 from delosmq.manage.http.server import HttpServer
 from delosmq.server.listener import bind
-from delosmq.server.sending import Sending
+from delosmq.server.slow_readers import SlowReaders
 from tests.manage.support import PASSWORD, Api, eventually, problem, succeeded
 
 
 async def started(api: Api) -> tuple[HttpServer, str]:
-    server = HttpServer(api.app, bind("127.0.0.1", 0, "the HTTP interface"), Sending(-1))
+    server = HttpServer(api.app, bind("127.0.0.1", 0, "the HTTP interface"), SlowReaders(-1))
     await server.start()
     return server, f"http://127.0.0.1:{server.port}"
 
@@ -259,8 +259,8 @@ async def test_a_client_that_does_not_read_is_cut_off(
     api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setattr(http_server, "READ_WITHIN_MS", 50)
-    sending = Sending(-1)
-    server = HttpServer(api.app, bind("127.0.0.1", 0, "the HTTP interface"), sending)
+    slow_readers = SlowReaders(-1)
+    server = HttpServer(api.app, bind("127.0.0.1", 0, "the HTTP interface"), slow_readers)
     await server.start()
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
@@ -273,10 +273,10 @@ async def test_a_client_that_does_not_read_is_cut_off(
         b"Authorization: Basic " + base64.b64encode(f"admin:{PASSWORD}".encode()) + b"\r\n\r\n"
     )
     writer.write(request * 500)
-    await eventually(lambda: sending.held_bytes > 0)
+    await eventually(lambda: slow_readers.held_bytes > 0)
     await eventually(lambda: "DMQ6714" in caplog.text)
     assert "127.0.0.1:" in caplog.text
     assert "/openapi.json" in caplog.text
-    await eventually(lambda: sending.held_bytes == 0)
+    await eventually(lambda: slow_readers.held_bytes == 0)
     writer.transport.abort()
     await server.stop()

@@ -14,7 +14,7 @@ import pytest
 
 from delosmq.model.errors import PeerError
 from delosmq.model.settings import AcceptorSettings
-from delosmq.server.sending import STILL_LOOKS, Sender, Sending, Watch, acked_bytes
+from delosmq.server.slow_readers import STILL_LOOKS, SlowReader, SlowReaders, WriteWatch, acked_bytes
 from delosmq.sessions.outbox import WRITE_BYTES
 from tests.server.support import TCP, RawPeer, RunningServer, running
 from tests.sessions.support import PASSWORD, USER
@@ -53,7 +53,7 @@ async def deaf(server: RunningServer, destination: str, *headers: str) -> RawPee
 
 def look(server: RunningServer) -> None:
     """What every few seconds does."""
-    server.timers.hasten(Watch, LOOK_EVERY_S)
+    server.timers.hasten(WriteWatch, LOOK_EVERY_S)
 
 
 async def fill(server: RunningServer, destination: str, count: int = MESSAGES, body: str = BODY) -> None:
@@ -97,11 +97,11 @@ async def test_what_forty_of_them_hold_is_bounded_and_returns(kind: str) -> None
             assert grown() < accounted + count * EACH_BYTES
             assert waiting_bytes(server) < count * (TCP.outbox_limit_bytes + len(BODY) + 2 * WRITE_BYTES)
             look(server)
-            assert server.parts.sending.held_bytes >= count * WRITE_BYTES // 2
+            assert server.parts.slow_readers.held_bytes >= count * WRITE_BYTES // 2
             for peer in peers:
                 peer.writer.transport.abort()
             await server.until(lambda: not server.stuck)
-            assert server.parts.sending.held_bytes == 0
+            assert server.parts.slow_readers.held_bytes == 0
             peers.clear()
             gc.collect()
             assert grown() < server.broker.used_bytes + 3_000_000
@@ -120,13 +120,13 @@ async def test_one_that_reads_nothing_is_cut_off_and_its_messages_go_back() -> N
         queue = server.broker.queues["a"]
         await server.until(lambda: not queue.consumers)
         assert (queue.message_count, queue.pending_count) == (MESSAGES, MESSAGES)
-        assert server.parts.sending.held_bytes == 0
+        assert server.parts.slow_readers.held_bytes == 0
         peer.writer.transport.abort()
 
 
 async def test_together_they_hold_no_more_than_they_may_and_the_oldest_goes() -> None:
     async with running() as server:
-        server.parts.sending.most_bytes = 4 * WRITE_BYTES + 60_000
+        server.parts.slow_readers.most_bytes = 4 * WRITE_BYTES + 60_000
         await fill(server, "/queue/a")
         peers = [await deaf(server, "/queue/a", *BROWSE) for _ in range(8)]
         await server.until(lambda: len(server.stuck) == 8)
@@ -135,7 +135,7 @@ async def test_together_they_hold_no_more_than_they_may_and_the_oldest_goes() ->
             look(server)
         look(server)  # what was on its way at the first
         await server.until(lambda: len(server.listener.connections) <= 5)
-        assert 0 < server.parts.sending.held_bytes <= server.parts.sending.most_bytes
+        assert 0 < server.parts.slow_readers.held_bytes <= server.parts.slow_readers.most_bytes
         assert all(line.startswith("DMQ6713") for line in server.logged.lines)
         assert 3 <= len(server.logged.lines) <= 5
         for peer in peers:
@@ -144,15 +144,15 @@ async def test_together_they_hold_no_more_than_they_may_and_the_oldest_goes() ->
 
 async def test_what_subscribers_of_a_topic_share_is_not_counted_for_each() -> None:
     async with running() as server:
-        server.parts.sending.most_bytes = 10 * WRITE_BYTES
+        server.parts.slow_readers.most_bytes = 10 * WRITE_BYTES
         await (await server.connect()).close()
         peers = [await deaf(server, "/topic/t", "ack:auto") for _ in range(8)]
         await fill(server, "/topic/t", 60)
         await server.until(lambda: len(server.stuck) == 8)
         for _ in range(3):
             look(server)
-        assert waiting_bytes(server) > 2 * server.parts.sending.most_bytes
-        assert 0 < server.parts.sending.held_bytes <= server.parts.sending.most_bytes
+        assert waiting_bytes(server) > 2 * server.parts.slow_readers.most_bytes
+        assert 0 < server.parts.slow_readers.held_bytes <= server.parts.slow_readers.most_bytes
         assert server.logged.lines == []
         for peer in peers:
             peer.writer.transport.abort()
@@ -160,7 +160,7 @@ async def test_what_subscribers_of_a_topic_share_is_not_counted_for_each() -> No
 
 async def test_a_message_larger_than_all_limits_still_goes_out() -> None:
     async with running(replace(TCP, outbox_limit_bytes=1_000)) as server:
-        server.parts.sending.most_bytes = 1_000
+        server.parts.slow_readers.most_bytes = 1_000
         body = "".join(f"{number:07d}" for number in range(1_000_000))
         reader = await server.connect()
         reader.send_frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:client", "consumer-window-size:-1")
@@ -227,7 +227,7 @@ class Socket:
         self.ours.close()
 
 
-class Cut(Sender):
+class Cut(SlowReader):
     def __init__(self) -> None:
         self.reasons: list[str] = []
 
@@ -235,11 +235,11 @@ class Cut(Sender):
         self.reasons.append(str(reason))
 
 
-def watched(timeout_ms: int = 1_000, sending: Sending | None = None) -> tuple[Loop, Socket, Cut, Watch]:
-    """A watch of a socket that is full, of 100 bytes that count for ``sending``."""
+def watched(timeout_ms: int = 1_000, slow_readers: SlowReaders | None = None) -> tuple[Loop, Socket, Cut, WriteWatch]:
+    """A watch of a socket that is full, of 100 bytes that count for ``slow_readers``."""
     loop, transport, cut = Loop(), Socket(), Cut()
-    counting = sending if sending is not None else Sending(1_000)
-    watch = Watch(loop, timeout_ms, cut, lambda still: counting.looked_at(cut, 100, still))  # type: ignore[arg-type]
+    counting = slow_readers if slow_readers is not None else SlowReaders(1_000)
+    watch = WriteWatch(loop, timeout_ms, cut, lambda still: counting.looked_at(cut, 100, still))  # type: ignore[arg-type]
     transport.fill()
     watch.socket_full(transport)  # type: ignore[arg-type]
     return loop, transport, cut, watch
@@ -281,12 +281,12 @@ def test_one_that_has_taken_everything_is_not_looked_at() -> None:
 
 
 def test_without_a_timeout_nobody_is_cut_off_by_the_time_and_all_are_counted() -> None:
-    sending = Sending(1_000)
-    loop, transport, cut, _ = watched(timeout_ms=0, sending=sending)
+    slow_readers = SlowReaders(1_000)
+    loop, transport, cut, _ = watched(timeout_ms=0, slow_readers=slow_readers)
     for _ in range(20):
         loop.look()
     assert cut.reasons == []
-    assert sending.held_bytes == 100
+    assert slow_readers.held_bytes == 100
     transport.close()
 
 
@@ -302,45 +302,45 @@ def test_a_long_time_has_looks_every_few_seconds() -> None:
 
 
 def test_what_waits_for_one_alone_may_be_more_than_for_all() -> None:
-    sending = Sending(1_000)
+    slow_readers = SlowReaders(1_000)
     one, other = Cut(), Cut()
     for still in range(STILL_LOOKS + 1):
-        sending.looked_at(one, 5_000, still)
+        slow_readers.looked_at(one, 5_000, still)
     assert one.reasons == []
-    sending.looked_at(other, 10, 0)
+    slow_readers.looked_at(other, 10, 0)
     assert "DMQ6713" in one.reasons[0]
-    assert (sending.held_bytes, other.reasons) == (10, [])
-    sending.forget(other)
-    assert sending.held_bytes == 0
+    assert (slow_readers.held_bytes, other.reasons) == (10, [])
+    slow_readers.forget(other)
+    assert slow_readers.held_bytes == 0
 
 
 def test_nobody_goes_while_all_take_something_now_and_then() -> None:
-    sending = Sending(1_000)
+    slow_readers = SlowReaders(1_000)
     readers = [Cut() for _ in range(5)]
     for turn in range(20):
         for number, reader in enumerate(readers):
-            sending.looked_at(reader, 900, (turn + number) % STILL_LOOKS)
-    assert sending.held_bytes == 5 * 900
+            slow_readers.looked_at(reader, 900, (turn + number) % STILL_LOOKS)
+    assert slow_readers.held_bytes == 5 * 900
     assert all(reader.reasons == [] for reader in readers)
 
 
 def test_the_one_that_has_taken_nothing_for_longest_goes_first_and_no_more_than_have_to() -> None:
-    sending = Sending(1_000)
+    slow_readers = SlowReaders(1_000)
     reads, deaf, deafer = Cut(), Cut(), Cut()
-    sending.looked_at(reads, 400, 0)
-    sending.looked_at(deafer, 400, 0)
-    sending.looked_at(deaf, 400, 0)
+    slow_readers.looked_at(reads, 400, 0)
+    slow_readers.looked_at(deafer, 400, 0)
+    slow_readers.looked_at(deaf, 400, 0)
     for still in range(1, STILL_LOOKS):
-        sending.looked_at(reads, 400, 0)
-        sending.looked_at(deafer, 400, still)
-        sending.looked_at(deaf, 400, still)
+        slow_readers.looked_at(reads, 400, 0)
+        slow_readers.looked_at(deafer, 400, still)
+        slow_readers.looked_at(deaf, 400, still)
     assert deaf.reasons == deafer.reasons == []
-    sending.looked_at(deaf, 400, STILL_LOOKS)
+    slow_readers.looked_at(deaf, 400, STILL_LOOKS)
     assert deaf.reasons == deafer.reasons == []  # `deafer` was not looked at yet
-    sending.looked_at(deafer, 400, STILL_LOOKS)
+    slow_readers.looked_at(deafer, 400, STILL_LOOKS)
     assert "DMQ6713" in deafer.reasons[0]
     assert reads.reasons == deaf.reasons == []
-    assert sending.held_bytes == 800
+    assert slow_readers.held_bytes == 800
 
 
 def test_the_limits_are_settings() -> None:

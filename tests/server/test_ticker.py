@@ -11,9 +11,9 @@ from delosmq.engine.routing.send_result import ROUTED
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position, WallMs
 from delosmq.model.message import ANYCAST, Message
-from delosmq.server.receiving import FREE_BYTES, Receiver
+from delosmq.server.input_buffer import FREE_BYTES, Receiver
 from delosmq.server.ticker import SYNC_WITHIN_S, Ticker
-from delosmq.server.turns import TurnLoop, turn_of
+from delosmq.server.turn_loop import TurnLoop, turn_of
 from delosmq.sessions.outbox import GateWaiter
 from delosmq.storage.memory import MemoryStore
 from tests.server.support import RunningServer, running
@@ -264,7 +264,7 @@ def test_a_bug_in_handling_what_came_ends_one_connection_and_no_ticks() -> None:
             def broken(holder: Receiver, held_bytes: int) -> None:
                 raise RuntimeError("a bug")
 
-            server.parts.receiving.count = broken  # type: ignore[method-assign]
+            server.parts.incomplete_frames.count = broken  # type: ignore[method-assign]
             asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
             peer.send(b"SEND\ndestination:/queue/a\ncontent-length:2000000\n\n" + b"x" * 2 * FREE_BYTES)
             await server.until(lambda: not server.listener.connections)

@@ -6,9 +6,9 @@ from typing import IO, Final
 
 from delosmq.cli.output import plain_console
 from delosmq.cli.usage import WrongCallError
-from delosmq.config.activemq_xml import check_conversion, convert_activemq_xml, write_instance
 from delosmq.config.bootstrap import WebBind
 from delosmq.config.properties import read_properties
+from delosmq.migration.activemq_xml import check_conversion, convert_activemq_xml, write_instance
 from delosmq.model.errors import ConfigurationError
 
 LEFT_OUT: Final = 3

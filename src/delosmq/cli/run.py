@@ -19,7 +19,7 @@ from delosmq.config.findings import LEFT_OUT
 from delosmq.config.instance import Instance, load_instance, read_without
 from delosmq.model.errors import BrokerError
 from delosmq.model.wording import in_groups
-from delosmq.server.turns import TurnLoop
+from delosmq.server.turn_loop import TurnLoop
 from delosmq.storage.port import ServedStore
 
 # A full collection at a million messages paused 800 ms; the message path makes no cycles (docs/decisions/0017).

@@ -6,8 +6,8 @@ from functools import cache
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from delosmq.config.broker_xml.acceptor_catalog import SERVED_PROTOCOLS
 from delosmq.config.broker_xml.address_settings import SETTING_PARSERS
+from delosmq.config.broker_xml.catalog.acceptors import SERVED_PROTOCOLS
 from delosmq.config.findings import nearest
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.message import ANYCAST, MULTICAST

@@ -14,12 +14,12 @@ from delosmq.model.errors import BrokerError, LimitError, PeerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
+from delosmq.server.input_buffer import FREE_BYTES, IncompleteFrames, Receiver
 from delosmq.server.layers import AWAITED, Upper
 from delosmq.server.not_http import elsewhere, not_http
 from delosmq.server.passwords import PasswordCheck, PasswordChecks
 from delosmq.server.peer_log import PeerLog
-from delosmq.server.receiving import FREE_BYTES, Receiver, Receiving
-from delosmq.server.sending import Sender, Sending, Watch
+from delosmq.server.slow_readers import SlowReader, SlowReaders, WriteWatch
 from delosmq.server.ticker import Ticker, TickParticipant
 from delosmq.server.tls import HandshakeTurns
 from delosmq.server.websocket import REQUEST_START, WebSocketLayer
@@ -72,8 +72,8 @@ class ServerParts:
     Attributes:
         buffer: where every socket is read into; what was read is copied before the next read.
         handshakes: whose turn it is to compute a TLS handshake.
-        receiving: what all of them hold of frames that are not complete.
-        sending: what waits for peers that do not read.
+        incomplete_frames: what all of them hold of frames that are not complete.
+        slow_readers: what waits for peers that do not read.
         http_port: of the HTTP interface, for those who look for it here; 0 when there is none.
     """
 
@@ -96,17 +96,17 @@ class ServerParts:
         self.passwords = passwords
         self.buffer = memoryview(bytearray(READ_BYTES))
         self.handshakes = HandshakeTurns(loop)
-        self.receiving = Receiving(services.broker.settings.global_max_size_bytes)
-        self.sending = Sending(services.broker.settings.global_max_size_bytes)
+        self.incomplete_frames = IncompleteFrames(services.broker.settings.global_max_size_bytes)
+        self.slow_readers = SlowReaders(services.broker.settings.global_max_size_bytes)
         self.http_port = 0
 
     def bound(self, global_max_bytes: int) -> None:
         """Takes over ``global-max-size``, which was reloaded."""
-        self.receiving.bound(global_max_bytes)
-        self.sending.bound(global_max_bytes)
+        self.incomplete_frames.bound(global_max_bytes)
+        self.slow_readers.bound(global_max_bytes)
 
 
-class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, Receiver, Sender):
+class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, Receiver, SlowReader):
     """A socket, its session, and nothing between them but bytes.
 
     With TLS or a WebSocket its transport is a layer, which calls `receive` in place of `get_buffer`.
@@ -132,7 +132,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._check: PasswordCheck | None = None
         self._protocols = tuple(p for p in parts.protocols if p.name in acceptor.protocols)
         self._web_socket: WebSocketLayer | None = None
-        self._watch = Watch(parts.loop, acceptor.so_write_timeout_ms, self, self._looked)
+        self._watch = WriteWatch(parts.loop, acceptor.so_write_timeout_ms, self, self._looked)
 
     # -- called by asyncio -----------------------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
     def resume_writing(self) -> None:
         self._writable = True
         self._watch.socket_took_all()
-        self._parts.sending.forget(self)
+        self._parts.slow_readers.forget(self)
         session = self._session
         if session is None or self._state not in (_SERVING, _FINISHING) or self._is_broken(session):
             return
@@ -228,7 +228,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
                 timer.cancel()
         self._cancel_check()
         self._watch.stop()
-        self._parts.sending.forget(self)
+        self._parts.slow_readers.forget(self)
         self._drop_session()
         self._owner.connection_closed(self)
 
@@ -262,7 +262,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._state = _FINISHING
         if self._session is not None:
             self._session.forget_input()
-        self._parts.receiving.forget(self)
+        self._parts.incomplete_frames.forget(self)
         self._set_deadline(_FINISH_S, self.abort)
         self._parts.ticker.write_soon(self)
 
@@ -316,7 +316,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         """What waits for a peer whose socket is full counts with that of all the others."""
         session = self._session
         if session is not None and not self._writable and not self._is_broken(session):
-            self._parts.sending.looked_at(self, session.outbox.kept_bytes(), still)
+            self._parts.slow_readers.looked_at(self, session.outbox.kept_bytes(), still)
 
     def _write(self, session: Session, transport: asyncio.Transport) -> None:
         outbox = session.outbox
@@ -465,7 +465,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         """The session gives back what its peer held; nobody is there for the rest."""
         session = self._session
         self._session = None
-        self._parts.receiving.forget(self)
+        self._parts.incomplete_frames.forget(self)
         if session is not None:
             try:
                 session.connection_lost()
@@ -520,12 +520,12 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         due = session.next_timer()
         if due != self._timer_due:
             self._arm(due)
-        receiving = self._parts.receiving
+        incomplete_frames = self._parts.incomplete_frames
         held_bytes = session.held_bytes()
         if held_bytes > FREE_BYTES:
-            receiving.count(self, held_bytes)
-        elif receiving.held_bytes:
-            receiving.forget(self)
+            incomplete_frames.count(self, held_bytes)
+        elif incomplete_frames.held_bytes:
+            incomplete_frames.forget(self)
 
     def _arm(self, due: MonotonicNs) -> None:
         if self._timer is not None:

@@ -13,7 +13,7 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.log.log import StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.ports import Clock
-from delosmq.server.turns import turn_of
+from delosmq.server.turn_loop import turn_of
 from delosmq.sessions.outbox import Gate, SyncAsker
 from delosmq.storage.port import NO_DESCRIPTOR, ServedStore
 

@@ -2,7 +2,7 @@
 
 # ACK-4
 
-from delosmq.config.activemq_xml.policy_catalog import BASELINE
+from delosmq.migration.activemq_xml.catalog.policies import BASELINE
 from delosmq.model.settings import DispatchProfile
 from delosmq.wire.openwire.commands import BEGIN, POISON_ACK, XATransactionId
 from tests.sessions.openwire.stomp_peer import StompPeer

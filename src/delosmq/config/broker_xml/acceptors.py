@@ -10,14 +10,14 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from delosmq.config import values
-from delosmq.config.broker_xml.acceptor_catalog import (
+from delosmq.config.broker_xml.catalog.acceptors import (
     ACCEPTOR,
     ACCEPTOR_OPTIONS,
     ACCEPTORS,
     LATER_PROTOCOLS,
     SERVED_PROTOCOLS,
 )
-from delosmq.config.broker_xml.catalog import Policy
+from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import MISSING, TWICE, WRONG_VALUE, nearest
 from delosmq.config.tls import TlsMistake, load_tls

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from delosmq.config import values
+from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING, ADDRESS_SETTINGS
 from delosmq.config.broker_xml.combinations import Traits, check_traits
 from delosmq.config.broker_xml.reader import Reader
-from delosmq.config.broker_xml.setting_catalog import ADDRESS_SETTING, ADDRESS_SETTINGS
 from delosmq.config.broker_xml.wildcards import check_match
 from delosmq.config.findings import CONTRADICTION, TWICE, WITHOUT_EFFECT_HERE
 from delosmq.config.xml_document import XmlElement

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from delosmq.config import values
-from delosmq.config.broker_xml.address_catalog import ADDRESS, ADDRESSES, QUEUE, QUEUES
+from delosmq.config.broker_xml.catalog.addresses import ADDRESS, ADDRESSES, QUEUE, QUEUES
 from delosmq.config.broker_xml.combinations import Traits, check_traits
 from delosmq.config.broker_xml.filters import CheckSelector, read_filter
 from delosmq.config.broker_xml.names import required_name

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from delosmq.config import values
-from delosmq.config.broker_xml.address_catalog import ADD, DIVERT, DIVERTS, DROP, PROPERTY, RENAME, TRANSFORMER
+from delosmq.config.broker_xml.catalog.addresses import ADD, DIVERT, DIVERTS, DROP, PROPERTY, RENAME, TRANSFORMER
 from delosmq.config.broker_xml.filters import CheckSelector, read_filter
 from delosmq.config.broker_xml.names import parse_address
 from delosmq.config.broker_xml.reader import Reader

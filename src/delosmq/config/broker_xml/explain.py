@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from delosmq.config.broker_xml.acceptor_catalog import ACCEPTOR, ACCEPTOR_OPTIONS, ACCEPTORS
-from delosmq.config.broker_xml.address_catalog import (
+from delosmq.config.broker_xml.catalog.acceptors import ACCEPTOR, ACCEPTOR_OPTIONS, ACCEPTORS
+from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING, ADDRESS_SETTINGS
+from delosmq.config.broker_xml.catalog.addresses import (
     ADD,
     ADDRESS,
     ADDRESSES,
@@ -20,10 +21,9 @@ from delosmq.config.broker_xml.address_catalog import (
     SECURITY_SETTINGS,
     TRANSFORMER,
 )
-from delosmq.config.broker_xml.catalog import Item, Policy, Table
-from delosmq.config.broker_xml.core_catalog import CORE, WILDCARD_ADDRESSES
+from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
+from delosmq.config.broker_xml.catalog.table import Item, Policy, Table
 from delosmq.config.broker_xml.diverts import TRANSFORMER_NAME
-from delosmq.config.broker_xml.setting_catalog import ADDRESS_SETTING, ADDRESS_SETTINGS
 
 _SECTIONS: Final[list[tuple[str, Table]]] = [
     ("`<core>`", CORE),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from delosmq.config.broker_xml.address_catalog import FILTER
+from delosmq.config.broker_xml.catalog.addresses import FILTER
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import UNKNOWN_NAME
 from delosmq.config.xml_document import XmlElement

@@ -10,7 +10,7 @@ from delosmq.config import values
 from delosmq.config.broker_xml.acceptors import read_acceptors
 from delosmq.config.broker_xml.address_settings import read_address_settings
 from delosmq.config.broker_xml.addresses import read_addresses
-from delosmq.config.broker_xml.core_catalog import CORE
+from delosmq.config.broker_xml.catalog.core import CORE
 from delosmq.config.broker_xml.diverts import read_diverts
 from delosmq.config.broker_xml.filters import CheckSelector, parse_as_selector
 from delosmq.config.broker_xml.reader import CORE_NAMESPACE, Reader

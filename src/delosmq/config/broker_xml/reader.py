@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from delosmq.config.broker_xml.catalog import Item, Policy, Table
+from delosmq.config.broker_xml.catalog.table import Item, Policy, Table
 from delosmq.config.findings import MISSING, TWICE, UNKNOWN_NAME, WRONG_VALUE, Findings, nearest
 from delosmq.config.xml_document import XmlElement
 

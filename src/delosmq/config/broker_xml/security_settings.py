@@ -3,7 +3,7 @@
 from typing import Final
 
 from delosmq.config import values
-from delosmq.config.broker_xml.address_catalog import PERMISSION, SECURITY_SETTING, SECURITY_SETTINGS
+from delosmq.config.broker_xml.catalog.addresses import PERMISSION, SECURITY_SETTING, SECURITY_SETTINGS
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.broker_xml.wildcards import check_match
 from delosmq.config.findings import WRONG_VALUE, nearest

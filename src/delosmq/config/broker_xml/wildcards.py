@@ -3,7 +3,7 @@
 from typing import Final
 
 from delosmq.config import values
-from delosmq.config.broker_xml.core_catalog import WILDCARD_ADDRESSES
+from delosmq.config.broker_xml.catalog.core import WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import WRONG_VALUE
 from delosmq.config.xml_document import XmlElement

@@ -5,7 +5,7 @@ from typing import Final
 
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.broker import Broker
-from delosmq.manage.control.paging import Page, listing_notice
+from delosmq.manage.control.pagination import Page, listing_notice
 from delosmq.manage.control.queues import ROUTING_TYPES, InUseError
 from delosmq.model.errors import NotFoundError
 from delosmq.model.message import ROUTING_NAMES

@@ -8,7 +8,7 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.queues.queue import Queue
 from delosmq.manage.control.browse import Browse
-from delosmq.manage.control.paging import Page, listing_notice
+from delosmq.manage.control.pagination import Page, listing_notice
 from delosmq.manage.control.queue_info import QueueInfo, queue_info
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST

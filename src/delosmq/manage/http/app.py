@@ -41,15 +41,15 @@ from delosmq.manage.http.answers import (
     TransactionList,
 )
 from delosmq.manage.http.arrow import ARROW_TYPE
-from delosmq.manage.http.broker_calls import BrokerCalls, TransactionCalls
-from delosmq.manage.http.explain_calls import ExplainCalls, MessageCalls
-from delosmq.manage.http.gating import Drain
+from delosmq.manage.http.calls.broker import BrokerCalls, TransactionCalls
+from delosmq.manage.http.calls.explain import ExplainCalls, MessageCalls
+from delosmq.manage.http.calls.leases import LeaseCalls
+from delosmq.manage.http.calls.queues import QueueCalls
 from delosmq.manage.http.health import HealthCalls
-from delosmq.manage.http.lease_calls import LeaseCalls
 from delosmq.manage.http.logins import BasicLogins
 from delosmq.manage.http.operations import JSON_TYPE, Answer, Call, Endpoints, Operation
 from delosmq.manage.http.problems import ProblemError
-from delosmq.manage.http.queue_calls import QueueCalls
+from delosmq.manage.http.sync_wait import Drain
 from delosmq.model.conversion import Conversions
 from delosmq.model.ids import Position
 from delosmq.security.access import AccessControl

@@ -14,10 +14,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from delosmq.manage.control.host import Host
-from delosmq.manage.http.faults import invalid
-from delosmq.manage.http.gating import wait_synced
 from delosmq.manage.http.logins import NO_LOGIN, BasicLogins
 from delosmq.manage.http.problems import FieldFault, ProblemError, problem_of
+from delosmq.manage.http.sync_wait import wait_synced
+from delosmq.manage.http.validation import invalid
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import Position
 from delosmq.model.wording import one_line

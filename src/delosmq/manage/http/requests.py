@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from delosmq.manage.control.paging import MOST_PER_PAGE, USUAL_PER_PAGE
+from delosmq.manage.control.pagination import MOST_PER_PAGE, USUAL_PER_PAGE
 from delosmq.model.message import DEFAULT_PRIORITY, HIGHEST_PRIORITY
 
 MAX_WAIT_MS: Final = 30_000

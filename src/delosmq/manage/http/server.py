@@ -21,7 +21,7 @@ from delosmq.manage.http.framing import CheckedConnection
 from delosmq.manage.http.operations import BODY_LIMIT_BYTES
 from delosmq.manage.http.problems import ProblemError
 from delosmq.model.errors import LimitError, PeerError
-from delosmq.server.sending import Sender, Sending, Watch
+from delosmq.server.slow_readers import SlowReader, SlowReaders, WriteWatch
 
 CONNECTION_LIMIT: Final = 256
 HEAD_TIMEOUT_S: Final = 10.0
@@ -111,12 +111,12 @@ class _Places:
             max(waiting.values(), key=len)[0].give_up()
 
 
-class _Protocol(H11Protocol, Sender):
+class _Protocol(H11Protocol, SlowReader):
     """Closes connections that don't say what they want or don't read, and tells of those that don't speak HTTP."""
 
-    def __init__(self, places: _Places, sending: Sending, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, places: _Places, slow_readers: SlowReaders, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._sending = sending
+        self._slow_readers = slow_readers
         self._checked = CheckedConnection(HEAD_LIMIT_BYTES)
         self.conn = self._checked
         self._places = places
@@ -208,12 +208,12 @@ class _Protocol(H11Protocol, Sender):
         super().connection_made(transport)
         self._places.enter(self)
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._close_if_silent)
-        self._reading_watch = Watch(self.loop, READ_WITHIN_MS, self, self._looked)
+        self._reading_watch = WriteWatch(self.loop, READ_WITHIN_MS, self, self._looked)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._places.leave(self)
         self._reading_watch.stop()
-        self._sending.forget(self)
+        self._slow_readers.forget(self)
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
@@ -227,7 +227,7 @@ class _Protocol(H11Protocol, Sender):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._reading_watch.socket_took_all()
-        self._sending.forget(self)
+        self._slow_readers.forget(self)
 
     def cut_off(self, reason: PeerError) -> None:
         if not self.transport.is_closing():
@@ -236,7 +236,7 @@ class _Protocol(H11Protocol, Sender):
 
     def _looked(self, still: int) -> None:
         if not self.transport.is_closing():
-            self._sending.looked_at(self, self.transport.get_write_buffer_size(), still)
+            self._slow_readers.looked_at(self, self.transport.get_write_buffer_size(), still)
 
     def _close_if_silent(self) -> None:
         self._head_timer = None
@@ -315,14 +315,14 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves the API on a socket that is bound and listening; the server's from now on."""
 
-    def __init__(self, api: HttpApi, bound: socket.socket, sending: Sending) -> None:
+    def __init__(self, api: HttpApi, bound: socket.socket, slow_readers: SlowReaders) -> None:
         """
         Args:
-            sending: counts what waits for clients that do not read.
+            slow_readers: counts what waits for clients that do not read.
         """
         self.port: int = bound.getsockname()[1]
         self._api = api
-        self._sending = sending
+        self._slow_readers = slow_readers
         self._bound = bound
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
@@ -333,7 +333,7 @@ class HttpServer:
         Raises:
             LimitError: the loop can't serve the socket.
         """
-        server = _Server(_config(self._api, self._sending))
+        server = _Server(_config(self._api, self._slow_readers))
         self._server = server
         self._task = asyncio.create_task(server.serve(sockets=[self._bound]), name="delosmq http")
         listening = asyncio.create_task(server.listening.wait())
@@ -368,11 +368,11 @@ class HttpServer:
         self._api.peer_log.close()
 
 
-def _config(api: HttpApi, sending: Sending) -> uvicorn.Config:
+def _config(api: HttpApi, slow_readers: SlowReaders) -> uvicorn.Config:
     places = _Places()
     return uvicorn.Config(
         _Door(api, places),
-        http=cast(type[asyncio.Protocol], partial(_Protocol, places, sending)),
+        http=cast(type[asyncio.Protocol], partial(_Protocol, places, slow_readers)),
         ws="none",
         loop="none",
         lifespan="off",

@@ -1,0 +1,1 @@
+"""The names of broker.xml, and what becomes of each."""

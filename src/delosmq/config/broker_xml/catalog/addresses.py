@@ -1,0 +1,122 @@
+"""What stands below ``<addresses>``, ``<diverts>`` and ``<security-settings>``."""
+
+from typing import Final
+
+from delosmq.config.broker_xml.catalog.table import Table, in_effect, not_yet, refused, table
+
+ADDRESSES: Final[Table] = table([in_effect("address", "one address")])
+ADDRESS: Final[Table] = table(
+    [
+        in_effect("@name", "its name"),
+        in_effect("anycast", "it takes anycast; holds `<queue>`"),
+        in_effect("multicast", "it takes multicast; holds `<queue>`"),
+    ]
+)
+QUEUES: Final[Table] = table([in_effect("queue", "one queue")])
+
+QUEUE: Final[Table] = table(
+    [
+        in_effect("@name", "its name, unique in the broker"),
+        in_effect("@ring-size", "pending messages kept, the oldest goes first; -1 for all", "default-ring-size"),
+        in_effect("@max-consumers", "more are refused; -1 for any number", "default-max-consumers"),
+        in_effect("@exclusive", "one consumer gets everything, the others stand by", "default-exclusive-queue"),
+        in_effect(
+            "@purge-on-no-consumers",
+            "emptied when its last consumer leaves, and gets nothing without one",
+            "default-purge-on-no-consumers",
+        ),
+        in_effect("@last-value", "a newer message replaces the older one of its key", "default-last-value-queue"),
+        in_effect(
+            "@last-value-key",
+            "property that holds the key, `_AMQ_LVQ_NAME` when none is named; makes it a last-value queue",
+            "default-last-value-key",
+        ),
+        in_effect("@non-destructive", "consuming leaves messages where they are", "default-non-destructive"),
+        in_effect("@group-rebalance", "a new consumer has all groups assigned anew", "default-group-rebalance"),
+        in_effect(
+            "@group-rebalance-pause-dispatch",
+            "a rebalance waits until nothing is in delivery",
+            "default-group-rebalance-pause-dispatch",
+        ),
+        in_effect(
+            "@group-buckets",
+            "groups with the same hash share an owner; -1 keeps them apart, 0 switches groups off",
+            "default-group-buckets",
+        ),
+        in_effect(
+            "@group-first-key", "property set on the first message of a group to its owner", "default-group-first-key"
+        ),
+        in_effect("@consumers-before-dispatch", "dispatch starts with that many", "default-consumers-before-dispatch"),
+        in_effect(
+            "@delay-before-dispatch",
+            "or that long after the first; -1 waits for the number alone",
+            "default-delay-before-dispatch",
+            "ms",
+        ),
+        in_effect("@enabled", "false takes it out of routing", "true"),
+        in_effect("@auto-delete", "DelosMQ only: it is deleted when it is unused, and made again at a start", "false"),
+        in_effect("@auto-delete-delay", "DelosMQ only: how long unused", "auto-delete-queues-delay", "ms"),
+        in_effect(
+            "@auto-delete-message-count",
+            "DelosMQ only: with more messages it stays; -1 for any number",
+            "auto-delete-queues-message-count",
+        ),
+        in_effect("filter", 'only messages that `string="..."` selects enter'),
+        in_effect("durable", "the queue and its durable messages survive a restart", "true"),
+        in_effect("user", "whose it is"),
+    ]
+)
+"""Attributes and children of ``<queue>``."""
+
+FILTER: Final[Table] = table([in_effect("@string", "the selector; empty lets all through")])
+
+DIVERTS: Final[Table] = table([in_effect("divert", "sends what arrives at one address to others")])
+DIVERT: Final[Table] = table(
+    [
+        in_effect("@name", "its name, unique among diverts"),
+        in_effect("address", "where messages are diverted from"),
+        in_effect("forwarding-address", "where they go; several with commas, each gets a copy"),
+        in_effect("exclusive", "true: what was diverted goes nowhere else", "false"),
+        in_effect("filter", 'only messages that `string="..."` selects are diverted'),
+        in_effect(
+            "routing-type", "of the copies: ANYCAST, MULTICAST, STRIP (whatever the target takes) or PASS", "STRIP"
+        ),
+        in_effect("transformer", "changes properties of the copies"),
+        in_effect("transformer-class-name", "older form of `<transformer>`; see `class-name`"),
+        not_yet("routing-name", "there are no clusters yet, where it would be of use"),
+    ]
+)
+"""Attributes and children of ``<divert>``."""
+
+TRANSFORMER: Final[Table] = table(
+    [
+        in_effect("drop", 'DelosMQ only: `<drop name="..."/>` takes a property away, before all else'),
+        in_effect("rename", 'DelosMQ only: `<rename from="..." to="..."/>`, then'),
+        in_effect("add", 'DelosMQ only: `<add name="..." value="..."/>` sets a property, at last'),
+        in_effect("class-name", "Artemis's `AddHeadersTransformer` with its package; no other class can run here"),
+        in_effect("property", '`<property key="..." value="..."/>`: a property that AddHeadersTransformer sets'),
+    ]
+)
+"""Children of ``<transformer>``."""
+
+ADD: Final[Table] = table([in_effect("@name", "the property"), in_effect("@value", "a string")])
+DROP: Final[Table] = table([in_effect("@name", "the property")])
+RENAME: Final[Table] = table([in_effect("@from", "its old name"), in_effect("@to", "its new name")])
+PROPERTY: Final[Table] = table([in_effect("@key", "the property"), in_effect("@value", "a string")])
+
+SECURITY_SETTINGS: Final[Table] = table(
+    [
+        in_effect("security-setting", "permissions on the addresses it matches"),
+        refused("security-setting-plugin", "its permissions would be missing; write them as <security-setting>"),
+        refused("role-mapping", "roles would keep their own names; write the mapped role into <permission>"),
+    ]
+)
+SECURITY_SETTING: Final[Table] = table(
+    [
+        in_effect("@match", "the addresses it is for; the most specific match decides alone"),
+        in_effect("permission", "one permission"),
+    ]
+)
+PERMISSION: Final[Table] = table(
+    [in_effect("@type", "which permission"), in_effect("@roles", "who holds it, separated by commas")]
+)

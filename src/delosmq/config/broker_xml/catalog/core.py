@@ -1,0 +1,207 @@
+"""The children of ``<core>``."""
+
+from typing import Final
+
+from delosmq.config.broker_xml.catalog.table import Table, in_effect, not_yet, not_yet_all, refused, refused_all, table
+
+_IN_EFFECT: Final = [
+    in_effect("name", "name of the broker in logs, metrics and the `server` header", "delosmq"),
+    in_effect("persistence-enabled", "false keeps all messages in memory only", "true"),
+    in_effect("journal-directory", "where the journal lies; relative to the instance directory", "data/journal"),
+    in_effect(
+        "journal-file-size",
+        "size of one journal segment, at least 64K (Artemis: 10M); very many queues make them larger",
+        "64M",
+        "bytes",
+    ),
+    in_effect("journal-compact-min-files", "with fewer segments nothing is compacted; 0 for never", "10"),
+    in_effect("journal-compact-percentage", "a segment is compacted when less of it than this is alive", "30", "%"),
+    in_effect(
+        "global-max-size", "memory of all messages together; -1 leaves it to the percentage below", "-1", "bytes"
+    ),
+    in_effect(
+        "global-max-size-percent-of-jvm-max-memory",
+        "the same as a percentage of the memory of the machine or its control group; there is no JVM",
+        "50",
+        "%",
+    ),
+    in_effect("connection-ttl-override", "replaces the TTL of every connection; -1 leaves each its own", "-1", "ms"),
+    in_effect("connection-ttl-check-interval", "how often silent connections are looked for", "2000", "ms"),
+    in_effect(
+        "transaction-timeout",
+        "a branch of a distributed transaction that is not prepared by then is rolled back",
+        "300000",
+        "ms",
+    ),
+    in_effect("transaction-timeout-scan-period", "how often such transactions are looked for", "1000", "ms"),
+    in_effect("message-expiry-scan-period", "how often expired messages are looked for; -1 for never", "30000", "ms"),
+    in_effect("address-queue-scan-period", "how often what goes by itself is looked for; -1 for never", "30000", "ms"),
+    in_effect(
+        "max-destinations",
+        "DelosMQ only: with so many addresses and queues clients make no more; -1 for any number",
+        "100000",
+    ),
+    in_effect(
+        "max-destinations-per-user",
+        "DelosMQ only: addresses and queues that clients of one user may have made; -1 for any number",
+        "25000",
+    ),
+    in_effect(
+        "max-destinations-size-per-user",
+        "DelosMQ only: what those may take in the journal's state, mostly names and filters; -1 for any size",
+        "8M",
+        "bytes",
+    ),
+    in_effect("id-cache-size", "duplicate ids remembered for each address; 0 for none", "20000"),
+    in_effect("persist-id-cache", "duplicate ids survive a restart", "true"),
+    in_effect(
+        "temporary-queue-namespace",
+        "with `temp` here, permissions to make temporary queues and topics are those of match `temp.#`",
+    ),
+    in_effect("wild-card-routing-enabled", "older form of `<routing-enabled>` below", "true"),
+    in_effect("wildcard-addresses", "holds the letters of wildcards"),
+    in_effect("acceptors", "holds `<acceptor>`: where to listen"),
+    in_effect("addresses", "holds `<address>`: addresses and queues made at start"),
+    in_effect("address-settings", "holds `<address-setting>`"),
+    in_effect("diverts", "holds `<divert>`"),
+    in_effect("security-enabled", "a login is always required, and the start says so if this is false", "true"),
+    in_effect("security-settings", "holds `<security-setting>`; without any, nobody may do anything"),
+]
+
+_JOURNAL: Final = [
+    not_yet("journal-type", "one journal, synced by fdatasync"),
+    *not_yet_all(
+        "journal-datasync journal-sync-transactional journal-sync-non-transactional large-message-sync",
+        "what is confirmed is always synced first",
+    ),
+    *not_yet_all(
+        "journal-min-files journal-pool-files",
+        "segments are recycled as they become free",
+    ),
+    *not_yet_all(
+        "journal-buffer-timeout journal-buffer-size journal-max-io journal-device-block-size journal-file-open-timeout",
+        "syncs are grouped by what waits for them",
+    ),
+    *not_yet_all("create-journal-dir create-bindings-dir", "missing directories are made"),
+    *not_yet_all("bindings-directory node-manager-lock-directory", "queues are kept in the journal, the lock in data/"),
+    *not_yet_all("paging-directory large-messages-directory", "nothing pages yet; bodies are kept in the journal"),
+    *not_yet_all("purge-page-folders page-max-concurrent-io read-whole-page page-sync-timeout", "nothing pages yet"),
+    *not_yet_all("log-journal-write-rate journal-lock-acquisition-timeout"),
+    not_yet("max-redelivery-records", "counts are recorded when a message returns"),
+    refused(
+        "persist-delivery-count-before-delivery",
+        "counts are recorded when a message returns; set it in the address-settings that are to do so",
+        "false",
+    ),
+    refused("journal-retention-directory", "no history of messages would be kept"),
+    refused("store", "messages are stored in the embedded journal only; remove it and set journal-directory"),
+]
+
+_MEMORY_AND_DISK: Final = [
+    refused("global-max-messages", "the number of messages would not be limited; use global-max-size", "-1"),
+    *not_yet_all(
+        "max-disk-usage min-disk-free disk-scan-period",
+        "the journal keeps a reserve: when the disk is full, producers wait and consumers go on",
+    ),
+    *not_yet_all("memory-warning-threshold memory-measure-interval server-dump-interval"),
+    not_yet("critical-analyzer", "a failing sync stops the broker"),
+    *not_yet_all(
+        "critical-analyzer-timeout critical-analyzer-check-period critical-analyzer-policy",
+        "a failing sync stops the broker",
+    ),
+]
+
+_SECURITY: Final = [
+    *not_yet_all(
+        "security-invalidation-interval authentication-cache-size authorization-cache-size",
+        "what was verified is forgotten when users, roles or permissions change",
+    ),
+    *refused_all(
+        "remoting-incoming-interceptors remoting-outgoing-interceptors broker-plugins",
+        "Java classes can't run here, and what they would forbid would be allowed",
+    ),
+    refused("literal-match-markers", "matches of security-settings would stand for other addresses"),
+    *not_yet_all("populate-validated-user reject-empty-validated-user", "the broker knows the user of every message"),
+    *not_yet_all("mask-password password-codec", "passwords are argon2id or Artemis's one-way ENC(...)"),
+    *not_yet_all(
+        "management-message-rbac management-rbac-prefix view-permission-method-match-pattern",
+        "there are no management messages yet",
+    ),
+    refused("resource-limit-settings", "users would not be limited"),
+]
+
+_ELSEWHERE: Final = [
+    *refused_all("bridges federations broker-connections", "messages would not get there; remove it"),
+    *refused_all("ha-policy cluster-connections", "there would be no backup and no cluster; remove it"),
+    refused("connection-routers", "connections would not be routed or refused; remove it"),
+    refused("queues", "this deprecated form is not read; declare the queues below <addresses>"),
+    not_yet("connectors", "nothing connects outwards yet", ("connector",)),
+    not_yet("broadcast-groups", "there are no clusters yet", ("broadcast-group",)),
+    not_yet("discovery-groups", "there are no clusters yet", ("discovery-group",)),
+    not_yet(
+        "grouping-handler",
+        "there are no clusters yet",
+        ("type", "address", "timeout", "group-timeout", "reaper-period"),
+    ),
+    not_yet("connector-services", "Java classes can't run here", ("connector-service",)),
+    *not_yet_all("cluster-user cluster-password", "there are no clusters yet"),
+    *not_yet_all(
+        "network-check-list network-check-URL-list network-check-period network-check-timeout network-check-NIC "
+        "network-check-ping-command network-check-ping6-command",
+        "there are no backups yet that could take over",
+    ),
+    *not_yet_all(
+        "mirror-ack-manager-queue-attempts mirror-ack-manager-page-attempts mirror-ack-manager-retry-delay "
+        "mirror-ack-manager-warn-unacked mirror-page-transaction",
+        "there are no mirrors yet",
+    ),
+]
+
+_REST: Final = [
+    not_yet("message-expiry-thread-priority", "one loop does all work"),
+    *not_yet_all(
+        "mqtt-session-scan-interval mqtt-session-state-persistence-timeout mqtt-subscription-persistence-enabled",
+        "there is no MQTT yet",
+    ),
+    *not_yet_all("amqp-use-core-subscription-naming", "there is no AMQP yet"),
+    *not_yet_all("management-address management-notification-address suppress-session-notifications"),
+    *not_yet_all("jmx-management-enabled jmx-domain jmx-use-broker-name", "management is by HTTP"),
+    *not_yet_all("message-counter-enabled message-counter-sample-period message-counter-max-day-history"),
+    not_yet("metrics-plugin", "metrics are at /metrics", ("property",)),
+    not_yet(
+        "metrics",
+        "metrics are at /metrics",
+        (
+            "jvm-memory",
+            "jvm-threads",
+            "jvm-gc",
+            "netty-pool",
+            "file-descriptors",
+            "processor",
+            "uptime",
+            "logging",
+            "security-caches",
+            "executor-services",
+            "plugin",
+        ),
+    ),
+    *not_yet_all("scheduled-thread-pool-max-size thread-pool-max-size", "one loop and a small pool do all work"),
+    *not_yet_all("graceful-shutdown-enabled graceful-shutdown-timeout", "a stop drains for a bounded time"),
+    not_yet("configuration-file-refresh-period", "changes take effect at SIGHUP or at the next start"),
+    *not_yet_all("uuid-namespace internal-naming-prefix system-property-prefix"),
+    *not_yet_all("resolve-protocols async-connection-execution-enabled log-delegate-factory-class-name"),
+]
+
+CORE: Final[Table] = table(_IN_EFFECT, _JOURNAL, _MEMORY_AND_DISK, _SECURITY, _ELSEWHERE, _REST)
+"""Below ``<core>``."""
+
+WILDCARD_ADDRESSES: Final[Table] = table(
+    [
+        in_effect("routing-enabled", "a queue of the address `news.#` gets what is sent to `news.uk`", "true"),
+        in_effect("enabled", "older form of `<routing-enabled>`", "true"),
+        in_effect("delimiter", "what words are cut by", "."),
+        in_effect("any-words", "the word that stands for any number of words", "#"),
+        in_effect("single-word", "the word that stands for one word", "*"),
+    ]
+)
+"""Below ``<wildcard-addresses>``."""

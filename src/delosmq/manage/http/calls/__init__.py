@@ -1,0 +1,1 @@
+"""The operations over HTTP, a file for what they are about."""

@@ -1,0 +1,131 @@
+"""The calls on the broker, its addresses and its transactions."""
+
+import asyncio
+from typing import Final
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.transactions.transaction import TransactionWaiter
+from delosmq.manage.control.addresses import AddressControl, AddressInfo
+from delosmq.manage.control.broker import BrokerControl
+from delosmq.manage.control.host import Host
+from delosmq.manage.control.pagination import Page
+from delosmq.manage.control.transactions import TransactionControl, TransactionInfo
+from delosmq.manage.http.answers import AddressList, BranchEnd, Cleared, DeletedAddress, TransactionList
+from delosmq.manage.http.calls.queues import ITEMS_PER_TURN
+from delosmq.manage.http.operations import Answer, Call
+from delosmq.manage.http.requests import CreateAddress, Forced, ListPage, TransactionPage
+from delosmq.model.errors import BrokerError
+
+COMMIT_WAIT_S: Final = 5.0
+"""A commit that takes longer goes on without its caller."""
+
+_COMMITTED: Final = "committed"
+_ROLLED_BACK: Final = "rolled back"
+
+
+class BrokerCalls:
+    """Handlers of ``/api/v1/broker`` and ``/api/v1/addresses``."""
+
+    def __init__(self, broker: Broker, control: BrokerControl, addresses: AddressControl, host: Host) -> None:
+        self._broker = broker
+        self._control = control
+        self._addresses = addresses
+        self._host = host
+
+    async def get(self, call: Call) -> Answer:
+        """GET /broker."""
+        return self._answer(self._control.get())
+
+    async def list_addresses(self, call: Call) -> Answer:
+        """GET /addresses."""
+        wanted: ListPage = call.query
+        found: list[AddressInfo] = []
+        names = self._addresses.names(call.login, Page(wanted.after, wanted.limit, wanted.filter))
+        for i, name in enumerate(names[: wanted.limit]):
+            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            info = self._addresses.peek(call.login, name)
+            if info is not None:
+                found.append(info)
+        following = names[wanted.limit - 1] if len(names) > wanted.limit else ""
+        return self._answer(AddressList(found, following, self._addresses.notice(call.login)), entries=len(found))
+
+    async def get_address(self, call: Call) -> Answer:
+        """GET /addresses/{name}."""
+        return self._answer(self._addresses.get(call.login, call.path["name"]))
+
+    async def create_address(self, call: Call) -> Answer:
+        """POST /addresses."""
+        wanted: CreateAddress = call.body
+        return self._answer(self._addresses.create(call.login, wanted.name, list(wanted.routing_types)), status=201)
+
+    async def delete_address(self, call: Call) -> Answer:
+        """DELETE /addresses/{name}."""
+        wanted: Forced = call.query
+        name = call.path["name"]
+        return self._answer(DeletedAddress(name, self._addresses.delete(call.login, name, force=wanted.force)))
+
+    async def clear_duplicate_ids(self, call: Call) -> Answer:
+        """DELETE /addresses/{name}/duplicate-ids."""
+        return self._answer(Cleared(self._addresses.clear_duplicate_ids(call.login, call.path["name"])))
+
+    def _answer(self, content: object, *, status: int = 200, entries: int = 1) -> Answer:
+        self._host.changed()
+        return Answer(content, self._broker.log.position, status, entries)
+
+
+class _Ending(TransactionWaiter):
+    """Somebody's wait for the end of a commit."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+
+    def on_ended(self, error: BrokerError | None) -> None:
+        self.ended.set()
+
+
+class TransactionCalls:
+    """Handlers of ``/api/v1/transactions``."""
+
+    def __init__(self, broker: Broker, control: TransactionControl, host: Host) -> None:
+        self._broker = broker
+        self._control = control
+        self._host = host
+
+    async def list(self, call: Call) -> Answer:
+        """GET /transactions."""
+        wanted: TransactionPage = call.query
+        ids = self._control.ids(call.login, after=wanted.after, limit=wanted.limit, prepared_only=wanted.prepared)
+        found: list[TransactionInfo] = []
+        for i, one in enumerate(ids[: wanted.limit]):
+            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            info = self._control.peek(one)
+            if info is not None:
+                found.append(info)
+        following = ids[wanted.limit - 1] if len(ids) > wanted.limit else 0
+        return self._answer(TransactionList(found, following), entries=len(found))
+
+    async def commit(self, call: Call) -> Answer:
+        """POST /transactions/{xid}/commit."""
+        xid = call.path["xid"]
+        ending = _Ending()
+        done = self._control.commit(call.login, xid, ending)
+        self._host.changed()
+        if not done:
+            try:
+                async with asyncio.timeout(COMMIT_WAIT_S):
+                    done = await ending.ended.wait()
+            except TimeoutError:
+                pass
+        return self._answer(BranchEnd(xid, _COMMITTED, done))
+
+    async def roll_back(self, call: Call) -> Answer:
+        """POST /transactions/{xid}/rollback."""
+        xid = call.path["xid"]
+        self._control.roll_back(call.login, xid)
+        return self._answer(BranchEnd(xid, _ROLLED_BACK, True))
+
+    def _answer(self, content: object, *, entries: int = 1) -> Answer:
+        self._host.changed()
+        return Answer(content, self._broker.log.position, entries=entries)

@@ -1,0 +1,146 @@
+"""The calls on queues."""
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from delosmq.engine.broker import Broker
+from delosmq.engine.lifecycle.purge import Purge
+from delosmq.manage.control.host import Host
+from delosmq.manage.control.pagination import Page
+from delosmq.manage.control.queue_info import QueueInfo
+from delosmq.manage.control.queues import ROUTING_TYPES, QueueControl
+from delosmq.manage.http.answers import DeletedQueue, Purged, QueueList
+from delosmq.manage.http.arrow import RowStream, choose_columns
+from delosmq.manage.http.operations import Answer, Call
+from delosmq.manage.http.requests import BrowseRows, CreateQueue, Forced, ListPage, QueueFields, UpdateQueue
+from delosmq.manage.http.sync_wait import wait_synced
+from delosmq.model.conversion import Conversions
+from delosmq.model.settings import QueueSettings
+from delosmq.sessions.outbox import Gate
+
+ITEMS_PER_TURN: Final = 100
+"""Entries of a listing before the loop serves others."""
+PURGE_WAIT_S: Final = 5.0
+"""A purge that takes longer goes on without its caller."""
+
+
+class QueueCalls:
+    """Handlers of ``/api/v1/queues``."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        control: QueueControl,
+        host: Host,
+        *,
+        gate: Gate,
+        conversions: Conversions,
+        logger: logging.Logger,
+    ) -> None:
+        self._broker = broker
+        self._control = control
+        self._host = host
+        self._gate = gate
+        self._conversions = conversions
+        self._logger = logger
+
+    async def list(self, call: Call) -> Answer:
+        """GET /queues."""
+        wanted: ListPage = call.query
+        found: list[QueueInfo] = []
+        names = self._control.names(call.login, Page(wanted.after, wanted.limit, wanted.filter))
+        for i, name in enumerate(names[: wanted.limit]):
+            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
+                await asyncio.sleep(0)
+            info = self._control.peek(call.login, name)
+            if info is not None:
+                found.append(info)
+        following = names[wanted.limit - 1] if len(names) > wanted.limit else ""
+        return self._answer(QueueList(found, following, self._control.notice(call.login)), entries=len(found))
+
+    async def get(self, call: Call) -> Answer:
+        """GET /queues/{name}."""
+        return self._answer(self._control.get(call.login, call.path["name"]))
+
+    async def create(self, call: Call) -> Answer:
+        """POST /queues."""
+        wanted: CreateQueue = call.body
+        fields = _settings(wanted)
+        fields.setdefault("address", wanted.name)
+        return self._answer(self._control.create(call.login, QueueSettings(**fields)), status=201)
+
+    async def update(self, call: Call) -> Answer:
+        """PATCH /queues/{name}."""
+        wanted: UpdateQueue = call.body
+        return self._answer(self._control.update(call.login, call.path["name"], _settings(wanted)))
+
+    async def delete(self, call: Call) -> Answer:
+        """DELETE /queues/{name}."""
+        wanted: Forced = call.query
+        name = call.path["name"]
+        return self._answer(DeletedQueue(name, self._control.delete(call.login, name, force=wanted.force)))
+
+    async def pause(self, call: Call) -> Answer:
+        """POST /queues/{name}/pause."""
+        return self._answer(self._control.pause(call.login, call.path["name"], paused=True))
+
+    async def resume(self, call: Call) -> Answer:
+        """POST /queues/{name}/resume."""
+        return self._answer(self._control.pause(call.login, call.path["name"], paused=False))
+
+    async def enable(self, call: Call) -> Answer:
+        """POST /queues/{name}/enable."""
+        return self._answer(self._control.enable(call.login, call.path["name"], enabled=True))
+
+    async def disable(self, call: Call) -> Answer:
+        """POST /queues/{name}/disable."""
+        return self._answer(self._control.enable(call.login, call.path["name"], enabled=False))
+
+    async def purge(self, call: Call) -> Answer:
+        """POST /queues/{name}/purge."""
+        work = self._control.purge(call.login, call.path["name"])
+        await self._finish(work)
+        return self._answer(Purged(work.removed, work.done))
+
+    async def _finish(self, work: Purge) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + PURGE_WAIT_S
+        while not work.done and loop.time() < deadline:
+            self._host.changed()
+            await asyncio.sleep(0)
+
+    async def rows(self, call: Call) -> Response:
+        """GET /queues/{name}/rows."""
+        wanted: BrowseRows = call.query
+        names = choose_columns(wanted.columns, wanted.headers)
+        queue = call.path["name"]
+        browse = self._control.browse(
+            call.login, queue, after=wanted.after, until=wanted.until, max_rows=wanted.max_rows
+        )
+        for _ in browse:
+            await asyncio.sleep(0)
+        slots = browse.found
+        position = self._broker.log.position
+        self._host.changed()
+        response = await RowStream(slots, names, queue, conversions=self._conversions, logger=self._logger).response()
+        await wait_synced(self._gate, position)
+        return response
+
+    def _answer(self, content: object, *, status: int = 200, entries: int = 1) -> Answer:
+        self._host.changed()
+        return Answer(content, self._broker.log.position, status, entries)
+
+
+def _settings(wanted: QueueFields) -> dict[str, Any]:
+    """The fields of `QueueSettings` that a request names."""
+    fields = wanted.model_dump(exclude_unset=True)
+    if "routing_type" in fields:
+        fields["routing_type"] = ROUTING_TYPES[fields["routing_type"]]
+    if fields.get("filter", "") is None:
+        fields["filter"] = ""
+    if fields.get("address", "") is None:
+        del fields["address"]
+    return fields

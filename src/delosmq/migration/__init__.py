@@ -1,0 +1,1 @@
+"""Takes over the configuration of other brokers."""

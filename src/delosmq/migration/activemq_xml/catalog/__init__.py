@@ -1,0 +1,1 @@
+"""What each name of activemq.xml becomes."""
