@@ -1,14 +1,14 @@
 """`python -m benchmarks`: the comparisons, then the engine alone and a restart; tables on standard output.
 
 Arguments are those of the comparisons. `python -m benchmarks stomp`, `openwire`, `engine` or `restart` runs one of
-them; arguments behind the word are its own.
+them; arguments behind the word are its own. `python -m benchmarks count` counts instructions instead of time.
 """
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import compare, engine, report, restart
+from benchmarks import compare, count, engine, report, restart
 from benchmarks.comparison import COMPARISONS
 
 
@@ -20,6 +20,8 @@ def _compare(name: str, arguments: list[str]) -> int:
 def main() -> int:
     """Run what is asked for; progress goes to standard error."""
     which, rest = sys.argv[1:2], sys.argv[2:]
+    if which == ["count"]:
+        return count.main(rest)
     if which == ["engine"]:
         return engine.main(rest)
     if which == ["restart"]:

@@ -112,12 +112,14 @@ class NoState(StateSource):
 class Engine:
     """A broker with ``queues`` queues."""
 
-    def __init__(self, queues: int = 1, store: Store | None = None, **settings: Any) -> None:
+    def __init__(
+        self, queues: int = 1, store: Store | None = None, clock: Clock | None = None, **settings: Any
+    ) -> None:
         self.clock = MachineClock()
         self.names = [f"q{k}" for k in range(queues)]
         made = tuple(QueueSettings(name, name, ANYCAST) for name in self.names)
         self.store = store if store is not None else DroppingStore()
-        parts: dict[str, Any] = {"clock": self.clock, "random": Tokens(), "events": EngineEvents()}
+        parts: dict[str, Any] = {"clock": clock or self.clock, "random": Tokens(), "events": EngineEvents()}
         self.broker = Broker(BrokerSettings(queues=made, **settings), self.store, **parts)
         self.consumers: dict[int, Consumer] = {}
         if isinstance(store, ServedStore):

@@ -16,8 +16,8 @@ WHOLE_FILE_ON_SPARK = re.compile(r"^pytestmark = .*\bmark\.spark\b", re.MULTILIN
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With ``-m "not spark"`` don't even import a file whose ``pytestmark`` says spark: pyspark may be missing."""
-    if config.option.markexpr != "not spark" or collection_path.suffix != ".py":
+    """With "not spark" in ``-m`` don't even import a file whose ``pytestmark`` says spark: pyspark may be missing."""
+    if "not spark" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
     return True if WHOLE_FILE_ON_SPARK.search(collection_path.read_text("utf-8")) else None
 
@@ -30,3 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.timeout(0))
+
+
+@pytest.hookimpl(specname="pytest_collection_modifyitems", tryfirst=True)  # before xdist reads the groups
+def share_one_spark(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In a parallel run all tests with Spark go to one process, and share its session; the others go anywhere."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            if item.get_closest_marker("spark"):
+                item.add_marker(pytest.mark.xdist_group("spark"))

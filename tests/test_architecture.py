@@ -12,6 +12,7 @@ from tools import architecture
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.mark.sources
 def test_the_code_base_keeps_the_rules() -> None:
     assert [str(finding) for finding in architecture.check(ROOT)] == []
 
@@ -89,11 +90,13 @@ BROKEN = [
 ]
 
 
+@pytest.mark.sources
 @pytest.mark.parametrize("rule, path, text, line", BROKEN)
 def test_a_broken_rule_is_found(tmp_path: Path, rule: str, path: str, text: str, line: int) -> None:
     assert (rule, path, line) in found(tmp_path, {path: text})
 
 
+@pytest.mark.sources
 def test_one_code_in_two_files_is_found_once(tmp_path: Path) -> None:
     files = {
         "src/delosmq/engine/a.py": "raise MisuseError('DMQ2001', 'no such queue')\n",
@@ -131,6 +134,7 @@ KEPT = {
 }
 
 
+@pytest.mark.sources
 def test_what_the_rules_allow_is_not_found(tmp_path: Path) -> None:
     assert found(tmp_path, KEPT) == []
 

@@ -9,6 +9,8 @@ import pytest
 
 from tools import bootstrap
 
+pytestmark = pytest.mark.sources
+
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = {
     "project": {

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 import urllib.request
 from pathlib import Path
 
@@ -18,6 +17,8 @@ import delosmq
 from delosmq.sessions.stomp.server import headers
 from delosmq.spark.options import NAMES, SourceOptions
 from delosmq.spark.schema import COLUMNS
+
+pytestmark = pytest.mark.sources
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -149,10 +150,3 @@ def test_the_unit_of_systemd_is_one(tmp_path: Path) -> None:
     assert parsed["Service"]["ExecReload"] == "/bin/kill -HUP $MAINPID"
     program, command, _ = parsed["Service"]["ExecStart"].split()
     assert (Path(program).name, command) == ("delosmq", "run")
-
-
-def test_the_compiled_form_is_built_with_what_a_build_needs() -> None:
-    needed = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
-    (line,) = re.findall(r"^pip install mypy .*$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
-    assert all(one in line for one in [*needed, "lxml-stubs"])
-    assert all(one in (ROOT / "setup.py").read_text("utf-8") for one in [*needed, "lxml-stubs"])

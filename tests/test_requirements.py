@@ -6,6 +6,8 @@ import pytest
 
 from tools.requirements import BEGIN, END, PAGE, ROOT, citations, renewed, served, table
 
+pytestmark = pytest.mark.sources
+
 # Ids in the samples below are put together, so that this file cites nothing.
 ONE = "RING" + "-1"
 FOUR = "RING" + "-4"

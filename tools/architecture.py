@@ -127,15 +127,20 @@ class SourceFile:
         return layer_of(self.module) if self.shipped else None
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree; each rule looks at them."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def functions(self) -> list[Function]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+        return [node for node in self.nodes if isinstance(node, Function)]
 
     def imports(self) -> Iterator[tuple[int, str]]:
         """Line and full name of everything imported: ``from a.b import c`` gives ``a.b.c``."""
         package = self.module.split(".")
         if not self.path.endswith("__init__.py"):
             package = package[:-1]
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 yield from ((node.lineno, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -236,7 +241,7 @@ def one_native_base(file: SourceFile) -> Iterator[Finding]:
     """
     origins = {name.split(".")[-1]: name for _, name in file.imports()}
     origins |= {node.name: file.module + "." for node in file.tree.body if isinstance(node, ast.ClassDef)}
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.ClassDef):
             bases = [ast.unparse(base) for base in node.bases]
             native = [base for base in bases if layer_of(origins.get(re.split(r"[.[]", base)[0], "")) in PURE]
@@ -333,7 +338,7 @@ def empty_names(file: SourceFile) -> Iterator[Finding]:
 
 
 def defined_names(file: SourceFile) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.ClassDef | Function):
             yield node.lineno, node.name
 
@@ -349,14 +354,14 @@ def no_print(file: SourceFile) -> Iterator[Finding]:
     """Output of the shipped code is a log line or goes through the command line's console."""
     if not file.shipped:
         return
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             yield file.finding(node.lineno, "no_print", "log it, or use the console of delosmq.cli")
 
 
 def no_bare_except(file: SourceFile) -> Iterator[Finding]:
     """A handler names what it handles."""
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.ExceptHandler) and node.type is None:
             yield file.finding(node.lineno, "no_bare_except", "name the exceptions that are handled here")
 
@@ -374,18 +379,18 @@ def no_markers(file: SourceFile) -> Iterator[Finding]:
 # --- error codes
 
 
-def docstrings(tree: ast.Module) -> set[int]:
+def docstrings(file: SourceFile) -> set[int]:
     """The ids of the constant nodes that are statements of their own: docstrings, of attributes too."""
-    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return {id(node.value) for node in file.nodes if isinstance(node, ast.Expr)}
 
 
 def codes_of(file: SourceFile) -> Iterator[tuple[int, str]]:
     """Line and code of each DMQ code that the file raises or logs; docstrings and comparisons only mention one."""
-    mentions = docstrings(file.tree)
-    for node in ast.walk(file.tree):
+    mentions = docstrings(file)
+    for node in file.nodes:
         if isinstance(node, ast.Compare):
             mentions |= {id(inner) for inner in ast.walk(node)}
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in mentions:
             yield from ((node.lineno, found) for found in CODE.findall(node.value))
 

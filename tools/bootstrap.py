@@ -19,7 +19,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -164,7 +163,14 @@ def make_pure() -> Environment:
 
 def build_inputs() -> Iterator[Path]:
     """What a wheel is built from."""
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "tools/compile_list.py"):
+    for name in (
+        "pyproject.toml",
+        "setup.py",
+        "README.md",
+        "LICENSE",
+        "tools/compile_list.py",
+        "tools/build_extensions.py",
+    ):
         if (ROOT / name).exists():
             yield ROOT / name
     for path in (ROOT / "src").rglob("*"):
@@ -181,7 +187,7 @@ def make_compiled() -> Environment:
     pure = make_pure()
     environment = Environment(COMPILED, pure.uv)
     project = project_file()
-    level = os.environ.get("DELOSMQ_OPT", "3")
+    level = os.environ.get("DELOSMQ_OPT", "2")
     wanted = [*development_requirements(project), *project["project"]["dependencies"]]
     wanted += extra_requirements(project, "arrow", "java")
     inputs = list(build_inputs())
@@ -193,25 +199,27 @@ def make_compiled() -> Environment:
     environment.make()
     say("installing what tests need")
     environment.install(wanted, "the packages")
-    with tempfile.TemporaryDirectory(prefix="delosmq-build-") as scratch:
-        wheel = build_wheel(pure, inputs, Path(scratch), level)
-        environment.install(["--no-deps", "--force-reinstall", str(wheel)], "the wheel")
+    wheel = build_wheel(pure, inputs, ROOT / "build" / f"compiled-O{level}", level)
+    environment.install(["--no-deps", "--force-reinstall", str(wheel)], "the wheel")
+    (environment.root / "compiled-with.txt").write_text(f"-O{level}, a C file for each module\n", "ascii")
     environment.stamp.write_text(fingerprint, "ascii")
     return environment
 
 
-def build_wheel(pure: Environment, inputs: Iterable[Path], scratch: Path, level: str) -> Path:
-    """The wheel, built from a copy of ``inputs`` in ``scratch``; what the build says is shown when it fails."""
-    source = scratch / "source"
-    for path in inputs:
-        target = source / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, target)
+def build_wheel(pure: Environment, inputs: Iterable[Path], folder: Path, level: str) -> Path:
+    """The wheel, built from a copy of ``inputs`` in ``folder``; what the build says is shown when it fails.
+
+    The folder stays: what has not changed is not compiled again.
+    """
+    source = folder / "source"
+    copy_changed(inputs, source)
+    for old in (*folder.glob("*.whl"), *source.glob("build/lib*"), *source.glob("build/bdist*")):
+        shutil.rmtree(old) if old.is_dir() else old.unlink()  # or modules that are gone would be in the wheel
     say(f"compiling with mypyc at -O{level}")
     started = time.monotonic()
     settings = {"DELOSMQ_COMPILED": "1", "DELOSMQ_OPT": level}
     answer = subprocess.run(
-        [str(pure.python), "-c", BUILD, str(scratch)],
+        [str(pure.python), "-c", BUILD, str(folder)],
         cwd=source,
         env={**os.environ, **settings},
         stdin=subprocess.DEVNULL,
@@ -223,7 +231,20 @@ def build_wheel(pure: Environment, inputs: Iterable[Path], scratch: Path, level:
         print(answer.stdout[-SHOWN_OF_A_FAILURE:] + answer.stderr[-SHOWN_OF_A_FAILURE:])
         stop("compiling failed (see above)")
     say(f"compiled in {time.monotonic() - started:.0f} s")
-    return next(scratch.glob("*.whl"))
+    return next(folder.glob("*.whl"))
+
+
+def copy_changed(inputs: Iterable[Path], source: Path) -> None:
+    """Makes what lies in ``source`` a copy of ``inputs``, without touching what is the same; what was built stays."""
+    wanted = {source / path.relative_to(ROOT): path for path in inputs}
+    for folder in ("src", "tools"):
+        for old in (source / folder).rglob("*"):
+            if old.is_file() and old not in wanted:
+                old.unlink()
+    for target, path in wanted.items():
+        if not (target.exists() and target.read_bytes() == path.read_bytes()):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
 
 
 BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"

@@ -33,17 +33,20 @@ QUICK_EXAMPLES = "0.2"
 STEPS: dict[str, tuple[str, list[list[str]]]] = {
     "format": ("Format (ruff format)", [[PYTHON, "-m", "ruff", "format", "--check", "--quiet", "."]]),
     "lint": ("Lint (ruff check)", [[PYTHON, "-m", "ruff", "check", "--quiet", "."]]),
-    "rules": ("Layers, sizes, names, error codes", [[PYTHON, "tools/architecture.py"]]),
+    "rules": (
+        "Layers, sizes, names, error codes; how orderly the tree is",
+        [[PYTHON, "tools/architecture.py"], [PYTHON, "-m", "tools.house"]],
+    ),
     "types": ("Types (mypy --strict)", [[PYTHON, "-m", "mypy", *CHECKED]]),
     "quick": (
         f"Tests of {', '.join(QUICK_LAYERS)}, without the slow ones",
         [[PYTHON, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow", *QUICK_FOLDERS]],
     ),
     "compiled": (
-        "The compiled form: all tests but Spark's",
+        "The compiled form: all tests but Spark's and those of the sources",
         [
             [PYTHON, "tools/bootstrap.py", "compiled"],
-            [COMPILED_PYTHON, "-m", "pytest", "-q", "-m", "not spark", "--durations=5"],
+            [COMPILED_PYTHON, "-m", "pytest", "-q", "-m", "not spark and not sources", "--durations=5"],
         ],
     ),
     "test": ("The whole test suite", [[PYTHON, "-m", "pytest", "-q", "--durations=10"]]),
