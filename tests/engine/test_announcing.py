@@ -4,7 +4,6 @@ import pytest
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import LimitError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
@@ -17,14 +16,14 @@ class Heard(EngineEvents):
     def __init__(self) -> None:
         self.told: list[str] = []
 
-    def message_routed(self, message: Message, queues: list[Queue]) -> None:
-        self.told.append(f"{message.body.decode()} in {' '.join(queue.name for queue in queues)}")
+    def message_routed(self, message: Message, queues: list[str]) -> None:
+        self.told.append(f"{message.body.decode()} in {' '.join(queues)}")
 
     def message_unrouted(self, message: Message) -> None:
         self.told.append(f"{message.body.decode()} nowhere")
 
-    def message_acknowledged(self, queue: Queue, slot: Slot) -> None:
-        self.told.append(f"{slot.message.body.decode()} done in {queue.name}")
+    def message_acknowledged(self, queue: str, slot: Slot) -> None:
+        self.told.append(f"{slot.message.body.decode()} done in {queue}")
 
     def address_full(self, message: Message) -> None:
         self.told.append(f"no room for {message.body.decode()}")

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from delosmq.engine.base.events import NO_EVENTS, EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.queues.queue import Queue
 from delosmq.model.message import Message
 
 
@@ -122,7 +121,7 @@ class FanOut(EngineEvents):
         for listener in self._listeners:
             listener.message_dropped(message)
 
-    def message_routed(self, message: Message, queues: list[Queue]) -> None:
+    def message_routed(self, message: Message, queues: list[str]) -> None:
         for listener in self._listeners:
             listener.message_routed(message, queues)
 
@@ -130,7 +129,7 @@ class FanOut(EngineEvents):
         for listener in self._listeners:
             listener.message_unrouted(message)
 
-    def message_acknowledged(self, queue: Queue, slot: Slot) -> None:
+    def message_acknowledged(self, queue: str, slot: Slot) -> None:
         for listener in self._listeners:
             listener.message_acknowledged(queue, slot)
 

@@ -1,28 +1,22 @@
 """An address: where messages are sent to, and how they find its queues."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.expiry_delay import changes_expiry
+from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.queues.queue import INTERNAL_PREFIX, Queue
-from delosmq.model.message import ANYCAST, MULTICAST, Account
+from delosmq.engine.queues.queue_address import QueueAddress, is_announced
+from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressSettings
-
-if TYPE_CHECKING:
-    from delosmq.engine.addresses.divert import Divert
-    from delosmq.engine.addresses.filter import Conditions
 
 NO_QUEUES: Final[list[Queue]] = []
 RETAINED_PREFIX: Final = INTERNAL_PREFIX + "retained."
 RETAIN: Final = "ActiveMQ.Retain"
 """A property that marks a message which late subscribers get. Source: ActiveMQMessage."""
-
-
-def is_announced(settings: AddressSettings) -> bool:
-    """Whether somebody may want to hear of each message that is sent to an address."""
-    return settings.advisory_for_delivery or settings.advisory_if_no_consumers
 
 
 def _priority(queue: Queue) -> int:
@@ -43,7 +37,7 @@ class SpaceWaiter(ABC):
         """There may be room again: send once more. Called from `Broker.tick`; register again when still BLOCKED."""
 
 
-class Address:
+class Address(QueueAddress):
     """One address.
 
     Attributes:
@@ -56,12 +50,10 @@ class Address:
         history: keeps the last messages for queues to come; None when there is no such queue.
         retained: likewise the last one that its sender marked.
         changes_expiry: its settings say when messages expire, or bound it.
-        announced: what is sent to it is told (``advisory-for-delivery``, ``advisory-if-no-consumers``).
         plain: every send reaches all receivers and one anycast queue, and nothing has to be asked.
-        account: what its messages count against its limits, each message once.
         blocked: senders wait for room, or did so a moment ago.
         owner: the connection whose temporary destination it is, "" for all others.
-        routed_messages, unrouted_messages: since start.
+        unrouted_messages: since start, as ``routed_messages``.
         created_at, unused_since: monotonic ns; the latter when its last queue went, 0 while it never had one.
         swept: the last scan found it unused.
         messages_at_scan: what was sent to it until the last scan.
@@ -70,11 +62,9 @@ class Address:
     """
 
     def __init__(self, name: str, routing_types: set[int], settings: AddressSettings) -> None:
-        self.name = name
+        super().__init__(name, settings)
         self.routing_types = routing_types
-        self.settings = settings
         self.changes_expiry: bool = changes_expiry(settings)
-        self.announced: bool = is_announced(settings)
         self.auto_created: bool = False
         self.anycast: list[Queue] = []
         self.multicast: list[Queue] = []
@@ -86,9 +76,7 @@ class Address:
         self.history: Queue | None = None
         self.retained: Queue | None = None
         self.plain: bool = True
-        self.account: Account = Account()
         self.owner: str = ""
-        self.routed_messages: int = 0
         self.unrouted_messages: int = 0
         self.waiters: list[SpaceWaiter] = []
         self.blocked: bool = False
@@ -169,7 +157,7 @@ class Address:
             return multicast
         return anycast + multicast
 
-    def route_where(self, routing: int, conditions: "Conditions") -> list[Queue]:
+    def route_where(self, routing: int, conditions: Conditions) -> list[Queue]:
         """`route`, asking each queue whether it takes the message that ``conditions`` look at.
 
         Each wildcard address gives the message to one of its anycast queues as well.
@@ -195,7 +183,7 @@ class Address:
         self.multicast.sort(key=_priority, reverse=True)
         self.refresh()
 
-    def _next_anycast(self, conditions: "Conditions", found: list[Queue]) -> None:
+    def _next_anycast(self, conditions: Conditions, found: list[Queue]) -> None:
         queues = self.anycast
         turn = self._anycast_turn
         for _ in range(len(queues)):

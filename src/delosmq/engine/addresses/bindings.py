@@ -146,9 +146,13 @@ class Bindings:
         queue.state_bytes = queue_state_bytes(queue.settings, user) if queue.settings.durable else 0
         self.client_limits.change(user, count, queue.state_bytes)
 
+    def address_of(self, queue: Queue) -> Address:
+        """The address of a queue that is not deleted."""
+        return self.addresses[queue.address.name]
+
     def change_queue(self, queue: Queue, settings: QueueSettings, made_by: str) -> None:
         """Puts new settings of a queue into force, its name included."""
-        address = queue.address
+        address = self.address_of(queue)
         if settings.name != queue.name:
             del self.queues[queue.name]
             queue.name = settings.name
@@ -168,7 +172,7 @@ class Bindings:
     def drop_queue(self, queue: Queue) -> None:
         """Unbinds a queue and forgets it; what it holds is the caller's."""
         queue.deleted = True
-        address = queue.address
+        address = self.address_of(queue)
         address.unbind(queue)
         address.unused_since = self._clock.monotonic_ns()
         self._changed(address)
@@ -193,7 +197,7 @@ class Bindings:
     def consumer_ranked(self, queue: Queue) -> None:
         """A topic subscription has a consumer with a priority: with ``dispatch-policy`` priority it is served before
         those of lower ones."""
-        address = queue.address
+        address = self.address_of(queue)
         if address.settings.dispatch_policy is DispatchPolicy.PRIORITY and queue.settings.routing_type == MULTICAST:
             address.serve_by_priority()
             self._changed(address)
@@ -397,7 +401,7 @@ class Bindings:
         """
         if not queue.internal:
             check_settings(settings)
-            check_update(queue, settings)
+            check_update(queue, settings, self.address_of(queue).routing_types)
             size = queue_state_bytes(settings, queue.made_by)
             self._log.ask_room(RECORD_BYTES + size, f"the new settings of '{queue.name}'")
         before = queue.settings

@@ -126,8 +126,11 @@ def names_trait(settings: QueueSettings) -> bool:
     return any(getattr(settings, name) is not None for name in TRAITS)
 
 
-def check_update(queue: Queue, wanted: QueueSettings) -> None:
+def check_update(queue: Queue, wanted: QueueSettings, routing_types: set[int]) -> None:
     """Refuses changes that a queue can't make while it lives.
+
+    Args:
+        routing_types: those that its address takes.
 
     Source: Artemis PostOfficeImpl.updateQueue.
 
@@ -158,7 +161,7 @@ def check_update(queue: Queue, wanted: QueueSettings) -> None:
             f"queue '{present.name}' has {counted(len(queue.consumers), 'consumer')}, more than the max-consumers"
             f" {limit} wanted; close some first",
         )
-    if wanted.routing_type != present.routing_type and wanted.routing_type not in queue.address.routing_types:
+    if wanted.routing_type != present.routing_type and wanted.routing_type not in routing_types:
         raise MisuseError(
             "DMQ2629",
             f"queue '{present.name}' can't become {ROUTING_NAMES.get(wanted.routing_type, '?')}: its address"

@@ -1,14 +1,11 @@
 """What the engine tells plugins, audit and metrics. The base class is the null object: override what you need."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.slots import Slot
 from delosmq.model.message import Message
-
-if TYPE_CHECKING:
-    from delosmq.engine.queues.queue import Queue
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -93,14 +90,14 @@ class EngineEvents:
     def message_dropped(self, message: Message) -> None:
         """A send met a full address with policy DROP."""
 
-    def message_routed(self, message: Message, queues: list["Queue"]) -> None:
+    def message_routed(self, message: Message, queues: list[str]) -> None:
         """A message is in these queues. Told only where ``advisory-for-delivery`` or ``advisory-if-no-consumers`` is
         set for its address."""
 
     def message_unrouted(self, message: Message) -> None:
         """No queue takes a message; told where `message_routed` is."""
 
-    def message_acknowledged(self, queue: "Queue", slot: Slot) -> None:
+    def message_acknowledged(self, queue: str, slot: Slot) -> None:
         """A message was consumed. Told only where ``advisory-for-consumed`` is set for the queue's address."""
 
     def address_full(self, message: Message) -> None:

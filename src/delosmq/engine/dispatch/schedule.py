@@ -16,7 +16,6 @@ from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import Job, Jobs
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timer, Timers
-from delosmq.engine.delivery.redelivery import longest_delay_ms
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.log.log import Log
 from delosmq.engine.queues.eviction import Evictions
@@ -153,10 +152,9 @@ class Schedule(Timer):
         queue.pending.remove(slot)
         self.hold(queue, slot, due_at_ms, delayed=delayed)
 
-    def hold_returned(self, queue: Queue, slot: Slot, due_at_ms: int) -> None:
+    def hold_returned(self, queue: Queue, slot: Slot, due_at_ms: int, longest_ms: int) -> None:
         """The same for one whose delay began before a restart: it is never longer than delays of its address are now,
-        if it has any, whatever the clock showed then."""
-        longest_ms = longest_delay_ms(queue.address.settings)
+        ``longest_ms`` (0: it has none), whatever the clock showed then."""
         if longest_ms > 0:
             due_at_ms = min(due_at_ms, self._clock.wall_ms() + longest_ms)
         self.hold_pending(queue, slot, due_at_ms, delayed=True)

@@ -16,10 +16,11 @@ class Dropping:
     def drop(self, queue: Queue) -> None:
         """Forgets a queue, as a decision of its own; its address too when that was only made for it."""
         core = self._core
+        address = core.bindings.address_of(queue)
         self._forget(queue)
-        core.bindings.drop_if_unused(queue.address)
+        core.bindings.drop_if_unused(address)
         core.log.close()
-        self._forget_ids(queue.address)
+        self._forget_ids(address)
         core.events.queue_deleted(queue.name)
 
     def drop_address(self, address: Address) -> None:

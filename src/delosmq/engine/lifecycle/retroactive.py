@@ -51,14 +51,14 @@ class Retroactive(QueueListener):
             ring.aging.arm()
 
     def queue_added(self, queue: Queue, *, asked: bool) -> None:
-        address = queue.address
         if queue.settings.routing_type != MULTICAST:
             return
+        address = self._core.bindings.address_of(queue)
         settings = address.settings
         all_of_it = asked or settings.always_retroactive is True
         work = _Fill(self, queue)
         if all_of_it:
-            work.take_all(self._core.bindings if address.wild else None)
+            work.take_all(address, self._core.bindings if address.wild else None)
         elif settings.always_retroactive is None and address.history is not None:
             work.take_last(address.history, settings.retroactive_message_count)
         if not work.step():
@@ -164,9 +164,8 @@ class _Fill(Job):
         self._waits: bool = False
         self.holds_dispatch: bool = False
 
-    def take_all(self, bindings: Bindings | None) -> None:
+    def take_all(self, address: Address, bindings: Bindings | None) -> None:
         """What the address keeps; given ``bindings``, that of those for which it stands, too."""
-        address = self._queue.address
         self._take_from(address)
         if bindings is not None:
             self._bindings = bindings

@@ -1,6 +1,6 @@
 """Memory limits: per address and for the whole broker."""
 
-from delosmq.engine.addresses.address import Address
+from delosmq.engine.queues.queue_address import QueueAddress
 from delosmq.model.errors import InvariantError
 from delosmq.model.message import Account, Message
 from delosmq.model.settings import UNLIMITED
@@ -19,7 +19,7 @@ class MemoryLimits:
         self.used_bytes: int = 0
         self.released: bool = False
 
-    def is_full(self, address: Address) -> bool:
+    def is_full(self, address: QueueAddress) -> bool:
         """Whether the address (or the broker) is at its limit; what is there may exceed it by the last message."""
         settings = address.settings
         return (

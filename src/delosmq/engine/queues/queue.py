@@ -15,9 +15,9 @@ from delosmq.model.message import DEFAULT_PRIORITY
 from delosmq.model.settings import UNLIMITED, DispatchProfile, QueueSettings, RingEviction
 
 if TYPE_CHECKING:
-    from delosmq.engine.addresses.address import Address
     from delosmq.engine.dispatch.rules import Distribution
     from delosmq.engine.lifecycle.purge import Purge
+    from delosmq.engine.queues.queue_address import QueueAddress
 
 INTERNAL_PREFIX: Final = "$delosmq."
 """Begins the names of queues that the broker makes for itself."""
@@ -73,7 +73,7 @@ class Queue:
         ruled: messages are not simply handed out in turn: ``distribution`` decides, made when it is first needed.
     """
 
-    def __init__(self, queue_id: QueueId, settings: QueueSettings, address: "Address") -> None:
+    def __init__(self, queue_id: QueueId, settings: QueueSettings, address: QueueAddress) -> None:
         self.id = queue_id
         self.name = settings.name
         self.settings = settings

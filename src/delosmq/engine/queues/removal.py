@@ -31,7 +31,7 @@ class Removals:
             self._log.batch().add_removed(encode_removed_one(front, slot), home, last)
         self.forget(queue, slot)
         if queue.announced and reason == ACKNOWLEDGED:
-            self._events.message_acknowledged(queue, slot)
+            self._events.message_acknowledged(queue.name, slot)
 
     def remove(self, queue: Queue, slots: list[Slot], reason: int) -> None:
         """Ends many references as one record."""
@@ -47,7 +47,7 @@ class Removals:
         for slot in slots:
             self.forget(queue, slot)
             if queue.announced and reason == ACKNOWLEDGED:
-                self._events.message_acknowledged(queue, slot)
+                self._events.message_acknowledged(queue.name, slot)
 
     def forget(self, queue: Queue, slot: Slot) -> None:
         """The change itself, which replay makes too: one reference less, and the memory with the last one."""

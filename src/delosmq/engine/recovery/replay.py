@@ -10,6 +10,7 @@ from typing import Final
 from delosmq.engine.addresses.binding_codec import address_as_json, maker_from_json, queue_as_json, queue_from_json
 from delosmq.engine.addresses.bindings import Bindings
 from delosmq.engine.base.slots import Slot
+from delosmq.engine.delivery.redelivery import longest_delay_ms
 from delosmq.engine.dispatch.schedule import Schedule
 from delosmq.engine.leases.lease import Lease, LeaseGroup
 from delosmq.engine.leases.lease_group import Leases
@@ -462,7 +463,8 @@ class EngineReplay(Replay):
                 and returned_until_ms
                 and (slot.delivery_count or not message.due_at_ms)
             ):
-                self._schedule.hold_returned(queue, slot, returned_until_ms)
+                longest_ms = longest_delay_ms(queue.address.settings)
+                self._schedule.hold_returned(queue, slot, returned_until_ms, longest_ms)
             elif message.due_at_ms:
                 # Compaction repeats the sender's time as if it were that of a redelivery.
                 self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=False)

@@ -113,7 +113,7 @@ class Copies:
             home = self._bindings.create_queue(QueueSettings(name, name, kind, durable=True, auto_created=True))
         except BrokerError:
             return []  # as many queues as the broker can keep, or no room on the disk
-        return self._routes.route_moved(message, home.address)
+        return self._routes.route_moved(message, self._bindings.address_of(home))
 
     def may_deliver(self, origin: AddressSettings, name: str) -> bool:
         """Whether an address has queues, or would be given one.

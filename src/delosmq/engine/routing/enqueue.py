@@ -1,6 +1,5 @@
 """Enqueuing routed messages: memory, slots, records, rings."""
 
-from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
@@ -22,6 +21,7 @@ from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.last_value import LastValueRule
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import Queue
+from delosmq.engine.queues.queue_address import QueueAddress
 from delosmq.engine.queues.removal import Removals
 from delosmq.model.errors import InvariantError
 from delosmq.model.ids import MessageId
@@ -38,7 +38,7 @@ class RoutedMessage:
         original_place: of that in its transaction, when it is in there.
     """
 
-    def __init__(self, message: Message, address: Address, queues: list[Queue]) -> None:
+    def __init__(self, message: Message, address: QueueAddress, queues: list[Queue]) -> None:
         self.message = message
         self.address = address
         self.queues = queues
@@ -96,7 +96,7 @@ class Enqueuer:
             self.enqueue(item.message, item.queues, item.address)
             item.tell_divert(self._events)
 
-    def enqueue(self, message: Message, queues: list[Queue], address: Address) -> None:
+    def enqueue(self, message: Message, queues: list[Queue], address: QueueAddress) -> None:
         """Adds the message to each of ``queues`` (at least one), within the decision under way.
 
         Args:
@@ -138,9 +138,9 @@ class Enqueuer:
             if not queue.ready:
                 self._dispatcher.mark(queue)
         if address.announced:
-            self._events.message_routed(message, queues)
+            self._events.message_routed(message, [queue.name for queue in queues])
 
-    def link(self, message: Message, queues: list[Queue], address: Address) -> None:
+    def link(self, message: Message, queues: list[Queue], address: QueueAddress) -> None:
         """`enqueue` for a message of a large commit: it has its sequence and is stored, and later ones may be there
         already, so it goes to its place by order.
         """
@@ -167,7 +167,7 @@ class Enqueuer:
                 self.replace(queue, pushed_out)
             self._dispatcher.mark(queue)
         if address.announced:
-            self._events.message_routed(message, queues)
+            self._events.message_routed(message, [queue.name for queue in queues])
 
     def replace(self, queue: Queue, slot: Slot) -> None:
         """A ring pushes a pending message out: an acknowledgement with a reason of its own, never a dead letter."""

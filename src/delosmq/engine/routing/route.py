@@ -192,7 +192,7 @@ class Routes:
                     f"divert '{divert.name}' forwards to '{name}{QUEUE_MARK}{queue_name}', and there is no such queue;"
                     " create it, or change the forwarding-address",
                 )
-            return queue.address, queue
+            return self._bindings.address_of(queue), queue
         address = self._bindings.addresses.get(name)
         if address is None or (routing == ANYCAST and not address.anycast):
             address = self.prepare(name, routing)

@@ -158,9 +158,9 @@ class Sending:
             queue = self._bindings.queues.get(queue_name)
             if address is not None:
                 self._bindings.check_routing(address, routing)
-            if queue is None or queue.address is not address or queue.internal:
+            if address is None or queue is None or queue.address is not address or queue.internal:
                 raise NotFoundError("DMQ2108", f"address '{name}' has no queue '{queue_name}'; create it first")
-            return queue.address
+            return address
         # A decision of its own, whatever becomes of the message.
         try:
             return self._routes.prepare(name, routing, message.user)

@@ -148,7 +148,8 @@ class MessageControl:
         conditions = Conditions(self._conversions)
         conditions.look_at(message)
         name, settings = queue.name, queue.settings
-        for source in (queue.address, *self._broker.explaining.links(queue.address)):
+        address = self._broker.addresses[queue.address.name]
+        for source in (address, *self._broker.explaining.links(address)):
             for divert in source.diverts:
                 if divert.exclusive and conditions.match(divert.filter):
                     return (

@@ -11,7 +11,7 @@ from delosmq.model.wording import counted
 
 def queue_notes(broker: Broker, queue: Queue) -> list[str]:
     """Sentences about a queue, beside the advice about its first message."""
-    address = queue.address
+    address = broker.addresses[queue.address.name]
     found: list[str] = []
     if not queue.settings.enabled:
         found.append("the queue is disabled: what is sent to its address does not enter it")

@@ -121,7 +121,7 @@ class QueueControl:
     def _keep_last_of_a_destination(self, queue: Queue) -> None:
         """Refuses the end of the only queue to which dead or expired messages go, unless the broker makes a new one."""
         address = queue.address.name
-        if len(queue.address.queues()) > 1:
+        if len(self._broker.addresses[address].queues()) > 1:
             return
         for entry in self._broker.settings.address_settings:
             for setting, field, resources in _DESTINATIONS:

@@ -2,7 +2,6 @@
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.queues.queue import Queue
 from delosmq.model.message import Message
 from delosmq.sessions.openwire.server.registry import Registry
 
@@ -42,11 +41,11 @@ class Listening(EngineEvents):
         if self.registry is not None and dead_letter_address:
             self.registry.advisories.messages.dead_lettered(queue, slot)
 
-    def message_acknowledged(self, queue: Queue, slot: Slot) -> None:
+    def message_acknowledged(self, queue: str, slot: Slot) -> None:
         if self.registry is not None:
             self.registry.advisories.messages.acknowledged(queue, slot)
 
-    def message_routed(self, message: Message, queues: list[Queue]) -> None:
+    def message_routed(self, message: Message, queues: list[str]) -> None:
         if self.registry is not None:
             self.registry.advisories.messages.routed(message, queues)
 

@@ -83,14 +83,15 @@ class MessageAdvisories:
             destination = self._place_of(queue, slot.message)
             self._note(topics.of_all_kinds("MessageDLQd", destination), slot.message, destination)
 
-    def acknowledged(self, queue: Queue, slot: Slot) -> None:
+    def acknowledged(self, queue_name: str, slot: Slot) -> None:
         """A message was consumed; not told of subscriptions that go with their consumer."""
-        if queue.temporary:
+        queue = self._broker.queues.get(queue_name)
+        if queue is None or queue.temporary:
             return
         destination = self._place_of(queue, slot.message)
         self._note(topics.of_all_kinds("MessageConsumed", destination), slot.message, destination, named=True)
 
-    def routed(self, message: Message, queues: list[Queue]) -> None:
+    def routed(self, message: Message, queue_names: list[str]) -> None:
         """A message is in its queues."""
         settings = self._settings_of(message)
         if settings is None:
@@ -98,6 +99,7 @@ class MessageAdvisories:
         told: set[str] = set()
         consumed = False
         virtual = False
+        queues = [self._broker.queues[name] for name in queue_names]
         for queue in queues:
             destination = self._place_of(queue, message)
             consumed = consumed or len(queue.consumers) > 0
