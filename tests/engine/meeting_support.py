@@ -20,7 +20,7 @@ def listed(slots: SlotList) -> list[Slot]:
 
 def held_of(broker: Broker, queue: Queue) -> list[Slot]:
     """What is in delivery, also to consumers that have gone and whose transactions have not."""
-    lists = [consumer.in_delivery for consumer in queue.consumers]
+    lists = [consumer.in_delivery for consumer in queue.holders]
     for transaction in broker.transactions.values():
         for promised in transaction.acks:
             held = promised.consumer.in_delivery

@@ -229,9 +229,9 @@ def test_all_can_be_acknowledged_that_a_ring_has_replaced_since():
         field.put(body)
     assert field.broker.acknowledge_through(reader.consumer, reader.port.slots[1].sequence)
     assert (reader.got, field.waiting) == ("1 2 3", "3")
-    assert reader.consumer.reading is not None
-    assert reader.consumer.reading.holds(reader.port.slots[2].sequence)
-    assert not reader.consumer.reading.holds(reader.port.slots[1].sequence)
+    assert reader.consumer.loans is not None
+    assert reader.consumer.loans.holds(reader.port.slots[2].sequence)
+    assert not reader.consumer.loans.holds(reader.port.slots[1].sequence)
 
 
 class CountedCredit(Credit):

@@ -81,7 +81,7 @@ class Moving:
 
     def slots(self, name: str) -> list[Slot]:
         queue = self.queue(name)
-        held = [slot for consumer in queue.consumers for slot in reversed(consumer.held_newest_first())]
+        held = [slot for consumer in queue.holders for slot in reversed(consumer.held_newest_first())]
         return queue.pending.in_order() + held
 
     def homes(self, name: str) -> list[int]:

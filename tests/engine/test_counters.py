@@ -13,7 +13,7 @@ from tests.engine.support import Bench, Collector, anycast
 
 def held_slots(queue: Queue) -> list[Slot]:
     found: list[Slot] = []
-    for consumer in queue.consumers:
+    for consumer in queue.holders:
         slot = consumer.in_delivery.head
         while slot is not None:
             found.append(slot)

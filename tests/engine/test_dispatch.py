@@ -263,7 +263,7 @@ def test_rules_come_and_go_with_the_consumers_that_need_them():
     assert sorted((plain.got + " " + other.got).split()) == ["1", "2", "3"]
     plain.close()
     other.close()
-    assert field.broker.queues["q"].distribution is None
+    assert field.broker.queues["q"].rules is None
     assert not field.broker.queues["q"].ruled
 
 

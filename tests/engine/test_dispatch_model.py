@@ -252,7 +252,7 @@ class Dispatching(RuleBasedStateMachine):
         return max(s.delivery_count for s in peer.port.slots if s.message.body.decode() == letter.body)
 
     def _unpark(self, reader: Reader, peer: Peer) -> None:
-        if peer.consumer.parked:
+        if peer.consumer.full:
             self.obvious.room_again(reader)
 
     @precondition(lambda self: self.peers)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.broker import Broker
 from delosmq.engine.leases.lease import Lease
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
@@ -12,7 +13,6 @@ from delosmq.engine.log.ids import BLOCK, LARGE_BLOCK, Identifiers
 from delosmq.engine.log.log import Batch, Log
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.credit import OpenCredit
-from delosmq.engine.transactions.transaction import TransactionWaiter
 from delosmq.engine.transactions.xa import XA_RBROLLBACK, XaError
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError, StorageError
@@ -96,7 +96,7 @@ BEGINNINGS: dict[str, Callable[[Bench], object]] = {
 def standing(bench: Bench) -> object:
     """What there is, and what is stored."""
     bench.broker.log.close()
-    queues = {name: (queue.settings, len(queue.consumers)) for name, queue in bench.broker.queues.items()}
+    queues = {name: (queue.settings, len(queue.holders)) for name, queue in bench.broker.queues.items()}
     addresses = {name: sorted(known.routing_types) for name, known in bench.broker.addresses.items()}
     return queues, addresses, list(bench.broker.leases.groups), len(bench.store.batches)
 
@@ -299,7 +299,7 @@ def test_ids_take_no_room_however_many_are_asked_for() -> None:
 # -- transactions --------------------------------------------------------------------------------------------------
 
 
-class Told(TransactionWaiter):
+class Told(JobWaiter):
     def __init__(self) -> None:
         self.ended: list[BrokerError | None] = []
 

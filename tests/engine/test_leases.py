@@ -463,7 +463,7 @@ def test_release_gives_what_is_not_acknowledged_back_in_order():
     assert bench.broker.queues["q"].delivering_count == 0
     slots = bench.broker.queues["q"].pending.in_order()
     assert [slot.delivery_count for slot in slots] == [1, 1, 0]
-    assert bench.broker.queues["q"].consumers == []
+    assert bench.broker.queues["q"].holders == []
 
 
 def test_release_with_an_acknowledgement_still_in_work_returns_nothing_of_it():

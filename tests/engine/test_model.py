@@ -93,18 +93,18 @@ def consumer_slots(consumer: Consumer) -> list[Slot]:
 
 
 def all_slots(queue: Queue) -> list[Slot]:
-    return queue.pending.in_order() + [slot for c in queue.consumers for slot in consumer_slots(c)]
+    return queue.pending.in_order() + [slot for c in queue.holders for slot in consumer_slots(c)]
 
 
 def durable_projection(bench: Bench) -> Projection:
     """What must outlive a crash: the recorded references of each durable queue and how often they were delivered."""
-    leased = {id(group.consumer) for group in bench.broker.leases.groups.values()}
+    leased = {id(group) for group in bench.broker.leases.groups.values()}
     found: Projection = {}
     for name, queue in bench.broker.queues.items():
         if queue.temporary or not queue.settings.durable:
             continue
         rows = [(slot, slot.delivery_count) for slot in queue.pending.in_order()]
-        for consumer in queue.consumers:
+        for consumer in queue.holders:
             under_way = 0 if id(consumer) in leased else 1
             rows += [(slot, slot.delivery_count - under_way) for slot in consumer_slots(consumer)]
         found[name] = sorted(

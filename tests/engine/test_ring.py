@@ -111,7 +111,7 @@ def test_a_returning_message_never_pushes_out_one_that_is_queued():  # RING-6
     bench.broker.close_consumer(consumer)
     consumer, _ = bench.consume("q")
     bench.run()
-    bench.broker.queues["q"].rotation.popleft().parked = True
+    bench.broker.queues["q"].rotation.popleft().full = True
     bench.send("q", "B C")
     bench.broker.close_consumer(consumer)
     assert bench.pending("q") == "B C"

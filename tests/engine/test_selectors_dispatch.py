@@ -82,12 +82,12 @@ def test_no_local_and_selector_have_to_agree_both():
 def test_equal_selectors_are_evaluated_once_per_message():
     field = Field()
     peers = [field.peer(selector=RED) for _ in range(50)]
-    rules = field.broker.queues["q"].distribution
+    rules = field.broker.queues["q"].rules
     assert rules is not None
-    assert len(rules.acceptances) == 1
+    assert len(rules.selector_groups) == 1
     for k in range(100):
         field.put(str(k), user="red" if k % 2 else "blue")
-    assert rules.acceptances[0].evaluations == 100
+    assert rules.selector_groups[0].evaluations == 100
     assert sum(len(peer.port.slots) for peer in peers) == 50
 
 
@@ -101,9 +101,9 @@ def test_a_selector_that_nobody_uses_any_more_costs_nothing():
     assert stood_on(queue) == "2"
     red.close()
     assert stood_on(queue) == ""
-    rules = queue.distribution
+    rules = queue.rules
     assert rules is not None
-    assert len(rules.acceptances) == 1
+    assert len(rules.selector_groups) == 1
 
 
 # EXCL-3
@@ -140,6 +140,6 @@ def test_a_message_that_waits_at_the_head_is_evaluated_once():
     field.put("a1", user="red", group="a")
     for k in range(2, 8):
         field.put(f"a{k}", user="red", group="a")
-    rules = field.broker.queues["q"].distribution
+    rules = field.broker.queues["q"].rules
     assert rules is not None
-    assert (owner.got, rules.acceptances[0].evaluations) == ("a1", 2)
+    assert (owner.got, rules.selector_groups[0].evaluations) == ("a1", 2)

@@ -157,7 +157,7 @@ def test_an_address_does_not_stand_for_a_queue_of_its_name_on_another_address():
     bench.put("news", "A", routing=MULTICAST)
     with pytest.raises(MisuseError, match=r"queue 'all' is on another address.*subscribe to 'ADDRESS::all'"):
         bench.listen("all", routing=ANYCAST)
-    assert not bench.broker.queues["all"].consumers
+    assert not bench.broker.queues["all"].holders
     assert "all" not in bench.broker.addresses
 
 

@@ -4,12 +4,12 @@ import gc
 
 import pytest
 
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.inspect import PROMISED, Search
 from delosmq.engine.log import records
 from delosmq.engine.log.log import Batch
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.credit import Credit, MessageCredit, OpenCredit
-from delosmq.engine.transactions.transaction import TransactionWaiter
 from delosmq.model.errors import BrokerError, StorageError
 from tests.engine.support import Bench, Collector, RecordingStore, anycast
 
@@ -19,7 +19,7 @@ MANY = 3_000
 PER_TICK = 1_000
 
 
-class Waiter(TransactionWaiter):
+class Waiter(JobWaiter):
     def __init__(self) -> None:
         self.ended: list[BrokerError | None] = []
 

@@ -3,6 +3,7 @@
 import pytest
 
 from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
 from delosmq.engine.log.log import Batch
@@ -15,7 +16,6 @@ from delosmq.engine.transactions.transaction import (
     ROLLED_BACK,
     Transaction,
     TransactionError,
-    TransactionWaiter,
 )
 from delosmq.model.errors import BrokerError, LimitError, MisuseError
 from delosmq.model.message import MULTICAST, Message
@@ -25,7 +25,7 @@ from tests.engine.support import Bench, Collector, RecordingStore, anycast
 LARGE = 450
 
 
-class Waiter(TransactionWaiter):
+class Waiter(JobWaiter):
     def __init__(self) -> None:
         self.ended: list[BrokerError | None] = []
 
@@ -62,7 +62,7 @@ def recount(broker: Broker) -> int:
     for queue in broker.queues.values():
         for pending in queue.pending.in_order():
             found[id(pending.message)] = pending.message
-        for consumer in queue.consumers:
+        for consumer in queue.holders:
             slot = consumer.in_delivery.head
             while slot is not None:
                 found[id(slot.message)] = slot.message
@@ -338,7 +338,7 @@ def test_a_transaction_waits_for_others_but_never_for_itself() -> None:
     assert send(bench, transaction, "q", "b c") == [ROUTED, BLOCKED]
     bench.consume("q")
     bench.run()
-    for holder in bench.broker.queues["q"].consumers:
+    for holder in bench.broker.queues["q"].holders:
         bench.broker.acknowledge_through(
             holder, 0 if holder.in_delivery.head is None else holder.in_delivery.head.sequence
         )

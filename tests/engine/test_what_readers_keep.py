@@ -5,9 +5,9 @@
 import pytest
 
 from delosmq.engine.base.slots import PendingSlots, Slot
-from delosmq.engine.dispatch.browse import MOST_LENT
 from delosmq.engine.queues.consumer import ConsumerOptions, ConsumerPort
 from delosmq.engine.queues.credit import MessageCredit, OpenCredit
+from delosmq.engine.queues.loans import MOST_LENT
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import Sequence, WallMs
 from delosmq.model.message import Message

@@ -6,9 +6,10 @@ from functools import partial
 import pytest
 
 from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.log.log import Batch, Replay
 from delosmq.engine.routing.send_result import DUPLICATE, ROUTED
-from delosmq.engine.transactions.transaction import ROLLED_BACK, Transaction, TransactionWaiter
+from delosmq.engine.transactions.transaction import ROLLED_BACK, Transaction
 from delosmq.engine.transactions.xa import (
     BRANCHES_PER_OWNER,
     TMFAIL,
@@ -437,7 +438,7 @@ def test_one_owner_does_not_take_all_branches_there_may_be() -> None:
 # -- large ---------------------------------------------------------------------------------------------------------
 
 
-class Waiter(TransactionWaiter):
+class Waiter(JobWaiter):
     def __init__(self) -> None:
         self.ended: list[BrokerError | None] = []
 

@@ -307,7 +307,7 @@ class Attack:
         assert not broker.transactions, broker.transactions
         for name, found in list(broker.queues.items()):
             if name not in self.known:
-                assert not found.consumers, name
+                assert not found.holders, name
                 broker.delete_queue(name)
         for name, address in list(broker.addresses.items()):
             if name not in (STEADY, STEADY_STOMP) and not address.anycast and not address.multicast:

@@ -36,7 +36,7 @@ def test_what_a_subscription_to_a_topic_does_not_pick_never_enters_its_queue(des
     (queue,) = bench.broker.queues.values()
     assert queue.message_count == 0
     # Where the destination says that it is a topic, the selector is looked at once, before the queue.
-    assert [consumer.options.plain for consumer in queue.consumers] == [destination == "/topic/t"]
+    assert [consumer.options.plain for consumer in queue.holders] == [destination == "/topic/t"]
 
 
 def test_address_and_queue_are_picked_from_as_well() -> None:

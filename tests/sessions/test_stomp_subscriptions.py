@@ -307,14 +307,14 @@ def test_what_is_switched_off_costs_nothing(header: str) -> None:
     client = reader(bench, header)
     send(bench, "x", to="/queue/a")
     assert client.take_bodies() == "x"
-    (consumer,) = bench.queue("a").consumers
+    (consumer,) = bench.queue("a").holders
     assert consumer.options.plain
 
 
 def test_whose_a_subscription_is_can_be_asked() -> None:
     bench = started()
     bench.clients[0].frame("SUBSCRIBE", "id:1", "destination:/queue/a")
-    port = bench.queue("a").consumers[0].port
+    port = bench.queue("a").holders[0].port
     assert (port.connection_name(), port.user_name()) == (bench.clients[0].session._peer.name, USER)
     assert port.connection_name() != ""
 

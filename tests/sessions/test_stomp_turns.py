@@ -22,12 +22,12 @@ def test_frames_that_take_long_leave_others_their_turn() -> None:
     bench = StompBench()
     client = bench.connect()
     in_a_slow_turn(client, subscribe(1) + subscribe(2) + subscribe(3))
-    assert len(bench.queue("s").consumers) == 1
+    assert len(bench.queue("s").holders) == 1
     assert not client.is_read()
     client.session.handle_written(bench.now)
-    assert len(bench.queue("s").consumers) == 1, "what was written does not begin the next turn"
+    assert len(bench.queue("s").holders) == 1, "what was written does not begin the next turn"
     client.session.handle_timer(bench.now)
-    assert len(bench.queue("s").consumers) == 3
+    assert len(bench.queue("s").holders) == 3
     assert client.is_read()
 
 

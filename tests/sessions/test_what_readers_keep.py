@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from delosmq.engine.dispatch.browse import MOST_LENT
 from delosmq.engine.queues.credit import PrefetchCredit
+from delosmq.engine.queues.loans import MOST_LENT
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST, Message
 from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription, SubscriptionEvents

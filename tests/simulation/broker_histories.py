@@ -201,7 +201,7 @@ def check_recovered(world: World) -> None:
     dead: set[Reference] = set()
     for name, queue in world.broker.queues.items():
         slots: list[Slot] = queue.pending.in_order()
-        for consumer in queue.consumers:
+        for consumer in queue.holders:
             slots = slots + consumer.held_newest_first()
         for slot in slots:
             number = number_of(slot.message.body)

@@ -19,7 +19,7 @@ class Holders:
         """All of now. To be asked at the end of each turn, or one that leaves before the next is never seen."""
         known = {key: found for key, found in self._known.items() if found[1].held_count}
         for queue in broker.queues.values():
-            for consumer in queue.consumers:
+            for consumer in queue.holders:
                 known[id(consumer)] = (queue, consumer)
         for transaction in broker.transactions.values():
             for item in transaction.acks:

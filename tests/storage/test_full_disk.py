@@ -5,11 +5,11 @@ from random import Random
 
 import pytest
 
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.engine.log.records import TRANSACTION, encode_json
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.routing.send_result import BLOCKED
-from delosmq.engine.transactions.transaction import TransactionWaiter
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.message import ANYCAST, MULTICAST, Message
@@ -26,7 +26,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
 
 
-class Told(TransactionWaiter):
+class Told(JobWaiter):
     def __init__(self) -> None:
         self.ended: list[BrokerError | None] = []
 

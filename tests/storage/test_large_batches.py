@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from delosmq.engine.addresses.address import SpaceWaiter
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.leases.lease import Lease, LeaseWaiter
 from delosmq.engine.log.log import FITS, NO_ROOM, WAITS, largest_batch_bytes, ordinary_batch_bytes
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.routing.parts import record_room_bytes
 from delosmq.engine.routing.send_result import BLOCKED, ROUTED
-from delosmq.engine.transactions.transaction import TransactionWaiter
 from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.message import Home, Message
@@ -276,7 +276,7 @@ class Waiter(SpaceWaiter):
         self.woken += 1
 
 
-class Told(TransactionWaiter):
+class Told(JobWaiter):
     def __init__(self) -> None:
         self.ended: list[BrokerError | None] = []
 

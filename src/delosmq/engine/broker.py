@@ -6,6 +6,7 @@ It only says where each command lives; what happens is in `sending`, `consuming`
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.client_limits import ClientLimits
 from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.timers import Timer
 from delosmq.engine.compaction.compactor import Compactor, Living, QueueLiving, Restoring
 from delosmq.engine.compaction.live_duplicate_ids import IdLiving
@@ -39,7 +40,7 @@ from delosmq.engine.routing.send import Sending
 from delosmq.engine.transactions.commit import Committing
 from delosmq.engine.transactions.deadlocks import Deadlocks
 from delosmq.engine.transactions.rollback import RollingBack
-from delosmq.engine.transactions.transaction import Transaction, TransactionWaiter
+from delosmq.engine.transactions.transaction import Transaction
 from delosmq.engine.transactions.transactions import OPEN_PER_OWNER, Transacting
 from delosmq.engine.transactions.xa import TMNOFLAGS, TMSUCCESS, Branches, XaError
 from delosmq.model.conversion import Conversions
@@ -418,7 +419,7 @@ class Broker:
         """See `Transacting.begin`."""
         return self.transacting.begin(owner, at_most)
 
-    def commit(self, transaction: Transaction, waiter: TransactionWaiter | None = None) -> bool:
+    def commit(self, transaction: Transaction, waiter: JobWaiter | None = None) -> bool:
         """See `Transacting.commit`."""
         return self.transacting.commit(transaction, waiter)
 
@@ -434,11 +435,11 @@ class Broker:
         """See `Branches.end`."""
         self.branches.end(xid, flags)
 
-    def xa_prepare(self, xid: bytes, waiter: TransactionWaiter | None = None) -> bool:
+    def xa_prepare(self, xid: bytes, waiter: JobWaiter | None = None) -> bool:
         """See `Branches.prepare`."""
         return self.branches.prepare(xid, waiter)
 
-    def xa_commit(self, xid: bytes, one_phase: bool, waiter: TransactionWaiter | None = None) -> bool:
+    def xa_commit(self, xid: bytes, one_phase: bool, waiter: JobWaiter | None = None) -> bool:
         """See `Branches.commit`."""
         return self.branches.commit(xid, one_phase, waiter)
 
@@ -466,7 +467,7 @@ class Broker:
         """See `Branches.set_timeout`."""
         self.branches.set_timeout(timeout_ms)
 
-    def heuristic_commit(self, xid: bytes, waiter: TransactionWaiter | None = None) -> bool:
+    def heuristic_commit(self, xid: bytes, waiter: JobWaiter | None = None) -> bool:
         """See `Branches.heuristic_commit`."""
         return self.branches.heuristic_commit(xid, waiter)
 

@@ -1,6 +1,7 @@
 """Consumers: joining a queue, answering deliveries, leaving. Each call is one decision."""
 
 from delosmq.engine.delivery.acknowledge import NONE_UNSEEN, Acknowledgements
+from delosmq.engine.dispatch.browse import settle_loans
 from delosmq.engine.lifecycle.deletion import Dropping
 from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, Subscribing, SubscriptionOptions
 from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
@@ -58,7 +59,7 @@ class Consuming:
         except BrokerError:
             self._log.close()
             raise
-        if queue.max_consumers != UNLIMITED and len(queue.consumers) >= queue.max_consumers:
+        if queue.max_consumers != UNLIMITED and len(queue.holders) >= queue.max_consumers:
             self._log.close()
             raise LimitError(
                 "DMQ2202", f"queue '{queue.name}' has its {queue.max_consumers} consumers already (max-consumers)"
@@ -79,7 +80,7 @@ class Consuming:
         """The outbox of a consumer has room again: it takes part in dispatch."""
         queue = consumer.queue
         if queue is not None:
-            if consumer.parked and not consumer.closed:
+            if consumer.full and not consumer.closed:
                 queue.unpark(consumer)
             self._dispatcher.mark(queue)
 
@@ -109,7 +110,7 @@ class Consuming:
 
     def acknowledge(self, consumer: Consumer, sequence: int) -> bool:
         """Ends one delivery. False when the consumer doesn't hold that message."""
-        if consumer.reading is not None:
+        if consumer.loans is not None:
             return self._answer_lent(consumer, sequence)
         done = self._acks.acknowledge(self._queue_of(consumer), consumer, sequence)
         self._log.close()
@@ -117,9 +118,9 @@ class Consuming:
 
     def acknowledge_through(self, consumer: Consumer, sequence: int) -> bool:
         """Ends all deliveries up to this one, or none, should the broker fail. False when the consumer doesn't hold
-        that message. Very many take several ticks: ``consumer.under_way`` is a `Taking` then and tells when it is over.
-        """
-        if consumer.reading is not None:
+        that message. Very many take several ticks: ``consumer.under_way`` is a `BulkAck` then and tells when it is
+        over."""
+        if consumer.loans is not None:
             return self._answer_lent_through(consumer, sequence)
         if consumer.reaches_far(sequence, self._transacting.at_once):
             return self._transacting.acknowledge_far(consumer, sequence)
@@ -143,7 +144,7 @@ class Consuming:
             poison: a dead letter at once; ``cause``: why, in its dlqDeliveryFailureCause.
             count_delivery: False when the message was not looked at: it counts as never delivered.
         """
-        if consumer.reading is not None:
+        if consumer.loans is not None:
             return self._answer_lent(consumer, sequence)
         done = self._acks.reject(
             self._queue_of(consumer), consumer, sequence, poison=poison, count_delivery=count_delivery, cause=cause
@@ -155,7 +156,7 @@ class Consuming:
         self, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True
     ) -> bool:
         """`reject` for all messages up to this one."""
-        if consumer.reading is not None:
+        if consumer.loans is not None:
             return self._answer_lent_through(consumer, sequence)
         done = self._acks.reject_through(
             self._queue_of(consumer), consumer, sequence, poison=poison, count_delivery=count_delivery
@@ -166,7 +167,7 @@ class Consuming:
     def expire_delivered(self, consumer: Consumer, sequence: int) -> bool:
         """Ends one delivery because the client found the message expired; what becomes of it is the same as when the
         broker does. False when the consumer doesn't hold it."""
-        if consumer.reading is not None:
+        if consumer.loans is not None:
             return self._answer_lent(consumer, sequence)
         done = self._acks.expire(self._queue_of(consumer), consumer, sequence)
         self._log.close()
@@ -174,16 +175,16 @@ class Consuming:
 
     def _answer_lent(self, consumer: Consumer, sequence: int) -> bool:
         # Whatever the answer to a borrowed message is, the queue keeps it.
-        reading = consumer.reading
-        done = reading is not None and reading.answer(sequence)
+        loans = consumer.loans
+        done = loans is not None and loans.answer(sequence)
         self.credit_changed(consumer)
         return done
 
     def _answer_lent_through(self, consumer: Consumer, sequence: int) -> bool:
-        reading = consumer.reading
-        done = reading is not None and reading.answer_through(sequence)
-        if reading is not None:
-            reading.settle(self._jobs, self._dispatcher)
+        loans = consumer.loans
+        done = loans is not None and loans.answer_through(sequence)
+        if loans is not None:
+            settle_loans(loans, self._queue_of(consumer), self._jobs, self._dispatcher)
         self.credit_changed(consumer)
         return done
 
@@ -197,16 +198,16 @@ class Consuming:
             return
         queue = self._queue_of(consumer)
         self.leave(queue, consumer, unseen)
-        if not queue.consumers and not queue.deleted:
+        if not queue.holders and not queue.deleted:
             self._dropping.last_left(queue)
 
     def leave(self, queue: Queue, consumer: Consumer, unseen: set[int] | frozenset[int]) -> None:
         """Takes a consumer off its queue and returns what it holds, whatever becomes of the queue."""
         returning = consumer.all_held()
-        queue.leave(consumer)
-        if consumer.reading is not None:
-            consumer.reading.settle(self._jobs, self._dispatcher)
-        if not queue.consumers:
+        self._dispatcher.leave(queue, consumer)
+        if consumer.loans is not None:
+            settle_loans(consumer.loans, queue, self._jobs, self._dispatcher)
+        if not queue.holders:
             queue.unused_since = self._clock.monotonic_ns()
             queue.swept = False
         self._acks.give_back_far(queue, consumer, returning, unseen)

@@ -10,10 +10,11 @@ from typing import Final
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.base.slots import Slot
+from delosmq.engine.dispatch.rules import rules_of
 from delosmq.engine.dispatch.waiting_reason import BEHIND, FULL, NO_CONSUMER, READY, why_waiting
 from delosmq.engine.leases.lease import LeaseGroup
 from delosmq.engine.leases.lease_group import Leases
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.consumer import Consumer, consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.scheduled_slots import DueSlots
 from delosmq.engine.routing.held_messages import is_held
@@ -121,12 +122,12 @@ class Explaining:
     def held(self, queue: Queue, sequence: int) -> Standing | None:
         """Who has a message in delivery, one look at each consumer; None when nobody has."""
         for group in self._leases.on_queue(queue):
-            slot = group.consumer.slot_of(sequence)
+            slot = group.slot_of(sequence)
             if slot is not None:
                 found = Standing(queue, slot, LEASED)
                 found.group = group
                 return found
-        for consumer in queue.consumers:
+        for consumer in consumers_of(queue):
             slot = consumer.slot_of(sequence)
             if slot is not None:
                 found = Standing(queue, slot, PROMISED if slot.transaction else DELIVERING)
@@ -140,7 +141,7 @@ class Explaining:
         if head is None:
             return READY
         rule = self._rule(queue, head)
-        rules = queue.distribution
+        rules = rules_of(queue)
         if rules is None:
             if queue.barrier_sequence:
                 return ""
@@ -152,7 +153,7 @@ class Explaining:
     def _rule(self, queue: Queue, slot: Slot) -> str:
         rule = why_waiting(queue, slot, self._dispatcher.work_for_asking())
         if rule in (FULL, NO_CONSUMER) and self._leases.on_queue(queue):
-            browsers = sum(1 for consumer in queue.consumers if consumer.options.browser)
+            browsers = sum(1 for consumer in consumers_of(queue) if consumer.options.browser)
             return LEASE_READER if queue.attached == browsers else rule
         return rule
 
@@ -261,7 +262,7 @@ class Count:
             self._add_all_alike(rule)
             return
         # Many consumers make each question dearer.
-        per_slice = max(1, ASKED_PER_SLICE // (1 + len(queue.consumers)))
+        per_slice = max(1, ASKED_PER_SLICE // (1 + len(queue.holders)))
         cursor = queue.pending.cursor()
         try:
             while self.looked_at < self._at_most:

@@ -14,6 +14,7 @@ from delosmq.engine.lifecycle.auto_delete import AutoDelete
 from delosmq.engine.lifecycle.deletion import Dropping
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.lifecycle.retroactive import Retroactive
+from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import Core
 from delosmq.model.errors import BrokerError, MisuseError, NotFoundError
@@ -109,8 +110,9 @@ class Administration:
             if merged != known.settings:
                 self._bindings.update_queue(known, merged)
             self._bindings.take_over_queue(known)
-            if known.address.auto_created:
-                self._bindings.take_over_address(known.address)
+            address = self._bindings.address_of(known)
+            if address.auto_created:
+                self._bindings.take_over_address(address)
         known.declared = True
 
     def _move_aside(self, stored: Queue, declared: QueueSettings) -> None:
@@ -120,7 +122,7 @@ class Administration:
         Raises:
             MisuseError: an operator made it, or it has consumers.
         """
-        if stored.operators or stored.consumers:
+        if stored.operators or stored.holders:
             made = f"where user '{stored.settings.user}' created it" if stored.operators else "where it has consumers"
             raise MisuseError(
                 "DMQ2106",
@@ -242,7 +244,7 @@ class Administration:
         name = queue.name
         for group in [g for g in self._leases.groups.values() if g.queue is queue]:
             self._leases.release(group.name)
-        for consumer in list(queue.consumers):
+        for consumer in consumers_of(queue):
             self._consuming.leave(queue, consumer, NONE_UNSEEN)
             consumer.port.closed_by_broker(
                 NotFoundError("DMQ2109", f"queue '{name}' was deleted; subscribe to another queue or create it again")
@@ -332,7 +334,7 @@ class Administration:
         queue = self._bindings.queue_named(name)
         if queue.settings.routing_type != MULTICAST or queue.operators:
             raise MisuseError("DMQ2641", f"'{name}' is a queue and no subscription; delete it instead")
-        if queue.consumers or self._leases.on_queue(queue):
+        if queue.holders or self._leases.on_queue(queue):
             raise MisuseError("DMQ2642", f"subscription '{name}' is in use; close its consumers first")
         messages = queue.message_count
         self._dropping.drop(queue)

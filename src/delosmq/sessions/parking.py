@@ -15,11 +15,12 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.addresses.address import SpaceWaiter
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.broker import Broker
+from delosmq.engine.queues.in_delivery import BulkAck
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE
-from delosmq.engine.transactions.bulk_ack import Taking
-from delosmq.engine.transactions.transaction import Transaction, TransactionWaiter
+from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
@@ -70,7 +71,7 @@ class Parked(ABC):
         self.size_bytes: int = ENTRY_BYTES + (0 if message is None else message.charge_bytes)
         self.parked_at: int = 0
 
-    def carry_out(self, waiter: TransactionWaiter) -> bool:
+    def carry_out(self, waiter: JobWaiter) -> bool:
         """Ends the transaction. False when that goes on and ``waiter`` will be told.
 
         Raises:
@@ -100,7 +101,7 @@ class Parked(ABC):
         """It can't be done. Must not call the engine."""
 
 
-class EndWaiter(TransactionWaiter):
+class EndWaiter(JobWaiter):
     """Waits for the end of a transaction that goes on in slices."""
 
     def __init__(self, parking: "Parking", entry: Parked) -> None:
@@ -220,7 +221,7 @@ class Parking(SpaceWaiter):
         else:
             entry.answer()
 
-    def answer_after(self, entry: Parked, under_way: Taking) -> None:
+    def answer_after(self, entry: Parked, under_way: BulkAck) -> None:
         """Answers a cumulative acknowledgement that goes on in slices; nothing is read till then."""
         waiter = EndWaiter(self, entry)
         entry.waiter = waiter

@@ -283,7 +283,7 @@ def test_what_a_new_listener_needs_is_told_however_much_else_waits() -> None:
     client = bench.connect()
     posting = Posting(bench.broker, bench.clock, BrokerId("b"), "b")
     reader = client.consume(topic("t"))
-    (consumer,) = bench.broker.addresses["t"].multicast[0].consumers
+    (consumer,) = bench.broker.addresses["t"].multicast[0].holders
     posting.join(Listener("t", consumer, reader.id, client.host))
     notices = Notices(posting)
     told: list[str] = []

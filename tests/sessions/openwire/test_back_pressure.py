@@ -252,7 +252,7 @@ def test_a_peer_that_does_not_read_gets_no_more_than_its_outbox_holds() -> None:
     reader = client.consume(A)
     client.reads = False
     sender.publish(A, " ".join(str(number) for number in range(50)))
-    (consumer,) = bench.queue("a").consumers
+    (consumer,) = bench.queue("a").holders
     assert 0 < consumer.held_count < 50
     client.reads = True
     bench.tick()

@@ -297,7 +297,7 @@ def test_the_clients_own_session_needs_no_opening() -> None:
     info.consumer_id.session_id = -1
     client.ok(info)
     client.ok(client.remove_info(SessionId(client.name, -1)))
-    assert bench.queue("a").consumers == []
+    assert bench.queue("a").holders == []
 
 
 def test_a_session_of_another_connection_is_none() -> None:

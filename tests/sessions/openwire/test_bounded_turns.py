@@ -30,7 +30,7 @@ def numbered(stem: str, count: int) -> list[str]:
 
 def readers_of(bench: OpenWireBench, stem: str) -> int:
     """How many consumers queues of such names have."""
-    return sum(len(one.consumers) for name, one in bench.broker.queues.items() if name.startswith(stem))
+    return sum(len(one.holders) for name, one in bench.broker.queues.items() if name.startswith(stem))
 
 
 # -- advisories --------------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_queues_by_wildcards_are_bounded_too() -> None:
     assert report.code == "DMQ5292"
     # Of queues that are gone others have the place.
     for name, one in list(bench.broker.queues.items()):
-        if one.consumers:
+        if one.holders:
             bench.broker.delete_queue(name)
     bench.tick()
     make(bench.broker, "n.new")

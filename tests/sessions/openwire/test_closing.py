@@ -132,8 +132,8 @@ def test_a_parent_s_end_is_that_of_all_its_consumers(what: object) -> None:
     other.take()
     assert callable(what)
     client.ok(client.remove_info(what(client), reader.sequence(0)))
-    assert bench.queue("a").consumers == []
-    assert bench.queue("b").consumers == []
+    assert bench.queue("a").holders == []
+    assert bench.queue("b").holders == []
     assert next_one(bench) == "0r1 1 2 3 4"
 
 
@@ -142,7 +142,7 @@ def test_a_session_s_end_leaves_other_sessions() -> None:
     other = client.subscribe(client.consumer_info(A, 1, session=2))
     other.take()
     client.ok(client.remove_info(SessionId(client.name, 1), NONE_SEEN))
-    (left,) = bench.queue("a").consumers
+    (left,) = bench.queue("a").holders
     assert left.held_count == 1
 
 

@@ -308,7 +308,7 @@ def test_what_is_there_already_may_be_added_again() -> None:
     client.ok(client.session_info())
     client.publish(A, "once")
     assert reader.bodies() == "once"
-    assert len(bench.queue("a").consumers) == 1
+    assert len(bench.queue("a").holders) == 1
 
 
 # -- silence -----------------------------------------------------------------------------------------------------------

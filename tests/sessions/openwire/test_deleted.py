@@ -40,7 +40,7 @@ def test_a_consumer_reads_the_queue_again_that_a_send_makes_again() -> None:
     reader.done(1, 2)
     assert bench.queue("orders").message_count == 0
     reader.close()
-    assert not bench.queue("orders").consumers
+    assert not bench.queue("orders").holders
 
 
 def test_or_that_an_operator_does_before_anybody_looked() -> None:
@@ -53,7 +53,7 @@ def test_or_that_an_operator_does_before_anybody_looked() -> None:
         bench.broker.delete_queue("orders")
         bench.broker.create_queue(QueueSettings("orders", "orders", ANYCAST))
         bench.tick()
-    assert len(bench.queue("orders").consumers) == 1
+    assert len(bench.queue("orders").holders) == 1
     client.publish(queue("orders"), "m2")
     # What was in delivery takes no room any more.
     assert reader.bodies() == "m2"
@@ -69,7 +69,7 @@ def test_each_of_several_does_with_its_selector() -> None:
     delete(bench, "orders")
     bench.broker.create_queue(QueueSettings("orders", "orders", ANYCAST))
     bench.tick()
-    selectors = [consumer.options.selector for consumer in bench.queue("orders").consumers]
+    selectors = [consumer.options.selector for consumer in bench.queue("orders").holders]
     assert [selector is not None for selector in selectors] == [True, False]
 
 
@@ -79,7 +79,7 @@ def test_a_queue_that_a_wildcard_brought_is_read_once() -> None:
     client.consume(queue("a.b,a.>"))
     delete(bench, "a.b")
     client.publish(queue("a.b"), "m1")
-    assert len(bench.queue("a.b").consumers) == 1
+    assert len(bench.queue("a.b").holders) == 1
 
 
 def test_a_pull_is_answered_by_the_queue_that_is_there_again() -> None:

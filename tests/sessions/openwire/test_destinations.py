@@ -189,7 +189,7 @@ def test_closing_a_composite_consumer_closes_all_its_parts() -> None:
     client.publish(queue("b"), "x")
     reader.take()
     reader.close(reader.sequence(0))
-    assert bench.queue("a").consumers == bench.queue("b").consumers == []
+    assert bench.queue("a").holders == bench.queue("b").holders == []
     assert client.consume(queue("b")).bodies() == "xr1"
 
 

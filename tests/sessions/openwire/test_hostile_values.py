@@ -196,7 +196,7 @@ def test_an_advisory_that_can_not_be_encoded_is_not_sent() -> None:
     client = bench.connect()
     reader = client.consume(A)
     posting = Posting(bench.broker, bench.clock, BrokerId("b"), "b")
-    (consumer,) = bench.queue("a").consumers
+    (consumer,) = bench.queue("a").holders
     for name in ("t", LONG * 2):
         posting.join(Listener(name, consumer, reader.id, client.host))
         posting.tell(name, None)
@@ -224,7 +224,7 @@ def test_a_composite_of_many_names_while_somebody_listens(listens: str) -> None:
     client.subscribe(client.consumer_info(queue(names[:8_000])))
     client.ok(client.producer_info(queue(names[:8_000])))
     client.drop()
-    assert [name for name, one in bench.broker.queues.items() if name.startswith("part") and one.consumers] == []
+    assert [name for name, one in bench.broker.queues.items() if name.startswith("part") and one.holders] == []
 
 
 def test_the_ids_of_commands_begin_anew() -> None:

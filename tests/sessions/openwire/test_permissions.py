@@ -129,7 +129,7 @@ def test_one_part_of_a_composite_that_is_denied_denies_all() -> None:
     denied(client, client.text(queue("a,closed"), "x"))
     assert bench.queue("a").message_count == 1
     denied(client, client.consumer_info(queue("a,closed")))
-    assert bench.queue("a").consumers == []
+    assert bench.queue("a").holders == []
 
 
 def test_unsubscribing() -> None:

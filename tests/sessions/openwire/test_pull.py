@@ -221,14 +221,14 @@ def test_a_control_may_close_its_consumer() -> None:
     command = control(reader, 1)
     command.close = True
     client.ok(command)
-    assert bench.queue("a").consumers == []
+    assert bench.queue("a").holders == []
     assert bench.connect().consume(A).bodies() == "0"
 
 
 def test_a_prefetch_is_bounded() -> None:
     _, _, reader = start("", 2_000_000_000)
     assert reader.info.prefetch_size == 2_000_000_000
-    (consumer,) = reader.client.bench.queue("a").consumers
+    (consumer,) = reader.client.bench.queue("a").holders
     taken = 0
     while consumer.credit.has_room():
         consumer.credit.taken(1)

@@ -75,9 +75,9 @@ def test_one_that_does_not_close_is_gone_a_second_later() -> None:
     bench.pass_time(1_100)
     assert closed(reader)
     assert told.take() == []
-    assert len(bench.queue("a").consumers) == 1
+    assert len(bench.queue("a").holders) == 1
     bench.pass_time(1_100)
-    assert bench.queue("a").consumers == []
+    assert bench.queue("a").holders == []
     assert not client.host.finished
     assert len(told.take()) == 1
     exception = client.refused(client.remove_info(reader.id))
@@ -136,7 +136,7 @@ def test_the_connection_goes_with_it_if_that_is_wanted() -> None:
     assert client.host.reason.code == "DMQ5290"
     # As by Classic, the peer hears no reason.
     assert not any(isinstance(one, ConnectionError | ConsumerControl) for one in client.take())
-    assert bench.queue("a").consumers == []
+    assert bench.queue("a").holders == []
     assert other.consume(Q).bodies() == "m1r1 m2r1 m3 m4 m5"
 
 

@@ -41,7 +41,7 @@ def test_a_queue_that_is_made_later_is_read_too() -> None:
     assert reader.bodies() == "m1 m2"
     reader.done(0, 1)
     assert bench.queue("orders.new").message_count == 0
-    assert len(bench.queue("orders.new").consumers) == 1
+    assert len(bench.queue("orders.new").holders) == 1
 
 
 def test_one_that_another_client_makes() -> None:
@@ -49,7 +49,7 @@ def test_one_that_another_client_makes() -> None:
     client, other = bench.connect(), bench.connect()
     reader = client.consume(queue("*.new"))
     other.consume(queue("orders.new")).close()
-    assert len(bench.queue("orders.new").consumers) == 1
+    assert len(bench.queue("orders.new").holders) == 1
     other.publish(queue("orders.new"), "m1")
     assert reader.bodies() == "m1"
 
@@ -91,7 +91,7 @@ def test_after_its_end_new_queues_are_left_alone() -> None:
     make(bench, "orders.a")
     reader.close()
     make(bench, "orders.b")
-    assert [len(bench.queue(name).consumers) for name in ("orders.a", "orders.b")] == [0, 0]
+    assert [len(bench.queue(name).holders) for name in ("orders.a", "orders.b")] == [0, 0]
 
 
 def test_the_end_of_its_connection_ends_it() -> None:
@@ -100,7 +100,7 @@ def test_the_end_of_its_connection_ends_it() -> None:
     client.consume(ORDERS)
     client.drop()
     make(bench, "orders.a")
-    assert bench.queue("orders.a").consumers == []
+    assert bench.queue("orders.a").holders == []
 
 
 def test_all_queues_share_one_prefetch_and_take_turns() -> None:
@@ -208,7 +208,7 @@ def test_a_queue_by_two_names_of_one_consumer_is_read_once() -> None:
     client.publish(queue("orders.a"), "m1")
     client.publish(queue("orders.b"), "m2")
     assert reader.bodies() == "m1 m2"
-    assert [len(bench.queue(name).consumers) for name in ("orders.a", "orders.b")] == [1, 1]
+    assert [len(bench.queue(name).holders) for name in ("orders.a", "orders.b")] == [1, 1]
 
 
 def test_queues_of_virtual_topics_are_read_and_temporary_ones_are_not() -> None:
@@ -219,7 +219,7 @@ def test_queues_of_virtual_topics_are_read_and_temporary_ones_are_not() -> None:
     other.ok(info)
     reader = client.consume(queue("Consumer.>"))
     other.consume(queue("Consumer.x.VirtualTopic.t")).close()
-    assert [len(bench.queue(name).consumers) for name in ("Consumer.other:1", "Consumer.x.VirtualTopic.t")] == [0, 1]
+    assert [len(bench.queue(name).holders) for name in ("Consumer.other:1", "Consumer.x.VirtualTopic.t")] == [0, 1]
     client.publish(queue("Consumer.x.VirtualTopic.t"), "m1")
     assert reader.bodies() == "m1"
 
@@ -263,14 +263,14 @@ def test_many_new_queues_are_taken_up_a_slice_at_a_time() -> None:
     for number in range(250):
         bench.broker.create_queue(QueueSettings(f"orders.{number}", f"orders.{number}", ANYCAST))
     bench.tick()
-    assert all(len(queue.consumers) == 1 for queue in bench.broker.queues.values())
+    assert all(len(queue.holders) == 1 for queue in bench.broker.queues.values())
 
 
 # -- what a consumer of several queues keeps ---------------------------------------------------------------------------
 
 
 def sources_of(bench: OpenWireBench, name: str) -> Subscription:
-    (consumer,) = bench.queue(name).consumers
+    (consumer,) = bench.queue(name).holders
     port = consumer.port
     assert isinstance(port, Source)
     return port.subscription

@@ -6,7 +6,7 @@ from typing import Any
 
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
-from delosmq.engine.queues.consumer import ConsumerOptions
+from delosmq.engine.queues.consumer import ConsumerOptions, consumers_of
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
 from delosmq.engine.transactions.transaction import ACTIVE, TransactionError
 from delosmq.engine.transactions.xa import TMSUCCESS, XaError
@@ -167,7 +167,7 @@ def subscribe_durably(life: Life, rng: Random) -> str:
 def unsubscribe(life: Life, rng: Random) -> str:
     name = rng.choice(SUBSCRIPTIONS)
     queue = life.broker.queues.get(name)
-    if queue is None or queue.consumers or queue.delivering_count or queue.claims:
+    if queue is None or queue.holders or queue.delivering_count or queue.claims:
         return ""
     _excuse_all(life, name)
     life.broker.unsubscribe(name)
@@ -495,7 +495,7 @@ def decide(life: Life, rng: Random) -> str:
 
 def lease(life: Life, rng: Random) -> str:
     queue = life.broker.queues.get("orders.archive")
-    if queue is None or any(consumer.id for consumer in queue.consumers):
+    if queue is None or consumers_of(queue):
         return ""
     rows = rng.choice([1, 3, 10])
     try:

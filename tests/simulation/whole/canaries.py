@@ -6,7 +6,6 @@ They work on a compiled engine too: they stand in front of it, behind it in the 
 from collections.abc import Callable
 from typing import Any
 
-from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
 from delosmq.engine.log import records
 from delosmq.engine.log.log import NO_BODY, Batch, Replay
@@ -20,7 +19,7 @@ from delosmq.engine.log.records import (
     STORED,
     TRANSACTION,
 )
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.consumer import Consumer, consumers_of
 from delosmq.engine.queues.credit import Credit
 from delosmq.engine.routing.held_messages import DEAD
 from delosmq.engine.routing.send_result import DUPLICATE
@@ -105,9 +104,8 @@ class ExpiresWhatIsInDelivery(Front):
     def tick(self) -> bool:
         now_ms = self.real.clock.wall_ms()
         for queue in self.real.queues.values():
-            for consumer in queue.consumers:
-                held: list[Slot] = consumer.held_newest_first() if consumer.id else []
-                for slot in held:
+            for consumer in consumers_of(queue):
+                for slot in consumer.held_newest_first():
                     if 0 < slot.message.expires_at_ms <= now_ms:
                         self.real.expire_delivered(consumer, slot.sequence)
         return self.real.tick()
@@ -156,8 +154,8 @@ class TwoOwners(Front):
 
     def tick(self) -> bool:
         for queue in self.real.queues.values():
-            if queue.distribution is not None:
-                queue.distribution.ownership.owner = None
+            if queue.rules is not None:
+                queue.rules.ownership.owner = None
         return self.real.tick()
 
 
@@ -166,12 +164,12 @@ class ElectsTheFirst(Front):
 
     def close_consumer(self, consumer: Consumer, unseen: Any) -> None:
         queue = consumer.queue
-        rules = None if queue is None else queue.distribution
+        rules = None if queue is None else queue.rules
         owned = rules is not None and rules.ownership.owner is consumer
         self.real.close_consumer(consumer, unseen)
-        if owned and queue is not None and queue.distribution is not None:
-            exclusive = (other for other in queue.consumers if other.options.exclusive)
-            queue.distribution.ownership.owner = next(exclusive, None)
+        if owned and queue is not None and queue.rules is not None:
+            exclusive = (other for other in consumers_of(queue) if other.options.exclusive)
+            queue.rules.ownership.owner = next(exclusive, None)
 
 
 class HandsOutExpired(Front):

@@ -5,13 +5,14 @@ from random import Random
 from typing import Any
 
 from delosmq.engine.addresses.address import SpaceWaiter
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
-from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions
+from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, consumers_of
 from delosmq.engine.queues.credit import ByteCredit, Credit, MessageCredit
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, NO_ROUTE, ROUTED
-from delosmq.engine.transactions.transaction import ACTIVE, Transaction, TransactionWaiter
+from delosmq.engine.transactions.transaction import ACTIVE, Transaction
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import Message
 from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
@@ -91,7 +92,7 @@ class Listener(Reader):
         self.seen.append(slot)
 
 
-class Done(TransactionWaiter):
+class Done(JobWaiter):
     """A commit that goes on in slices."""
 
     def __init__(self, life: "Life", ended: Callable[[bool], None]) -> None:
@@ -269,7 +270,7 @@ class Life(World):
             if name in self.catalogue.strict:
                 self._check_places(name)
             ours = {id(listener.consumer) for listener in self.listeners if listener.queue == name}
-            strangers = [c.id for c in queue.consumers if c.id and id(c) not in ours and not self.is_foreign(c)]
+            strangers = [c.id for c in consumers_of(queue) if id(c) not in ours and not self.is_foreign(c)]
             assert not strangers, f"{name} has consumers that left: {strangers}"
         for listener in self.listeners:
             self._check_credit(listener)
@@ -310,7 +311,7 @@ class Life(World):
         if consumer is None or listener.browses:
             return
         held = consumer.held_newest_first()
-        if consumer.reading is not None:
+        if consumer.loans is not None:
             return
         if listener.by_bytes:
             used = sum(slot.message.encoded_size_bytes for slot in held)

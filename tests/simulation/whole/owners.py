@@ -5,7 +5,7 @@ The rules stand in docs/dispatch.md. Nothing here asks the engine who the owner 
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.consumer import Consumer, consumers_of
 
 ALWAYS_FIRST = 127
 
@@ -34,7 +34,7 @@ class Owners:
         """A consumer joined: it owns the queue when it asks for that and outranks the present owner."""
         assert self.broker is not None
         known = self.broker.queues[queue]
-        consumer = next(one for one in known.consumers if one.id == consumer_id)
+        consumer = next(one for one in consumers_of(known) if one.id == consumer_id)
         if consumer.options.browser or known.non_destructive:
             return
         present = self._queues.setdefault(queue, Present())
@@ -90,7 +90,7 @@ class Owners:
             takes_all = options.selector is None and not options.no_local
             first = options.priority > consumer.options.priority and takes_all and not slot.message.group_id
             # What is full stays so until it is told otherwise.
-            assert not (first and not other.parked and other.has_room()), (
+            assert not (first and not other.full and other.has_room()), (
                 f"consumer {consumer.id} of {queue} gets {slot.sequence} before {other.id}, whose priority is higher"
             )
         if self.broker.queues[queue].exclusive:

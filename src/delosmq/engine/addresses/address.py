@@ -8,6 +8,7 @@ from mypy_extensions import mypyc_attr
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.expiry_delay import changes_expiry
 from delosmq.engine.addresses.filter import Conditions
+from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import INTERNAL_PREFIX, Queue
 from delosmq.engine.queues.queue_address import QueueAddress, is_announced
 from delosmq.model.message import ANYCAST, MULTICAST
@@ -20,7 +21,8 @@ RETAIN: Final = "ActiveMQ.Retain"
 
 
 def _priority(queue: Queue) -> int:
-    return queue.consumers[0].options.priority if queue.consumers else 0
+    consumers = consumers_of(queue)
+    return consumers[0].options.priority if consumers else 0
 
 
 def any_conditional(queues: list[Queue]) -> bool:

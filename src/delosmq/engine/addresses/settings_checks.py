@@ -155,10 +155,10 @@ def check_update(queue: Queue, wanted: QueueSettings, routing_types: set[int]) -
             " the queue and create it again",
         )
     limit = wanted.max_consumers
-    if limit is not None and limit != UNLIMITED and limit < len(queue.consumers):
+    if limit is not None and limit != UNLIMITED and limit < len(queue.holders):
         raise MisuseError(
             "DMQ2628",
-            f"queue '{present.name}' has {counted(len(queue.consumers), 'consumer')}, more than the max-consumers"
+            f"queue '{present.name}' has {counted(len(queue.holders), 'consumer')}, more than the max-consumers"
             f" {limit} wanted; close some first",
         )
     if wanted.routing_type != present.routing_type and wanted.routing_type not in routing_types:

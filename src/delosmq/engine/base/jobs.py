@@ -7,6 +7,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.timers import Timer
+from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 
 SLICES_PER_TICK: Final = 4
@@ -24,6 +25,18 @@ class Job(ABC):
     @abstractmethod
     def step(self) -> bool:
         """Does at most a slice. True when all is done."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class JobWaiter(ABC):
+    """Waits for the end of something that goes on in slices: a commit, a prepare, a cumulative acknowledgement."""
+
+    @abstractmethod
+    def on_ended(self, error: BrokerError | None) -> None:
+        """It is done, and its confirmation waits for the log's position; or it was rolled back because of ``error``.
+
+        Called from `Broker.tick`; must not call the engine.
+        """
 
 
 class Jobs:

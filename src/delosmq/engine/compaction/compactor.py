@@ -246,7 +246,7 @@ class QueueLiving(Living):
             return slot
         queue.pending.drop(cursor)
         self._cursor = None
-        self._lists = [consumer.in_delivery for consumer in queue.consumers]
+        self._lists = [consumer.in_delivery for consumer in queue.holders]
         for due_at_ms in queue.scheduled.times():
             bucket = queue.scheduled.due_at(due_at_ms)
             if bucket is not None:

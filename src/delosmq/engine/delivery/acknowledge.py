@@ -10,7 +10,7 @@ from delosmq.engine.delivery.redelivery import redelivery_delay_ms
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.log.log import NO_ROOM, WAITS
 from delosmq.engine.log.records import ACKNOWLEDGED, PURGED, encode_counted, encode_scheduled
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.dead_letters import ATTEMPTS_USED_UP, CALLED_POISON, DeadLetters
 from delosmq.engine.routing.parts import Core
@@ -68,7 +68,7 @@ class Acknowledgements:
 
     # -- acknowledging -------------------------------------------------------------------------------------------
 
-    def acknowledge(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
+    def acknowledge(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
         """Ends the delivery of one message. False when the consumer does not hold it; nothing has changed then."""
         slot = consumer.held(sequence)
         if slot is None:
@@ -79,7 +79,7 @@ class Acknowledgements:
         self.dispatcher.mark(queue)
         return True
 
-    def acknowledge_through(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
+    def acknowledge_through(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
         """Ends the delivery of all messages up to this one, in order of delivery; False as in `acknowledge`. They must
         not be too many for one batch; see `Transacting.acknowledge_far`."""
         slots = consumer.held_through(sequence)
@@ -92,7 +92,7 @@ class Acknowledgements:
         self.dispatcher.mark(queue)
         return True
 
-    def expire(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
+    def expire(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
         """Ends the delivery of a message that its consumer found expired; False as in `acknowledge`. Without room for
         the copy that an expiry address gets the message stays with the consumer, until there is some or it returns."""
         work = _Expire(self, queue, consumer, sequence)
@@ -101,7 +101,7 @@ class Acknowledgements:
         work.step()
         return True
 
-    def expire_held(self, queue: Queue, consumer: Consumer, sequence: int) -> bool:
+    def expire_held(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
         """Does that, as a decision of its own. False when there is no room for the copy: nothing has changed then."""
         slot = consumer.held(sequence)
         if slot is None:
@@ -119,7 +119,7 @@ class Acknowledgements:
     def reject(
         self,
         queue: Queue,
-        consumer: Consumer,
+        consumer: Holder,
         sequence: int,
         *,
         poison: bool = False,
@@ -139,7 +139,7 @@ class Acknowledgements:
         return True
 
     def reject_through(
-        self, queue: Queue, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True
+        self, queue: Queue, consumer: Holder, sequence: int, *, poison: bool = False, count_delivery: bool = True
     ) -> bool:
         """Returns all messages up to this one, as `reject` does."""
         if consumer.reaches_far(sequence, SLICE_COST):
@@ -162,7 +162,7 @@ class Acknowledgements:
     def _reject(
         self,
         queue: Queue,
-        consumer: Consumer,
+        consumer: Holder,
         newest_first: list[Slot],
         *,
         poison: bool,
@@ -177,7 +177,7 @@ class Acknowledgements:
     def give_back(
         self,
         queue: Queue,
-        consumer: Consumer,
+        consumer: Holder,
         newest_first: list[Slot],
         unseen: set[int] | frozenset[int],
         *,
@@ -199,7 +199,7 @@ class Acknowledgements:
     def give_back_far(
         self,
         queue: Queue,
-        consumer: Consumer,
+        consumer: Holder,
         sequences: "array[int]",
         unseen: set[int] | frozenset[int],
         *,
@@ -235,7 +235,7 @@ class Acknowledgements:
         else:
             self._jobs.add(work)
 
-    def death_of(self, queue: Queue, consumer: Consumer, slot: Slot, how: int) -> str:
+    def death_of(self, queue: Queue, consumer: Holder, slot: Slot, how: int) -> str:
         """Why a slot whose delivery to ``consumer`` failed becomes a dead letter; "" when it doesn't."""
         if how == POISON:
             cause = "" if self._dead_letters.at_home(queue) else CALLED_POISON
@@ -256,7 +256,7 @@ class Acknowledgements:
         nap_ns = FULL_NAP_NS if self._log.storage_full else LOOK_AGAIN_NS
         self._timers.at(self._clock.monotonic_ns() + nap_ns, GoOn(self._jobs, work))
 
-    def bury(self, queue: Queue, consumer: Consumer, slot: Slot, cause: str) -> None:
+    def bury(self, queue: Queue, consumer: Holder, slot: Slot, cause: str) -> None:
         """Makes a slot that ``consumer`` holds a dead letter, as a decision of its own: a batch with all copies might
         not fit into a segment. Nothing may be recorded yet of the decision under way."""
         queue.take_back(slot, consumer)
@@ -323,7 +323,7 @@ class Acknowledgements:
 class _Expire(Job):
     """Ends a message that its consumer found expired, once there is room for the copy."""
 
-    def __init__(self, acks: Acknowledgements, queue: Queue, consumer: Consumer, sequence: int) -> None:
+    def __init__(self, acks: Acknowledgements, queue: Queue, consumer: Holder, sequence: int) -> None:
         self._acks = acks
         self._queue = queue
         self._consumer = consumer
@@ -342,7 +342,7 @@ class _Return(Job):
         self,
         acks: Acknowledgements,
         queue: Queue,
-        consumer: Consumer,
+        consumer: Holder,
         *,
         sequences: "array[int]",
         unseen: set[int] | frozenset[int],

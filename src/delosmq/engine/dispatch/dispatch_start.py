@@ -79,8 +79,8 @@ class Start(Timer):
         if self.waiting:
             return False
         if self.draining:
-            for consumer in self._queue.consumers:
-                if consumer.held_count and not consumer.closed:
+            for holder in self._queue.holders:
+                if holder.held_count and not holder.closed:
                     return False
             self.draining = False
         return True

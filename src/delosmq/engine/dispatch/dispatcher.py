@@ -1,7 +1,7 @@
 """The dispatch loop: hands pending messages to consumers that are not full, in turn, in batches.
 
 A queue without rules (no selector, priority, exclusive owner, group, browser) takes the short way here; others have a
-`Distribution`.
+`DispatchRules`.
 
 Source: Artemis QueueImpl (round robin among consumers with credit); bounds per tick: docs/decisions/0012.
 """
@@ -10,6 +10,7 @@ from collections import deque
 from typing import Final
 
 from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.jobs import Jobs
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import Timers
 from delosmq.engine.dispatch.delivery_record import DeliveryRecord
@@ -17,7 +18,7 @@ from delosmq.engine.dispatch.dispatch_start import Starter
 from delosmq.engine.dispatch.expiry_gate import ENDED, ROOM_TO_COME, ExpiryGate
 from delosmq.engine.dispatch.rotation import Work
 from delosmq.engine.dispatch.rule_dispatch import Handing
-from delosmq.engine.dispatch.rules import Distribution
+from delosmq.engine.dispatch.rules import DispatchRules, rules_of
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.queue import Queue
@@ -41,9 +42,12 @@ class Dispatcher(Starter):
         events: told who owns what.
     """
 
-    def __init__(self, clock: Clock, timers: Timers, conversions: Conversions, events: EngineEvents) -> None:
+    def __init__(
+        self, clock: Clock, timers: Timers, conversions: Conversions, *, jobs: Jobs, events: EngineEvents
+    ) -> None:
         self._clock = clock
         self._timers = timers
+        self._jobs = jobs
         self._ready: deque[Queue] = deque()
         self._work: Work = Work(Subject(conversions))
         self._pulling: list[Consumer] = []
@@ -56,7 +60,7 @@ class Dispatcher(Starter):
         """Puts a queue on the ready list if it has both messages and consumers; cheap, for every change."""
         if queue.ready or queue.returning or queue.paused or queue.deleted:
             return
-        rules = queue.distribution
+        rules = queue.rules
         if (queue.rotation and queue.pending.count) if rules is None else rules.wants():
             queue.ready = True
             self._ready.append(queue)
@@ -70,8 +74,8 @@ class Dispatcher(Starter):
         queue.returning -= 1
         if queue.stalled:
             stalled, queue.stalled = queue.stalled, []
-            for purge in stalled:
-                purge.go_on()
+            for job in stalled:
+                self._jobs.add(job)
         self.mark(queue)
 
     def join(self, queue: Queue, consumer: Consumer) -> None:
@@ -79,19 +83,27 @@ class Dispatcher(Starter):
         if not consumer.options.plain:
             queue.ruled = True
         if queue.ruled:
-            rules = self._rules_of(queue)
+            rules = self._rules_for(queue)
+            rules.join(consumer)
             queue.join(consumer)
             rules.start.consumer_came(self._clock.monotonic_ns(), self._timers, self)
         else:
             queue.join(consumer)
         self.mark(queue)
 
-    def _rules_of(self, queue: Queue) -> Distribution:
-        rules = queue.distribution
+    def leave(self, queue: Queue, consumer: Consumer) -> None:
+        """A consumer leaves its queue; what it held comes back next."""
+        queue.leave(consumer)
+        rules = rules_of(queue)
+        if rules is not None:
+            rules.leave(consumer)
+
+    def _rules_for(self, queue: Queue) -> DispatchRules:
+        rules = rules_of(queue)
         if rules is None:
-            rules = Distribution(queue)
+            rules = DispatchRules(queue)
             rules.events = self.events
-            queue.give_rules(rules)
+            rules.adopt()
         return rules
 
     def run(self) -> bool:
@@ -141,7 +153,7 @@ class Dispatcher(Starter):
         work = self._work
         work.begin(WORK_PER_QUEUE_AND_TICK)
         counting = self.counting if queue.counts_first else None
-        return Handing(self._rules_of(queue), work, now_ms, gate, counting=counting).run(MESSAGES_PER_QUEUE_AND_TICK)
+        return Handing(self._rules_for(queue), work, now_ms, gate, counting=counting).run(MESSAGES_PER_QUEUE_AND_TICK)
 
     def work_for_asking(self) -> Work:
         """Means to evaluate selectors outside dispatch (`standing.why_waiting`)."""
@@ -158,7 +170,7 @@ class Dispatcher(Starter):
         """
         if queue.returning or queue.paused:
             return None
-        rules = queue.distribution
+        rules = rules_of(queue)
         if rules is None:
             pending = queue.pending
             return pending.head() if until is None else pending.head_upto(until)
@@ -193,8 +205,9 @@ def dispatch(queue: Queue, limit: int, now_ms: int, expiry: ExpiryGate | None) -
             queue.ruled = True
             return True
         consumer = rotation[0]
+        assert isinstance(consumer, Consumer)  # no other holder is in rotation
         if not consumer.has_room():
-            rotation.popleft().parked = True
+            rotation.popleft().full = True
             continue
         if len(rotation) > 1:
             rotation.rotate(-1)

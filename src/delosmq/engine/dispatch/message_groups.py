@@ -206,7 +206,7 @@ class Groups(PendingObserver):
         while ready:
             owner = ready[0][3]
             waiting = self._held.get(owner.id)
-            if not owner.closed and not owner.parked and waiting:
+            if not owner.closed and not owner.full and waiting:
                 self._drop_gone(waiting)
                 if waiting:
                     first = waiting[0]

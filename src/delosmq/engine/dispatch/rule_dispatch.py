@@ -1,11 +1,12 @@
-"""One dispatch of a queue that has rules (`Distribution`): message by message, until nobody takes the next one."""
+"""One dispatch of a queue that has rules (`DispatchRules`): message by message, until nobody takes the next one."""
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.delivery_record import DeliveryRecord
 from delosmq.engine.dispatch.expiry_gate import ENDED, ROOM_TO_COME, STAYS, ExpiryGate
 from delosmq.engine.dispatch.message_groups import Group, Groups, first_of
 from delosmq.engine.dispatch.rotation import Work
-from delosmq.engine.dispatch.rules import Distribution
+from delosmq.engine.dispatch.rules import DispatchRules
+from delosmq.engine.dispatch.selector_group import group_of
 from delosmq.engine.queues.consumer import Consumer
 
 
@@ -14,7 +15,7 @@ class Handing:
 
     def __init__(
         self,
-        rules: Distribution,
+        rules: DispatchRules,
         work: Work,
         now_ms: int,
         expiry: ExpiryGate | None,
@@ -69,13 +70,13 @@ class Handing:
         """The next message of a queue that one consumer owns; False when it gets none now. Groups don't matter."""
         owner = self._rules.ownership.owner
         assert owner is not None  # asked for by the caller
-        acceptance = owner.acceptance
-        if owner.parked or acceptance is None:
+        group = group_of(owner)
+        if owner.full or group is None:
             return False
         if not owner.has_room():
             self._rules.park(owner)
             return False
-        slot = acceptance.candidate(self._work)
+        slot = group.candidate(self._work)
         if slot is None or self._is_behind_barrier(slot):
             return False
         if self._expired(slot):
@@ -123,11 +124,11 @@ class Handing:
             rules.served(consumer)
             return True
         owner = group.owner
-        if not owner.parked and not owner.has_room():
+        if not owner.full and not owner.has_room():
             rules.park(owner)
-        waits = owner.parked and groups.classic
+        waits = owner.full and groups.classic
         if not waits and self._takes(owner, slot):
-            if owner.parked:
+            if owner.full:
                 self._stopped = True
             else:
                 self._deliver_to_group(slot, group, groups)
@@ -142,15 +143,15 @@ class Handing:
         return True
 
     def _takes(self, owner: Consumer, slot: Slot) -> bool:
-        """Whether the owner of a group takes what `Distribution.first` found, with room or without."""
-        acceptance = owner.acceptance
-        if acceptance in self._rules.takers:
+        """Whether the owner of a group takes what `DispatchRules.first` found, with room or without."""
+        group = group_of(owner)
+        if group in self._rules.takers:
             return True
-        return owner.parked and acceptance is not None and acceptance.accepts(slot.message, self._work)
+        return owner.full and group is not None and group.accepts(slot.message, self._work)
 
     def _serve_held(self, groups: Groups, slot: Slot, group: Group) -> bool:
         """A message that waited for the owner of its group, which has room now."""
-        acceptance = group.owner.acceptance
+        takers = group_of(group.owner)
         if self._is_behind_barrier(slot):
             return False
         if not self._work.spend():
@@ -161,7 +162,7 @@ class Handing:
             groups.take_held(group)
             return True
         groups.take_held(group)
-        if acceptance is not None and not acceptance.accepts(slot.message, self._work):
+        if takers is not None and not takers.accepts(slot.message, self._work):
             groups.miss(group)
             return True
         self._deliver_to_group(slot, group, groups)

@@ -9,22 +9,24 @@ Source: activemq-broker Queue.doActualDispatch; Artemis QueueImpl.deliver.
 
 from delosmq.engine.base.events import NO_EVENTS, EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.dispatch.browse import UNBOUNDED, Browsing, Reading
+from delosmq.engine.dispatch.browse import UNBOUNDED, BrowseCursor, Browser
 from delosmq.engine.dispatch.dispatch_start import Start
 from delosmq.engine.dispatch.exclusive_owner import Ownership
 from delosmq.engine.dispatch.message_groups import Groups
-from delosmq.engine.dispatch.rotation import Acceptance, Work, precedes
-from delosmq.engine.queues.consumer import PLAIN, Consumer
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.dispatch.rotation import Work, precedes
+from delosmq.engine.dispatch.selector_group import SelectorGroup, group_of
+from delosmq.engine.queues.consumer import PLAIN, Consumer, consumers_of
+from delosmq.engine.queues.in_delivery import Holder
+from delosmq.engine.queues.queue import Queue, QueueRules
 from delosmq.model.message import Message
 from delosmq.model.settings import DispatchProfile
 
 
-class Distribution:
+class DispatchRules(QueueRules):
     """The rules of one queue and what they remember.
 
     Attributes:
-        acceptances: what its consumers take, each kind once.
+        selector_groups: its consumers, by what they take.
         takers: those that take what `first` found.
         readers: browsers that have not seen all, and consumers of a non-destructive queue.
         events: told who owns what.
@@ -33,16 +35,16 @@ class Distribution:
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
-        self.acceptances: list[Acceptance] = []
-        self._by_key: dict[tuple[str, str], Acceptance] = {}
-        self.takers: list[Acceptance] = []
-        self.readers: list[Reading] = []
+        self.selector_groups: list[SelectorGroup] = []
+        self._by_key: dict[tuple[str, str], SelectorGroup] = {}
+        self.takers: list[SelectorGroup] = []
+        self.readers: list[BrowseCursor] = []
         self.ownership: Ownership = Ownership()
         self.groups: Groups | None = None
         self.events: EngineEvents = NO_EVENTS
         self.start: Start = Start(queue)
         self._stamp: int = 0
-        self.lease: Acceptance | None = None
+        self.lease: SelectorGroup | None = None
         settings = queue.address.settings
         self._classic: bool = settings.dispatch_profile == DispatchProfile.CLASSIC
         self.strict: bool = settings.strict_order_dispatch
@@ -51,10 +53,14 @@ class Distribution:
 
     # -- consumers -----------------------------------------------------------------------------------------------
 
-    def adopt(self, consumers: list[Consumer]) -> None:
-        """Takes over those of a queue that had no rules so far, in the order of their turn."""
-        for consumer in consumers:
-            self._admit(consumer)
+    def adopt(self) -> None:
+        """Takes over the consumers of a queue that had no rules so far, in the order of their turn."""
+        queue = self.queue
+        queue.rules = self
+        for holder in [*queue.rotation, *(holder for holder in queue.holders if holder.full)]:
+            assert isinstance(holder, Consumer)  # of holders only consumers are in rotation, or full
+            self._admit(holder)
+        queue.rotation.clear()
 
     def join(self, consumer: Consumer) -> None:
         """A consumer came."""
@@ -69,57 +75,58 @@ class Distribution:
 
     def _admit(self, consumer: Consumer) -> None:
         queue = self.queue
-        acceptance = self._acceptance_of(consumer)
-        acceptance.members += 1
-        consumer.acceptance = acceptance
+        group = self._group_for(consumer)
+        group.members += 1
+        consumer.selector_group = group
         if consumer.options.browser:
             page = queue.address.settings.max_browse_page_size
-            reading: Reading = Browsing(consumer, queue, acceptance, page=page)
+            self.readers.append(Browser(consumer, queue, group, page=page))
         elif queue.non_destructive:
-            reading = Reading(consumer, queue, acceptance, page=UNBOUNDED)
+            self.readers.append(BrowseCursor(consumer, queue, group, page=UNBOUNDED))
         else:
-            if not consumer.parked:
+            if not consumer.full:
                 self._put(consumer)
             owner = self.ownership.owner
             self.ownership.joined(consumer, everybody=self.everybody)
             self._owner_was(owner)
-            return
-        consumer.reading = reading
-        self.readers.append(reading)
 
-    def _acceptance_of(self, consumer: Consumer) -> Acceptance:
+    def _group_for(self, consumer: Consumer) -> SelectorGroup:
         options = consumer.options
         key = (options.selector.text if options.selector is not None else "", options.no_local)
         found = self._by_key.get(key)
         if found is None:
-            found = Acceptance(options, self.queue.pending, by_load=self._classic, strict=self.strict)
+            found = SelectorGroup(options, self.queue.pending, by_load=self._classic, strict=self.strict)
             self._by_key[key] = found
-            self.acceptances.append(found)
+            self.selector_groups.append(found)
         return found
 
     def leave(self, consumer: Consumer) -> None:
         """A consumer went; what it held comes back."""
-        acceptance = consumer.acceptance
-        reading = consumer.reading
-        if acceptance is None:
+        group = group_of(consumer)
+        if group is None:
             return
-        if reading is not None:
-            reading.close()
-            if reading in self.readers:
-                self.readers.remove(reading)
+        if consumer.loans is not None:
+            for reader in [reader for reader in self.readers if reader.consumer is consumer]:
+                reader.close()
+                self.readers.remove(reader)
+            consumer.loans.answer_all()
         else:
-            acceptance.take_out(consumer, self._priority(consumer))
+            group.take_out(consumer, self._priority(consumer))
             owner = self.ownership.owner
-            self.ownership.left(consumer, self.queue.consumers, everybody=self.everybody)
+            self.ownership.left(consumer, consumers_of(self.queue), everybody=self.everybody)
             self._owner_was(owner)
             groups = self.groups
             if groups is not None and groups.left(consumer):
                 self.look_again()
-        acceptance.members -= 1
-        if acceptance.members == 0:
-            acceptance.look_again()
-            self.acceptances.remove(acceptance)
-            self._by_key = {key: kept for key, kept in self._by_key.items() if kept is not acceptance}
+        group.members -= 1
+        if group.members == 0:
+            group.look_again()
+            self.selector_groups.remove(group)
+            self._by_key = {key: kept for key, kept in self._by_key.items() if kept is not group}
+        if self.queue.attached == 0:
+            if self.lease is not None:
+                self.lease.look_again()
+            self.queue.drop_rules()
 
     def taken_by(self, consumer: Consumer) -> None:
         """The first message of an exclusive queue went to a consumer."""
@@ -143,55 +150,51 @@ class Distribution:
             self.look_again()
         self.events.exclusive_owner_changed(self.queue.name, 0 if present is None else present.id)
 
-    def close(self) -> None:
-        """The queue goes without rules from now on."""
-        if self.lease is not None:
-            self.lease.look_again()
-
     def _priority(self, consumer: Consumer) -> int:
         return consumer.options.priority if self._priorities else 0
 
     def _put(self, consumer: Consumer) -> None:
-        acceptance = consumer.acceptance
-        assert acceptance is not None  # admitted
+        group = group_of(consumer)
+        assert group is not None  # admitted
         self._stamp += 1
         if not self.strict or consumer.turn == 0:
             consumer.turn = self._stamp
-        acceptance.put(consumer, self._priority(consumer))
+        group.put(consumer, self._priority(consumer))
 
     def _forget_loads(self) -> None:
-        for consumer in self.queue.consumers:
+        for consumer in consumers_of(self.queue):
             if consumer.owned_groups:
                 consumer.owned_groups = 0
                 self._rank_again(consumer)
 
     def _rank_again(self, consumer: Consumer) -> None:
-        acceptance = consumer.acceptance
-        if acceptance is not None and consumer.place is not None:
+        group = group_of(consumer)
+        if group is not None and consumer.entry is not None:
             priority = self._priority(consumer)
-            acceptance.take_out(consumer, priority)
-            acceptance.put(consumer, priority)
+            group.take_out(consumer, priority)
+            group.put(consumer, priority)
 
     def park(self, consumer: Consumer) -> None:
         """A consumer was found full."""
-        acceptance = consumer.acceptance
-        consumer.parked = True
-        if acceptance is not None:
-            acceptance.take_out(consumer, self._priority(consumer))
+        group = group_of(consumer)
+        consumer.full = True
+        if group is not None:
+            group.take_out(consumer, self._priority(consumer))
 
-    def unpark(self, consumer: Consumer) -> None:
+    def rejoin(self, holder: Holder) -> None:
         """A consumer may have room again: it stands last."""
-        consumer.parked = False
-        if consumer.reading is None:
-            self._put(consumer)
+        assert isinstance(holder, Consumer)  # no other holder is ever full
+        holder.full = False
+        if holder.loans is None:
+            self._put(holder)
             if self.groups is not None:
-                self.groups.has_room(consumer)
+                self.groups.has_room(holder)
 
     def served(self, consumer: Consumer) -> None:
         """A consumer got a message: it goes behind its peers, unless their order is strict."""
-        acceptance = consumer.acceptance
-        if acceptance is not None and consumer.place is not None:
-            acceptance.take_out(consumer, self._priority(consumer))
+        group = group_of(consumer)
+        if group is not None and consumer.entry is not None:
+            group.take_out(consumer, self._priority(consumer))
             self._put(consumer)
 
     def wants(self) -> bool:
@@ -199,15 +202,15 @@ class Distribution:
         if self.readers:
             return True
         if self.queue.pending.count:
-            for acceptance in self.acceptances:
-                if acceptance.open:
+            for group in self.selector_groups:
+                if group.open:
                     return True
         return False
 
     def look_again(self) -> None:
         """What was passed over is looked at once more, from the head of the queue."""
-        for acceptance in self.acceptances:
-            acceptance.look_again()
+        for group in self.selector_groups:
+            group.look_again()
         if self.lease is not None:
             self.lease.look_again()
         if self.groups is not None:
@@ -226,10 +229,10 @@ class Distribution:
             self.groups = groups
         return groups
 
-    def first_with_room(self, acceptance: Acceptance) -> Consumer | None:
-        """The next consumer of an acceptance; full ones are parked on the way."""
+    def first_with_room(self, group: SelectorGroup) -> Consumer | None:
+        """The next consumer of a group; full ones are parked on the way."""
         while True:
-            consumer = acceptance.first()
+            consumer = group.first()
             if consumer is None or consumer.has_room():
                 return consumer
             self.park(consumer)
@@ -240,13 +243,13 @@ class Distribution:
         frontier: Slot | None = None
         takers = self.takers
         takers.clear()
-        for acceptance in self.acceptances:
-            if acceptance.open == 0 or self.first_with_room(acceptance) is None:
+        for group in self.selector_groups:
+            if group.open == 0 or self.first_with_room(group) is None:
                 continue
-            slot = acceptance.candidate(work)
+            slot = group.candidate(work)
             if slot is None:
                 # It may take something from there on, so nothing behind that can be decided yet.
-                limit = acceptance.frontier
+                limit = group.frontier
                 if limit is not None and (frontier is None or precedes(limit, frontier)):
                     frontier = limit
                 continue
@@ -254,7 +257,7 @@ class Distribution:
                 takers.clear()
                 found = slot
             if slot is found:
-                takers.append(acceptance)
+                takers.append(group)
         if found is not None and frontier is not None and not precedes(found, frontier):
             return None
         return found
@@ -262,8 +265,8 @@ class Distribution:
     def best_taker(self) -> Consumer:
         """Who gets what `first` found: highest priority, then fewest groups (Classic), then whose turn it is."""
         best: Consumer | None = None
-        for acceptance in self.takers:
-            consumer = acceptance.first()
+        for group in self.takers:
+            consumer = group.first()
             if consumer is not None and (best is None or self._comes_before(consumer, best)):
                 best = consumer
         assert best is not None  # `first` asked for room
@@ -280,8 +283,8 @@ class Distribution:
 
     def pass_over(self, slot: Slot) -> None:
         """Nobody with room gets what `first` found."""
-        for acceptance in self.takers:
-            acceptance.pass_over(slot)
+        for group in self.takers:
+            group.pass_over(slot)
 
     def assign(self, message: Message, consumer: Consumer, groups: Groups) -> bool:
         """Gives the group of a message to a consumer, from whoever owned it; False when it is not remembered."""
@@ -312,7 +315,7 @@ class Distribution:
             return None
         lease = self.lease
         if lease is None:
-            lease = Acceptance(PLAIN, self.queue.pending, by_load=False, strict=False)
+            lease = SelectorGroup(PLAIN, self.queue.pending, by_load=False, strict=False)
             self.lease = lease
         while True:
             slot = lease.candidate(work) if until is None else lease.candidate_upto(until)
@@ -324,3 +327,9 @@ class Distribution:
                 return None
             lease.pass_over(slot)
             groups.miss(group)  # to be looked at again when nobody owns the group any more
+
+
+def rules_of(queue: Queue) -> DispatchRules | None:
+    """The rules of a queue; None when its messages are simply handed out in turn."""
+    rules = queue.rules
+    return rules if isinstance(rules, DispatchRules) else None

@@ -5,8 +5,9 @@ from typing import Final
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.message_groups import Group
 from delosmq.engine.dispatch.rotation import Work, precedes
-from delosmq.engine.dispatch.rules import Distribution
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.dispatch.rules import DispatchRules, rules_of
+from delosmq.engine.dispatch.selector_group import group_of
+from delosmq.engine.queues.consumer import Consumer, consumers_of
 from delosmq.engine.queues.queue import Queue
 
 READY: Final = "ready"
@@ -56,12 +57,12 @@ def why_waiting(queue: Queue, slot: Slot, work: Work) -> str:
         return PAUSED
     if queue.returning:
         return RETURNING
-    consumers = [c for c in queue.consumers if not c.closed and not c.options.browser]
+    consumers = [c for c in consumers_of(queue) if not c.closed and not c.options.browser]
     if not consumers:
         return NO_CONSUMER
     if queue.barrier_sequence and slot.sequence > queue.barrier_sequence:
         return COMMITTING
-    rules = queue.distribution
+    rules = rules_of(queue)
     if rules is not None:
         reason = _by_rules(rules, slot, consumers, work)
         if reason:
@@ -72,7 +73,7 @@ def why_waiting(queue: Queue, slot: Slot, work: Work) -> str:
     return BEHIND if head is not None and head is not slot and precedes(head, slot) else READY
 
 
-def _by_rules(rules: Distribution, slot: Slot, consumers: list[Consumer], work: Work) -> str:
+def _by_rules(rules: DispatchRules, slot: Slot, consumers: list[Consumer], work: Work) -> str:
     if not rules.start.is_open():
         return NOT_STARTED
     owner = rules.ownership.owner
@@ -91,7 +92,7 @@ def _by_rules(rules: Distribution, slot: Slot, consumers: list[Consumer], work: 
     return "" if any(consumer.has_room() for consumer in takers) else FULL
 
 
-def _group_of(rules: Distribution, slot: Slot) -> Group | None:
+def _group_of(rules: DispatchRules, slot: Slot) -> Group | None:
     groups = rules.groups
     if groups is None or not slot.message.group_id or rules.queue.group_buckets == 0:
         return None
@@ -100,5 +101,5 @@ def _group_of(rules: Distribution, slot: Slot) -> Group | None:
 
 def takes(consumer: Consumer, slot: Slot, work: Work) -> bool:
     """Whether the selector of a consumer, if it has one, matches a message."""
-    acceptance = consumer.acceptance
-    return acceptance is None or acceptance.accepts(slot.message, work)
+    group = group_of(consumer)
+    return group is None or group.accepts(slot.message, work)

@@ -7,7 +7,7 @@ from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.leases.rows import LeaseRows
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import BrokerError
 
@@ -75,7 +75,7 @@ class Lease:
         return self.slots[-1].sequence
 
 
-class LeaseGroup:
+class LeaseGroup(Holder):
     """A reader's place in a queue.
 
     Attributes:
@@ -91,11 +91,11 @@ class LeaseGroup:
             store makes ready for it.
     """
 
-    def __init__(self, name: str, queue: Queue, incarnation: str, consumer: Consumer) -> None:
+    def __init__(self, name: str, queue: Queue, incarnation: str) -> None:
+        super().__init__()
         self.name = name
         self.queue = queue
         self.incarnation = incarnation
-        self.consumer = consumer
         self.epoch: int = 0
         self.run: str = ""
         self.made_by: str = ""

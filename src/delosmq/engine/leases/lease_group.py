@@ -29,13 +29,10 @@ from delosmq.engine.leases.lease import (
 from delosmq.engine.leases.settle import LeaseSettling
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import LEASE, encode_json
-from delosmq.engine.queues.consumer import Consumer, NoPort
-from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.removal import Removals
 from delosmq.engine.routing.enqueue import Enqueuer
 from delosmq.model.errors import MisuseError
-from delosmq.model.ids import ConsumerId
 from delosmq.model.ports import Clock, Random
 
 LIVE_WINDOW_MS: Final = 10_000
@@ -138,11 +135,9 @@ class Leases:
 
     def restore(self, name: str, queue: Queue, incarnation: str) -> LeaseGroup:
         """Makes a group known, live and in replay."""
-        consumer = Consumer(ConsumerId(0), NoPort(), OpenCredit())
-        consumer.closed = True  # never in a rotation: leases are taken, not dispatched
-        group = LeaseGroup(name, queue, incarnation, consumer)
+        group = LeaseGroup(name, queue, incarnation)
         self.groups[name] = group
-        queue.consumers.append(consumer)
+        queue.holders.append(group)
         return group
 
     def count_state(self, group: LeaseGroup) -> None:
@@ -364,8 +359,8 @@ class Leases:
         self.settling.forget_all(group)
         del self.groups[name]
         self._client_limits.change(group.made_by, 0, -group.state_bytes)
-        if group.consumer in group.queue.consumers:
-            group.queue.consumers.remove(group.consumer)
+        if group in group.queue.holders:
+            group.queue.holders.remove(group)
         # The moment it happens; should the rest be lost in a crash, only counts of deliveries are.
         self._record({"op": "release", "group": name})
         self._log.close()

@@ -67,7 +67,7 @@ class Leasing:
         ended = self._leases.find(group)
         queue = ended.queue
         count = self._leases.release(group)
-        if ended.owns_queue and not queue.consumers and not queue.operators:
+        if ended.owns_queue and not queue.holders and not queue.operators:
             self._dropping.drop(queue)  # nobody would ever empty it
         return count
 

@@ -75,11 +75,11 @@ class LeaseSettling:
 
     def end_references(self, group: LeaseGroup, slots: list[Slot]) -> None:
         """Ends a slice of acknowledged references, as a decision of its own."""
-        held = [slot for slot in slots if slot.in_list is group.consumer.in_delivery]
+        held = [slot for slot in slots if slot.in_list is group.in_delivery]
         if not held:
             return
         for slot in held:
-            group.queue.take_back(slot, group.consumer)
+            group.queue.take_back(slot, group)
         group.queue.messages_acknowledged += len(held)
         self._removals.remove(group.queue, held, ACKNOWLEDGED)
         self._log.close()
@@ -111,10 +111,10 @@ class LeaseSettling:
         queue = group.queue
         if queue.deleted:
             for slot in newest_first:
-                queue.take_back(slot, group.consumer)
+                queue.take_back(slot, group)
             self._removals.remove(queue, newest_first, PURGED)
         else:
-            self._acks.give_back(queue, group.consumer, newest_first, NONE_UNSEEN)
+            self._acks.give_back(queue, group, newest_first, NONE_UNSEEN)
         self._log.close()
 
     def given_back(self, group: LeaseGroup) -> None:

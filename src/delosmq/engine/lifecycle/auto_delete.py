@@ -71,7 +71,7 @@ class AutoDelete(Timer):
             queue.swept = True
 
     def _is_queue_unused(self, queue: Queue) -> bool:
-        if not queue.auto_delete or queue.internal or queue.temporary or queue.owner or queue.consumers:
+        if not queue.auto_delete or queue.internal or queue.temporary or queue.owner or queue.holders:
             return False
         # A lease group is one of the consumers, and what it returns still counts as in delivery.
         if queue.claims or queue.delivering_count:

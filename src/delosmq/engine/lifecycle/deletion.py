@@ -74,7 +74,7 @@ class Dropping:
         core = self._core
         work = Purge(queue, core.removals, core.log, core.dispatcher)
         work.events = core.events
-        work.jobs = core.jobs
+        work.waits = True
         if not work.step():
             core.jobs.add(work)
         return work

@@ -3,7 +3,7 @@
 from typing import Final
 
 from delosmq.engine.base.events import NO_EVENTS, EngineEvents
-from delosmq.engine.base.jobs import Job, Jobs
+from delosmq.engine.base.jobs import Job
 from delosmq.engine.base.slots import Cursor, Slot
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.log.log import Log
@@ -24,7 +24,7 @@ class Purge(Job):
 
     Attributes:
         events: told when a living queue is empty.
-        jobs: where it goes on after it had nothing to do but to wait for what others return.
+        waits: it may wait for what others return; `Dispatcher.let_go_on` takes it up then.
         removed: how many so far.
         done: nothing is left to do.
     """
@@ -41,7 +41,7 @@ class Purge(Job):
         self._times: list[int] = [] if dispatcher is None else queue.scheduled.times()
         self._room: int = 0
         self.events: EngineEvents = NO_EVENTS
-        self.jobs: Jobs | None = None
+        self.waits: bool = False
         self.removed: int = 0
         self.done: bool = False
         if dispatcher is not None:
@@ -49,7 +49,7 @@ class Purge(Job):
             queue.purging += 1
 
     def step(self) -> bool:
-        """See `Job.step`; True too when it only waits for what others return: `Dispatcher.let_go_on` takes it up."""
+        """See `Job.step`; True too when it only ``waits``."""
         queue = self._queue
         cursor = self._cursor
         part: list[Slot] = []
@@ -76,15 +76,10 @@ class Purge(Job):
             queue.purging -= 1
             self._dispatcher.let_go_on(queue)
             self.events.queue_purged(queue.name, self.removed)
-        if not self.done and not part and self._room and self.jobs is not None:
+        if not self.done and not part and self._room and self.waits:
             queue.stalled.append(self)
             return True
         return self.done
-
-    def go_on(self) -> None:
-        """Something that was on its way back is there."""
-        if self.jobs is not None:
-            self.jobs.add(self)
 
     def _take_older(self, cursor: Cursor) -> Slot | None:
         pending = self._queue.pending

@@ -158,7 +158,7 @@ class Subscribing:
                 )
             if self._is_same(queue, address, options):
                 queue.swept = False
-                if not queue.consumers:
+                if not queue.holders:
                     queue.unshared = not options.shared
                 return queue
         settings = QueueSettings(
@@ -205,14 +205,14 @@ class Subscribing:
             and settings.durable == options.durable
             and settings.enabled
         )
-        if queue.consumers or queue.delivering_count:
+        if queue.holders or queue.delivering_count:
             if not same:
                 raise MisuseError(
                     "DMQ2638",
                     f"subscription '{options.name}' is in use with address '{queue.address.name}' and filter"
                     f" '{settings.filter}'; use the same, another name, or close its consumers first",
                 )
-            if queue.consumers and (queue.unshared or not options.shared):
+            if queue.holders and (queue.unshared or not options.shared):
                 raise MisuseError(
                     "DMQ2621",
                     f"subscription '{options.name}' is in use and not shared; close its consumer first, or share it",

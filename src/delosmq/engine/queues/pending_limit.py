@@ -38,7 +38,7 @@ class PendingLimit(Ring):
         """One message that has to go; `next_out` gives those that go with it."""
         if not self._is_over(pending):
             consumer = self.consumer
-            if consumer is not None and consumer.parked:
+            if consumer is not None and consumer.full:
                 self._choice.learn(pending, LEARNED_EARLY)
             return None
         return self.next_out(pending)
@@ -73,7 +73,7 @@ class PendingLimit(Ring):
         if consumer is None:
             return False
         queue = consumer.queue
-        if not consumer.parked and (queue is None or not queue.paused):
+        if not consumer.full and (queue is None or not queue.paused):
             return False  # dispatch comes first
         # Room all the same: the outbox is full.
         return count > self.size + consumer.credit.room()

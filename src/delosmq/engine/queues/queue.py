@@ -1,12 +1,15 @@
 """A queue: pending slots, consumers in rotation, counters. Knows nothing of logs, memory limits or other queues."""
 
+from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from delosmq.engine.base.jobs import Job
 from delosmq.engine.base.slots import PendingSlots, Slot
 from delosmq.engine.log.records import ACKNOWLEDGED, StoredTail, removed_front
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.last_value_index import LastValues
+from delosmq.engine.queues.queue_address import QueueAddress
 from delosmq.engine.queues.resolved_settings import resolve
 from delosmq.engine.queues.ring import Ring
 from delosmq.engine.queues.scheduled_slots import ScheduledSlots
@@ -14,17 +17,26 @@ from delosmq.model.ids import QueueId, Sequence
 from delosmq.model.message import DEFAULT_PRIORITY
 from delosmq.model.settings import UNLIMITED, DispatchProfile, QueueSettings, RingEviction
 
-if TYPE_CHECKING:
-    from delosmq.engine.dispatch.rules import Distribution
-    from delosmq.engine.lifecycle.purge import Purge
-    from delosmq.engine.queues.queue_address import QueueAddress
-
 INTERNAL_PREFIX: Final = "$delosmq."
 """Begins the names of queues that the broker makes for itself."""
 BEFORE_ALL: Final = -(1 << 60)
 """Orders of redeliveries that stand before all others begin here, far below those of `PendingSlots.put_first`."""
-NO_CONSUMER: Final = 0
-"""The id of what holds messages and is no consumer: a lease."""
+
+
+class QueueRules(ABC):
+    """What a queue asks of the rules by which its messages are dispatched, when not simply in turn."""
+
+    @abstractmethod
+    def rejoin(self, holder: Holder) -> None:
+        """A consumer that was full may have room again."""
+
+    @abstractmethod
+    def settings_changed(self) -> None:
+        """Other settings of the queue are in force."""
+
+    @abstractmethod
+    def wants(self) -> bool:
+        """Whether any consumer may have something to do."""
 
 
 class Queue:
@@ -70,7 +82,7 @@ class Queue:
         rotation: consumers that may have room, the next one to be asked first; empty when there are rules.
         counts_first: each delivery is recorded before the message leaves.
         bounded: its ring counts what its consumer has no room for (`PendingLimit`).
-        ruled: messages are not simply handed out in turn: ``distribution`` decides, made when it is first needed.
+        ruled: messages are not simply handed out in turn: ``rules`` decide, made when it is first needed.
     """
 
     def __init__(self, queue_id: QueueId, settings: QueueSettings, address: QueueAddress) -> None:
@@ -83,15 +95,15 @@ class Queue:
         self.deleted: bool = False
         self.pending: PendingSlots = PendingSlots()
         self.scheduled: ScheduledSlots = ScheduledSlots()
-        self.consumers: list[Consumer] = []
+        self.holders: list[Holder] = []
         self.attached: int = 0
-        self.rotation: deque[Consumer] = deque()
+        self.rotation: deque[Holder] = deque()
         self.ruled: bool = False
-        self.distribution: Distribution | None = None
+        self.rules: QueueRules | None = None
         self.ready: bool = False
         self.returning: int = 0
         self.purging: int = 0
-        self.stalled: list[Purge] = []
+        self.stalled: list[Job] = []
         self.barrier_sequence: int = 0
         self.ring: Ring = Ring(UNLIMITED)
         self.bounded: bool = False
@@ -206,7 +218,7 @@ class Queue:
         self.auto_delete_delay = resolved.auto_delete_delay
         self.auto_delete_message_count = resolved.auto_delete_message_count
         self.paused = settings.paused
-        rules = self.distribution
+        rules = self.rules
         self.ruled = rules is not None or self._needs_rules()
         if rules is not None:
             rules.settings_changed()
@@ -268,8 +280,8 @@ class Queue:
         if newest > self.newest_sequence:
             self.newest_sequence = newest
 
-    def hand_out(self, slot: Slot, consumer: Consumer) -> None:
-        """Moves a pending slot into delivery to ``consumer``."""
+    def hand_out(self, slot: Slot, holder: Holder) -> None:
+        """Moves a pending slot into delivery to ``holder``."""
         self.pending.remove(slot)
         slot.delivery_count += 1
         size = slot.message.encoded_size_bytes
@@ -278,31 +290,28 @@ class Queue:
         if slot.recorded:
             self.delivering_durable_count += 1
             self.delivering_durable_bytes += size
-        consumer.hold(slot)
+        holder.hold(slot)
 
-    def take_back(self, slot: Slot, consumer: Consumer) -> None:
+    def take_back(self, slot: Slot, holder: Holder) -> None:
         """Ends the delivery of a slot; the caller decides where it goes."""
-        consumer.let_go(slot)
+        holder.let_go(slot)
         size = slot.message.encoded_size_bytes
         self.delivering_count -= 1
         self.delivering_bytes -= size
         if slot.recorded:
             self.delivering_durable_count -= 1
             self.delivering_durable_bytes -= size
-        if consumer.parked and not consumer.closed:
-            self.unpark(consumer)
+        if holder.full and not holder.closed:
+            self.unpark(holder)
 
-    def join(self, consumer: Consumer) -> None:
-        """Adds a consumer at the end of the rotation."""
+    def join(self, consumer: Holder) -> None:
+        """Adds a consumer, at the end of the rotation."""
         self.attached += 1
-        rules = self.distribution
-        if rules is not None:
-            rules.join(consumer)
-        else:
+        if self.rules is None:
             self.rotation.append(consumer)
-        self.consumers.append(consumer)
+        self.holders.append(consumer)
 
-    def leave(self, consumer: Consumer) -> None:
+    def leave(self, consumer: Holder) -> None:
         """Removes a consumer; what it held comes back next."""
         consumer.closed = True
         if self.bounded:  # its ring holds on to the consumer
@@ -310,24 +319,14 @@ class Queue:
             self.ring.let_go(self.pending)
             self.ring = Ring(UNLIMITED)
         self.attached -= 1
-        self.consumers.remove(consumer)
-        rules = self.distribution
-        if rules is None:
-            if not consumer.parked:
-                self.rotation.remove(consumer)
-            return
-        rules.leave(consumer)
-        if self.attached == 0:
-            # The next one finds the queue as it was made.
-            rules.close()
-            self.distribution = None
-            self.ruled = self._needs_rules()
+        self.holders.remove(consumer)
+        if self.rules is None and not consumer.full:
+            self.rotation.remove(consumer)
 
-    def give_rules(self, rules: "Distribution") -> None:
-        """From now on ``rules`` say who gets what."""
-        self.distribution = rules
-        rules.adopt([*self.rotation, *(consumer for consumer in self.consumers if consumer.parked)])
-        self.rotation.clear()
+    def drop_rules(self) -> None:
+        """Its last consumer has left: the next one finds the queue as it was made."""
+        self.rules = None
+        self.ruled = self._needs_rules()
 
     def _needs_rules(self) -> bool:
         settings = self.address.settings
@@ -341,18 +340,18 @@ class Queue:
             or settings.time_before_dispatch_starts > 0
         )
 
-    def unpark(self, consumer: Consumer) -> None:
+    def unpark(self, consumer: Holder) -> None:
         """Lets a consumer that may have room again take part, last."""
-        rules = self.distribution
+        rules = self.rules
         if rules is not None:
-            rules.unpark(consumer)
+            rules.rejoin(consumer)
         else:
-            consumer.parked = False
+            consumer.full = False
             self.rotation.append(consumer)
 
     # -- returns -------------------------------------------------------------------------------------------------
 
-    def place_of_returns(self, consumer: Consumer, count: int) -> int:
+    def place_of_returns(self, holder: Holder, count: int) -> int:
         """Where ``count`` messages go that a consumer gives back: the order of the last delivered of them, each earlier
         one has the order before; 0 leaves each its own place.
 
@@ -362,7 +361,7 @@ class Queue:
         Source: activemq-broker, QueueDispatchPendingList.addForRedelivery.
         """
         settings = self.address.settings
-        if settings.dispatch_profile != DispatchProfile.CLASSIC or consumer.id == NO_CONSUMER:
+        if settings.dispatch_profile != DispatchProfile.CLASSIC or not holder.is_consumer:
             return 0
         if settings.strict_order_dispatch and self.attached == 0:
             self._redelivered_first -= count

@@ -504,7 +504,7 @@ class EngineReplay(Replay):
                 slot = slots.get(sequence)
                 if slot is not None:
                     queue.unschedule(slot)
-                    queue.hand_out(slot, group.consumer)
+                    queue.hand_out(slot, group)
                     rows.add(slot)
             if rows.slots:
                 group.adopt(Lease(number, rows))

@@ -22,8 +22,7 @@ from delosmq.engine.log.records import (
     decode_sent_place,
     encode_discarded,
 )
-from delosmq.engine.queues.consumer import Consumer, ConsumerOptions, NoPort
-from delosmq.engine.queues.credit import OpenCredit
+from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.recovery.stored_messages import StoredMessages
@@ -31,13 +30,11 @@ from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.transactions.transaction import PREPARED, IdNote, Promised, Transaction
 from delosmq.engine.transactions.transactions import Transacting
 from delosmq.engine.transactions.xa import Branches
-from delosmq.model.ids import ConsumerId, QueueId
+from delosmq.model.ids import QueueId
 from delosmq.model.message import ANYCAST, Home
 from delosmq.model.settings import QueueSettings
 
 DISCARDED_PER_BATCH: Final = 500
-_CLIENT_COUNTS: Final = ConsumerOptions(client_counts=True)
-"""Of what prepared branches acknowledged: only OpenWire clients have branches."""
 
 
 class SentRecord:
@@ -235,9 +232,7 @@ class TransactionReplay:
             if queue is None:
                 continue
             # One holder for all of a queue, in their order: a rollback returns them newest first (RING-7).
-            consumer = Consumer(ConsumerId(0), NoPort(), OpenCredit(), _CLIENT_COUNTS)
-            consumer.queue = queue
-            consumer.closed = True
+            holder = Holder(client_counts=True)  # only OpenWire clients have branches
             known = slots.get(queue_id, {})
             for sequence in sorted(sequences):
                 slot = known.get(sequence)
@@ -246,9 +241,9 @@ class TransactionReplay:
                     continue
                 if not queue.pending.holds(slot):
                     queue.unschedule(slot)
-                queue.hand_out(slot, consumer)
-                consumer.promise(slot, transaction.id)
-                transaction.acks.append(Promised(queue, consumer, slot))
+                queue.hand_out(slot, holder)
+                holder.promise(slot, transaction.id)
+                transaction.acks.append(Promised(queue, holder, slot))
                 transaction.segments[home.segment] = home
 
     def _restore_id(self, transaction: Transaction, known: _KnownRecord) -> None:

@@ -9,7 +9,7 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import FITS
 from delosmq.engine.log.origin import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE, annotations_of
 from delosmq.engine.log.records import KILLED
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.copies import Copies, as_classic
 from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS
@@ -37,7 +37,7 @@ class DeadLetters:
         self._copies = copies
 
     @staticmethod
-    def exhausted(queue: Queue, consumer: Consumer, slot: Slot) -> bool:
+    def exhausted(queue: Queue, consumer: Holder, slot: Slot) -> bool:
         """Whether the attempts of a slot that ``consumer`` returns are used up.
 
         Never in the dead-letter address itself: what is there would only be copied to where it is, again and again. In
@@ -48,7 +48,7 @@ class DeadLetters:
         limit = settings.max_delivery_attempts
         if limit == UNLIMITED or slot.delivery_count < limit or settings.dead_letter_address == queue.address.name:
             return False
-        return not (consumer.options.client_counts and settings.dispatch_profile is DispatchProfile.CLASSIC)
+        return not (consumer.client_counts and settings.dispatch_profile is DispatchProfile.CLASSIC)
 
     @staticmethod
     def at_home(queue: Queue) -> bool:

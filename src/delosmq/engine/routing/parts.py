@@ -75,7 +75,7 @@ class Core:
         self.duplicates: Duplicates = Duplicates(
             self.log, self.ids, self.bindings, events, persistent=settings.persist_id_cache
         )
-        self.dispatcher: Dispatcher = Dispatcher(clock, self.timers, conversions, events)
+        self.dispatcher: Dispatcher = Dispatcher(clock, self.timers, conversions, jobs=self.jobs, events=events)
         self.removals: Removals = Removals(self.log, self.memory, events)
         self.evictions: Evictions = Evictions(self.removals, events, log=self.log, jobs=self.jobs)
         self.last_value_rule: LastValueRule = LastValueRule(self.evictions, conversions)

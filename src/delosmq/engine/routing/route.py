@@ -107,7 +107,7 @@ class Routes:
                     f" that address, which `delosmq queue stat` names, or to 'ADDRESS{QUEUE_MARK}{name}' for that queue"
                     " alone",
                 )
-            return bindings.create_queue(queue, user=user).address
+            return bindings.address_of(bindings.create_queue(queue, user=user))
         if address is None:
             address = bindings.create_address(name, {kind}, auto_created=True, user=user)
         return address

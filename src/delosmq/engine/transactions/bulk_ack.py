@@ -1,22 +1,19 @@
 """A cumulative acknowledgement of very many messages, a slice at a time."""
 
 from array import array
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from delosmq.engine.base.jobs import Job
-from delosmq.engine.transactions.transaction import Promised, Transaction, TransactionWaiter
-from delosmq.model.errors import BrokerError
-
-if TYPE_CHECKING:
-    from delosmq.engine.base.jobs import Jobs
-    from delosmq.engine.dispatch.dispatcher import Dispatcher
-    from delosmq.engine.queues.consumer import Consumer
-    from delosmq.engine.queues.queue import Queue
+from delosmq.engine.base.jobs import Jobs
+from delosmq.engine.dispatch.dispatcher import Dispatcher
+from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.in_delivery import BulkAck
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.transactions.transaction import Promised, Transaction
 
 TAKEN_PER_SLICE: Final = 1_000
 
 
-class Taking(Job):
+class TransactionAck(BulkAck):
     """Promises to a transaction what a consumer holds up to one message.
 
     Till it is through nothing else of that consumer returns, or what is acknowledged might. Nobody should answer for
@@ -24,20 +21,17 @@ class Taking(Job):
 
     Attributes:
         per_slice: how many it takes at a time.
-        consumer: who holds them.
-        waiter: told when the transaction has all of them; of one that exists for them alone, when it is committed.
-        returning: what goes on afterwards: the consumer was closed, or rejected something.
-        over: nothing is left to do.
     """
 
     def __init__(
-        self, transaction: Transaction, queue: "Queue", consumer: "Consumer", sequence: int, dispatcher: "Dispatcher"
+        self, transaction: Transaction, queue: Queue, consumer: Consumer, sequence: int, dispatcher: Dispatcher
     ) -> None:
+        super().__init__(consumer)
         self._transaction = transaction
         self._queue = queue
-        self.consumer = consumer
         self._dispatcher = dispatcher
-        self._before: Taking | None = consumer.under_way
+        before = consumer.under_way
+        self._before: TransactionAck | None = before if isinstance(before, TransactionAck) else None
         # What is another's now, or on its way back, stays out of this, whatever becomes of it later: some of it may be
         # delivered to the same consumer again meanwhile. Taken from the end.
         coming = self._coming()
@@ -45,9 +39,6 @@ class Taking(Job):
         self._sequences.reverse()
         self._jobs: Jobs | None = None
         self.per_slice: int = TAKEN_PER_SLICE
-        self.waiter: TransactionWaiter | None = None
-        self.returning: list[Job] = []
-        self.over: bool = False
 
     def _coming(self) -> set[int]:
         """What those before it will take, and what returns."""
@@ -60,7 +51,7 @@ class Taking(Job):
             before = before._before
         return coming
 
-    def start(self, jobs: "Jobs") -> bool:
+    def start(self, jobs: Jobs) -> bool:
         """Begins with the next tick. False when there is nothing to take: then it doesn't."""
         if not self._sequences:
             return False
@@ -92,7 +83,7 @@ class Taking(Job):
             if slot is not None:
                 consumer.promise(slot, transaction.id)
                 transaction.acks.append(Promised(queue, consumer, slot))
-        if consumer.parked and not consumer.closed:
+        if consumer.full and not consumer.closed:
             queue.unpark(consumer)
         self._dispatcher.mark(queue)
 
@@ -109,10 +100,3 @@ class Taking(Job):
         self.returning = []
         if not self._transaction.internal:
             self.tell(None)
-
-    def tell(self, error: BrokerError | None) -> None:
-        """Tells whoever waits, once."""
-        waiter = self.waiter
-        self.waiter = None
-        if waiter is not None:
-            waiter.on_ended(error)

@@ -8,7 +8,7 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.acknowledge import DELAYED, NONE_UNSEEN, Acknowledgements
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.log.records import PURGED, TRANSACTION, encode_discarded, encode_json
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import Core
 from delosmq.engine.transactions.letting_go import let_go
@@ -76,7 +76,7 @@ class RollingBack:
         """Gives up the records of its duplicate ids."""
         self._duplicates.forget_records([note.known() for note in transaction.notes if note.home is not None])
 
-    def give_back(self, transaction: Transaction, queue: Queue, consumer: Consumer, held: "array[int]") -> int:
+    def give_back(self, transaction: Transaction, queue: Queue, consumer: Holder, held: "array[int]") -> int:
         """Returns some of what a consumer holds that the transaction acknowledged, newest first, as when the consumer
         closes (RING-7); gives how many.
 
@@ -113,7 +113,7 @@ class RollingBack:
 class _Returning:
     """What one consumer gives back."""
 
-    def __init__(self, queue: Queue, consumer: Consumer) -> None:
+    def __init__(self, queue: Queue, consumer: Holder) -> None:
         self.queue = queue
         self.consumer = consumer
         self.count: int = 0

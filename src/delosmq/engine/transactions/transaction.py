@@ -5,15 +5,12 @@ acknowledges stays with its consumer. How it ends is in `committing` and `rollba
 transactions in `xa`.
 """
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
-
-from mypy_extensions import mypyc_attr
 
 from delosmq.engine.addresses.duplicate_ids import KnownId
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.origin import OriginalPlace
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.queues.in_delivery import BulkAck, Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.model.errors import BrokerError
@@ -21,7 +18,6 @@ from delosmq.model.ids import Position
 from delosmq.model.message import Account, Home, Message
 
 if TYPE_CHECKING:
-    from delosmq.engine.transactions.bulk_ack import Taking
     from delosmq.engine.transactions.deadlocks import Hopeless
 
 ACTIVE: Final = "active"
@@ -57,18 +53,6 @@ class TransactionError(BrokerError):
         self.condition = condition
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class TransactionWaiter(ABC):
-    """Somebody whose commit, or prepare, goes on in slices."""
-
-    @abstractmethod
-    def on_ended(self, error: BrokerError | None) -> None:
-        """It is done, and its confirmation waits for the log's position; or it was rolled back because of ``error``.
-
-        Called from `Broker.tick`; must not call the engine.
-        """
-
-
 class Sent:
     """A message that a transaction sends."""
 
@@ -81,7 +65,7 @@ class Sent:
 class Promised:
     """A message that a transaction acknowledges."""
 
-    def __init__(self, queue: Queue, consumer: Consumer, slot: Slot) -> None:
+    def __init__(self, queue: Queue, consumer: Holder, slot: Slot) -> None:
         self.queue = queue
         self.consumer = consumer
         self.slot = slot
@@ -160,7 +144,7 @@ class Transaction:
         self.keeps_delivered: bool = False
         self.taking: int = 0
         self.internal: bool = False
-        self.through: Taking | None = None
+        self.through: BulkAck | None = None
         self.after: Transaction | None = None
         self.first_sequence: int = 0
         self.position: Position = Position(0)

@@ -2,12 +2,14 @@
 
 from typing import Final
 
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.slots import Slot
+from delosmq.engine.dispatch.browse import settle_loans
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.routing.parts import Core
 from delosmq.engine.routing.send import Sending
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
-from delosmq.engine.transactions.bulk_ack import TAKEN_PER_SLICE, Taking
+from delosmq.engine.transactions.bulk_ack import TAKEN_PER_SLICE, TransactionAck
 from delosmq.engine.transactions.commit import SMALL_OPERATIONS, Committing, duplicate_error, routing_error
 from delosmq.engine.transactions.commit_steps import DECIDING, TAKING, WRITING, Commit, Outcome
 from delosmq.engine.transactions.deadlocks import Deadlocks, fills
@@ -20,7 +22,6 @@ from delosmq.engine.transactions.transaction import (
     Promised,
     Transaction,
     TransactionError,
-    TransactionWaiter,
 )
 from delosmq.model.errors import BrokerError, LimitError, MisuseError
 from delosmq.model.message import ANY_ROUTING, Message
@@ -63,7 +64,7 @@ class Transacting(Outcome):
         self.at_once: int = ACKNOWLEDGED_AT_ONCE
         self.taken_per_slice: int = TAKEN_PER_SLICE
         self._owned: dict[str, int] = {}
-        self._waiters: dict[int, TransactionWaiter] = {}
+        self._waiters: dict[int, JobWaiter] = {}
         self.open: dict[int, Transaction] = {}
         self.far: dict[int, Transaction] = {}
         self.branches: dict[bytes, Transaction] = {}
@@ -162,10 +163,10 @@ class Transacting(Outcome):
         """Acknowledges a message with the commit; till then it stays with its consumer. False when the consumer doesn't
         hold it, or another transaction acknowledges it."""
         self._check_active(transaction)
-        reading = consumer.reading
-        if reading is not None:
+        loans = consumer.loans
+        if loans is not None:
             # Of borrowed messages nothing is left to commit.
-            return self._answered(consumer, reading.answer(sequence))
+            return self._answered(consumer, loans.answer(sequence))
         slot = consumer.held(sequence)
         if slot is None:
             return False
@@ -176,10 +177,12 @@ class Transacting(Outcome):
         """The same for all messages up to this one, in order of delivery. Very many are taken in slices, till then
         ``consumer.under_way`` says so; a commit waits for that."""
         self._check_active(transaction)
-        reading = consumer.reading
-        if reading is not None:
-            done = reading.answer_through(sequence)
-            reading.settle(self._jobs, self._dispatcher)
+        loans = consumer.loans
+        if loans is not None:
+            done = loans.answer_through(sequence)
+            queue = consumer.queue
+            assert queue is not None  # it was lent something
+            settle_loans(loans, queue, self._jobs, self._dispatcher)
             return self._answered(consumer, done)
         if consumer.reaches_far(sequence, self.at_once):
             return self._take(transaction, consumer, sequence) is not None
@@ -204,10 +207,10 @@ class Transacting(Outcome):
         self.carry_out(transaction)
         return True
 
-    def _take(self, transaction: Transaction, consumer: Consumer, sequence: int) -> Taking | None:
+    def _take(self, transaction: Transaction, consumer: Consumer, sequence: int) -> TransactionAck | None:
         queue = consumer.queue
         assert queue is not None
-        taking = Taking(transaction, queue, consumer, sequence, self._dispatcher)
+        taking = TransactionAck(transaction, queue, consumer, sequence, self._dispatcher)
         taking.per_slice = self.taken_per_slice
         return taking if taking.start(self._jobs) else None
 
@@ -222,13 +225,13 @@ class Transacting(Outcome):
         assert queue is not None
         consumer.promise(slot, transaction.id)
         transaction.acks.append(Promised(queue, consumer, slot))
-        if consumer.parked and not consumer.closed:
+        if consumer.full and not consumer.closed:
             queue.unpark(consumer)
         self._committing.mark(queue)
 
     # -- ends ----------------------------------------------------------------------------------------------------
 
-    def commit(self, transaction: Transaction, waiter: TransactionWaiter | None = None) -> bool:
+    def commit(self, transaction: Transaction, waiter: JobWaiter | None = None) -> bool:
         """Makes everything of a transaction happen, as one.
 
         Returns:
@@ -256,9 +259,7 @@ class Transacting(Outcome):
         self.roll_back(transaction)
         raise cause
 
-    def carry_out(
-        self, transaction: Transaction, waiter: TransactionWaiter | None = None, prepare_at_ms: int = 0
-    ) -> bool:
+    def carry_out(self, transaction: Transaction, waiter: JobWaiter | None = None, prepare_at_ms: int = 0) -> bool:
         """Commits, or prepares when there is a time for that; as `commit`."""
         transaction.state = PREPARING
         self.deadlocks.goes_on(transaction)
@@ -274,14 +275,14 @@ class Transacting(Outcome):
         job = Commit(self._committing, transaction, self, phase=phase, prepare_at_ms=prepare_at_ms)
         return self._run(job, transaction, waiter, small and self._committing.is_small(transaction))
 
-    def commit_prepared(self, transaction: Transaction, waiter: TransactionWaiter | None, *, heuristic: bool) -> bool:
+    def commit_prepared(self, transaction: Transaction, waiter: JobWaiter | None, *, heuristic: bool) -> bool:
         """Commits a prepared branch; as `commit`."""
         small = len(transaction.planned) + len(transaction.acks) <= SMALL_OPERATIONS
         job = Commit(self._committing, transaction, self, phase=DECIDING, heuristic=heuristic)
         job.step()  # the moment, at once
         return self._run(job, transaction, waiter, small)
 
-    def _run(self, job: Commit, transaction: Transaction, waiter: TransactionWaiter | None, small: bool) -> bool:
+    def _run(self, job: Commit, transaction: Transaction, waiter: JobWaiter | None, small: bool) -> bool:
         while small and not job.waits:
             if job.step():
                 if job.failure is not None:

@@ -6,6 +6,7 @@ transaction timeout. Source: Artemis ServerSessionImpl.xa*, ResourceManagerImpl;
 
 from typing import Final
 
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import TRANSACTION, encode_json
@@ -19,7 +20,6 @@ from delosmq.engine.transactions.transaction import (
     SUSPENDED,
     Transaction,
     TransactionError,
-    TransactionWaiter,
 )
 from delosmq.engine.transactions.transactions import Transacting
 from delosmq.model.errors import BrokerError, LimitError
@@ -167,7 +167,7 @@ class Branches(Timer):
 
     # -- ends ----------------------------------------------------------------------------------------------------
 
-    def prepare(self, xid: bytes, waiter: TransactionWaiter | None = None) -> bool:
+    def prepare(self, xid: bytes, waiter: JobWaiter | None = None) -> bool:
         """Makes a branch survive everything but its coordinator's decision; returns as `Transacting.commit` does.
 
         Raises:
@@ -179,7 +179,7 @@ class Branches(Timer):
         self._check(branch, PREPARE)
         return self._carry_out(branch, waiter, max(1, self._clock.wall_ms()))
 
-    def _carry_out(self, branch: Transaction, waiter: TransactionWaiter | None, prepare_at_ms: int) -> bool:
+    def _carry_out(self, branch: Transaction, waiter: JobWaiter | None, prepare_at_ms: int) -> bool:
         try:
             self._transacting.refuse_spoiled(branch)
             return self._transacting.carry_out(branch, waiter, prepare_at_ms)
@@ -187,7 +187,7 @@ class Branches(Timer):
             kind = XA_RBOTHER if error.condition == DUPLICATE_ID else XA_RBROLLBACK
             raise XaError("DMQ2676", kind, error.message) from error
 
-    def commit(self, xid: bytes, one_phase: bool, waiter: TransactionWaiter | None = None) -> bool:
+    def commit(self, xid: bytes, one_phase: bool, waiter: JobWaiter | None = None) -> bool:
         """Commits a prepared branch, or in one phase one that isn't; returns as `Transacting.commit` does.
 
         Raises:
@@ -238,7 +238,7 @@ class Branches(Timer):
         self._log.record(encode_json(TRANSACTION, {"op": "forget", "xid": xid.hex()}))
         self._log.close()
 
-    def heuristic_commit(self, xid: bytes, waiter: TransactionWaiter | None = None) -> bool:
+    def heuristic_commit(self, xid: bytes, waiter: JobWaiter | None = None) -> bool:
         """An operator commits a prepared branch; its coordinator is told so until it forgets. Returns as
         `Transacting.commit` does.
 

@@ -7,6 +7,7 @@ from typing import Final
 from delosmq.engine.base.slots import Slot, SlotList
 from delosmq.engine.broker import Broker
 from delosmq.engine.inspect import walk_scheduled
+from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 
 SLOTS_PER_SLICE: Final = 2_000
@@ -66,15 +67,11 @@ class Browse:
         for level in queue.pending.levels():
             yield from self._look_through_level(level)
         held: list[list[Slot]] = []
-        leasing: set[int] = set()
         for group in broker.leases.on_queue(queue):
-            leasing.add(id(group.consumer))
             # The slots of a lease never change; what is being collected grows.
             held.extend(lease.slots for lease in group.leases.values())
             held.append(list(group.building))
-        for consumer in queue.consumers:
-            if id(consumer) not in leasing:
-                held.append(consumer.held_newest_first())
+        held.extend(consumer.held_newest_first() for consumer in consumers_of(queue))
         for slots in held:
             yield from self._look_through_held(slots)
         yield from self._merge()

@@ -6,6 +6,7 @@ from typing import Final
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
+from delosmq.engine.dispatch.rules import rules_of
 from delosmq.engine.dispatch.waiting_reason import EXCLUSIVE_OWNER, OWNER_SELECTOR, READY
 from delosmq.engine.inspect import (
     DELIVERING,
@@ -19,7 +20,8 @@ from delosmq.engine.inspect import (
     Standing,
     number_leases,
 )
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.leases.lease import LeaseGroup
+from delosmq.engine.queues.consumer import Consumer, consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.held_messages import held_count, is_held
 from delosmq.manage.control.advice import DISABLED, EMPTY, KEEPS_NOTHING, advice
@@ -328,7 +330,7 @@ class QueueWalk:
         """The walk."""
         broker = self._broker
         queue = self._queue
-        asked = QUESTIONS_AT_MOST // (1 + len(queue.consumers))
+        asked = QUESTIONS_AT_MOST // (1 + len(queue.holders))
         count = Count(broker.explaining, queue, min(COUNTED_AT_MOST, asked))
         yield from count.steps()
         yield
@@ -350,7 +352,7 @@ class QueueWalk:
                 stands = broker.explaining.standing(queue, slot)
                 if stands is not None:
                     page.append(stands)
-                if i % TOLD_PER_SLICE == 0 or len(queue.consumers) > TOLD_PER_SLICE:
+                if i % TOLD_PER_SLICE == 0 or len(queue.holders) > TOLD_PER_SLICE:
                     yield
         yield from number_leases(page)
         told: list[StandingInfo] = []
@@ -366,7 +368,7 @@ class QueueWalk:
         slot = queue.pending.head()
         first = broker.explaining.standing(queue, slot) if slot is not None else None
         head = _standing_info(broker, first) if first is not None else None
-        rules = queue.distribution
+        rules = rules_of(queue)
         owner = rules.ownership.owner if rules is not None else None
         groups = rules.groups.owners(GROUPS_AT_MOST) if rules is not None and rules.groups is not None else []
         return QueueExplanation(
@@ -379,8 +381,8 @@ class QueueWalk:
             not_looked_at=max(0, queue.pending.count - count.looked_at),
             head=head,
             owner=owner.id if owner is not None else 0,
-            consumer_count=len(queue.consumers),
-            consumers=_consumers(broker, queue),
+            consumer_count=len(queue.holders),
+            consumers=_consumers(queue),
             group_count=group_count(queue),
             groups=[GroupOwner(key, consumer.id) for key, consumer in groups],
             settings=settings_in_force(queue, broker.settings),
@@ -390,7 +392,7 @@ class QueueWalk:
 
 
 def _counts(broker: Broker, queue: Queue, count: Count) -> dict[str, int]:
-    leased = sum(group.consumer.held_count for group in broker.leases.on_queue(queue))
+    leased = sum(group.held_count for group in broker.leases.on_queue(queue))
     found = dict(count.by_rule)
     found[DELIVERING] = max(0, queue.delivering_count - leased - count.promised)
     found[LEASED] = leased
@@ -406,9 +408,9 @@ def _queue_advice(broker: Broker, queue: Queue, head: StandingInfo | None) -> st
     if queue.scheduled.count:
         return advice(HELD if held_count(queue) else SCHEDULED, queue.name)
     for group in broker.leases.on_queue(queue):
-        if group.consumer.held_count:
+        if group.held_count:
             return advice(LEASED, queue.name, group=group.name)
-    for consumer in queue.consumers:
+    for consumer in consumers_of(queue):
         if consumer.held_count:
             return advice(DELIVERING, queue.name, consumer=consumer.id)
     if not queue.settings.enabled:
@@ -416,18 +418,38 @@ def _queue_advice(broker: Broker, queue: Queue, head: StandingInfo | None) -> st
     return advice(EMPTY if queue.ring_size else KEEPS_NOTHING, queue.name)
 
 
-def _consumers(broker: Broker, queue: Queue) -> list[ConsumerStanding]:
-    groups = {id(group.consumer): group.name for group in broker.leases.on_queue(queue)}
-    return [_consumer(consumer, groups.get(id(consumer), "")) for consumer in queue.consumers[:CONSUMERS_AT_MOST]]
+def _consumers(queue: Queue) -> list[ConsumerStanding]:
+    found: list[ConsumerStanding] = []
+    for holder in queue.holders[:CONSUMERS_AT_MOST]:
+        if isinstance(holder, Consumer):
+            found.append(_consumer(holder))
+        elif isinstance(holder, LeaseGroup):
+            found.append(_lease_reader(holder))
+    return found
 
 
-def _consumer(consumer: Consumer, lease_group: str) -> ConsumerStanding:
+def _lease_reader(group: LeaseGroup) -> ConsumerStanding:
+    return ConsumerStanding(
+        id=0,
+        kind="lease group",
+        name=group.name,
+        connection="",
+        user="",
+        selector="",
+        priority=0,
+        exclusive=False,
+        held=group.held_count,
+        has_room=False,
+        owned_groups=0,
+    )
+
+
+def _consumer(consumer: Consumer) -> ConsumerStanding:
     options = consumer.options
-    kind = "lease group" if lease_group else "browser" if options.browser else "consumer"
     return ConsumerStanding(
         id=consumer.id,
-        kind=kind,
-        name=lease_group,
+        kind="browser" if options.browser else "consumer",
+        name="",
         connection=consumer.port.connection_name(),
         user=consumer.port.user_name(),
         selector=options.selector.text if options.selector is not None else "",
@@ -474,7 +496,7 @@ def _standing_info(broker: Broker, standing: Standing) -> StandingInfo:
 
 def _waited_for(standing: Standing) -> Consumer | None:
     """Whose room a pending message waits for: the owner of the queue, or of its group."""
-    rules = standing.queue.distribution
+    rules = rules_of(standing.queue)
     if rules is None or standing.standing != WAITING:
         return None
     if standing.rule in (EXCLUSIVE_OWNER, OWNER_SELECTOR):

@@ -106,7 +106,7 @@ class ExplainAddressControl:
                     routing_type=ROUTING_NAMES[queue.settings.routing_type],
                     filter=queue.settings.filter,
                     enabled=queue.settings.enabled,
-                    consumer_count=len(queue.consumers),
+                    consumer_count=len(queue.holders),
                     message_count=queue.message_count,
                 )
                 for queue in queues[:QUEUES_AT_MOST]

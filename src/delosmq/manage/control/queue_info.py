@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.engine.broker import Broker
+from delosmq.engine.dispatch.rules import rules_of
+from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.held_messages import held_count
 from delosmq.model.message import ROUTING_NAMES
@@ -136,7 +138,7 @@ def queue_info(broker: Broker, queue: Queue) -> QueueInfo:
         durable_scheduled_count=scheduled.durable_count,
         durable_scheduled_size=scheduled.durable_bytes,
         held_count=held_count(queue),
-        consumer_count=len(queue.consumers),
+        consumer_count=len(queue.holders),
         group_count=group_count(queue),
         messages_added=queue.messages_added,
         messages_acknowledged=queue.messages_acknowledged,
@@ -162,7 +164,7 @@ def notices_about(queue: Queue) -> list[str]:
 
 def group_count(queue: Queue) -> int:
     """Message groups that a queue remembers an owner of."""
-    rules = queue.distribution
+    rules = rules_of(queue)
     return 0 if rules is None or rules.groups is None else rules.groups.count
 
 
@@ -184,15 +186,11 @@ def _lowest_held(broker: Broker, queue: Queue) -> list[int]:
     Of a consumer that holds very many only the one delivered first, which is not the lowest when priorities differ.
     """
     held: list[int] = []
-    leasing: set[int] = set()
     for group in broker.leases.on_queue(queue):
-        leasing.add(id(group.consumer))
         if group.building:
             held.append(group.draft.lowest_sequence)
         held.extend(lease.lowest_sequence for lease in group.leases.values())
-    for consumer in queue.consumers:
-        if id(consumer) in leasing:
-            continue
+    for consumer in consumers_of(queue):
         first = consumer.in_delivery.head
         if consumer.held_count <= HELD_LOOKED_AT:
             held.extend(slot.sequence for slot in consumer.held_newest_first())

@@ -105,10 +105,10 @@ class QueueControl:
             InUseError: it has consumers or lease groups, or dead or expired messages go there, and it is not forced.
         """
         queue = self.find(login, name, EDIT)
-        if queue.consumers and not force:
+        if queue.holders and not force:
             raise InUseError(
                 "DMQ6140",
-                f"queue '{name}' has {counted(len(queue.consumers), 'consumer')}; close them first, or force it:"
+                f"queue '{name}' has {counted(len(queue.holders), 'consumer')}; close them first, or force it:"
                 " STOMP consumers are told that it is gone, JMS consumers read it again when it is made again, and its"
                 " lease groups are lost",
             )

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.broker import Broker
-from delosmq.engine.transactions.transaction import PREPARED, Transaction, TransactionWaiter
+from delosmq.engine.transactions.transaction import PREPARED, Transaction
 from delosmq.model.errors import MisuseError
 from delosmq.security.access import MANAGE, AccessControl, Login
 
@@ -59,7 +60,7 @@ class TransactionControl:
         found = self._broker.transactions.get(transaction_id)
         return None if found is None else transaction_info(found)
 
-    def commit(self, login: Login, xid: str, waiter: TransactionWaiter) -> bool:
+    def commit(self, login: Login, xid: str, waiter: JobWaiter) -> bool:
         """Commits a prepared branch against the will of nobody; its coordinator is told so until it forgets. False
         when it goes on in slices, of whose end ``waiter`` is told.
 

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Final
 
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.broker import Broker
-from delosmq.engine.transactions.transaction import TransactionWaiter
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host
@@ -74,7 +74,7 @@ class BrokerCalls:
         return Answer(content, self._broker.log.position, status, entries)
 
 
-class _Ending(TransactionWaiter):
+class _Ending(JobWaiter):
     """Somebody's wait for the end of a commit."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """The parts of a connection that is logged in, and how they end together."""
 
-from delosmq.engine.transactions.bulk_ack import Taking
+from delosmq.engine.queues.in_delivery import BulkAck
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
@@ -158,7 +158,7 @@ class Parts:
         self.dismiss(ends.overdue)
         return ends.failure
 
-    def answer_after(self, command: MessageAck, under_way: Taking) -> None:
+    def answer_after(self, command: MessageAck, under_way: BulkAck) -> None:
         """Answers an acknowledgement once it is through."""
         self.parking.answer_after(ParkedCommand(command, self.owner), under_way)
 

@@ -126,7 +126,7 @@ class Temporaries:
         queue = broker.queues.get(target.queue_name)
         if queue is None or queue.address.name != target.address:
             return
-        if queue.consumers:
+        if queue.holders:
             raise failures.destination_in_use(target.destination.qualified_name())
         self._permissions.require(target.address, DELETE_DURABLE_QUEUE)
         broker.delete_queue(queue.name, self._permissions.user)
@@ -135,7 +135,7 @@ class Temporaries:
         broker = self._broker
         name = target.address
         queues = [*address.anycast, *address.multicast]
-        if any(queue.consumers for queue in queues):
+        if any(queue.holders for queue in queues):
             raise failures.destination_in_use(target.destination.qualified_name())
         if target.routing == MULTICAST and any(queue.settings.durable for queue in address.multicast):
             raise failures.durable_subscribers(target.destination.qualified_name())

@@ -6,7 +6,7 @@ ActiveMQ Classic.
 
 from typing import Final
 
-from delosmq.engine.transactions.transaction import TransactionWaiter
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.model.ids import MonotonicNs
 from delosmq.sessions.openwire.server import errors as failures
 from delosmq.sessions.openwire.server.connection import ParkedCommand, Parts
@@ -40,7 +40,7 @@ class ParkedEnd(ParkedCommand):
         self._ending = work
         self._kind: int = command.type
 
-    def carry_out(self, waiter: TransactionWaiter) -> bool:
+    def carry_out(self, waiter: JobWaiter) -> bool:
         kind = self._kind
         if kind == END:
             end_association(self._broker, self._ending)

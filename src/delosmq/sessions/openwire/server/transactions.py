@@ -8,8 +8,9 @@ END is that of its connection alone, which may go on all the same; PREPARE waits
 import struct
 from typing import Final
 
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.broker import Broker
-from delosmq.engine.transactions.transaction import ACTIVE, PREPARED, Transaction, TransactionWaiter
+from delosmq.engine.transactions.transaction import ACTIVE, PREPARED, Transaction
 from delosmq.engine.transactions.xa import TMJOIN, TMNOFLAGS
 from delosmq.model.errors import BrokerError
 from delosmq.sessions.openwire.server import errors as failures
@@ -193,7 +194,7 @@ class Transactions:
             self._keep(work)
             raise
 
-    def carry_out(self, work: LocalWork, waiter: TransactionWaiter, *, prepare: bool, one_phase: bool) -> bool:
+    def carry_out(self, work: LocalWork, waiter: JobWaiter, *, prepare: bool, one_phase: bool) -> bool:
         """Commits or prepares; False when that goes on and the waiter is told.
 
         Raises:
@@ -265,7 +266,7 @@ def end_branch(broker: Broker, work: LocalWork) -> None:
         broker.xa_end(work.xid)
 
 
-def _carry_out(broker: Broker, work: LocalWork, waiter: TransactionWaiter, *, prepare: bool, one_phase: bool) -> bool:
+def _carry_out(broker: Broker, work: LocalWork, waiter: JobWaiter, *, prepare: bool, one_phase: bool) -> bool:
     if work.xid:
         end_branch(broker, work)
     doomed = work.doomed or work.transaction.cause

@@ -7,9 +7,10 @@ in the end ends the connection, as any refused frame does.
 
 from typing import Final
 
+from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.broker import Broker
-from delosmq.engine.transactions.bulk_ack import Taking
-from delosmq.engine.transactions.transaction import TransactionError, TransactionWaiter
+from delosmq.engine.queues.in_delivery import BulkAck
+from delosmq.engine.transactions.transaction import TransactionError
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import ANY_ROUTING, Message
@@ -80,7 +81,7 @@ class ParkedCommit(ParkedReply):
         super().__init__(producer, receipt, None, work)
         self._ending = work
 
-    def carry_out(self, waiter: TransactionWaiter) -> bool:
+    def carry_out(self, waiter: JobWaiter) -> bool:
         try:
             return self._producer.carry_out(self._ending, waiter)
         except TransactionError:
@@ -224,7 +225,7 @@ class Producer:
         self.changed_state()
         self.receipt(receipt)
 
-    def answer_after(self, under_way: Taking, receipt: str) -> None:
+    def answer_after(self, under_way: BulkAck, receipt: str) -> None:
         """Answers a cumulative ACK or NACK that goes on in slices; nothing is read till then."""
         self._parking.answer_after(ParkedReply(self, receipt), under_way)
 
@@ -234,7 +235,7 @@ class Producer:
         """Whether the owner of a temporary destination has left: as on a topic without subscriptions."""
         return target.temporary and target.address not in self._broker.addresses
 
-    def carry_out(self, work: StompWork, waiter: TransactionWaiter) -> bool:
+    def carry_out(self, work: StompWork, waiter: JobWaiter) -> bool:
         """Commits; see `Broker.commit`."""
         return self._broker.commit(work.transaction, waiter)
 

@@ -1,7 +1,7 @@
 """The receiving half of a session: subscriptions, and the answers to what they delivered."""
 
 from delosmq.engine.queues.consumer import Consumer
-from delosmq.engine.transactions.bulk_ack import Taking
+from delosmq.engine.queues.in_delivery import BulkAck
 from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.message import ANYCAST
@@ -212,7 +212,7 @@ class Subscriber:
     def _report(self, subscription: Subscription, error: StorageError) -> None:
         self._host.report(refusals.not_given_back(self._peer.name, subscription.destination, error))
 
-    def settle(self, frame: Frame, accepted: bool) -> Taking | None:
+    def settle(self, frame: Frame, accepted: bool) -> BulkAck | None:
         """Handles an ACK or NACK; the caller answers it, once what is given back is over."""
         headers = frame.headers
         command = frame.command

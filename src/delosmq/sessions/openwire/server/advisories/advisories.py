@@ -165,9 +165,9 @@ class Advisories(Present):
         broker = self._broker
         if target.routing != ANYCAST and not target.queue_name:
             address = broker.addresses.get(target.address)
-            return 0 if address is None else sum([len(queue.consumers) for queue in address.multicast])
+            return 0 if address is None else sum([len(queue.holders) for queue in address.multicast])
         queue = broker.queues.get(target.queue_name or target.address)
-        return 0 if queue is None else len(queue.consumers)
+        return 0 if queue is None else len(queue.holders)
 
     # -- producers ---------------------------------------------------------------------------------------------------
 
@@ -275,7 +275,7 @@ class Advisories(Present):
     def count_matching(self, name: str) -> int:
         """The consumers of a queue for which a wildcard may stand."""
         queue = self._broker.queues.get(name)
-        return 0 if queue is None or not queue.consumers or target_of_queue(queue) is None else len(queue.consumers)
+        return 0 if queue is None or not queue.holders or target_of_queue(queue) is None else len(queue.holders)
 
 
 class _Counted(Notice):

@@ -9,6 +9,7 @@ from typing import Final
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
+from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError
@@ -102,7 +103,7 @@ class MessageAdvisories:
         queues = [self._broker.queues[name] for name in queue_names]
         for queue in queues:
             destination = self._place_of(queue, message)
-            consumed = consumed or len(queue.consumers) > 0
+            consumed = consumed or len(queue.holders) > 0
             if destination.name not in told:
                 told.add(destination.name)
                 self._delivered(settings, message, destination)
@@ -133,7 +134,7 @@ class MessageAdvisories:
         properties: Properties = {}
         if queue.settings.routing_type == MULTICAST:
             properties["discardedCount"] = TypedValue(INT_KIND, queue.messages_replaced)
-        for consumer in queue.consumers[:1]:
+        for consumer in consumers_of(queue)[:1]:
             port = consumer.port
             if isinstance(port, Source) and port.subscription.info.consumer_id is not None:
                 properties["consumerId"] = text(port.subscription.info.consumer_id.key())

@@ -7,7 +7,7 @@ from typing import Final
 
 from delosmq.engine.broker import Broker
 from delosmq.engine.queues.consumer import Consumer
-from delosmq.engine.transactions.bulk_ack import Taking
+from delosmq.engine.queues.in_delivery import BulkAck
 from delosmq.engine.transactions.transaction import Transaction
 from delosmq.sessions.openwire.server import errors as failures
 from delosmq.sessions.openwire.server.consumers.consumers import Consumers
@@ -48,7 +48,7 @@ class Acknowledging:
         """There is room again for what one turn may take."""
         self._room = NAMES_READ
 
-    def handle(self, ack: MessageAck, transaction: Transaction | None) -> Taking | None:
+    def handle(self, ack: MessageAck, transaction: Transaction | None) -> BulkAck | None:
         """One acknowledgement; one for a consumer that is gone is not meant for anybody. Very many messages go on in
         slices: gives what does.
 
@@ -61,7 +61,7 @@ class Acknowledging:
         subscription = self._consumers.by_key.get(consumer_id.key())
         return None if subscription is None else self._handle(subscription, ack, transaction)
 
-    def _handle(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> Taking | None:
+    def _handle(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> BulkAck | None:
         if not subscription.dispatched:
             return None
         kind = ack.ack_type
@@ -133,7 +133,7 @@ class Acknowledging:
             subscription.answered(last)
             return
         named = _range(subscription, consumer, ack, first=first, last=last)
-        if subscription.checked and transaction is None and consumer.reading is None:
+        if subscription.checked and transaction is None and consumer.loans is None:
             count = _count_held(subscription, consumer, named)
             if ack.message_count != count:
                 raise failures.count_wrong(ack.message_count, count)
@@ -218,7 +218,7 @@ def _range(subscription: Subscription, consumer: Consumer, ack: MessageAck, *, f
         Refusal: the first was never dispatched, or after the last.
     """
     order = subscription.order
-    if order is None and consumer.reading is not None:
+    if order is None and consumer.loans is not None:
         return [last]
     first_id = ack.first_message_id
     found = first_id is None
@@ -258,7 +258,7 @@ def _served_at(source: Source) -> int:
 
 def _begins_with(consumer: Consumer, sequences: list[int]) -> bool:
     """Whether nothing older is in delivery."""
-    if consumer.reading is not None:
+    if consumer.loans is not None:
         return True
     slot = consumer.in_delivery.head
     while slot is not None and slot.transaction != 0:

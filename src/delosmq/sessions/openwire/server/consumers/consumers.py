@@ -139,7 +139,7 @@ def _unseen_of(source: Source, last_delivered: int) -> set[int]:
     """The sequences that the application of a closing consumer has not seen. Of a queue: those dispatched behind the
     last it saw, or all when that is not in delivery any more. Of a durable subscription: larger ones, and 0 is none."""
     consumer = source.consumer
-    if consumer is None or consumer.reading is not None:
+    if consumer is None or consumer.loans is not None:
         return set()
     unseen: set[int] = set()
     slot = consumer.in_delivery.tail

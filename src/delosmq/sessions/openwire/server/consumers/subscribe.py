@@ -303,7 +303,7 @@ class Subscribing:
         name = wanted.name
         if name:
             queue = self._broker.queues.get(name)
-            if queue is not None and queue.consumers:
+            if queue is not None and queue.holders:
                 raise failures.subscription_in_use(self._client_id, info.subscription_name or "")
             if queue is not None and not _is_subscription(queue):
                 raise failures.subscription_name_taken(info.subscription_name or "", name)
@@ -353,7 +353,7 @@ class Subscribing:
         queue = broker.queues.get(durable_queue_name(info.client_id or self._client_id, name))
         if queue is None or not _is_subscription(queue):
             raise failures.subscription_unknown(name)
-        if queue.consumers:
+        if queue.holders:
             raise failures.subscription_active(name)
         address = queue.address.name
         self._permissions.require(address, DELETE_DURABLE_QUEUE)

@@ -4,9 +4,9 @@ from collections import deque
 from typing import Final
 
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.dispatch.browse import MOST_LENT
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.credit import Credit, PrefetchCredit
+from delosmq.engine.queues.loans import MOST_LENT
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.model.message import MULTICAST
@@ -104,7 +104,7 @@ class Subscription:
         """Who has that message, unless a transaction acknowledges it."""
         source = self.source_of(sequence)
         consumer = None if source is None else source.consumer
-        if consumer is None or (consumer.reading is None and consumer.held(sequence) is None):
+        if consumer is None or (consumer.loans is None and consumer.held(sequence) is None):
             return None
         return consumer
 
@@ -210,7 +210,7 @@ class Subscription:
         self.tracked = True
         for source in self.sources:
             consumer = source.consumer
-            if consumer is not None and consumer.reading is None:
+            if consumer is not None and consumer.loans is None:
                 self._unnamed.extend([(source, sequence) for sequence in consumer.in_order()])
         return names
 
