@@ -66,6 +66,11 @@ BROKEN = [
     ("separate_protocols", "src/delosmq/sessions/mqtt/server.py", "from delosmq.sessions.stomp import server\n", 1),
     ("separate_protocols", "src/delosmq/sessions/mqtt/server.py", "from delosmq.wire.stomp import frames\n", 1),
     ("client_machines", "src/delosmq/sessions/stomp/client.py", "from delosmq.engine.queues.queue import Queue\n", 1),
+    ("room_order", "src/delosmq/engine/base/jobs.py", "from delosmq.engine.queues.queue import Queue\n", 1),
+    ("room_order", "src/delosmq/engine/queues/queue.py", "if ANNOTATED:\n    from ..dispatch import rules\n", 2),
+    ("room_order", "src/delosmq/engine/addresses/address.py", "import delosmq.engine.dispatch.dispatcher\n", 1),
+    ("room_order", "src/delosmq/engine/recovery/replay.py", "from delosmq.engine.broker import Broker\n", 1),
+    ("room_order", "src/delosmq/engine/cellar/barrel.py", "x = 1\n", 1),
     ("one_native_base", "src/delosmq/engine/a.py", "class A: ...\nclass B: ...\nclass C(A, B): ...\n", 3),
     ("one_native_base", "tests/fakes.py", "from delosmq.engine.log.log import A, B\nclass C(A, B): ...\n", 2),
     ("one_native_base", "tests/fakes.py", "from delosmq.engine import log\nclass C(log.A, log.B): ...\n", 2),
@@ -105,9 +110,33 @@ def test_one_code_in_two_files_is_found_once(tmp_path: Path) -> None:
     assert found(tmp_path, files) == [("one_meaning_per_code", "src/delosmq/engine/b.py", 1)]
 
 
+def test_modules_of_the_engine_that_import_each_other_are_found_once(tmp_path: Path) -> None:
+    files = {
+        "src/delosmq/engine/queues/a.py": "from delosmq.engine.queues.b import B\n",
+        "src/delosmq/engine/queues/b.py": "x = 1\nfrom delosmq.engine.queues import c\n",
+        "src/delosmq/engine/queues/c.py": "def late():\n    import delosmq.engine.queues.a\n",
+    }
+    (circle,) = found(tmp_path, files)
+    assert circle[0] == "no_circles"
+
+
+def test_an_import_against_the_order_is_known_as_long_as_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = ("delosmq.engine.log.log", "delosmq.engine.queues.queue")
+    monkeypatch.setattr(architecture, "KNOWN_UPWARD", frozenset({known}))
+    upward = {"src/delosmq/engine/log/log.py": "from delosmq.engine.queues.queue import Queue\n"}
+    queue = {"src/delosmq/engine/queues/queue.py": "x = 1\n"}
+    assert found(tmp_path, upward | queue) == []
+    gone = {"src/delosmq/engine/log/log.py": "x = 1\n"}
+    assert found(tmp_path, gone | queue) == [("no_circles", "src/delosmq/engine/log/log.py", 1)]
+
+
 KEPT = {
     "src/delosmq/__init__.py": "if TYPE_CHECKING:\n    from delosmq.embedded import Broker\n",
     "src/delosmq/wire/stomp/frames.py": "from delosmq.wire.detect import detect\nfrom .encoder import encode\n",
+    "src/delosmq/engine/queues/ring.py": "from delosmq.engine.base.slots import Slot\nfrom .queue import Queue\n",
+    "src/delosmq/engine/broker.py": "from delosmq.engine.consumers import Consuming\n",
     "src/delosmq/engine/queues/queue.py": "import enum\nfrom mypy_extensions import mypyc_attr\n",
     "src/delosmq/selectors/parse.py": "import lark\n",
     "src/delosmq/cli/convert.py": "from delosmq.migration import activemq_xml\n",

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,6 +57,28 @@ NARROWER = {
 """Layers that may import less than everything above them."""
 ONLY_FOR = {"migration": frozenset({"migration", "cli"})}
 """Layers that serve some of those below them only: a broker that runs converts nothing."""
+
+ENGINE_ROOMS = (
+    frozenset({"base"}),
+    frozenset({"log"}),
+    frozenset({"queues"}),
+    frozenset({"addresses", "dispatch", "paging"}),
+    frozenset({"routing"}),
+    frozenset({"delivery", "lifecycle"}),
+    frozenset({"transactions", "leases"}),
+    frozenset({"recovery", "compaction"}),
+    frozenset({""}),
+)
+"""The folders of the engine; "" stands for the files beside broker.py. Each imports only from those before it: rooms
+that stand together never import each other. Source: docs/decisions/0032-layers.md."""
+KNOWN_UPWARD = frozenset(
+    {
+        ("delosmq.engine.routing.enqueue", "delosmq.engine.delivery.expiry_times"),
+        ("delosmq.engine.routing.parts", "delosmq.engine.delivery.expiry_times"),
+        ("delosmq.engine.transactions.transaction", "delosmq.engine.transactions.deadlocks"),
+    }
+)
+"""Imports against the order of rooms, or in a circle: importer and what it imports. The list may only shrink."""
 
 NOT_IN_PURE = frozenset(
     {
@@ -231,6 +254,54 @@ def client_machines(file: SourceFile) -> Iterator[Finding]:
     for line, name in file.imports():
         if layer_of(name) == "engine":
             yield file.finding(line, "client_machines", f"a client machine may not import the engine ({name})")
+
+
+def room_of(name: str) -> str | None:
+    """The room of the engine that the dotted ``name`` belongs to, "" beside broker.py; None outside the engine."""
+    if layer_of(name) != "engine":
+        return None
+    part = f"{name}..".split(".")[2]
+    return part if any(part in rooms for rooms in ENGINE_ROOMS) else ""
+
+
+def room_order(file: SourceFile) -> Iterator[Finding]:
+    """A room of the engine imports only from rooms before it, for annotations too."""
+    own = room_of(file.module)
+    if own is None or file.module == "delosmq.engine":
+        return
+    if own == "" and file.path.count("/") > 3:
+        yield file.finding(1, "room_order", "this folder of the engine has no place in ENGINE_ROOMS")
+        return
+    level = {room: at for at, rooms in enumerate(ENGINE_ROOMS) for room in rooms}
+    for line, name in file.imports():
+        other = room_of(name)
+        if other is None or other == own or level[other] < level[own]:
+            continue
+        if not any(file.module == importer and f"{name}.".startswith(f"{known}.") for importer, known in KNOWN_UPWARD):
+            yield file.finding(line, "room_order", f"{own} may not import {other or 'what stands beside it'} ({name})")
+
+
+def no_circles(files: Iterable[SourceFile]) -> Iterator[Finding]:
+    """No modules of the engine import each other in a circle; what KNOWN_UPWARD names is needed."""
+    modules = {file.module: file for file in files if file.layer == "engine"}
+    graph: dict[str, set[str]] = {name: set() for name in modules}
+    lines: dict[tuple[str, str], int] = {}
+    for name, file in modules.items():
+        for line, imported in file.imports():
+            target = imported if imported in modules else imported.rpartition(".")[0]
+            if target in modules and target != name:
+                graph[name].add(target)
+                lines.setdefault((name, target), line)
+    for importer, known in sorted(KNOWN_UPWARD):
+        if importer in graph and known not in graph[importer]:
+            yield modules[importer].finding(1, "no_circles", f"take {known} out of KNOWN_UPWARD: it is not imported")
+        graph.get(importer, set()).discard(known)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        imported, importer, *_ = circle = error.args[1]
+        sentence = f"a circle: {' <- '.join(circle)}"
+        yield modules[importer].finding(lines[importer, imported], "no_circles", sentence)
 
 
 def one_native_base(file: SourceFile) -> Iterator[Finding]:
@@ -424,6 +495,7 @@ PER_FILE: tuple[Callable[[SourceFile], Iterator[Finding]], ...] = (
     pure_layers,
     separate_protocols,
     client_machines,
+    room_order,
     one_native_base,
     one_type_per_caught_name,
     light_package,
@@ -456,7 +528,7 @@ def check(root: Path) -> list[Finding]:
     files = read_tree(root, FOLDERS)
     found = [finding for file in files for rule in PER_FILE for finding in rule(file)]
     doubles = [finding for file in read_tree(root, ["tests"]) for finding in one_native_base(file)]
-    return sorted([*found, *doubles, *one_meaning_per_code(files)])
+    return sorted([*found, *doubles, *no_circles(files), *one_meaning_per_code(files)])
 
 
 if __name__ == "__main__":
