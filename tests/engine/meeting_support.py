@@ -91,7 +91,7 @@ def recount(broker: Broker) -> None:
             for queue in item.queues:
                 claims[queue.name] = claims.get(queue.name, 0) + 1
     for queue in broker.queues.values():
-        assert queue.claims == claims[queue.name], queue.name
+        assert queue.pending_commits == claims[queue.name], queue.name
 
 
 def orphans(broker: Broker) -> list[Slot]:

@@ -75,7 +75,7 @@ def test_consumers_leases_and_open_transactions_keep_a_queue():
         used_once(bench, name)
     bench.consume("read")
     bench.broker.open_lease("group", queue="leased", topic="", run="run", incarnation=None)
-    bench.broker.queues["claimed"].claims = 1
+    bench.broker.queues["claimed"].pending_commits = 1
     for _ in range(3):
         bench.later(SCAN_MS)
     assert sorted(bench.broker.queues) == ["claimed", "leased", "read"]

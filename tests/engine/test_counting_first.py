@@ -72,7 +72,7 @@ def test_without_it_nothing_is_recorded_when_a_message_leaves():
     bench.consume("q")
     bench.run()
     assert len(bench.store.batches) == before
-    assert not bench.broker.queues["q"].ruled
+    assert not bench.broker.queues["q"].needs_rules
 
 
 def test_one_record_for_each_delivery():

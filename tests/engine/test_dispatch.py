@@ -1,7 +1,7 @@
 """Message by message: priorities and spilling, turns, strict order, redeliveries, waiting for consumers, fairness."""
 
 from delosmq.engine.dispatch.dispatcher import MESSAGES_PER_QUEUE_AND_TICK, QUEUES_PER_TICK
-from delosmq.engine.dispatch.rotation import Work
+from delosmq.engine.dispatch.rotation import DispatchBudget
 from delosmq.engine.dispatch.waiting_reason import (
     BEHIND,
     EXCLUSIVE_OWNER,
@@ -264,7 +264,7 @@ def test_rules_come_and_go_with_the_consumers_that_need_them():
     plain.close()
     other.close()
     assert field.broker.queues["q"].rules is None
-    assert not field.broker.queues["q"].ruled
+    assert not field.broker.queues["q"].needs_rules
 
 
 def test_a_paused_queue_hands_out_nothing():
@@ -300,7 +300,7 @@ def test_why_a_message_waits_on_a_plain_queue():
     field.run()
     assert (ask(field, 0), ask(field, 1)) == (FULL, FULL)
     queue = field.broker.queues["q"]
-    assert why_waiting(queue, peer.port.slots[0], Work(Subject(Conversions({})))) == NOT_PENDING
+    assert why_waiting(queue, peer.port.slots[0], DispatchBudget(Subject(Conversions({})))) == NOT_PENDING
 
 
 def test_why_a_message_waits_because_of_selectors():
@@ -341,4 +341,4 @@ def test_max_consumers_counts_browsers():
     field = Field(queue={"max_consumers": 2})
     field.peer(browser=True)
     field.peer()
-    assert field.broker.queues["q"].attached == 2
+    assert field.broker.queues["q"].consumer_count == 2

@@ -3,7 +3,7 @@
 import pytest
 
 from delosmq.engine.base.slots import PendingSlots, Slot
-from delosmq.engine.dispatch.message_groups import REMEMBERED_OTHERWISE, Groups
+from delosmq.engine.dispatch.message_groups import REMEMBERED_OTHERWISE, MessageGroups
 from delosmq.engine.log.log import largest_batch_bytes, ordinary_batch_bytes
 from delosmq.engine.queues.consumer import Consumer, ConsumerOptions
 from delosmq.engine.queues.credit import MessageCredit, OpenCredit
@@ -521,7 +521,7 @@ def test_what_left_a_last_value_queue_is_not_kept_for_its_key() -> None:
 
 
 def test_groups_are_forgotten_when_clients_make_up_too_many() -> None:  # EXCL-4
-    groups = Groups(PendingSlots(), -1, classic=False)
+    groups = MessageGroups(PendingSlots(), -1, classic=False)
     owner = Consumer(ConsumerId(1), Collector(), OpenCredit())
     for k in range(REMEMBERED_OTHERWISE + 10):
         message = Message("q", "stomp/12", b"", b"", timestamp_ms=WallMs(1), group_id=str(k))
@@ -583,5 +583,5 @@ def test_a_transaction_leaves_no_claim_on_the_queues_it_sent_to() -> None:
         send_in(bench, transaction, "q", words(count))
         bench.broker.commit(transaction, Waiter())
         bench.run()
-        assert bench.broker.queues["q"].claims == 0
+        assert bench.broker.queues["q"].pending_commits == 0
     check(bench)

@@ -275,7 +275,7 @@ def test_a_message_that_cannot_be_routed_at_the_commit_rolls_all_back() -> None:
     assert bench.pending("in") == "a"
     assert bench.broker.used_bytes == recount(bench.broker)
     assert transaction.state == ROLLED_BACK
-    assert all(queue.claims == 0 for queue in bench.broker.queues.values())
+    assert all(queue.pending_commits == 0 for queue in bench.broker.queues.values())
 
 
 def test_what_nobody_takes_is_no_error() -> None:
@@ -401,7 +401,7 @@ def test_a_large_commit_goes_in_slices_and_happens_as_one() -> None:  # ACK-5
     assert bench.broker.queues["in"].message_count == 0
     assert bench.broker.used_bytes == recount(bench.broker) < used
     assert bench.broker.queues["out"].barrier_sequence == 0
-    assert all(queue.claims == 0 for queue in bench.broker.queues.values())
+    assert all(queue.pending_commits == 0 for queue in bench.broker.queues.values())
 
 
 def test_a_crash_anywhere_in_a_large_commit_leaves_all_or_nothing() -> None:  # ACK-5
@@ -547,7 +547,7 @@ def test_a_large_commit_that_fails_on_its_way_is_undone() -> None:  # ACK-5
     assert bench.pending("in") == numbers(0, LARGE)
     assert bench.pending("out") == ""
     assert bench.broker.used_bytes == recount(bench.broker)
-    assert all(queue.claims == 0 for queue in bench.broker.queues.values())
+    assert all(queue.pending_commits == 0 for queue in bench.broker.queues.values())
 
 
 def test_many_bytes_make_a_transaction_large_too() -> None:

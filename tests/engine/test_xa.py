@@ -219,7 +219,7 @@ def test_a_prepared_branch_survives_restarts_and_then_ends_either_way(  # ACK-5
     assert (bench.pending("in"), bench.pending("out")) == expected
     assert bench.broker.queues["in"].delivering_count == 0
     assert bench.broker.used_bytes == recount(bench.broker)
-    assert all(queue.claims == 0 for queue in bench.broker.queues.values())
+    assert all(queue.pending_commits == 0 for queue in bench.broker.queues.values())
     again = bench.restart()
     assert (again.pending("in"), again.pending("out")) == expected
     assert again.broker.xa_recover() == []

@@ -146,15 +146,15 @@ class Explaining:
             if queue.barrier_sequence:
                 return ""
             return BEHIND if rule == READY else rule
-        if queue.paused or queue.returning or queue.attached == 0 or not rules.start.is_open():
+        if queue.paused or queue.returning or queue.consumer_count == 0 or not rules.start.is_open():
             return "" if queue.barrier_sequence else rule
         return ""
 
     def _rule(self, queue: Queue, slot: Slot) -> str:
-        rule = why_waiting(queue, slot, self._dispatcher.work_for_asking())
+        rule = why_waiting(queue, slot, self._dispatcher.budget_for_asking())
         if rule in (FULL, NO_CONSUMER) and self._leases.on_queue(queue):
             browsers = sum(1 for consumer in consumers_of(queue) if consumer.options.browser)
-            return LEASE_READER if queue.attached == browsers else rule
+            return LEASE_READER if queue.consumer_count == browsers else rule
         return rule
 
     def promised(self, queue: Queue) -> Iterator[Slot | None]:

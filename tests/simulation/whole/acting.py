@@ -167,7 +167,7 @@ def subscribe_durably(life: Life, rng: Random) -> str:
 def unsubscribe(life: Life, rng: Random) -> str:
     name = rng.choice(SUBSCRIPTIONS)
     queue = life.broker.queues.get(name)
-    if queue is None or queue.holders or queue.delivering_count or queue.claims:
+    if queue is None or queue.holders or queue.delivering_count or queue.pending_commits:
         return ""
     _excuse_all(life, name)
     life.broker.unsubscribe(name)

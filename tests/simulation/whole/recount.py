@@ -171,7 +171,7 @@ def durable_state(broker: Broker, holders: Holders) -> Durable:
             or not (message.durable or id(slot) in leased)
         ):
             continue
-        count = slot.delivery_count - (state == HELD and not queue.counts_first)
+        count = slot.delivery_count - (state == HELD and not queue.record_before_delivery)
         if slot.transaction in prepared:
             count = -1
         queues[queue.name].append(

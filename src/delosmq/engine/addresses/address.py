@@ -10,7 +10,7 @@ from delosmq.engine.addresses.expiry_delay import changes_expiry
 from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import INTERNAL_PREFIX, Queue
-from delosmq.engine.queues.queue_address import QueueAddress, is_announced
+from delosmq.engine.queues.queue_address import QueueAddress, publishes_advisories
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressSettings
 
@@ -135,7 +135,7 @@ class Address(QueueAddress):
         self.receivers = receivers
         self.plain = plain
         self.changes_expiry = changes_expiry(self.settings)
-        self.announced = is_announced(self.settings)
+        self.publishes_advisories = publishes_advisories(self.settings)
 
     def is_unconditional(self) -> bool:
         """Whether its own queues take all there is, and nothing else happens to a message."""

@@ -5,19 +5,17 @@ from abc import ABC, abstractmethod
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.addresses.address import Address
-from delosmq.engine.addresses.address_limits import AddressLimits
 from delosmq.engine.addresses.binding_codec import (
     address_as_json,
     address_state_bytes,
     queue_as_json,
     queue_state_bytes,
 )
-from delosmq.engine.addresses.client_limits import ClientLimits
 from delosmq.engine.addresses.destination_checks import RECORD_BYTES, DestinationChecks
+from delosmq.engine.addresses.destinations import Destinations
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.history import HistoryRing, keeping_queues
 from delosmq.engine.addresses.settings_checks import check_name, check_settings, check_update
-from delosmq.engine.addresses.wildcard_tree import WildcardTree
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.log.log import Log
@@ -27,7 +25,7 @@ from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.ids import QueueId
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.ports import Clock
-from delosmq.model.settings import AddressSettings, BrokerSettings, DispatchPolicy, QueueSettings
+from delosmq.model.settings import BrokerSettings, DispatchPolicy, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
 
@@ -45,14 +43,12 @@ class QueueListener(ABC):
         """An address keeps its last messages from now on."""
 
 
-class Bindings:
+class Bindings(Destinations):
     """The addresses and queues of a broker.
 
     Attributes:
         listener: told of new queues.
         checks: whether one more may be made.
-        client_limits: how many addresses and queues clients may make, and how large; it counts all there are.
-        limits: how many addresses there may be.
         wild_changes: counts changes of wildcard addresses; an address whose ``linked_at`` is another number must look
             for its links again (`relink`).
     """
@@ -67,20 +63,15 @@ class Bindings:
         clock: Clock,
         settings: BrokerSettings,
     ) -> None:
+        super().__init__(table, settings)
         self._log = log
         self._ids = ids
-        self._table = table
         self._events = events
         self._clock = clock
-        self.client_limits: ClientLimits = ClientLimits(settings)
         self.checks: DestinationChecks = DestinationChecks(self, log)
         self._diverts: dict[str, list[Divert]] = {}
-        self.limits: AddressLimits = AddressLimits(table.entries, settings.wildcards)
         self.listener: QueueListener | None = None
-        self.wildcards: WildcardTree = WildcardTree(settings.wildcards)
         self.wild_changes: int = 0
-        self.addresses: dict[str, Address] = {}
-        self.queues: dict[str, Queue] = {}
         self.by_id: dict[int, Queue] = {}
         self.temporary: dict[str, list[Address]] = {}
 
@@ -145,10 +136,6 @@ class Bindings:
         queue.made_by = user
         queue.state_bytes = queue_state_bytes(queue.settings, user) if queue.settings.durable else 0
         self.client_limits.change(user, count, queue.state_bytes)
-
-    def address_of(self, queue: Queue) -> Address:
-        """The address of a queue that is not deleted."""
-        return self.addresses[queue.address.name]
 
     def change_queue(self, queue: Queue, settings: QueueSettings, made_by: str) -> None:
         """Puts new settings of a queue into force, its name included."""
@@ -435,10 +422,6 @@ class Bindings:
             self._log.record_binding(encode_json(BINDING, {"drop_address": address.name}))
 
     # -- finding -------------------------------------------------------------------------------------------------
-
-    def settings_of(self, address: str) -> AddressSettings:
-        """The address-settings in force for a name, whether or not the address exists."""
-        return self._table.resolve(address)
 
     def queue_named(self, name: str) -> Queue:
         """The queue.

@@ -4,9 +4,10 @@ What clients make leaves operators and broker.xml a part of what the journal can
 share of it: docs/decisions/0057-shares-of-the-state.md.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from delosmq.engine.addresses.binding_codec import address_state_bytes, group_state_bytes, queue_state_bytes
+from delosmq.engine.addresses.destinations import Destinations
 from delosmq.engine.addresses.history import keeping_queues
 from delosmq.engine.addresses.settings_checks import check_name, check_settings
 from delosmq.engine.log.log import Log
@@ -14,9 +15,6 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import LimitError, MisuseError
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import QueueSettings
-
-if TYPE_CHECKING:
-    from delosmq.engine.addresses.bindings import Bindings
 
 RECORD_BYTES: Final = 1_024
 """What the records of a new address or queue take beside its description, at most."""
@@ -29,8 +27,8 @@ OPERATORS_PART: Final = 4
 class DestinationChecks:
     """The checks of one broker."""
 
-    def __init__(self, bindings: "Bindings", log: Log) -> None:
-        self._bindings = bindings
+    def __init__(self, destinations: Destinations, log: Log) -> None:
+        self._destinations = destinations
         self._log = log
 
     def check_address(self, name: str, routing_types: set[int], *, auto_created: bool, owner: str, user: str) -> None:
@@ -43,9 +41,9 @@ class DestinationChecks:
             LimitError: as in `Bindings.create_address`.
         """
         size = self._growth(name, routing_types, auto_created=auto_created, owner=owner, user=user)
-        count = 1 if name not in self._bindings.addresses else 0
+        count = 1 if name not in self._destinations.addresses else 0
         what = f"address '{name}'"
-        self._bindings.client_limits.check(user, what, count=count, size_bytes=size)
+        self._destinations.client_limits.check(user, what, count=count, size_bytes=size)
         self._check_state(size, user)
         if size or not auto_created:
             self._log.ask_room(RECORD_BYTES + 2 * len(name) + 2 * size, what)
@@ -68,12 +66,12 @@ class DestinationChecks:
         Raises:
             MisuseError, LimitError: as in `Bindings.create_queue`.
         """
-        bindings = self._bindings
+        destinations = self._destinations
         what = f"queue '{settings.name}'"
         check_name("queue", settings.name)
         check_name("address", settings.address)
         check_settings(settings)
-        known = bindings.queues.get(settings.name)
+        known = destinations.queues.get(settings.name)
         if known is not None and known is not replaced:
             raise MisuseError("DMQ2102", f"{what} exists already; update it or choose another name")
         automatic = settings.auto_created or of_client
@@ -85,9 +83,9 @@ class DestinationChecks:
         if replaced is not None and replaced.made_by == user:
             freed = replaced.state_bytes
             count = 0
-        bindings.client_limits.check(user, what, count=count, size_bytes=size - freed)
+        destinations.client_limits.check(user, what, count=count, size_bytes=size - freed)
         self._check_state(size, user)
-        address = bindings.addresses.get(settings.address)
+        address = destinations.addresses.get(settings.address)
         is_there = address is not None and address.covers({settings.routing_type}, automatic)
         if size or not (automatic or is_there):
             more = 0
@@ -102,7 +100,7 @@ class DestinationChecks:
             LimitError: what the clients of this user have made takes as much as it may, or all do.
         """
         size = group_state_bytes(name, run, user)
-        self._bindings.client_limits.check(user, f"lease group '{name}'", count=0, size_bytes=size)
+        self._destinations.client_limits.check(user, f"lease group '{name}'", count=0, size_bytes=size)
         self._check_state(size, user)
 
     def _growth(
@@ -113,30 +111,30 @@ class DestinationChecks:
         Raises:
             LimitError: there are as many as ``max-addresses`` says.
         """
-        bindings = self._bindings
-        known = bindings.addresses.get(name)
-        if known is None and not owner and not bindings.wildcards.is_wild(name):
-            bindings.limits.check(name)
+        destinations = self._destinations
+        known = destinations.addresses.get(name)
+        if known is None and not owner and not destinations.wildcards.is_wild(name):
+            destinations.limits.check(name)
         recorded = not auto_created and (known is None or known.auto_created)
         size = address_state_bytes(name, user) if recorded else 0
         if owner or (known is not None and known.owner) or MULTICAST not in routing_types:
             return size
-        settings = bindings.settings_of(name) if known is None else known.settings
+        settings = destinations.settings_of(name) if known is None else known.settings
         for keeping in keeping_queues(name, settings, auto_created=auto_created):
-            if keeping.name not in bindings.queues:
+            if keeping.name not in destinations.queues:
                 size += queue_state_bytes(keeping, user)
         return size
 
     def _check_state(self, size_bytes: int, user: str) -> None:
         if not size_bytes:
             return
-        bindings = self._bindings
-        total = bindings.client_limits.state_bytes + size_bytes
+        destinations = self._destinations
+        total = destinations.client_limits.state_bytes + size_bytes
         reserve = total // (OPERATORS_PART - 1) if user else 0
         if not self._log.takes_state(total, reserve):
             raise LimitError(
                 "DMQ2204",
-                f"there are {len(bindings.addresses)} addresses and {len(bindings.queues)} queues already, as many as"
-                " the journal's files describe, and the disk has no room for larger ones; delete some, or free some"
-                " space",
+                f"there are {len(destinations.addresses)} addresses and {len(destinations.queues)} queues already, as"
+                " many as the journal's files describe, and the disk has no room for larger ones; delete some, or free"
+                " some space",
             )

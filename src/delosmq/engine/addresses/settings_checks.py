@@ -171,9 +171,9 @@ def check_update(queue: Queue, wanted: QueueSettings, routing_types: set[int]) -
 
 def _check_under_consumers(queue: Queue, wanted: QueueSettings) -> None:
     """What a consumer holds it either owns or has borrowed, so that can't change under it."""
-    if queue.attached and resolve(wanted, queue.address.settings).non_destructive != queue.non_destructive:
+    if queue.consumer_count and resolve(wanted, queue.address.settings).non_destructive != queue.non_destructive:
         raise MisuseError(
             "DMQ2643",
-            f"non-destructive of queue '{queue.name}' can't change while it has consumers ({queue.attached}); close"
-            " them first",
+            f"non-destructive of queue '{queue.name}' can't change while it has consumers ({queue.consumer_count});"
+            " close them first",
         )

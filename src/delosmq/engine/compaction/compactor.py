@@ -226,7 +226,7 @@ class QueueLiving(Living):
 
     def held_records(self, queue: Queue, slot: Slot) -> list[bytes]:
         """`records` for a slot that is in delivery."""
-        if queue.counts_first:
+        if queue.record_before_delivery:
             return [encode_counted(queue.id, [slot])]
         # The delivery under way is not recorded before it fails: a crash forgets it.
         if slot.delivery_count <= 1:

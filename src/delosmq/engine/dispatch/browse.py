@@ -10,7 +10,7 @@ from delosmq.engine.base.jobs import Job, Jobs
 from delosmq.engine.base.slots import Cursor, Slot
 from delosmq.engine.dispatch.dispatch_start import Starter
 from delosmq.engine.dispatch.expiry_gate import ENDED, STAYS, ExpiryGate
-from delosmq.engine.dispatch.rotation import Work, precedes
+from delosmq.engine.dispatch.rotation import DispatchBudget, precedes
 from delosmq.engine.dispatch.selector_group import SelectorGroup
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.in_delivery import Holder
@@ -52,7 +52,7 @@ class BrowseCursor:
         if not self.ended:
             self._queue.pending.drop(self._cursor)
 
-    def read(self, limit: int, work: Work, expiry: ExpiryGate | None, now_ms: int) -> bool:
+    def read(self, limit: int, budget: DispatchBudget, expiry: ExpiryGate | None, now_ms: int) -> bool:
         """Lends what comes next, ``limit`` at most; True when there may be more at once.
 
         Args:
@@ -63,9 +63,9 @@ class BrowseCursor:
         while lent < limit and not self.ended:
             if not consumer.has_room():
                 return False
-            slot = self.next(work)
+            slot = self.next(budget)
             if slot is None:
-                return work.out
+                return budget.out
             if expiry is not None and self._ends_expired:
                 fate = expiry.take_expired(self._queue, slot, now_ms)
                 if fate == ENDED:
@@ -76,14 +76,14 @@ class BrowseCursor:
             lent += 1
         return not self.ended
 
-    def next(self, work: Work) -> Slot | None:
+    def next(self, budget: DispatchBudget) -> Slot | None:
         """The next message to lend, with the cursor behind it; None when there is none, or no more work allowed."""
         while True:
             slot = self._cursor.peek()
-            if slot is None or not work.spend():
+            if slot is None or not budget.spend():
                 return None
             self._cursor.advance(slot)
-            if self._group.accepts(slot.message, work):
+            if self._group.accepts(slot.message, budget):
                 return slot
 
     def _lend(self, slot: Slot) -> None:
@@ -164,9 +164,9 @@ class Browser(BrowseCursor):
         self._from: int = 0
         self._at: Slot | None = None
 
-    def next(self, work: Work) -> Slot | None:
+    def next(self, budget: DispatchBudget) -> Slot | None:
         while True:
-            if not self._collected and not self._collect(work):
+            if not self._collected and not self._collect(budget):
                 return None
             slot = self._first()
             if slot is None:
@@ -176,12 +176,12 @@ class Browser(BrowseCursor):
                 self._new = False
                 self._collected = False
                 continue
-            if not work.spend():
+            if not budget.spend():
                 return None
             self._take(slot)
             if not self._seen.add(slot.sequence):
                 continue
-            if slot.due_at_ms == 0 and self._group.accepts(slot.message, work):
+            if slot.due_at_ms == 0 and self._group.accepts(slot.message, budget):
                 self._new = True
                 return slot
 
@@ -209,7 +209,7 @@ class Browser(BrowseCursor):
         self._sources = None
         self._at = None
 
-    def _collect(self, work: Work) -> bool:
+    def _collect(self, budget: DispatchBudget) -> bool:
         """Notes what is in delivery; False when more work is needed than is allowed now."""
         sources = self._sources
         if sources is None:
@@ -223,7 +223,7 @@ class Browser(BrowseCursor):
             at = self._at
             slot = source.head if at is None or at.in_list is not source else at.next
             while slot is not None:
-                if not work.spend():
+                if not budget.spend():
                     return False
                 self._at = slot
                 if not self._seen.holds(slot.sequence):

@@ -26,7 +26,7 @@ class Starter(ABC):
         """There may be something to dispatch."""
 
 
-class Start(Timer):
+class DispatchStart(Timer):
     """Holds up the dispatch of one queue.
 
     Attributes:
@@ -45,10 +45,10 @@ class Start(Timer):
         """A consumer joined: the first one begins the wait, enough of them end it."""
         queue = self._queue
         needed = queue.consumers_before_dispatch
-        if queue.attached == 1:
+        if queue.consumer_count == 1:
             self._starter = starter
             self._begin(now, timers)
-        if self.waiting and 0 < needed <= queue.attached:
+        if self.waiting and 0 < needed <= queue.consumer_count:
             self.waiting = False
 
     def _begin(self, now: MonotonicNs, timers: Timers) -> None:

@@ -16,8 +16,8 @@ from delosmq.engine.base.timers import Timers
 from delosmq.engine.dispatch.delivery_record import DeliveryRecord
 from delosmq.engine.dispatch.dispatch_start import Starter
 from delosmq.engine.dispatch.expiry_gate import ENDED, ROOM_TO_COME, ExpiryGate
-from delosmq.engine.dispatch.rotation import Work
-from delosmq.engine.dispatch.rule_dispatch import Handing
+from delosmq.engine.dispatch.rotation import DispatchBudget
+from delosmq.engine.dispatch.rule_dispatch import RuleDispatch
 from delosmq.engine.dispatch.rules import DispatchRules, rules_of
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.eviction import Evictions
@@ -49,7 +49,7 @@ class Dispatcher(Starter):
         self._timers = timers
         self._jobs = jobs
         self._ready: deque[Queue] = deque()
-        self._work: Work = Work(Subject(conversions))
+        self._budget: DispatchBudget = DispatchBudget(Subject(conversions))
         self._pulling: list[Consumer] = []
         self.expiry: ExpiryGate | None = None
         self.evictions: Evictions | None = None
@@ -81,8 +81,8 @@ class Dispatcher(Starter):
     def join(self, queue: Queue, consumer: Consumer) -> None:
         """A consumer comes to a queue."""
         if not consumer.options.plain:
-            queue.ruled = True
-        if queue.ruled:
+            queue.needs_rules = True
+        if queue.needs_rules:
             rules = self._rules_for(queue)
             rules.join(consumer)
             queue.join(consumer)
@@ -121,7 +121,7 @@ class Dispatcher(Starter):
             if queue.deleted or queue.returning or queue.paused:
                 continue
             gate = expiry if queue.expiring_count else None
-            if queue.ruled:
+            if queue.needs_rules:
                 more = self._hand_out(queue, now_ms, gate)
             else:
                 more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, gate)
@@ -150,14 +150,15 @@ class Dispatcher(Starter):
         self._pulling = waiting
 
     def _hand_out(self, queue: Queue, now_ms: int, gate: ExpiryGate | None) -> bool:
-        work = self._work
-        work.begin(WORK_PER_QUEUE_AND_TICK)
-        counting = self.counting if queue.counts_first else None
-        return Handing(self._rules_for(queue), work, now_ms, gate, counting=counting).run(MESSAGES_PER_QUEUE_AND_TICK)
+        budget = self._budget
+        budget.begin(WORK_PER_QUEUE_AND_TICK)
+        counting = self.counting if queue.record_before_delivery else None
+        turn = RuleDispatch(self._rules_for(queue), budget, now_ms, gate, counting=counting)
+        return turn.run(MESSAGES_PER_QUEUE_AND_TICK)
 
-    def work_for_asking(self) -> Work:
+    def budget_for_asking(self) -> DispatchBudget:
         """Means to evaluate selectors outside dispatch (`standing.why_waiting`)."""
-        return self._work
+        return self._budget
 
     def next_for_lease(self, queue: Queue, until: int | None) -> Slot | None:
         """The pending message that a lease takes next, None when there is none for it now.
@@ -174,8 +175,8 @@ class Dispatcher(Starter):
         if rules is None:
             pending = queue.pending
             return pending.head() if until is None else pending.head_upto(until)
-        self._work.begin(WORK_PER_QUEUE_AND_TICK)
-        return rules.next_for_lease(until, self._work)
+        self._budget.begin(WORK_PER_QUEUE_AND_TICK)
+        return rules.next_for_lease(until, self._budget)
 
 
 def dispatch(queue: Queue, limit: int, now_ms: int, expiry: ExpiryGate | None) -> bool:
@@ -202,7 +203,7 @@ def dispatch(queue: Queue, limit: int, now_ms: int, expiry: ExpiryGate | None) -
                 expiry.put_off(queue)
                 return False
         if slot.message.group_id and queue.group_buckets:
-            queue.ruled = True
+            queue.needs_rules = True
             return True
         consumer = rotation[0]
         assert isinstance(consumer, Consumer)  # no other holder is in rotation

@@ -12,7 +12,7 @@ ALWAYS_FIRST: Final = 127
 """With this priority a newcomer becomes the owner, whatever that of the owner is."""
 
 
-class Ownership:
+class ExclusiveOwner:
     """Who owns a queue.
 
     Attributes:

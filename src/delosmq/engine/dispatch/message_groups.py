@@ -26,7 +26,7 @@ SPARED: Final = 8
 CLOSED: Final = -1
 
 
-class Group:
+class MessageGroup:
     """A group that has an owner.
 
     Attributes:
@@ -47,12 +47,12 @@ class Held:
         slot: None once it is pending no more: no limit counts what is kept here alone.
     """
 
-    def __init__(self, slot: Slot, group: Group) -> None:
+    def __init__(self, slot: Slot, group: MessageGroup) -> None:
         self.slot: Slot | None = slot
         self.group = group
 
 
-class Groups(PendingObserver):
+class MessageGroups(PendingObserver):
     """The groups of one queue.
 
     Attributes:
@@ -71,7 +71,7 @@ class Groups(PendingObserver):
         self.classic = classic
         habit = REMEMBERED if classic else REMEMBERED_OTHERWISE
         self._remembered: int = habit if remembered is None else remembered
-        self._by_key: OrderedDict[str, Group] = OrderedDict()
+        self._by_key: OrderedDict[str, MessageGroup] = OrderedDict()
         self._made: int = 0
         # Per owner: what waits for its room, in the order of the queue.
         self._held: dict[int, list[tuple[int, int, int, Held]]] = {}
@@ -80,7 +80,7 @@ class Groups(PendingObserver):
         # Owners with room for which something waits, by the first of it.
         self._ready: list[tuple[int, int, int, Consumer]] = []
         # Groups of which anything waits, or did.
-        self._waited: list[Group] = []
+        self._waited: list[MessageGroup] = []
 
     # -- owners --------------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class Groups(PendingObserver):
             return str(crc32(message.group_id.encode()) % self._buckets)
         return message.group_id
 
-    def find(self, message: Message) -> Group | None:
+    def find(self, message: Message) -> MessageGroup | None:
         """The group of a message, None when it has no owner."""
         key = self.key_of(message)
         group = self._by_key.get(key)
@@ -102,21 +102,21 @@ class Groups(PendingObserver):
         self._by_key.move_to_end(key)
         return group
 
-    def owner_of(self, message: Message) -> Group | None:
+    def owner_of(self, message: Message) -> MessageGroup | None:
         """As `find`, without counting as a use of the group."""
         group = self._by_key.get(self.key_of(message))
         return None if group is None or group.owner.closed else group
 
-    def assign(self, message: Message, owner: Consumer) -> Group | None:
+    def assign(self, message: Message, owner: Consumer) -> MessageGroup | None:
         """Gives the group of a message, which has no owner, to a consumer; gives the group that is forgotten for it."""
         key = self.key_of(message)
-        self._by_key[key] = Group(key, owner)
+        self._by_key[key] = MessageGroup(key, owner)
         owner.owned_groups += 1
         if self._buckets > 0 or self._remembered == UNLIMITED:
             return None
         return self._least_used() if len(self._by_key) > self._remembered else None
 
-    def _least_used(self) -> Group | None:
+    def _least_used(self) -> MessageGroup | None:
         for _ in range(SPARED):
             key = next(iter(self._by_key))
             group = self._by_key[key]
@@ -125,7 +125,7 @@ class Groups(PendingObserver):
             self._by_key.move_to_end(key)
         return None
 
-    def release(self, group: Group) -> bool:
+    def release(self, group: MessageGroup) -> bool:
         """Forgets who owns a group. True when messages were passed over because of that owner."""
         if self._by_key.get(group.key) is group:
             del self._by_key[group.key]
@@ -161,7 +161,7 @@ class Groups(PendingObserver):
 
     # -- what waits for an owner ---------------------------------------------------------------------------------
 
-    def hold(self, slot: Slot, group: Group) -> None:
+    def hold(self, slot: Slot, group: MessageGroup) -> None:
         """Notes a message that was passed over until the owner of its group has room."""
         waiting = self._held.setdefault(group.owner.id, [])
         self._made += 1
@@ -180,12 +180,12 @@ class Groups(PendingObserver):
             held.slot = None
             slot.marks -= 1
 
-    def miss(self, group: Group) -> None:
+    def miss(self, group: MessageGroup) -> None:
         """Notes a message that was passed over because the owner of its group does not take it."""
         self._held.setdefault(group.owner.id, [])
         self._wait(group)
 
-    def _wait(self, group: Group) -> None:
+    def _wait(self, group: MessageGroup) -> None:
         if not group.listed:
             group.listed = True
             self._waited.append(group)
@@ -218,7 +218,7 @@ class Groups(PendingObserver):
             heappop(ready)
         return None
 
-    def take_held(self, group: Group) -> None:
+    def take_held(self, group: MessageGroup) -> None:
         """Takes out what `next_held` gave."""
         heappop(self._held[group.owner.id])
         group.waiting -= 1

@@ -11,7 +11,7 @@ from delosmq.engine.queues.consumer import Consumer, RotationEntry
 from delosmq.selectors.subject import Subject
 
 
-class Work:
+class DispatchBudget:
     """What one dispatch of a queue may still do, beside handing out.
 
     Attributes:

@@ -3,20 +3,20 @@
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.delivery_record import DeliveryRecord
 from delosmq.engine.dispatch.expiry_gate import ENDED, ROOM_TO_COME, STAYS, ExpiryGate
-from delosmq.engine.dispatch.message_groups import Group, Groups, first_of
-from delosmq.engine.dispatch.rotation import Work
+from delosmq.engine.dispatch.message_groups import MessageGroup, MessageGroups, first_of
+from delosmq.engine.dispatch.rotation import DispatchBudget
 from delosmq.engine.dispatch.rules import DispatchRules
 from delosmq.engine.dispatch.selector_group import group_of
 from delosmq.engine.queues.consumer import Consumer
 
 
-class Handing:
+class RuleDispatch:
     """What is under way; made for one tick."""
 
     def __init__(
         self,
         rules: DispatchRules,
-        work: Work,
+        budget: DispatchBudget,
         now_ms: int,
         expiry: ExpiryGate | None,
         *,
@@ -24,7 +24,7 @@ class Handing:
     ) -> None:
         self._rules = rules
         self._queue = rules.queue
-        self._work = work
+        self._budget = budget
         self._now_ms = now_ms
         self._expiry = expiry
         self._counting = counting
@@ -41,9 +41,9 @@ class Handing:
         while self._handed < limit:
             if rules.ownership.owner is not None:
                 if not self._serve_owner():
-                    return more or self._work.out
+                    return more or self._budget.out
             elif not self._serve_all():
-                return more or self._work.out
+                return more or self._budget.out
             if self._stopped:
                 return more
         return True
@@ -53,15 +53,15 @@ class Handing:
         rules = self._rules
         more = False
         ended = False
-        for reading in rules.readers:
-            if reading.read(limit, self._work, self._expiry, self._now_ms):
+        for reader in rules.readers:
+            if reader.read(limit, self._budget, self._expiry, self._now_ms):
                 more = True
-            ended = ended or reading.ended
+            ended = ended or reader.ended
         if more and len(rules.readers) > 1:
             # Where work ran out: the next dispatch begins with another one.
             rules.readers.append(rules.readers.pop(0))
         if ended:
-            rules.readers = [reading for reading in rules.readers if not reading.ended]
+            rules.readers = [reader for reader in rules.readers if not reader.ended]
         return more
 
     # -- one message ---------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class Handing:
         if not owner.has_room():
             self._rules.park(owner)
             return False
-        slot = group.candidate(self._work)
+        slot = group.candidate(self._budget)
         if slot is None or self._is_behind_barrier(slot):
             return False
         if self._expired(slot):
@@ -87,7 +87,7 @@ class Handing:
     def _serve_all(self) -> bool:
         """The next message of a queue that all share; False when nobody gets one now."""
         rules = self._rules
-        slot = rules.first(self._work)
+        slot = rules.first(self._budget)
         groups = rules.groups
         if groups is not None:
             held = groups.next_held()
@@ -113,7 +113,7 @@ class Handing:
         rules.served(consumer)
         return True
 
-    def _serve_group(self, slot: Slot, groups: Groups) -> bool:
+    def _serve_group(self, slot: Slot, groups: MessageGroups) -> bool:
         rules = self._rules
         message = slot.message
         group = groups.find(message)
@@ -133,7 +133,7 @@ class Handing:
             else:
                 self._deliver_to_group(slot, group, groups)
             return True
-        if not self._work.spend():
+        if not self._budget.spend():
             return False
         rules.pass_over(slot)
         if waits:
@@ -147,14 +147,14 @@ class Handing:
         group = group_of(owner)
         if group in self._rules.takers:
             return True
-        return owner.full and group is not None and group.accepts(slot.message, self._work)
+        return owner.full and group is not None and group.accepts(slot.message, self._budget)
 
-    def _serve_held(self, groups: Groups, slot: Slot, group: Group) -> bool:
+    def _serve_held(self, groups: MessageGroups, slot: Slot, group: MessageGroup) -> bool:
         """A message that waited for the owner of its group, which has room now."""
         takers = group_of(group.owner)
         if self._is_behind_barrier(slot):
             return False
-        if not self._work.spend():
+        if not self._budget.spend():
             return False
         if self._expired(slot):
             if self._stopped:
@@ -162,13 +162,13 @@ class Handing:
             groups.take_held(group)
             return True
         groups.take_held(group)
-        if takers is not None and not takers.accepts(slot.message, self._work):
+        if takers is not None and not takers.accepts(slot.message, self._budget):
             groups.miss(group)
             return True
         self._deliver_to_group(slot, group, groups)
         return True
 
-    def _deliver_to_group(self, slot: Slot, group: Group, groups: Groups) -> None:
+    def _deliver_to_group(self, slot: Slot, group: MessageGroup, groups: MessageGroups) -> None:
         owner = group.owner
         self._deliver(slot, owner, first=False)
         self._rules.served(owner)

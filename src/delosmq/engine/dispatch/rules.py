@@ -10,10 +10,10 @@ Source: activemq-broker Queue.doActualDispatch; Artemis QueueImpl.deliver.
 from delosmq.engine.base.events import NO_EVENTS, EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.browse import UNBOUNDED, BrowseCursor, Browser
-from delosmq.engine.dispatch.dispatch_start import Start
-from delosmq.engine.dispatch.exclusive_owner import Ownership
-from delosmq.engine.dispatch.message_groups import Groups
-from delosmq.engine.dispatch.rotation import Work, precedes
+from delosmq.engine.dispatch.dispatch_start import DispatchStart
+from delosmq.engine.dispatch.exclusive_owner import ExclusiveOwner
+from delosmq.engine.dispatch.message_groups import MessageGroups
+from delosmq.engine.dispatch.rotation import DispatchBudget, precedes
 from delosmq.engine.dispatch.selector_group import SelectorGroup, group_of
 from delosmq.engine.queues.consumer import PLAIN, Consumer, consumers_of
 from delosmq.engine.queues.in_delivery import Holder
@@ -39,10 +39,10 @@ class DispatchRules(QueueRules):
         self._by_key: dict[tuple[str, str], SelectorGroup] = {}
         self.takers: list[SelectorGroup] = []
         self.readers: list[BrowseCursor] = []
-        self.ownership: Ownership = Ownership()
-        self.groups: Groups | None = None
+        self.ownership: ExclusiveOwner = ExclusiveOwner()
+        self.groups: MessageGroups | None = None
         self.events: EngineEvents = NO_EVENTS
-        self.start: Start = Start(queue)
+        self.start: DispatchStart = DispatchStart(queue)
         self._stamp: int = 0
         self.lease: SelectorGroup | None = None
         settings = queue.address.settings
@@ -123,7 +123,7 @@ class DispatchRules(QueueRules):
             group.look_again()
             self.selector_groups.remove(group)
             self._by_key = {key: kept for key, kept in self._by_key.items() if kept is not group}
-        if self.queue.attached == 0:
+        if self.queue.consumer_count == 0:
             if self.lease is not None:
                 self.lease.look_again()
             self.queue.drop_rules()
@@ -218,14 +218,16 @@ class DispatchRules(QueueRules):
 
     # -- messages ------------------------------------------------------------------------------------------------
 
-    def groups_for(self, slot: Slot) -> Groups | None:
+    def groups_for(self, slot: Slot) -> MessageGroups | None:
         """The groups, when a message belongs to one."""
         if not slot.message.group_id or self.queue.group_buckets == 0:
             return None
         groups = self.groups
         if groups is None:
             remembered = self.queue.address.settings.group_cache_size
-            groups = Groups(self.queue.pending, self.queue.group_buckets, classic=self._classic, remembered=remembered)
+            groups = MessageGroups(
+                self.queue.pending, self.queue.group_buckets, classic=self._classic, remembered=remembered
+            )
             self.groups = groups
         return groups
 
@@ -237,7 +239,7 @@ class DispatchRules(QueueRules):
                 return consumer
             self.park(consumer)
 
-    def first(self, work: Work) -> Slot | None:
+    def first(self, budget: DispatchBudget) -> Slot | None:
         """The first message that any consumer with room takes; `takers` are those that do."""
         found: Slot | None = None
         frontier: Slot | None = None
@@ -246,7 +248,7 @@ class DispatchRules(QueueRules):
         for group in self.selector_groups:
             if group.open == 0 or self.first_with_room(group) is None:
                 continue
-            slot = group.candidate(work)
+            slot = group.candidate(budget)
             if slot is None:
                 # It may take something from there on, so nothing behind that can be decided yet.
                 limit = group.frontier
@@ -286,7 +288,7 @@ class DispatchRules(QueueRules):
         for group in self.takers:
             group.pass_over(slot)
 
-    def assign(self, message: Message, consumer: Consumer, groups: Groups) -> bool:
+    def assign(self, message: Message, consumer: Consumer, groups: MessageGroups) -> bool:
         """Gives the group of a message to a consumer, from whoever owned it; False when it is not remembered."""
         self.release_group(message, groups)
         if not groups.classic and groups.closes(message):
@@ -298,7 +300,7 @@ class DispatchRules(QueueRules):
         self.events.group_assigned(self.queue.name, groups.key_of(message), consumer.id)
         return True
 
-    def release_group(self, message: Message, groups: Groups) -> None:
+    def release_group(self, message: Message, groups: MessageGroups) -> None:
         """Nobody owns the group of a message any more, if anybody did: the next one of that group begins anew."""
         group = groups.find(message)
         if group is not None:
@@ -309,21 +311,21 @@ class DispatchRules(QueueRules):
 
     # -- leases --------------------------------------------------------------------------------------------------
 
-    def next_for_lease(self, until: int | None, work: Work) -> Slot | None:
+    def next_for_lease(self, until: int | None, budget: DispatchBudget) -> Slot | None:
         """See `Dispatcher.next_for_lease`."""
-        if self.ownership.owner is not None or (self.queue.exclusive and self.queue.attached):
+        if self.ownership.owner is not None or (self.queue.exclusive and self.queue.consumer_count):
             return None
         lease = self.lease
         if lease is None:
             lease = SelectorGroup(PLAIN, self.queue.pending, by_load=False, strict=False)
             self.lease = lease
         while True:
-            slot = lease.candidate(work) if until is None else lease.candidate_upto(until)
+            slot = lease.candidate(budget) if until is None else lease.candidate_upto(until)
             groups = self.groups_for(slot) if slot is not None else None
             group = groups.find(slot.message) if slot is not None and groups is not None else None
             if slot is None or groups is None or group is None:
                 return slot
-            if not work.spend():
+            if not budget.spend():
                 return None
             lease.pass_over(slot)
             groups.miss(group)  # to be looked at again when nobody owns the group any more

@@ -5,7 +5,7 @@ has come.
 """
 
 from delosmq.engine.base.slots import Cursor, PendingSlots, Slot
-from delosmq.engine.dispatch.rotation import RankedRotation, Rotation, TurnRotation, Work
+from delosmq.engine.dispatch.rotation import DispatchBudget, RankedRotation, Rotation, TurnRotation
 from delosmq.engine.queues.consumer import Consumer, ConsumerOptions, ConsumerState
 from delosmq.model.message import Message
 from delosmq.selectors.selector import Selector
@@ -75,7 +75,7 @@ class SelectorGroup(ConsumerState):
 
     # -- messages ------------------------------------------------------------------------------------------------
 
-    def accepts(self, message: Message, work: Work) -> bool:
+    def accepts(self, message: Message, budget: DispatchBudget) -> bool:
         """Whether they take a message."""
         if self._no_local and message.connection_id == self._no_local:
             return False
@@ -83,10 +83,10 @@ class SelectorGroup(ConsumerState):
         if selector is None:
             return True
         self.evaluations += 1
-        work.subject.look_at(message)
-        return selector.matches(work.subject)
+        budget.subject.look_at(message)
+        return selector.matches(budget.subject)
 
-    def candidate(self, work: Work) -> Slot | None:
+    def candidate(self, budget: DispatchBudget) -> Slot | None:
         """The first pending message, in the order of the queue, that they take and that was not passed over."""
         self.frontier = None
         cursor = self._cursor
@@ -99,10 +99,10 @@ class SelectorGroup(ConsumerState):
             slot = cursor.peek()
             if slot is None or self.takes_all or slot is self._matched:
                 return slot
-            if not work.spend():
+            if not budget.spend():
                 self.frontier = slot
                 return None
-            if self.accepts(slot.message, work):
+            if self.accepts(slot.message, budget):
                 self._matched = slot
                 return slot
             cursor.advance(slot)

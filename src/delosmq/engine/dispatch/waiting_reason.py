@@ -3,8 +3,8 @@
 from typing import Final
 
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.dispatch.message_groups import Group
-from delosmq.engine.dispatch.rotation import Work, precedes
+from delosmq.engine.dispatch.message_groups import MessageGroup
+from delosmq.engine.dispatch.rotation import DispatchBudget, precedes
 from delosmq.engine.dispatch.rules import DispatchRules, rules_of
 from delosmq.engine.dispatch.selector_group import group_of
 from delosmq.engine.queues.consumer import Consumer, consumers_of
@@ -43,13 +43,13 @@ CODES: Final = (
 )
 
 
-def why_waiting(queue: Queue, slot: Slot, work: Work) -> str:
+def why_waiting(queue: Queue, slot: Slot, budget: DispatchBudget) -> str:
     """One of `CODES`: why a slot is not handed out now; `READY` when the next tick does.
 
     Looks at each consumer, and evaluates selectors: not for the message path.
 
     Args:
-        work: through which selectors look at the message; `Dispatcher.work_for_asking` gives one.
+        budget: through which selectors look at the message; `Dispatcher.budget_for_asking` gives one.
     """
     if not queue.pending.holds(slot):
         return NOT_PENDING
@@ -64,7 +64,7 @@ def why_waiting(queue: Queue, slot: Slot, work: Work) -> str:
         return COMMITTING
     rules = rules_of(queue)
     if rules is not None:
-        reason = _by_rules(rules, slot, consumers, work)
+        reason = _by_rules(rules, slot, consumers, budget)
         if reason:
             return reason
     elif not any(consumer.has_room() for consumer in consumers):
@@ -73,33 +73,33 @@ def why_waiting(queue: Queue, slot: Slot, work: Work) -> str:
     return BEHIND if head is not None and head is not slot and precedes(head, slot) else READY
 
 
-def _by_rules(rules: DispatchRules, slot: Slot, consumers: list[Consumer], work: Work) -> str:
+def _by_rules(rules: DispatchRules, slot: Slot, consumers: list[Consumer], budget: DispatchBudget) -> str:
     if not rules.start.is_open():
         return NOT_STARTED
     owner = rules.ownership.owner
     if owner is not None:
-        if not takes(owner, slot, work):
+        if not takes(owner, slot, budget):
             return OWNER_SELECTOR
         return "" if owner.has_room() else EXCLUSIVE_OWNER
     group = _group_of(rules, slot)
     if group is not None:
-        if not takes(group.owner, slot, work):
+        if not takes(group.owner, slot, budget):
             return GROUP_SELECTOR
         return "" if group.owner.has_room() else GROUP_OWNER
-    takers = [consumer for consumer in consumers if takes(consumer, slot, work)]
+    takers = [consumer for consumer in consumers if takes(consumer, slot, budget)]
     if not takers:
         return SELECTOR
     return "" if any(consumer.has_room() for consumer in takers) else FULL
 
 
-def _group_of(rules: DispatchRules, slot: Slot) -> Group | None:
+def _group_of(rules: DispatchRules, slot: Slot) -> MessageGroup | None:
     groups = rules.groups
     if groups is None or not slot.message.group_id or rules.queue.group_buckets == 0:
         return None
     return None if groups.reassigns(slot.message) else groups.owner_of(slot.message)
 
 
-def takes(consumer: Consumer, slot: Slot, work: Work) -> bool:
+def takes(consumer: Consumer, slot: Slot, budget: DispatchBudget) -> bool:
     """Whether the selector of a consumer, if it has one, matches a message."""
     group = group_of(consumer)
-    return group is None or group.accepts(slot.message, work)
+    return group is None or group.accepts(slot.message, budget)

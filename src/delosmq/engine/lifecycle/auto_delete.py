@@ -74,7 +74,7 @@ class AutoDelete(Timer):
         if not queue.auto_delete or queue.internal or queue.temporary or queue.owner or queue.holders:
             return False
         # A lease group is one of the consumers, and what it returns still counts as in delivery.
-        if queue.claims or queue.delivering_count:
+        if queue.pending_commits or queue.delivering_count:
             return False
         limit = queue.auto_delete_message_count
         if limit != UNLIMITED and queue.message_count > limit:

@@ -47,7 +47,7 @@ class Queue:
         exclusive .. auto_delete_message_count: the setting of that name in force: the queue's own, or the default of
             its address.
         last_values: which of its messages is the newest of its key; None when it is no last-value queue.
-        announced: what is acknowledged in it is told (``advisory-for-consumed``).
+        publishes_advisories: what is acknowledged in it is told (``advisory-for-consumed``).
         prioritized: the priority of a message decides its place (``prioritized-messages``).
         conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
             in routing only while it has consumers.
@@ -58,7 +58,7 @@ class Queue:
         declared: broker.xml names it.
         made_by: whose client made it, or for whose queue the broker did; "" for none.
         state_bytes: what it takes in a state block.
-        claims: open transactions that will add to it; like consumers and leases they keep it from being deleted.
+        pending_commits: open transactions that will add to it; they keep it from being deleted, as consumers do.
         created_at, unused_since: monotonic ns; the latter when its last consumer left, 0 while it never had one.
         swept: the last scan found it unused.
         scheduled: what is not due yet.
@@ -78,11 +78,11 @@ class Queue:
         purging: how many of those are purges; stalled: the ones that wait for the others.
         barrier_sequence: while a large commit is linked in, the last of its messages that is there: what has a higher
             sequence waits, or it would be out of order. 0 for none.
-        attached: its consumers but leases, which take by themselves.
+        consumer_count: its consumers but leases, which take by themselves.
         rotation: consumers that may have room, the next one to be asked first; empty when there are rules.
-        counts_first: each delivery is recorded before the message leaves.
+        record_before_delivery: each delivery is recorded before the message leaves.
         bounded: its ring counts what its consumer has no room for (`PendingLimit`).
-        ruled: messages are not simply handed out in turn: ``rules`` decide, made when it is first needed.
+        needs_rules: messages are not simply handed out in turn: ``rules`` decide, made when it is first needed.
     """
 
     def __init__(self, queue_id: QueueId, settings: QueueSettings, address: QueueAddress) -> None:
@@ -96,9 +96,9 @@ class Queue:
         self.pending: PendingSlots = PendingSlots()
         self.scheduled: ScheduledSlots = ScheduledSlots()
         self.holders: list[Holder] = []
-        self.attached: int = 0
+        self.consumer_count: int = 0
         self.rotation: deque[Holder] = deque()
-        self.ruled: bool = False
+        self.needs_rules: bool = False
         self.rules: QueueRules | None = None
         self.ready: bool = False
         self.returning: int = 0
@@ -122,16 +122,16 @@ class Queue:
         self.auto_delete_delay: int = 0
         self.auto_delete_message_count: int = 0
         self.last_values: LastValues | None = None
-        self.announced: bool = False
+        self.publishes_advisories: bool = False
         self.prioritized: bool = True
-        self.counts_first: bool = False
+        self.record_before_delivery: bool = False
         self.conditional: bool = False
         self.paused: bool = False
         self.owner: str = ""
         self.unshared: bool = False
         self.declared: bool = False
         self.made_by, self.state_bytes = "", 0
-        self.claims: int = 0
+        self.pending_commits: int = 0
         self.created_at: int = 0
         self.unused_since: int = 0
         self.swept: bool = False
@@ -205,9 +205,9 @@ class Queue:
         if self.last_value_key and self.last_values is None:
             self.last_values = LastValues()
         self.non_destructive = resolved.non_destructive
-        self.announced = self.address.settings.advisory_for_consumed
+        self.publishes_advisories = self.address.settings.advisory_for_consumed
         self.prioritized = self.address.settings.prioritized_messages and not self.internal
-        self.counts_first = self.address.settings.persist_delivery_count_before_delivery
+        self.record_before_delivery = self.address.settings.persist_delivery_count_before_delivery
         self.group_rebalance = resolved.group_rebalance
         self.group_rebalance_pause_dispatch = resolved.group_rebalance_pause_dispatch
         self.group_buckets = resolved.group_buckets
@@ -219,7 +219,7 @@ class Queue:
         self.auto_delete_message_count = resolved.auto_delete_message_count
         self.paused = settings.paused
         rules = self.rules
-        self.ruled = rules is not None or self._needs_rules()
+        self.needs_rules = rules is not None or self._asks_for_rules()
         if rules is not None:
             rules.settings_changed()
         self.conditional = settings.filter != "" or not settings.enabled or self.purge_on_no_consumers
@@ -306,7 +306,7 @@ class Queue:
 
     def join(self, consumer: Holder) -> None:
         """Adds a consumer, at the end of the rotation."""
-        self.attached += 1
+        self.consumer_count += 1
         if self.rules is None:
             self.rotation.append(consumer)
         self.holders.append(consumer)
@@ -318,7 +318,7 @@ class Queue:
             self.bounded = False
             self.ring.let_go(self.pending)
             self.ring = Ring(UNLIMITED)
-        self.attached -= 1
+        self.consumer_count -= 1
         self.holders.remove(consumer)
         if self.rules is None and not consumer.full:
             self.rotation.remove(consumer)
@@ -326,15 +326,15 @@ class Queue:
     def drop_rules(self) -> None:
         """Its last consumer has left: the next one finds the queue as it was made."""
         self.rules = None
-        self.ruled = self._needs_rules()
+        self.needs_rules = self._asks_for_rules()
 
-    def _needs_rules(self) -> bool:
+    def _asks_for_rules(self) -> bool:
         settings = self.address.settings
         return (
             self.exclusive
             or self.non_destructive
             or self.consumers_before_dispatch > 0
-            or self.counts_first
+            or self.record_before_delivery
             or settings.all_consumers_exclusive_by_default
             or settings.strict_order_dispatch
             or settings.time_before_dispatch_starts > 0
@@ -363,7 +363,7 @@ class Queue:
         settings = self.address.settings
         if settings.dispatch_profile != DispatchProfile.CLASSIC or not holder.is_consumer:
             return 0
-        if settings.strict_order_dispatch and self.attached == 0:
+        if settings.strict_order_dispatch and self.consumer_count == 0:
             self._redelivered_first -= count
             return self._redelivered_first + count - 1
         self._redelivered_last += count

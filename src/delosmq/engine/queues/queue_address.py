@@ -4,7 +4,7 @@ from delosmq.model.message import Account
 from delosmq.model.settings import AddressSettings
 
 
-def is_announced(settings: AddressSettings) -> bool:
+def publishes_advisories(settings: AddressSettings) -> bool:
     """Whether somebody may want to hear of each message that is sent to an address."""
     return settings.advisory_for_delivery or settings.advisory_if_no_consumers
 
@@ -14,7 +14,7 @@ class QueueAddress:
 
     Attributes:
         settings: the address-settings in force.
-        announced: what is sent to it is told (``advisory-for-delivery``, ``advisory-if-no-consumers``).
+        publishes_advisories: what is sent to it is told (``advisory-for-delivery``, ``advisory-if-no-consumers``).
         account: what its messages count against its limits, each message once.
         routed_messages: since start.
     """
@@ -22,6 +22,6 @@ class QueueAddress:
     def __init__(self, name: str, settings: AddressSettings) -> None:
         self.name = name
         self.settings = settings
-        self.announced: bool = is_announced(settings)
+        self.publishes_advisories: bool = publishes_advisories(settings)
         self.account: Account = Account()
         self.routed_messages: int = 0

@@ -30,7 +30,7 @@ class Removals:
                 message.home = None
             self._log.batch().add_removed(encode_removed_one(front, slot), home, last)
         self.forget(queue, slot)
-        if queue.announced and reason == ACKNOWLEDGED:
+        if queue.publishes_advisories and reason == ACKNOWLEDGED:
             self._events.message_acknowledged(queue.name, slot)
 
     def remove(self, queue: Queue, slots: list[Slot], reason: int) -> None:
@@ -46,7 +46,7 @@ class Removals:
                 _note_for_store(slot, batch)
         for slot in slots:
             self.forget(queue, slot)
-            if queue.announced and reason == ACKNOWLEDGED:
+            if queue.publishes_advisories and reason == ACKNOWLEDGED:
                 self._events.message_acknowledged(queue.name, slot)
 
     def forget(self, queue: Queue, slot: Slot) -> None:

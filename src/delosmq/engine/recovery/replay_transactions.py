@@ -203,7 +203,7 @@ class TransactionReplay:
                 address = Address(message.address, {ANYCAST}, self._bindings.settings_of(message.address))
             queues = [self._queue(queue_id, address) for queue_id in record.queue_ids]
             for queue in queues:
-                queue.claims += 1
+                queue.pending_commits += 1
                 transaction.queues[queue.id] = queue
             message.recorded_references = len(queues)
             self._memory.charge(address.account, message)

@@ -137,7 +137,7 @@ class Enqueuer:
                     self.replace(queue, pushed_out)
             if not queue.ready:
                 self._dispatcher.mark(queue)
-        if address.announced:
+        if address.publishes_advisories:
             self._events.message_routed(message, [queue.name for queue in queues])
 
     def link(self, message: Message, queues: list[Queue], address: QueueAddress) -> None:
@@ -166,7 +166,7 @@ class Enqueuer:
             if pushed_out is not None:
                 self.replace(queue, pushed_out)
             self._dispatcher.mark(queue)
-        if address.announced:
+        if address.publishes_advisories:
             self._events.message_routed(message, [queue.name for queue in queues])
 
     def replace(self, queue: Queue, slot: Slot) -> None:

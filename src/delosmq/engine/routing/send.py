@@ -132,7 +132,7 @@ class Sending:
         if routed:
             return routed
         address.unrouted_messages += 1
-        if address.announced:
+        if address.publishes_advisories:
             self._events.message_unrouted(message)
         routed = self._dead_letters.route_unrouted(address.settings, message)
         if routed:

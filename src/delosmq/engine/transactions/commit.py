@@ -94,7 +94,7 @@ class Committing:
                 item.stamp_original(self._ids)
                 transaction.planned_bytes += item.message.encoded_size_bytes
                 for queue in item.queues:
-                    queue.claims += 1
+                    queue.pending_commits += 1
                     transaction.queues[queue.id] = queue
                 if item.message is sent.message:
                     charged = None
@@ -109,7 +109,7 @@ class Committing:
         """Planning failed on the way: what it sends is as it was before."""
         for item in transaction.planned:
             for queue in item.queues:
-                queue.claims -= 1
+                queue.pending_commits -= 1
         transaction.planned = []
         transaction.queues = {}
 
@@ -168,7 +168,7 @@ class Committing:
         self._end_acks(transaction.acks)
         for item in transaction.planned:
             for queue in item.queues:
-                queue.claims -= 1
+                queue.pending_commits -= 1
         self._enqueuer.enqueue_routed(transaction.planned)
         for note in transaction.notes:
             self._duplicates.remember(note.address, note.duplicate_id, durable=note.durable)
@@ -342,7 +342,7 @@ class Committing:
             if item.original_place is not None:
                 item.original_place.stamp(message, transaction.first_sequence)
             for queue in item.queues:
-                queue.claims -= 1
+                queue.pending_commits -= 1
             self._enqueuer.link(message, item.queues, item.address)
             item.tell_divert(self._events)
         self._log.close()

@@ -56,7 +56,7 @@ class RollingBack:
             item = transaction.planned[at]
             message = item.message
             for queue in item.queues:
-                queue.claims -= 1
+                queue.pending_commits -= 1
             if message.account is not None:
                 self._memory.release(message)
             home = message.home

@@ -1,0 +1,34 @@
+"""Destinations: the addresses and queues that are there, and how many there may be."""
+
+from delosmq.engine.addresses.address import Address
+from delosmq.engine.addresses.address_limits import AddressLimits
+from delosmq.engine.addresses.client_limits import ClientLimits
+from delosmq.engine.addresses.wildcard_tree import WildcardTree
+from delosmq.engine.queues.queue import Queue
+from delosmq.model.settings import AddressSettings, BrokerSettings
+from delosmq.model.wildcard import AddressSettingsTable
+
+
+class Destinations:
+    """The addresses and queues of a broker, by name.
+
+    Attributes:
+        client_limits: how many addresses and queues clients may make, and how large; it counts all there are.
+        limits: how many addresses there may be.
+    """
+
+    def __init__(self, table: AddressSettingsTable, settings: BrokerSettings) -> None:
+        self._table = table
+        self.client_limits: ClientLimits = ClientLimits(settings)
+        self.limits: AddressLimits = AddressLimits(table.entries, settings.wildcards)
+        self.wildcards: WildcardTree = WildcardTree(settings.wildcards)
+        self.addresses: dict[str, Address] = {}
+        self.queues: dict[str, Queue] = {}
+
+    def settings_of(self, address: str) -> AddressSettings:
+        """The address-settings in force for a name, whether or not the address exists."""
+        return self._table.resolve(address)
+
+    def address_of(self, queue: Queue) -> Address:
+        """The address of a queue that is not deleted."""
+        return self.addresses[queue.address.name]
