@@ -14,7 +14,6 @@ from delosmq.engine.compaction.live_scheduled import ScheduledLiving
 from delosmq.engine.compaction.live_transactions import TransactionLiving
 from delosmq.engine.consumers import Consuming
 from delosmq.engine.delivery.acknowledge import NONE_UNSEEN, Acknowledgements
-from delosmq.engine.delivery.counting import CountBefore
 from delosmq.engine.delivery.expiry import Expiry, ExpiryScan
 from delosmq.engine.inspect import Explaining
 from delosmq.engine.leases.lease import LeaseGroup
@@ -84,12 +83,11 @@ class Broker:
         copies = Copies(core)
         self._held = Held(core)
         expiry = Expiry(core, copies, self._held)
-        core.dispatcher.expiry = expiry
+        core.dispatcher.before = expiry
         core.dispatcher.evictions = core.evictions
         self._expiry_scan = ExpiryScan(core, expiry, settings.message_expiry_scan_period_ms)
         dead_letters = DeadLetters(core, copies, self._held)
         acks = Acknowledgements(core, dead_letters, expiry)
-        core.dispatcher.counting = CountBefore(acks, core.log)
         self.leases = Leases(
             core.log,
             acks,

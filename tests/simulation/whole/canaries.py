@@ -176,7 +176,7 @@ class HandsOutExpired(Front):
     """Only the scan of each second ends what has expired."""
 
     def tick(self) -> bool:
-        self.real._core.dispatcher.expiry = None
+        self.real._core.dispatcher.before = None
         self.real._core.expiry_times.listener = None
         return self.real.tick()
 

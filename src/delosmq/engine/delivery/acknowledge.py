@@ -6,10 +6,10 @@ from typing import Final
 from delosmq.engine.base.jobs import FULL_NAP_NS, LOOK_AGAIN_NS, GoOn, Job
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.expiry import Expiry
-from delosmq.engine.delivery.redelivery import redelivery_delay_ms
+from delosmq.engine.delivery.redelivery import record_counts, redelivery_delay_ms
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.log.log import NO_ROOM, WAITS
-from delosmq.engine.log.records import ACKNOWLEDGED, PURGED, encode_counted, encode_scheduled
+from delosmq.engine.log.records import ACKNOWLEDGED, PURGED
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.dead_letters import ATTEMPTS_USED_UP, CALLED_POISON, DeadLetters
@@ -34,10 +34,6 @@ DELAYED: Final = 1
 POISON: Final = 2
 """How messages return: a consumer that goes leaves them ready at once, a failed delivery makes them wait as the
 settings say, poison is a dead letter whatever its count."""
-
-
-COUNTS_ONLY: Final = 0
-SCHEDULED_TOO: Final = 1
 
 
 class Written:
@@ -288,27 +284,10 @@ class Acknowledgements:
 
     def write(self, queue: Queue, written: Written) -> None:
         """Records what returned slots came to, in the decision under way."""
-        self._record(queue, written.counted, COUNTS_ONLY)
-        self._record(queue, written.delayed, SCHEDULED_TOO)
+        record_counts(self._log, queue, written.counted)
+        record_counts(self._log, queue, written.delayed, scheduled=True)
         written.counted = []
         written.delayed = []
-
-    def record_counts(self, queue: Queue, slots: list[Slot]) -> None:
-        """Records the delivery counts of those slots that the store holds."""
-        self._record(queue, slots, COUNTS_ONLY)
-
-    def _record(self, queue: Queue, slots: list[Slot], what: int) -> None:
-        # Not on a full disk: each disconnect would take from the room that acknowledgements need, and a count that a
-        # crash forgets is one the crash of a moment before would have forgotten too. A delay likewise.
-        kept = [slot for slot in slots if slot.message.home is not None]
-        if not kept or self._log.storage_full:
-            return
-        self._log.record(encode_counted(queue.id, kept) if what == COUNTS_ONLY else encode_scheduled(queue.id, kept))
-        batch = self._log.batch()
-        for slot in kept:
-            home = slot.message.home
-            if home is not None:
-                batch.targets.append(home)
 
     def purge(self, queue: Queue, slots: list[Slot]) -> None:
         """Ends slots in no list of a queue that was deleted before they were back."""

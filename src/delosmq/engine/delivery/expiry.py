@@ -14,8 +14,9 @@ from delosmq.engine.base.jobs import LOOK_AGAIN_NS, Job
 from delosmq.engine.base.slots import Cursor, Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.delivery.expiry_times import FAR, DueListener
+from delosmq.engine.delivery.redelivery import record_counts
 from delosmq.engine.dispatch.dispatcher import Dispatcher
-from delosmq.engine.dispatch.expiry_gate import ENDED, ROOM_TO_COME, STAYS, ExpiryGate
+from delosmq.engine.dispatch.ports import ENDED, ROOM_TO_COME, STAYS, BeforeDelivery
 from delosmq.engine.log.log import FITS, NO_ROOM, WAITS
 from delosmq.engine.log.origin import ORIGINAL_QUEUE
 from delosmq.engine.log.records import EXPIRED
@@ -48,7 +49,7 @@ UNKNOWN_AGAIN_MS: Final = 1_000
 """When to look again at a queue of which consumers hold messages, whose expiries the walk did not see."""
 
 
-class Expiry(ExpiryGate):
+class Expiry(BeforeDelivery):
     """Ends expired messages: to the expiry address, or for good where there is none."""
 
     def __init__(self, core: Core, copies: Copies, held: Held) -> None:
@@ -64,6 +65,7 @@ class Expiry(ExpiryGate):
         self._copies = copies
 
     def now_ms(self) -> int:
+        """The wall clock."""
         return self._clock.wall_ms()
 
     def take_expired(self, queue: Queue, slot: Slot, now_ms: int) -> int:
@@ -79,6 +81,12 @@ class Expiry(ExpiryGate):
         self.expire(queue, slot)
         self._log.close()
         return ENDED
+
+    def record_delivery(self, queue: Queue, slot: Slot) -> None:
+        # On a full disk nothing is recorded: consumers go on then, as they make room.
+        record_counts(self._log, queue, [slot])
+        # What leaves waits at the gate until this is synced.
+        slot.message.position = self._log.close()
 
     def put_off(self, queue: Queue) -> None:
         self._dispatcher.hold(queue)

@@ -1,10 +1,14 @@
-"""How long a returned message waits before it is delivered again.
+"""Redelivery: how long a returned message waits before it is delivered again, and the record of its deliveries.
 
 Source: Artemis QueueImpl.calculateRedeliveryDelay.
 """
 
 from typing import Final
 
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.log import Log
+from delosmq.engine.log.records import encode_counted, encode_scheduled
+from delosmq.engine.queues.queue import Queue
 from delosmq.model.ports import Random
 from delosmq.model.settings import UNLIMITED, AddressSettings
 
@@ -33,3 +37,22 @@ def redelivery_delay_ms(settings: AddressSettings, delivery_count: int, random: 
         # Either way, up to the factor: two numbers in one.
         wanted += wanted * factor * (2.0 * random.fraction() - 1.0)
     return int(min(wanted, float(longest)))
+
+
+def record_counts(log: Log, queue: Queue, slots: list[Slot], *, scheduled: bool = False) -> None:
+    """Records the delivery counts of those slots that the store holds, with their due times when they are
+    ``scheduled``; otherwise it learns of them when the messages come back.
+
+    Source: Artemis's persist-delivery-count-before-delivery; RegionBroker.preProcessDispatch of ActiveMQ Classic.
+    """
+    # Not on a full disk: each disconnect would take from the room that acknowledgements need, and a count that a
+    # crash forgets is one the crash of a moment before would have forgotten too. A delay likewise.
+    kept = [slot for slot in slots if slot.message.home is not None]
+    if not kept or log.storage_full:
+        return
+    log.record(encode_scheduled(queue.id, kept) if scheduled else encode_counted(queue.id, kept))
+    batch = log.batch()
+    for slot in kept:
+        home = slot.message.home
+        if home is not None:
+            batch.targets.append(home)

@@ -8,8 +8,7 @@ from typing import Final
 
 from delosmq.engine.base.jobs import Job, Jobs
 from delosmq.engine.base.slots import Cursor, Slot
-from delosmq.engine.dispatch.dispatch_start import Starter
-from delosmq.engine.dispatch.expiry_gate import ENDED, STAYS, ExpiryGate
+from delosmq.engine.dispatch.ports import ENDED, STAYS, BeforeDelivery, ReadyQueues
 from delosmq.engine.dispatch.rotation import DispatchBudget, precedes
 from delosmq.engine.dispatch.selector_group import SelectorGroup
 from delosmq.engine.queues.consumer import Consumer
@@ -22,11 +21,11 @@ _TOGETHER: Final = 256
 """Sequences whose bits are one number: with other queues' messages between them a few of them still pay for it."""
 
 
-def settle_loans(loans: Loans, queue: Queue, jobs: Jobs, starter: Starter) -> None:
+def settle_loans(loans: Loans, queue: Queue, jobs: Jobs, ready: ReadyQueues) -> None:
     """Ends the loans that are answered: now, or when they are many, in slices."""
     if not loans.settling and not loans.settle_some():
         loans.settling = True
-        jobs.add(_Settling(loans, queue, starter))
+        jobs.add(_Settling(loans, queue, ready))
 
 
 class BrowseCursor:
@@ -52,11 +51,11 @@ class BrowseCursor:
         if not self.ended:
             self._queue.pending.drop(self._cursor)
 
-    def read(self, limit: int, budget: DispatchBudget, expiry: ExpiryGate | None, now_ms: int) -> bool:
+    def read(self, limit: int, budget: DispatchBudget, before: BeforeDelivery | None, now_ms: int) -> bool:
         """Lends what comes next, ``limit`` at most; True when there may be more at once.
 
         Args:
-            expiry: ends what is too old; None when nothing in the queue expires.
+            before: ends what is too old; None when nothing in the queue expires.
         """
         consumer = self.consumer
         lent = 0
@@ -66,10 +65,10 @@ class BrowseCursor:
             slot = self.next(budget)
             if slot is None:
                 return budget.out
-            if expiry is not None and self._ends_expired:
-                fate = expiry.take_expired(self._queue, slot, now_ms)
+            if before is not None and self._ends_expired:
+                fate = before.take_expired(self._queue, slot, now_ms)
                 if fate == ENDED:
-                    lent += expiry.cost(self._queue)
+                    lent += before.cost(self._queue)
                 if fate != STAYS:
                     continue  # with ROOM_TO_COME the scan ends it later
             self._lend(slot)
@@ -109,14 +108,14 @@ class BrowseCursor:
 class _Settling(Job):
     """Ends loans that are answered, a slice at a time."""
 
-    def __init__(self, loans: Loans, queue: Queue, starter: Starter) -> None:
+    def __init__(self, loans: Loans, queue: Queue, ready: ReadyQueues) -> None:
         self._loans = loans
         self._queue = queue
-        self._starter = starter
+        self._ready = ready
 
     def step(self) -> bool:
         done = self._loans.settle_some()
-        self._starter.mark(self._queue)
+        self._ready.mark(self._queue)
         return done
 
 

@@ -3,27 +3,16 @@
 Source: activemq-broker Queue.addSubscription and iterate; Artemis QueueImpl.canDispatch.
 """
 
-from abc import ABC, abstractmethod
 from typing import Final
 
-from mypy_extensions import mypyc_attr
-
 from delosmq.engine.base.timers import NS_PER_MS, Timer, Timers
+from delosmq.engine.dispatch.ports import ReadyQueues
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import DispatchProfile
 
 CLASSIC_WAIT_MS: Final = 1_000
 """How long Classic waits for consumers when no time is set."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Starter(ABC):
-    """Who is told that a queue may begin."""
-
-    @abstractmethod
-    def mark(self, queue: Queue) -> None:
-        """There may be something to dispatch."""
 
 
 class DispatchStart(Timer):
@@ -36,17 +25,17 @@ class DispatchStart(Timer):
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
-        self._starter: Starter | None = None
+        self._ready: ReadyQueues | None = None
         self._deadline: int = 0
         self.waiting: bool = False
         self.draining: bool = False
 
-    def consumer_came(self, now: MonotonicNs, timers: Timers, starter: Starter) -> None:
+    def consumer_came(self, now: MonotonicNs, timers: Timers, ready: ReadyQueues) -> None:
         """A consumer joined: the first one begins the wait, enough of them end it."""
         queue = self._queue
         needed = queue.consumers_before_dispatch
         if queue.consumer_count == 1:
-            self._starter = starter
+            self._ready = ready
             self._begin(now, timers)
         if self.waiting and 0 < needed <= queue.consumer_count:
             self.waiting = False
@@ -88,5 +77,5 @@ class DispatchStart(Timer):
     def on_timer(self, now: MonotonicNs) -> None:
         if self.waiting and self._deadline and now >= self._deadline:
             self.waiting = False
-            if self._starter is not None:
-                self._starter.mark(self._queue)
+            if self._ready is not None:
+                self._ready.mark(self._queue)

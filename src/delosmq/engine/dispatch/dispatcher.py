@@ -13,9 +13,7 @@ from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import Jobs
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import Timers
-from delosmq.engine.dispatch.delivery_record import DeliveryRecord
-from delosmq.engine.dispatch.dispatch_start import Starter
-from delosmq.engine.dispatch.expiry_gate import ENDED, ROOM_TO_COME, ExpiryGate
+from delosmq.engine.dispatch.ports import ENDED, ROOM_TO_COME, BeforeDelivery, ReadyQueues
 from delosmq.engine.dispatch.rotation import DispatchBudget
 from delosmq.engine.dispatch.rule_dispatch import RuleDispatch
 from delosmq.engine.dispatch.rules import DispatchRules, rules_of
@@ -32,13 +30,12 @@ WORK_PER_QUEUE_AND_TICK: Final = 512
 """Selectors evaluated and messages passed over, about 1 ms."""
 
 
-class Dispatcher(Starter):
+class Dispatcher(ReadyQueues):
     """Keeps the list of queues that may have something to hand out.
 
     Attributes:
-        expiry: asked before a message goes out that may have expired.
+        before: asked before a message leaves that may have expired, or whose delivery is recorded first.
         evictions: ends what is too much for a consumer that was found full.
-        counting: told before a message leaves a queue that counts deliveries first.
         events: told who owns what.
     """
 
@@ -51,9 +48,8 @@ class Dispatcher(Starter):
         self._ready: deque[Queue] = deque()
         self._budget: DispatchBudget = DispatchBudget(Subject(conversions))
         self._pulling: list[Consumer] = []
-        self.expiry: ExpiryGate | None = None
+        self.before: BeforeDelivery | None = None
         self.evictions: Evictions | None = None
-        self.counting: DeliveryRecord | None = None
         self.events: EngineEvents = events
 
     def mark(self, queue: Queue) -> None:
@@ -114,17 +110,16 @@ class Dispatcher(Starter):
                 self._answer_pulls()
             return False
         now_ms = self._clock.wall_ms()
-        expiry = self.expiry
+        before = self.before
         for _ in range(min(len(ready), QUEUES_PER_TICK)):
             queue = ready.popleft()
             queue.ready = False
             if queue.deleted or queue.returning or queue.paused:
                 continue
-            gate = expiry if queue.expiring_count else None
             if queue.needs_rules:
-                more = self._hand_out(queue, now_ms, gate)
+                more = self._dispatch_by_rules(queue, now_ms)
             else:
-                more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, gate)
+                more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, before if queue.expiring_count else None)
             if queue.bounded and self.evictions is not None:
                 self.evictions.cut(queue)
             if more:
@@ -149,12 +144,10 @@ class Dispatcher(Starter):
                 consumer.port.pull_unanswered()
         self._pulling = waiting
 
-    def _hand_out(self, queue: Queue, now_ms: int, gate: ExpiryGate | None) -> bool:
+    def _dispatch_by_rules(self, queue: Queue, now_ms: int) -> bool:
         budget = self._budget
         budget.begin(WORK_PER_QUEUE_AND_TICK)
-        counting = self.counting if queue.record_before_delivery else None
-        turn = RuleDispatch(self._rules_for(queue), budget, now_ms, gate, counting=counting)
-        return turn.run(MESSAGES_PER_QUEUE_AND_TICK)
+        return RuleDispatch(self._rules_for(queue), budget, now_ms, self.before).run(MESSAGES_PER_QUEUE_AND_TICK)
 
     def budget_for_asking(self) -> DispatchBudget:
         """Means to evaluate selectors outside dispatch (`standing.why_waiting`)."""
@@ -179,7 +172,7 @@ class Dispatcher(Starter):
         return rules.next_for_lease(until, self._budget)
 
 
-def dispatch(queue: Queue, limit: int, now_ms: int, expiry: ExpiryGate | None) -> bool:
+def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | None) -> bool:
     """Hands out at most ``limit`` messages of a queue without rules. True when there may be more to do.
 
     A consumer found full leaves the rotation. A message of a group gives the queue rules.
@@ -194,13 +187,13 @@ def dispatch(queue: Queue, limit: int, now_ms: int, expiry: ExpiryGate | None) -
             return False
         if handed >= limit:
             return True
-        if expiry is not None:
-            fate = expiry.take_expired(queue, slot, now_ms)
+        if before is not None:
+            fate = before.take_expired(queue, slot, now_ms)
             if fate == ENDED:
-                handed += expiry.cost(queue)
+                handed += before.cost(queue)
                 continue
             if fate == ROOM_TO_COME:
-                expiry.put_off(queue)
+                before.put_off(queue)
                 return False
         if slot.message.group_id and queue.group_buckets:
             queue.needs_rules = True

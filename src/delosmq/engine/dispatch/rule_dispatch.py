@@ -1,9 +1,8 @@
 """One dispatch of a queue that has rules (`DispatchRules`): message by message, until nobody takes the next one."""
 
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.dispatch.delivery_record import DeliveryRecord
-from delosmq.engine.dispatch.expiry_gate import ENDED, ROOM_TO_COME, STAYS, ExpiryGate
 from delosmq.engine.dispatch.message_groups import MessageGroup, MessageGroups, first_of
+from delosmq.engine.dispatch.ports import ENDED, ROOM_TO_COME, STAYS, BeforeDelivery
 from delosmq.engine.dispatch.rotation import DispatchBudget
 from delosmq.engine.dispatch.rules import DispatchRules
 from delosmq.engine.dispatch.selector_group import group_of
@@ -18,16 +17,13 @@ class RuleDispatch:
         rules: DispatchRules,
         budget: DispatchBudget,
         now_ms: int,
-        expiry: ExpiryGate | None,
-        *,
-        counting: DeliveryRecord | None = None,
+        before: BeforeDelivery | None,
     ) -> None:
         self._rules = rules
         self._queue = rules.queue
         self._budget = budget
         self._now_ms = now_ms
-        self._expiry = expiry
-        self._counting = counting
+        self._before = before
         self._handed: int = 0
         # The next message waits for one consumer, or for room elsewhere, and all behind it with it.
         self._stopped: bool = False
@@ -53,8 +49,9 @@ class RuleDispatch:
         rules = self._rules
         more = False
         ended = False
+        before = self._before if self._queue.expiring_count else None
         for reader in rules.readers:
-            if reader.read(limit, self._budget, self._expiry, self._now_ms):
+            if reader.read(limit, self._budget, before, self._now_ms):
                 more = True
             ended = ended or reader.ended
         if more and len(rules.readers) > 1:
@@ -183,22 +180,23 @@ class RuleDispatch:
 
     def _expired(self, slot: Slot) -> bool:
         """Whether a message is too old; it may still be there then, and this hands out nothing more (`_stopped`)."""
-        expiry = self._expiry
-        if expiry is None:
+        before = self._before
+        if before is None or not self._queue.expiring_count:
             return False
-        fate = expiry.take_expired(self._queue, slot, self._now_ms)
+        fate = before.take_expired(self._queue, slot, self._now_ms)
         if fate == ROOM_TO_COME:
-            expiry.put_off(self._queue)
+            before.put_off(self._queue)
             self._stopped = True
         elif fate == ENDED:
-            self._handed += expiry.cost(self._queue)
+            self._handed += before.cost(self._queue)
         return fate != STAYS
 
     def _deliver(self, slot: Slot, consumer: Consumer, *, first: bool) -> None:
         self._queue.hand_out(slot, consumer)
         slot.delivered_at_ms = self._now_ms
         consumer.first_of_group = first
-        if self._counting is not None and slot.recorded:
-            self._counting.delivering(self._queue, slot)
+        before = self._before
+        if before is not None and slot.recorded and self._queue.record_before_delivery:
+            before.record_delivery(self._queue, slot)
         consumer.port.deliver(slot)
         self._handed += 1

@@ -5,8 +5,9 @@ from typing import Final
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.acknowledge import Acknowledgements
+from delosmq.engine.delivery.redelivery import record_counts
 from delosmq.engine.dispatch.dispatcher import Dispatcher
-from delosmq.engine.dispatch.expiry_gate import ROOM_TO_COME, STAYS
+from delosmq.engine.dispatch.ports import ROOM_TO_COME, STAYS
 from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
 from delosmq.engine.leases.rows import LeaseRows
 from delosmq.engine.log.log import FITS, NO_ROOM, WAITS, Log
@@ -78,8 +79,8 @@ class LeaseMaking:
 
     def _expired(self, group: LeaseGroup, slot: Slot, now_ms: int) -> bool:
         """Whether a message is too old; it may still be there then, until its copy has room (``waits_for_room``)."""
-        expiry = self._dispatcher.expiry
-        fate = STAYS if expiry is None else expiry.take_expired(group.queue, slot, now_ms)
+        before = self._dispatcher.before
+        fate = STAYS if before is None else before.take_expired(group.queue, slot, now_ms)
         group.waits_for_room = fate == ROOM_TO_COME
         return fate != STAYS
 
@@ -120,7 +121,7 @@ class LeaseMaking:
         else:
             self._enqueuer.store_reference(message, int(group.queue.id))
         if slot.delivery_count > 0:
-            self._acks.record_counts(group.queue, [slot])
+            record_counts(self._log, group.queue, [slot])
         try:
             self._log.close()
         except StorageError:
