@@ -19,18 +19,47 @@ from delosmq.model.message import Home, Message
 FORGOTTEN_PER_BATCH: Final = 500
 
 
-class KnownId:
-    """One id that an address has seen.
+class DuplicateId:
+    """One id that an address has seen, or will have with a commit.
 
     Attributes:
+        durable: it came with a durable message, so it is recorded.
         number: of its record; it orders the ids of an address, 0 when only memory knows it.
         home: of its record, None when there is none.
     """
 
-    def __init__(self, duplicate_id: bytes, number: int, home: Home | None) -> None:
+    def __init__(self, address: str, duplicate_id: bytes, number: int = 0, *, durable: bool = True) -> None:
+        self.address = address
         self.duplicate_id = duplicate_id
+        self.durable = durable
         self.number = number
+        self.home: Home | None = None
+
+    def store_again(self, log: Log, transaction: int = 0) -> None:
+        """Puts its record, within the decision under way, where compaction does not find it again.
+
+        Args:
+            transaction: the prepared one that it belongs to, 0 for none.
+        """
+        old = self.home
+        assert old is not None  # compaction has found its record
+        self.record(log, 0, transaction)
+        batch = log.batch()
+        batch.targets.append(old)
+        batch.released.append(old)
+
+    def record(self, log: Log, evicted: int, transaction: int) -> None:
+        """Records it, in a home of its own.
+
+        Args:
+            evicted: the number of the id that it replaces, 0 for none.
+        """
+        home = Home()
         self.home = home
+        batch = log.batch()
+        batch.stored.append((len(batch.metas), home))
+        batch.metas.append(encode_duplicate(self.address, self.duplicate_id, self.number, evicted, transaction))
+        batch.bodies.append(NO_BODY)
 
 
 class KnownIds:
@@ -43,15 +72,15 @@ class KnownIds:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.ids: dict[bytes, KnownId] = {}
-        self.order: deque[KnownId] = deque()
+        self.ids: dict[bytes, DuplicateId] = {}
+        self.order: deque[DuplicateId] = deque()
         self.coming: list[set[bytes]] = []
 
     def knows(self, duplicate_id: bytes) -> bool:
         """Whether the address has seen it."""
         return duplicate_id in self.ids or (len(self.coming) > 0 and any(duplicate_id in ids for ids in self.coming))
 
-    def add(self, known: KnownId) -> KnownId | None:
+    def add(self, known: DuplicateId) -> DuplicateId | None:
         """Remembers an id; gives the one that has to go for it."""
         self.ids[known.duplicate_id] = known
         self.order.append(known)
@@ -59,7 +88,7 @@ class KnownIds:
             return None
         return self.oldest()
 
-    def oldest(self) -> KnownId:
+    def oldest(self) -> DuplicateId:
         """Takes the oldest out."""
         gone = self.order.popleft()
         if self.ids.get(gone.duplicate_id) is gone:
@@ -102,11 +131,11 @@ class Duplicates:
         if known.size <= 0:
             return
         if not (durable and self._persistent):
-            gone = known.add(KnownId(duplicate_id, 0, None))
+            gone = known.add(DuplicateId(address, duplicate_id, durable=durable))
             if gone is not None and gone.home is not None:
                 self._record_forgotten([gone])
             return
-        entry = KnownId(duplicate_id, int(self._ids.next()), Home())
+        entry = DuplicateId(address, duplicate_id, int(self._ids.next()))
         gone = known.add(entry)
         evicted = 0
         batch = self._log.batch()
@@ -114,46 +143,36 @@ class Duplicates:
             evicted = gone.number
             batch.targets.append(gone.home)
             batch.released.append(gone.home)
-        self._record(address, entry, evicted, 0)
+        entry.record(self._log, evicted, 0)
 
-    def record_for(self, transaction: int, address: str, duplicate_id: bytes) -> KnownId | None:
-        """Records an id that counts once the transaction is committed; None when nothing is to be recorded."""
-        if not self._persistent or self.of(address).size <= 0:
-            return None
-        entry = KnownId(duplicate_id, int(self._ids.next()), Home())
-        self._record(address, entry, 0, transaction)
-        return entry
+    def record_for(self, transaction: int, entry: DuplicateId) -> None:
+        """Records an id that counts once the transaction is committed, unless nothing is to be recorded."""
+        if self._persistent and self.of(entry.address).size > 0:
+            entry.number = int(self._ids.next())
+            entry.record(self._log, 0, transaction)
 
-    def _record(self, address: str, entry: KnownId, evicted: int, transaction: int) -> None:
-        home = entry.home
-        assert home is not None
-        batch = self._log.batch()
-        batch.stored.append((len(batch.metas), home))
-        batch.metas.append(encode_duplicate(address, entry.duplicate_id, entry.number, evicted, transaction))
-        batch.bodies.append(NO_BODY)
-
-    def adopt(self, address: str, entry: KnownId) -> None:
+    def adopt(self, entry: DuplicateId) -> None:
         """Remembers an id whose record is written, or that needs none."""
-        known = self.of(address)
+        known = self.of(entry.address)
         if known.size > 0:
             gone = known.add(entry)
             if gone is not None and gone.home is not None:
                 self._record_forgotten([gone])
 
-    def restore(self, address: str, entry: KnownId) -> None:
+    def restore(self, entry: DuplicateId) -> None:
         """Takes in what replay found, oldest first; `trim` follows."""
-        known = self.of(address)
+        known = self.of(entry.address)
         known.ids[entry.duplicate_id] = entry
         known.order.append(entry)
 
-    def forget_records(self, entries: list[KnownId]) -> None:
+    def forget_records(self, entries: list[DuplicateId]) -> None:
         """Gives up records of ids that don't count any more, or never did."""
         recorded = [entry for entry in entries if entry.home is not None]
         for at in range(0, len(recorded), FORGOTTEN_PER_BATCH):
             self._record_forgotten(recorded[at : at + FORGOTTEN_PER_BATCH])
             self._log.close()
 
-    def _record_forgotten(self, entries: list[KnownId]) -> None:
+    def _record_forgotten(self, entries: list[DuplicateId]) -> None:
         self._log.record(encode_forgotten([entry.number for entry in entries]))
         batch = self._log.batch()
         for entry in entries:
@@ -161,9 +180,9 @@ class Duplicates:
                 batch.targets.append(entry.home)
                 batch.released.append(entry.home)
 
-    def holds(self, address: str, entry: KnownId) -> bool:
+    def holds(self, entry: DuplicateId) -> bool:
         """Whether an entry still counts."""
-        known = self.addresses.get(address)
+        known = self.addresses.get(entry.address)
         return known is not None and known.ids.get(entry.duplicate_id) is entry
 
     def clear(self, address: str) -> int:
@@ -194,7 +213,7 @@ class Duplicates:
     def trim(self) -> None:
         """After a restart: what is over the size that is now configured goes."""
         for known in self.addresses.values():
-            over: list[KnownId] = []
+            over: list[DuplicateId] = []
             while len(known.order) > max(known.size, 0):
                 over.append(known.oldest())
             self.forget_records(over)
@@ -203,7 +222,7 @@ class Duplicates:
 class Forgetting(Job):
     """Gives up the records of ids that nobody knows any more. What a crash leaves of them is known again."""
 
-    def __init__(self, duplicates: Duplicates, entries: deque[KnownId]) -> None:
+    def __init__(self, duplicates: Duplicates, entries: deque[DuplicateId]) -> None:
         self._duplicates = duplicates
         self._entries = entries
 

@@ -7,23 +7,19 @@ keep its segments meanwhile.
 
 from typing import Final
 
+from delosmq.engine.addresses.duplicate_ids import DuplicateId
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.compaction.compactor import Living, QueueLiving, Restoring
-from delosmq.engine.log.log import NO_BODY, Log
-from delosmq.engine.log.records import encode_duplicate, encode_promised, encode_sent
+from delosmq.engine.log.log import Log
+from delosmq.engine.log.records import encode_promised, encode_sent
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.transactions.transaction import PREPARED, IdNote, Transaction
+from delosmq.engine.transactions.transaction import PREPARED, Transaction
 from delosmq.model.message import Home
 
 IDS_PER_SLICE: Final = 100
 
-
-class _MovedId:
-    def __init__(self, transaction: Transaction, note: IdNote, old: Home, new: Home) -> None:
-        self.transaction = transaction
-        self.note = note
-        self.old = old
-        self.new = new
+_MovedId = tuple[Transaction, DuplicateId, Home]
+"""With the home that it had before."""
 
 
 class TransactionLiving(Living):
@@ -79,7 +75,8 @@ class TransactionLiving(Living):
         if at < len(transaction.notes):
             note = transaction.notes[at]
             if note.home is not None and note.home.segment == segment:
-                ids.append(self._move_id(transaction, note, note.home))
+                ids.append((transaction, note, note.home))
+                note.store_again(self._log, transaction.id)
             return True
         return False
 
@@ -93,28 +90,18 @@ class TransactionLiving(Living):
         meta = encode_sent(message, durable, transaction.id, place, item.original_place)
         self._restoring.move(message, meta, [], [transaction.id])
 
-    def _move_id(self, transaction: Transaction, note: IdNote, home: Home) -> _MovedId:
-        new = Home()
-        note.home = new
-        batch = self._log.batch()
-        batch.stored.append((len(batch.metas), new))
-        batch.metas.append(encode_duplicate(note.address, note.duplicate_id, note.number, 0, transaction.id))
-        batch.bodies.append(NO_BODY)
-        batch.targets.append(home)
-        batch.released.append(home)
-        return _MovedId(transaction, note, home, new)
-
     def _close(self, ids: list[_MovedId]) -> None:
         if not ids:
             return
         try:
             self._restoring.close()
         finally:
-            for item in ids:
-                if item.new.segment == 0:
-                    item.note.home = item.old
+            for transaction, note, old in ids:
+                new = note.home
+                if new is None or new.segment == 0:
+                    note.home = old
                 else:
-                    item.transaction.segments.setdefault(item.new.segment, item.new)
+                    transaction.segments.setdefault(new.segment, new)
 
     def records(self, queue: Queue, slot: Slot) -> list[bytes] | None:
         transaction = self._transactions.get(slot.transaction)

@@ -8,7 +8,7 @@ from typing import Final
 
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.bindings import Bindings
-from delosmq.engine.addresses.duplicate_ids import Duplicates, KnownId
+from delosmq.engine.addresses.duplicate_ids import DuplicateId, Duplicates
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import (
@@ -27,7 +27,7 @@ from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.recovery.stored_messages import StoredMessages
 from delosmq.engine.routing.enqueue import RoutedMessage
-from delosmq.engine.transactions.transaction import PREPARED, IdNote, Promised, Transaction
+from delosmq.engine.transactions.transaction import PREPARED, Promised, Transaction
 from delosmq.engine.transactions.transactions import Transacting
 from delosmq.engine.transactions.xa import Branches
 from delosmq.model.ids import QueueId
@@ -51,14 +51,6 @@ class PromisedRecord:
     def __init__(self, queue_id: int, sequences: list[int]) -> None:
         self.queue_id = queue_id
         self.sequences = sequences
-
-
-class _KnownRecord:
-    """A duplicate id as it came."""
-
-    def __init__(self, record: DuplicateRecord, home: Home) -> None:
-        self.record = record
-        self.home = home
 
 
 class _Prepared:
@@ -89,10 +81,10 @@ class TransactionReplay:
         # By transaction; messages by their place in it.
         self._sent: dict[int, dict[int, SentRecord]] = {}
         self._promised: dict[int, list[PromisedRecord]] = {}
-        self._coming: dict[int, dict[int, _KnownRecord]] = {}
+        self._coming: dict[int, dict[int, DuplicateId]] = {}
         self._prepared: dict[int, _Prepared] = {}
         # By number.
-        self._known: dict[int, _KnownRecord] = {}
+        self._known: dict[int, DuplicateId] = {}
         self._tombstones: dict[int, Queue] = {}
 
     # -- records -------------------------------------------------------------------------------------------------
@@ -123,9 +115,9 @@ class TransactionReplay:
         elif kind == DUPLICATE:
             record = DuplicateRecord(meta)
             if record.transaction:
-                self._coming.setdefault(record.transaction, {})[record.number] = _KnownRecord(record, home)
+                self._coming.setdefault(record.transaction, {})[record.number] = _duplicate_id(record, home)
             else:
-                self._known[record.number] = _KnownRecord(record, home)
+                self._known[record.number] = _duplicate_id(record, home)
                 self._known.pop(record.evicted, None)
         elif kind == FORGOTTEN:
             for number in decode_numbers(meta)[1]:
@@ -186,9 +178,7 @@ class TransactionReplay:
                 self._restore_id(transaction, known)
             self._transacting.adopt(transaction)
         for number in sorted(self._known):
-            known = self._known[number]
-            entry = KnownId(known.record.duplicate_id, number, known.home)
-            self._duplicates.restore(known.record.address, entry)
+            self._duplicates.restore(self._known[number])
         self._known = {}
 
     def _restore_sends(self, transaction: Transaction) -> None:
@@ -246,14 +236,11 @@ class TransactionReplay:
                 transaction.acks.append(Promised(queue, holder, slot))
                 transaction.segments[home.segment] = home
 
-    def _restore_id(self, transaction: Transaction, known: _KnownRecord) -> None:
-        record = known.record
-        note = IdNote(record.address, record.duplicate_id, durable=True)
-        note.number = record.number
-        note.home = known.home
-        transaction.notes.append(note)
-        transaction.ids.setdefault(record.address, set()).add(record.duplicate_id)
-        transaction.segments[known.home.segment] = known.home
+    def _restore_id(self, transaction: Transaction, known: DuplicateId) -> None:
+        transaction.notes.append(known)
+        transaction.ids.setdefault(known.address, set()).add(known.duplicate_id)
+        if known.home is not None:
+            transaction.segments[known.home.segment] = known.home
 
     def purge(self, log: Log) -> None:
         """Gives up what no commit was found for."""
@@ -267,9 +254,14 @@ class TransactionReplay:
                 log.batch().released.extend(homes)
                 log.close()
         for coming in self._coming.values():
-            entries = [KnownId(known.record.duplicate_id, number, known.home) for number, known in coming.items()]
-            self._duplicates.forget_records(entries)
+            self._duplicates.forget_records(list(coming.values()))
         self._sent = {}
         self._promised = {}
         self._coming = {}
         self._duplicates.trim()
+
+
+def _duplicate_id(record: DuplicateRecord, home: Home) -> DuplicateId:
+    entry = DuplicateId(record.address, record.duplicate_id, record.number)
+    entry.home = home
+    return entry

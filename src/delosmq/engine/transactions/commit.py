@@ -259,13 +259,10 @@ class Committing:
                 break
             size += cost
             at += 1
-            entry = (
-                self._duplicates.record_for(transaction.id, note.address, note.duplicate_id) if note.durable else None
-            )
-            if entry is not None and entry.home is not None:
-                note.number = entry.number
-                note.home = entry.home
-                homes.append(entry.home)
+            if note.durable:
+                self._duplicates.record_for(transaction.id, note)
+            if note.home is not None:
+                homes.append(note.home)
         self._close(transaction, homes)
         return at
 
@@ -375,7 +372,7 @@ class Committing:
         """Takes some of its duplicate ids into the caches; gives where to go on."""
         stop = min(len(transaction.notes), start + ACKNOWLEDGED_PER_SLICE)
         for note in transaction.notes[start:stop]:
-            self._duplicates.adopt(note.address, note.known())
+            self._duplicates.adopt(note)
         self._log.close()
         if stop == len(transaction.notes):
             for address, ids in transaction.ids.items():

@@ -7,7 +7,7 @@ transactions in `xa`.
 
 from typing import TYPE_CHECKING, Final
 
-from delosmq.engine.addresses.duplicate_ids import KnownId
+from delosmq.engine.addresses.duplicate_ids import DuplicateId
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.origin import OriginalPlace
 from delosmq.engine.queues.in_delivery import BulkAck, Holder
@@ -71,25 +71,6 @@ class Promised:
         self.slot = slot
 
 
-class IdNote:
-    """A duplicate id that is remembered with the commit.
-
-    Attributes:
-        number: of its record, 0 while there is none; home: of that record.
-    """
-
-    def __init__(self, address: str, duplicate_id: bytes, *, durable: bool) -> None:
-        self.address = address
-        self.duplicate_id = duplicate_id
-        self.durable = durable
-        self.number: int = 0
-        self.home: Home | None = None
-
-    def known(self) -> KnownId:
-        """As a cache holds it."""
-        return KnownId(self.duplicate_id, self.number, self.home)
-
-
 class Transaction:
     """One transaction.
 
@@ -129,7 +110,7 @@ class Transaction:
         self.timed_out: bool = False
         self.sends: list[Sent] = []
         self.acks: list[Promised] = []
-        self.notes: list[IdNote] = []
+        self.notes: list[DuplicateId] = []
         self.size_bytes: int = 0
         self.charged: dict[str, Account] = {}
         self.waits_for: str = ""
@@ -171,7 +152,7 @@ class Transaction:
         account.used_messages += 1
         if message.duplicate_id:
             self.ids.setdefault(message.address, set()).add(message.duplicate_id)
-            self.notes.append(IdNote(message.address, message.duplicate_id, durable=message.durable))
+            self.notes.append(DuplicateId(message.address, message.duplicate_id, durable=message.durable))
 
 
 def find_originals(planned: list[RoutedMessage], start: int) -> None:
@@ -197,6 +178,6 @@ def cost_of(item: RoutedMessage) -> int:
     return message.encoded_size_bytes + 2 * size
 
 
-def id_cost(note: IdNote) -> int:
+def id_cost(note: DuplicateId) -> int:
     """The same for a duplicate id."""
     return 2 * (RECORD_BYTES + len(note.address) + len(note.duplicate_id)) if note.durable else 0
