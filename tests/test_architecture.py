@@ -95,6 +95,28 @@ BROKEN = [
 ]
 
 
+REACHING = [
+    "bench.store._open\n",
+    "bench.store._limit = 3\n",
+    "from delosmq.engine.queue import _order\n",
+    "setattr(broker, '_clock', 1)\n",
+    "monkeypatch.setattr(broker, '_clock', 1)\n",
+]
+
+
+@pytest.mark.sources
+@pytest.mark.parametrize("text", REACHING)
+def test_a_test_that_reaches_into_a_private_member_is_found(tmp_path: Path, text: str) -> None:
+    assert found(tmp_path, {"tests/storage/test_a.py": text}) == [("private_members", "tests/storage/test_a.py", 1)]
+
+
+@pytest.mark.sources
+def test_a_folder_whose_tests_reach_in_no_more_leaves_the_list(tmp_path: Path) -> None:
+    folder = min(architecture.REACH_IN)
+    assert found(tmp_path, {f"{folder}/test_a.py": "broker._clock\n"}) == []
+    assert found(tmp_path, {f"{folder}/test_a.py": "broker.clock\n"}) == [("private_members", folder, 1)]
+
+
 @pytest.mark.sources
 @pytest.mark.parametrize("rule, path, text, line", BROKEN)
 def test_a_broken_rule_is_found(tmp_path: Path, rule: str, path: str, text: str, line: int) -> None:
@@ -159,6 +181,10 @@ KEPT = {
         '"""Raised with DMQ2001."""\nraise LimitError("DMQ2002", "full")\nif code == "DMQ2001": pass\n'
     ),
     "src/delosmq/model/ids.py": 'raise MisuseError("DMQ2001", "no such queue")\n',
+    "tests/storage/test_a.py": (
+        "class Double:\n    def __init__(self):\n        self._told = 1\n"
+        "def test(double):\n    assert (double._told, double.pair._replace(a=1))\n"
+    ),
     "tools/build.py": "def f():\n    print('tools talk')\n" + "    x = 1\n" * 68,
 }
 

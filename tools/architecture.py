@@ -489,6 +489,93 @@ def one_meaning_per_code(files: Iterable[SourceFile]) -> Iterator[Finding]:
             yield file.finding(line, "one_meaning_per_code", f"{code} is taken by {first}")
 
 
+# --- tests
+
+
+NAMEDTUPLE_METHODS = frozenset({"_replace", "_asdict", "_fields", "_make"})
+
+
+def own_private_names(tree: ast.Module) -> set[str]:
+    """Names of functions and classes that the file defines, and of attributes that its classes give themselves."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | Function):
+            names.add(node.name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_self(node.value):
+            names.add(node.attr)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
+
+
+def is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in {"self", "cls"}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in NAMEDTUPLE_METHODS
+
+
+def reaches_into(node: ast.AST) -> Iterator[str]:
+    """The private names by which ``node`` reaches into another object or into a module of DelosMQ."""
+    if isinstance(node, ast.Attribute) and is_private(node.attr) and not is_self(node.value):
+        yield node.attr
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "delosmq":
+        yield from (alias.name for alias in node.names if is_private(alias.name))
+    elif isinstance(node, ast.Call) and len(node.args) > 1 and not is_self(node.args[0]):
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = node.args[1]
+        if (
+            called in {"getattr", "setattr", "delattr"}
+            and isinstance(name, ast.Constant)
+            and is_private(str(name.value))
+        ):
+            yield str(name.value)
+
+
+def private_members(file: SourceFile) -> Iterator[Finding]:
+    """Tests reach into no private member of src: what they look at is what the code does, its public face, or a double
+    that they hand in."""
+    own = own_private_names(file.tree)
+    for node in ast.walk(file.tree):
+        for name in reaches_into(node):
+            if name not in own:
+                sentence = f"'{name}' is private: look at what the code does, or hand in a double"
+                yield file.finding(getattr(node, "lineno", 1), "private_members", sentence)
+
+
+REACH_IN = frozenset(
+    {
+        "tests",
+        "tests/cli",
+        "tests/fuzz",
+        "tests/manage",
+        "tests/server",
+        "tests/sessions",
+        "tests/sessions/openwire",
+        "tests/simulation/whole",
+        "tests/spark",
+    }
+)
+"""Folders whose tests still reach into private members. The list only gets shorter."""
+
+
+def check_tests(files: list[SourceFile]) -> Iterator[Finding]:
+    """What holds for tests: their doubles can stand beside compiled code, and they reach into no private member."""
+    folders: set[str] = set()
+    reaching: set[str] = set()
+    for file in files:
+        yield from one_native_base(file)
+        folder = file.path.rpartition("/")[0]
+        folders.add(folder)
+        for finding in private_members(file):
+            reaching.add(folder)
+            if folder not in REACH_IN:
+                yield finding
+    for folder in sorted(REACH_IN & folders - reaching):
+        yield Finding(folder, 1, "private_members", "none reaches in any more: take it from REACH_IN")
+
+
 PER_FILE: tuple[Callable[[SourceFile], Iterator[Finding]], ...] = (
     known_layers,
     layer_order,
@@ -509,7 +596,7 @@ PER_FILE: tuple[Callable[[SourceFile], Iterator[Finding]], ...] = (
     code_form,
 )
 FOLDERS = ("src", "tools", "examples")
-"""Where all rules hold. Of tests only that their doubles can stand beside compiled code."""
+"""Where all rules hold; for tests see `check_tests`."""
 
 
 def read_tree(root: Path, folders: Iterable[str]) -> list[SourceFile]:
@@ -527,8 +614,8 @@ def check(root: Path) -> list[Finding]:
     """All findings below ``root``, in order of file and line."""
     files = read_tree(root, FOLDERS)
     found = [finding for file in files for rule in PER_FILE for finding in rule(file)]
-    doubles = [finding for file in read_tree(root, ["tests"]) for finding in one_native_base(file)]
-    return sorted([*found, *doubles, *no_circles(files), *one_meaning_per_code(files)])
+    tests = check_tests(read_tree(root, ["tests"]))
+    return sorted([*found, *tests, *no_circles(files), *one_meaning_per_code(files)])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ position must bring back exactly that state.
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
@@ -24,7 +25,10 @@ from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings, QueueSettings
 from delosmq.server.ticker import GateEvents
 from delosmq.sessions.outbox import Gate, GateWaiter, Outbox, OutboxOwner, Stream
-from delosmq.storage.journal.store import JournalStore
+from delosmq.storage.journal.reserve import Reserve
+from delosmq.storage.journal.segments import Ledger
+from delosmq.storage.journal.spares import Spares
+from delosmq.storage.journal.store import JournalParts, JournalStore
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.engine.support import CountingRandom, ManualClock
 from tests.simulation.disk import SimDisk
@@ -64,6 +68,26 @@ class SnapshotStore(JournalStore):
     snapshots: dict[int, Snapshot]
     expected: dict[int, Snapshot]
     recovered: int
+    ledger: Ledger
+    spares: Spares
+    reserve: Reserve
+
+    def __init__(self, *positional: Any, parts: JournalParts | None = None, **named: Any) -> None:
+        made = parts or JournalParts()
+
+        def ledger() -> Ledger:
+            self.ledger = made.ledger()
+            return self.ledger
+
+        def spares(*given: Any, **others: Any) -> Spares:
+            self.spares = made.spares(*given, **others)
+            return self.spares
+
+        def reserve(*given: Any, **others: Any) -> Reserve:
+            self.reserve = made.reserve(*given, **others)
+            return self.reserve
+
+        super().__init__(*positional, parts=made._replace(ledger=ledger, spares=spares, reserve=reserve), **named)
 
     def recover(self, replay: Replay) -> Position:
         position = super().recover(replay)

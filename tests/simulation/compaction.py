@@ -1,12 +1,16 @@
 """Journals in worlds that compact all the time, and such as do it wrong."""
 
 import struct
+from typing import Any
 
 from delosmq.engine.log.log import Batch
 from delosmq.engine.log.records import REMOVED, STORED
 from delosmq.model.settings import JournalSettings
-from delosmq.storage.journal.store import JournalStore
+from delosmq.storage.journal.segment_chain import SegmentChain
+from delosmq.storage.journal.segments import Ledger, Segment
+from delosmq.storage.journal.store import JournalParts, JournalStore
 from tests.simulation.broker_world import World
+from tests.simulation.mutants import FreesAtOnce
 
 EAGER = JournalSettings("journal", file_size_bytes=64 * 1024, spare_files=2, compact_min_files=2, compact_percentage=80)
 A_WHILE_MS = 61_000
@@ -48,12 +52,17 @@ class ForgetsAQueue(Compacting):
 class ReleasesBeforeTheMoveIsSynced(Compacting):
     """Uses the file of a compacted segment again as soon as the move is decided."""
 
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        def chain(*parts: Any, **others: Any) -> SegmentChain:
+            self.chain = SegmentChain(*parts, **others)
+            return self.chain
+
+        super().__init__(*positional, parts=JournalParts(chain=chain, changes=FreesAtOnce), **named)  # type: ignore[arg-type]
+
     def append(self, batch: Batch) -> None:
         super().append(batch)
         if stores_again(batch):
-            freed = self._ledger.free(self._open, self._state_position)
-            self._footers.forget(freed)
-            self._recycle(freed)
+            self.chain.free()
 
 
 class ForgetsCounts(Compacting):
@@ -68,18 +77,29 @@ class ForgetsCounts(Compacting):
         super().append(batch)
 
 
+class _PinsNothing(Ledger):
+    """While it is told so."""
+
+    told = False
+
+    def account(self, segment: Segment, accounts: dict[int, int]) -> None:
+        super().account(segment, accounts)
+        if self.told:
+            # The count at the target has changed; only the pin is gone.
+            for number in accounts:
+                segment.accounts.pop(number)
+
+
 class ForgetsTheOldRecord(Compacting):
     """Lets a moved message's new record go although its old one is still on the disk."""
 
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        self.pins = _PinsNothing()
+        super().__init__(*positional, parts=JournalParts(ledger=lambda: self.pins), **named)
+
     def append(self, batch: Batch) -> None:
-        if stores_again(batch):
-            old = {home.segment for home in batch.released}
-            super().append(batch)
-            for number in old:
-                # The count at the target has changed; only the pin is gone.
-                self._open.accounts.pop(number, None)
-        else:
-            super().append(batch)
+        self.pins.told = stores_again(batch)
+        super().append(batch)
 
 
 def _without_last_queue(meta: bytes) -> bytes:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.simulation.whole.canaries import CANARIES
 from tests.simulation.whole.history import ACTS, Broken, Canary, Tale, run_history, steps_of
-from tests.simulation.whole.scarce import ScarceStore
+from tests.simulation.whole.scarce import ScarceReserve, ScarceStore
 from tests.simulation.whole.shrinking import failure_of, indexes, ranges, shrink
 
 HISTORIES = 120
@@ -35,14 +35,14 @@ def test_what_any_client_was_told_is_true_after_any_failure(part: int) -> None:
 
 
 def test_nor_does_a_disk_that_is_full_with_its_reserve_used_up() -> None:  # decision 0027
-    before = ScarceStore.owed_count
+    before = ScarceReserve.owed_count
     for seed in range(3 * PART):
         try:
             run_history(seed, Canary(kind=ScarceStore))
         except Broken as failure:
             failure.add_note(f"seed {seed}, ScarceStore")
             raise
-    assert ScarceStore.owed_count - before >= PART
+    assert ScarceReserve.owed_count - before >= PART
 
 
 def test_enough_happens_in_the_histories() -> None:

@@ -8,8 +8,7 @@ from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.reading import Scan
 from delosmq.storage.journal.records import DATA_START, decode_file_header
-from delosmq.storage.journal.segments import Ledger
-from delosmq.storage.journal.store import JournalStore
+from delosmq.storage.journal.store import JournalParts, JournalStore
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer
 from tests.storage import on_disk
@@ -31,7 +30,7 @@ class Bench:
         *,
         accept_loss: bool = False,
         settings: JournalSettings = SMALL,
-        ledger: Ledger | None = None,
+        parts: JournalParts | None = None,
     ) -> None:
         self.listener = Listener()
         self.syncer = StepSyncer(self.disk)
@@ -43,7 +42,7 @@ class Bench:
             syncer=self.syncer,
             entropy=self.disk.random.randbytes,
             accept_loss=accept_loss,
-            ledger=ledger,
+            parts=parts,
         )
         self.store.attach(self.listener, self.listener.source)
         self.position = self.begun_at = self.store.recover(self.kept)

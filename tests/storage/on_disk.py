@@ -11,7 +11,7 @@ from delosmq.storage.journal.records import (
     decode_file_header,
     seed_of,
 )
-from delosmq.storage.journal.room import ROOM_SHARE
+from delosmq.storage.journal.reserve import ROOM_SHARE
 from delosmq.storage.journal.spares import FILE_NAME
 from tests.simulation.syncer import StepSyncer
 from tests.storage.support import NODE, SMALL

@@ -16,7 +16,7 @@ from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings
 from delosmq.server.ticker import GateEvents
 from delosmq.sessions.outbox import Gate
 from delosmq.storage.journal.segments import Ledger, Segment
-from delosmq.storage.journal.store import JournalStore
+from delosmq.storage.journal.store import JournalParts, JournalStore
 from delosmq.storage.memory import MemoryStore
 from tests.engine.support import CountingRandom, ManualClock
 from tests.simulation.disk import SimDisk
@@ -99,7 +99,7 @@ def test_only_many_segments_are_worth_it(bench: Bench) -> None:
 
 def test_how_much_is_alive_is_estimated_well_whatever_the_size_of_messages(bench: Bench) -> None:
     ledger = Ledger()
-    bench.start(ledger=ledger)
+    bench.start(parts=JournalParts(ledger=lambda: ledger))
     for body, notes in ((b"tiny", 0), (bytes(3000), 0), (b"tiny", 3)):
         number = bench.open_number
         while bench.open_number == number:

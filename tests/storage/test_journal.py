@@ -12,7 +12,7 @@ from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.files import Order
 from delosmq.storage.journal.records import seed_of
 from delosmq.storage.journal.recovery import Recovery
-from delosmq.storage.journal.room import PAID_AT_ONCE
+from delosmq.storage.journal.reserve import PAID_AT_ONCE
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer

@@ -167,7 +167,8 @@ def test_a_file_that_has_no_room_is_removed_again(kind: type[Syncer], tmp_path: 
 def test_a_dead_sync_process_fails_the_journal(tmp_path: Path) -> None:
     syncer, pid = forked(OsFiles(tmp_path))
     listener = Listener()
-    store = JournalStore(OsFiles(tmp_path), SMALL, node_id=NODE, syncer=syncer, events=listener, state=listener.source)
+    store = JournalStore(OsFiles(tmp_path), SMALL, node_id=NODE, syncer=syncer)
+    store.attach(listener, listener.source)
     store.recover(Kept())
     os.kill(pid, signal.SIGKILL)
     store.append(note(1))

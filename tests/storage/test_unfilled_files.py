@@ -2,6 +2,7 @@
 
 # BROKER-1
 
+import logging
 import tracemalloc
 from dataclasses import replace
 from random import Random
@@ -9,8 +10,8 @@ from random import Random
 import pytest
 
 from delosmq.storage.journal.reading import PIECE_BYTES, scan_segment
+from delosmq.storage.journal.records import seed_of
 from delosmq.storage.journal.recovery import Recovery
-from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
 from tests.storage.bench import Bench
 from tests.storage.support import NODE, SMALL
@@ -75,15 +76,16 @@ def test_what_is_left_out_changes_nothing_of_what_a_start_finds(seed: int) -> No
         bench.put(body)
         if random.random() < 0.3:
             bench.sync()
-        if bench.store._open.room < 100_000:
+        if bench.room < 100_000:
             break
     bench.store.flush()
-    name, end = bench.store._open.name, bench.store._open.end
+    opened = bench.open_segment
+    file, end = opened.name, opened.end
     for _ in range(random.randrange(3)):
-        bench.damage(name, random.randrange(4096, end), random.choice([1, 8, 600]))
-    recovery = Recovery(bench.disk, NODE, JournalStore._seed_of, bench.store._logger)
-    number = bench.store._open.number
+        bench.damage(file, random.randrange(4096, end), random.choice([1, 8, 600]))
+    recovery = Recovery(bench.disk, NODE, seed_of, logging.getLogger())
+    number = opened.header.number
     found = recovery.scan(number)
-    file, header = recovery.headers[number]
-    whole = scan_segment(bench.content(file), header, file, JournalStore._seed_of(number))
+    _, header = recovery.headers[number]
+    whole = scan_segment(bench.content(file), header, file, seed_of(number))
     assert vars(found) == vars(whole)

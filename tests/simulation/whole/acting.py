@@ -6,11 +6,14 @@ from typing import Any
 
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
+from delosmq.engine.log.log import largest_batch_bytes
 from delosmq.engine.queues.consumer import ConsumerOptions, consumers_of
+from delosmq.engine.routing.parts import record_room_bytes
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
 from delosmq.engine.transactions.transaction import ACTIVE, TransactionError
 from delosmq.engine.transactions.xa import TMSUCCESS, XaError
 from delosmq.model.errors import LimitError, MisuseError
+from delosmq.model.settings import JournalSettings
 from delosmq.selectors.selector import parse_selector
 from tests.simulation.broker_world import GROUP
 from tests.simulation.whole.catalogue import CROWDED, DEAD, EXPIRED, PLACES, SINKS
@@ -76,12 +79,18 @@ def _has_copies(life: Life, address: str) -> bool:
     return any(place.address == address and place.diverts for place in life.catalogue.places)
 
 
+def largest_message_bytes(journal: JournalSettings) -> int:
+    return largest_batch_bytes(journal.file_size_bytes) - record_room_bytes(journal)
+
+
 def send(life: Life, rng: Random) -> str:
     address = _address(life, rng)
     fields = _fields(life, rng, address, life.catalogue.large_bytes)
     if fields["size_bytes"] > life.catalogue.large_bytes * LARGE_FROM and not _has_copies(life, address):
         # Most of a segment, now and then.
-        fields["size_bytes"] = life.real._core.largest_message_bytes - LARGE_LESS - fields["size_bytes"] % LARGE_LESS
+        fields["size_bytes"] = (
+            largest_message_bytes(life.real.settings.journal) - LARGE_LESS - fields["size_bytes"] % LARGE_LESS
+        )
     number, message, queues = life.make(address, rng, **fields)
     try:
         outcome = life.put(number, message, queues)

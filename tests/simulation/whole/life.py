@@ -277,8 +277,8 @@ class Life(World):
         if not self.more and not self.is_opaque:
             check_counters(self.real, self.holders)
             self.times.check(self.real.queues)
-            if not self.store._owed:
-                check_places(self.real, self.holders, self.store)
+            if not self.store.reserve.owed:
+                check_places(self.real, self.holders, self.store.ledger)
 
     def is_foreign(self, consumer: Consumer) -> bool:
         """Whether it belongs to a session."""
@@ -350,7 +350,7 @@ class Life(World):
         """Nothing expired is handed out; on a full disk it may be, rather than be lost (docs/decisions/0042)."""
         expires_at_ms = slot.message.expires_at_ms
         fresh = expires_at_ms == 0 or expires_at_ms > self.set_clock.true_wall_ms()
-        full = self.store._spares.short or self.real.log.storage_full
+        full = self.store.spares.short or self.real.log.storage_full
         assert fresh or full, f"{name} hands out {slot.sequence}, which has expired"
 
     # -- sending -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from delosmq.engine.broker import Broker
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.held_messages import DEAD
 from delosmq.engine.transactions.transaction import PREPARED
-from delosmq.storage.journal.store import JournalStore
+from delosmq.storage.journal.segments import Ledger
 from tests.simulation.broker_world import number_of
 from tests.simulation.holders import Holders
 from tests.simulation.whole.catalogue import LONGEST_DELAYS_MS
@@ -143,7 +143,7 @@ def _add(shares: dict[str, list[int]], user: str, count: int, size_bytes: int) -
         share[1] += size_bytes
 
 
-def check_places(broker: Broker, holders: Holders, store: JournalStore) -> None:
+def check_places(broker: Broker, holders: Holders, ledger: Ledger) -> None:
     """The store keeps as many places as there are messages and duplicate ids. Only when nothing is under way."""
     messages = {id(f.slot.message): f.slot.message.home for f in find_all(broker, holders) if f.slot.recorded}
     homes = list(messages.values())
@@ -153,7 +153,7 @@ def check_places(broker: Broker, holders: Holders, store: JournalStore) -> None:
         homes += [p.message.home for p in transaction.planned if id(p.message) not in messages]
         homes += [note.home for note in transaction.notes]
     referred = sum(home is not None and home.segment > 0 for home in homes)
-    kept = sum(segment.live for segment in store._ledger.all())
+    kept = sum(segment.live for segment in ledger.all())
     assert kept == referred, f"the store keeps {kept} places, {referred} of them are referred to"
 
 

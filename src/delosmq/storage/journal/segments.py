@@ -11,7 +11,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.model.errors import InvariantError
-from delosmq.storage.journal.records import BLOCK_SIZE, DATA_START, LENGTHS_SIZE, ROW_SIZE, TRAILER_SIZE, Frame
+from delosmq.storage.journal.records import BLOCK_SIZE, DATA_START, LENGTHS_SIZE, ROW_SIZE, TRAILER_SIZE
 
 CLOSED: Final = -1
 BLOCK_SHARE: Final = BLOCK_SIZE + LENGTHS_SIZE - ROW_SIZE
@@ -71,14 +71,6 @@ class Segment:
             bodies = blocks - rows_size - BLOCK_SHARE * row_count
             messages = self.taken - REMOVAL_SIZE * (row_count - self.stored)
             self.message_bytes = max(1, min(messages // self.stored, bodies // self.stored + LARGEST_RECORD))
-
-    def take_batch(self, frame: Frame, position: int, rows: int) -> None:
-        """Counts a framed batch in; its accounts and messages are the ledger's."""
-        self.end += frame.length
-        self.room -= frame.cost
-        self.position = position
-        self.rows += frame.rows
-        self.row_count += rows
 
 
 class VictimSearch:

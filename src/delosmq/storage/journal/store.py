@@ -1,44 +1,58 @@
 """The segment journal: the durable store of a broker that needs no database.
 
-Append frames into memory, flush writes once, the syncer makes it durable; at most one sync is under way, the next one
-covers everything that came meanwhile (group commit). Format and crash arguments: docs/storage-format.md.
-
-What is here: the start, what the engine and the loop call, and the end. `RoomRules` decides what goes into the open
-segment, `RollingSegments` writes it.
+Append frames into memory, flush writes once, the syncer makes it durable. Format and crash arguments:
+docs/storage-format.md. What the parts do: `OpenSegment` takes batches and writes them, `GroupCommit` has them synced,
+`SegmentChain` rolls to the next segment and frees old ones, `Reserve` says which batch has room, `StoredBodies` reads.
 """
 
 import logging
 import os
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.log.log import NO_BODY, Batch, Replay, StateSource, StoreEvents
-from delosmq.model.errors import InvariantError, MisuseError, StorageError
+from delosmq.engine.log.log import Batch, Replay, StateSource, StoreEvents
+from delosmq.model.errors import MisuseError, StorageError
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
-from delosmq.storage.journal import records
+from delosmq.storage.journal.bodies import StoredBodies
 from delosmq.storage.journal.files import Files
-from delosmq.storage.journal.manifest import MANIFEST_NAME, Manifest, ManifestWriter, Sealed, put_in_place, set_aside
+from delosmq.storage.journal.footers import FooterWriter
+from delosmq.storage.journal.group_commit import GroupCommit
+from delosmq.storage.journal.manifest_changes import ManifestChanges
+from delosmq.storage.journal.open_segment import OpenSegment
 from delosmq.storage.journal.reading import Part
+from delosmq.storage.journal.records import seed_of
 from delosmq.storage.journal.recovery import Recovery
-from delosmq.storage.journal.rolling import sealed
-from delosmq.storage.journal.room import RoomRules
+from delosmq.storage.journal.reserve import Reserve
+from delosmq.storage.journal.segment_chain import SegmentChain
 from delosmq.storage.journal.segments import Ledger, Segment
-from delosmq.storage.journal.spares import LARGEST_FILE_BYTES, NO_SPACE, Spares, slot_of
+from delosmq.storage.journal.spares import LARGEST_FILE_BYTES, Spares
 from delosmq.storage.journal.syncer import Prepared, Replaced, Report, Synced, Syncer
 from delosmq.storage.lock import DirectoryLock
+from delosmq.storage.port import ServedStore
 
 SMALLEST_FILE_BYTES: Final = 64 * 1024
-READ_AHEAD_BYTES: Final = 128 * 1024
-"""In one call, where more bodies are asked for than the next: of small ones hundreds lie in it."""
+
+
+class JournalParts(NamedTuple):
+    """What a journal is composed of, where another class may take the place of ours: the simulation puts in such as
+    break a promise, and must notice."""
+
+    ledger: Callable[[], Ledger] = Ledger
+    spares: type[Spares] = Spares
+    changes: type[ManifestChanges] = ManifestChanges
+    chain: type[SegmentChain] = SegmentChain
+    reserve: type[Reserve] = Reserve
+    recovery: type[Recovery] = Recovery
+    seed_of: Callable[[int], int] = seed_of
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class JournalStore(RoomRules):
+class JournalStore(ServedStore):
     """The store port on segment files."""
 
     def __init__(
@@ -48,13 +62,11 @@ class JournalStore(RoomRules):
         *,
         node_id: bytes,
         syncer: Syncer,
-        events: StoreEvents | None = None,
-        state: StateSource | None = None,
         entropy: Callable[[int], bytes] = os.urandom,
         lock: DirectoryLock | None = None,
         accept_loss: bool = False,
-        ledger: Ledger | None = None,
         logger: logging.Logger | None = None,
+        parts: JournalParts | None = None,
     ) -> None:
         size = settings.file_size_bytes
         if not SMALLEST_FILE_BYTES <= size <= LARGEST_FILE_BYTES:
@@ -62,59 +74,58 @@ class JournalStore(RoomRules):
                 "DMQ3013",
                 f"journal-file-size is {size}; it must lie between {SMALLEST_FILE_BYTES} and {LARGEST_FILE_BYTES}",
             )
-        spares = Spares(
-            files,
-            syncer,
-            wanted=max(1, settings.spare_files),
-            size_bytes=size,
-            node_id=node_id,
-            entropy=entropy,
-        )
-        super().__init__(
-            files,
-            syncer,
-            spares,
-            size_bytes=size,
-            logger=logger or logging.getLogger("delosmq.storage.journal"),
-        )
-        if ledger is not None:
-            self._ledger = ledger
-        self._events = events
-        self._state = state
+        self._files = files
+        self._settings = settings
         self._node_id = node_id
+        self._syncer = syncer
         self._lock = lock
         self._accept_loss = accept_loss
-        self._compact_min_files = settings.compact_min_files
-        self._compact_percentage = settings.compact_percentage
-        self._old_tail: Segment | None = None
+        self._logger = logger or logging.getLogger("delosmq.storage.journal")
+        self._parts = parts = parts or JournalParts()
+        self._ledger = parts.ledger()
+        self._spares = parts.spares(
+            files, syncer, wanted=max(1, settings.spare_files), size_bytes=size, node_id=node_id, entropy=entropy
+        )
+        self._footers = FooterWriter(files)
+        self._opened = opened = OpenSegment(files, self._ledger)
+        self._status = opened.status
+        self._bodies = StoredBodies(files, opened)
+        self._changes = parts.changes(files, self._spares, opened)
+        self._commit = GroupCommit(syncer, opened, self._spares, self._footers, self._changes)
+        self._chain = parts.chain(opened, self._spares, self._footers, self._changes, parts.seed_of)
+        self._reserve = parts.reserve(
+            opened, self._chain, self._spares, self._commit, size_bytes=size, logger=self._logger
+        )
+        self._attached = False
         self._recovered = False
         self._closed = False
 
     # Start
 
+    def attach(self, events: StoreEvents, state: StateSource) -> None:
+        self._status.events = events
+        self._chain.attach(state)
+        self._attached = True
+
     def recover(self, replay: Replay) -> Position:
-        if self._recovered or self._state is None or self._events is None:
+        if self._recovered or not self._attached:
             raise MisuseError("DMQ3014", "a journal is recovered once, after attach")
-        recovery = self._recovery()
         try:
+            recovery = self._parts.recovery(
+                self._files, self._node_id, self._parts.seed_of, self._logger, accept_loss=self._accept_loss
+            )
             recovery.read()
-            self._settle(recovery)
+            recovery.settle()
             recovery.replay(replay)
-            self._build(recovery)
+            self._begin(recovery)
         except OSError as error:
             raise StorageError(
                 "DMQ3015", f"{self._files.path('')}: the journal can't be read or begun: {error}; check disk and rights"
             ) from error
-        self._recovered = True
-        return self._last
+        self._recovered = self._status.open = True
+        return self._opened.last
 
-    def _recovery(self) -> Recovery:
-        return Recovery(self._files, self._node_id, self._seed_of, self._logger, accept_loss=self._accept_loss)
-
-    def _settle(self, recovery: Recovery) -> None:
-        recovery.settle()
-
-    def _build(self, recovery: Recovery) -> None:
+    def _begin(self, recovery: Recovery) -> None:
         """Turns what was read into the running journal, which always goes on in a segment of its own."""
         for part in recovery.parts:
             self._adopt(part)
@@ -129,10 +140,19 @@ class JournalStore(RoomRules):
             old = self._adopt(part)
             old.rows = bytearray().join(tail.rows)
             old.row_count = tail.row_count
-        self._last = Position(recovery.position)
         for segment in self._ledger.all():
             self._ledger.release(segment.accounts)
-        self._begin_after(recovery, old)
+        opened = self._opened
+        opened.last = opened.written = opened.synced = Position(recovery.position)
+        self._commit.begin()
+        self._spares.begin(recovery.names, recovery.highest_number)
+        self._changes.begin(recovery, self._ledger.all(), self._node_id)
+        self._chain.begin(recovery, old)
+        if self._status.failure is not None:
+            raise self._status.failure
+        self._opened.handles.sync_now()
+        self._changes.write_now()
+        self._spares.give_back([])
 
     def _adopt(self, part: Part) -> Segment:
         header = part.header
@@ -141,7 +161,7 @@ class JournalStore(RoomRules):
             part.name,
             number,
             mark=header.mark,
-            seed=self._seed_of(number),
+            seed=self._parts.seed_of(number),
             size_bytes=header.size_bytes,
             base=part.position,
         )
@@ -153,198 +173,97 @@ class JournalStore(RoomRules):
         self._ledger.add(segment)
         return segment
 
-    def _begin_after(self, recovery: Recovery, old: Segment | None) -> None:
-        needed = {segment.name for segment in self._ledger.all()}
-        unused = [name for name in recovery.names if name not in needed]
-        self._spares.begin(recovery.names, recovery.highest_number)
-        self._synced = self._written = self._asked = self._last
-        if recovery.tail is not None:
-            # The engine isn't ready to give its state: the old block goes on to count, and with it what came after.
-            self._state_bytes = recovery.tail.state
-            self._state_position = Position(recovery.tail.state_position)
-            if self._state_bytes is not None:
-                self._spares.size_for(records.STATE_BLOCK_SIZE + len(self._state_bytes))
-        self._begin_manifest(recovery)
-        previous = 0 if recovery.tail is None else recovery.tail.header.number
-        self._open_segment(self._spares.make_now(unused), self._state_bytes, previous)
-        self._write()
-        if self._failure is not None:
-            raise self._failure
-        self._files.fdatasync(self._open.handle)
-        self._dirty.clear()
-        self._tell_manifest()
-        # From here on the new state block is what counts.
-        self._renew = True
-        self._old_tail = old
-        self._spares.give_back([])
-
-    def _begin_manifest(self, recovery: Recovery) -> None:
-        """Sees to it that there is a manifest before there is any file that needs it, with room for what comes next."""
-        segments = self._ledger.all()
-        manifest = recovery.manifest or Manifest(self._node_id, 0)
-        self._manifest = manifest
-        if recovery.lossy:
-            tail = recovery.tail
-            number = 0 if tail is None else tail.header.number
-            opened = None if tail is None else Sealed(number, slot_of(tail.name), 0, tail.base)
-            manifest.correct([sealed(segment) for segment in segments if segment.number != number], opened)
-        known = manifest.sealed
-        self._unlisted = [segment for segment in segments if segment.number not in known]
-        needed = recovery.manifest is None or recovery.lossy or manifest.has_no_room_for(len(self._unlisted))
-        if not needed and not manifest.crowded:
-            return
-        unchanged = True
-        try:
-            set_aside(self._files, manifest.rewritten(self._spares.mark(), len(self._unlisted)))
-            unchanged = False
-            put_in_place(self._files)
-        except OSError as error:
-            if unchanged and not needed and error.errno in NO_SPACE:
-                return
-            raise StorageError(
-                "DMQ3034",
-                f"{self._files.path(MANIFEST_NAME)}: can't be made ({error.strerror or error}); free some space on "
-                "this disk, or let the broker's user write there",
-            ) from error
-        manifest.on_rewritten()
-
-    def _tell_manifest(self) -> None:
-        """Writes down, synced, what is open and sealed now and that everything up to the last batch is synced."""
-        edit = self._edit_manifest(always=self._manifest.synced != self._written)
-        if edit is not None:
-            writer = ManifestWriter(self._files)
-            try:
-                writer.append(edit)
-            finally:
-                writer.close()
-
-    def _renew_state(self) -> None:
-        """The first flush: the engine stands, its own state takes over and what it covers may be freed."""
-        self._renew = False
-        state = self._engine_state()
-        size = records.STATE_BLOCK_SIZE + len(state)
-        self._fit_spares(state)
-        self._watch_room()
-        # What does not fit here waits for the next roll.
-        if self._open.room - size < self._due or not self._spares.suits():
-            return
-        self._state_position = self._last
-        self._state_bytes = state
-        freed = self._ledger.free(self._open, self._last)
-        self._append_state(state)
-        self._let_go(freed)
-        old = self._old_tail
-        self._old_tail = None
-        if old is not None and old not in freed:
-            old.handle = self._files.open(old.name)
-            self._footers.finish_short(old, self._open.number, self._last)
-            self._close_handle(old)
-
     # Running
 
     def append(self, batch: Batch) -> None:
-        if self._failure is not None or self._closed or not self._recovered:
-            raise self._refusal()
-        position = batch.position
-        if position != self._last + 1:
-            self._owe(batch)
+        if not self._status.open:
+            raise self._status.refusal()
+        opened = self._opened
+        reserve = self._reserve
+        if batch.position != opened.last + 1:
+            reserve.owe(batch)
             return
-        segment = self._open
-        frame = self._frame(batch, segment)
-        if self._low or frame.cost > self._large:
-            admitted = self._admit(batch, frame)
+        frame = opened.frame(batch)
+        if reserve.low or frame.cost > reserve.large:
+            admitted = reserve.admit(batch, frame)
             if admitted is None:
-                self._owe(batch)
+                reserve.owe(batch)
                 return
-            segment = self._open
             frame = admitted
-        stored = batch.stored_count
-        if stored:
-            records.fill_homes(batch, frame.rows, segment.number)
-            self._ledger.store(segment, stored)
-        if frame.accounts:
-            self._ledger.account(segment, frame.accounts)
-        segment.take_batch(frame, position, batch.record_count)
-        self._parts += frame.parts
-        self._last = position
-        if segment.room < self._watch:
-            self._keep_room()
+        opened.take(batch, frame)
+        if opened.segment.room < reserve.watched_room:
+            reserve.keep_room()
 
     def flush(self) -> None:
-        if self._failure is not None or self._closed:
+        if not self._status.open:
             return
-        if self._renew and not self._owed:
-            self._renew_state()
-        if self._low and self._ledger.changed:
-            self._free_early()
-        if self._parts:
-            self._write()
+        reserve = self._reserve
+        if self._chain.state_is_old and not reserve.owed:
+            self._chain.renew_state(reserve.least_room)
+            reserve.watch_room()
+        if reserve.low:
+            reserve.free_early()
+        self._opened.write()
         if self._footers.waiting:
-            self._trickle()
-        if not self._under_way and self._is_wanted():
-            self._ask()
+            self._chain.write_footers()
+        self._commit.ask_if_wanted()
+
+    def takes(self, size_bytes: int) -> bool:
+        return self._reserve.takes(size_bytes)
+
+    def takes_state(self, size_bytes: int, reserve_bytes: int = 0) -> bool:
+        return self._reserve.takes_state(size_bytes, reserve_bytes)
+
+    def ask_large(self, size_bytes: int) -> int:
+        return self._reserve.ask_large(size_bytes)
 
     def read(self, home: Home) -> bytes:
-        return self.read_in_order([home])[0]
+        return self._bodies.read([home])[0]
 
     def read_in_order(self, homes: list[Home]) -> list[bytes]:
-        bodies: list[bytes] = []
-        segment: Segment | None = None
-        window = b""
-        start = end = 0
-        for home in homes:
-            size = home.size_bytes
-            if size == 0:
-                bodies.append(NO_BODY)
-                continue
-            front = home.offset - records.CRC_SIZE
-            if segment is None or segment.number != home.segment or front < start or home.offset + size > end:
-                segment = self._segment_of(home)
-                start = front
-                # What is asked for alone is read alone.
-                ahead = 0 if home is homes[-1] else READ_AHEAD_BYTES
-                window = self._pread(segment, start, max(size + records.CRC_SIZE, ahead))
-                end = start + len(window)
-            body = records.checked_body(window, front - start, size, segment.seed)
-            if body is None:
-                raise StorageError(
-                    "DMQ3040",
-                    f"{self._files.path(segment.name)}: offset {home.offset}: damaged body of {size} bytes; "
-                    "restore the journal directory from a backup",
-                )
-            bodies.append(body)
-        return bodies
-
-    def _segment_of(self, home: Home) -> Segment:
-        segment = self._ledger.find(home.segment)
-        if segment is None:
-            raise InvariantError(
-                "DMQ3021", f"segment {home.segment} is no longer there, its body at {home.offset} asked"
-            )
-        return segment
-
-    def _pread(self, segment: Segment, offset: int, size_bytes: int) -> bytes:
-        if segment is self._open and offset + size_bytes > self._written_end:
-            self._write()
-        try:
-            return self._files.pread(self._reader(segment), size_bytes, offset)
-        except OSError as error:
-            raise StorageError(
-                "DMQ3016", f"{self._files.path(segment.name)}: offset {offset}: can't be read: {error}"
-            ) from error
+        return self._bodies.read(homes)
 
     def compaction_victim(self) -> int:
-        if self._failure is not None or self._closed or not 0 < self._compact_min_files <= len(self._ledger):
+        settings = self._settings
+        if not self._status.open or not 0 < settings.compact_min_files <= len(self._ledger):
             return 0
-        if self._owed:
+        most_bytes = self._reserve.room_to_move()
+        if most_bytes == 0:
             return 0
-        most_bytes = self._size_bytes
-        if self._low:
-            # What is freed soon may cost a part of what is left, but never of what is kept for removals.
-            most_bytes = (self._open.room - self._due) // 2
-        elif len(self._spares.ready) < self._spares.wanted:
-            return 0  # so that a roll on the way makes nobody wait
-        return self._ledger.victim(self._open, self._compact_percentage, most_bytes)
+        return self._ledger.victim(self._opened.segment, settings.compact_percentage, most_bytes)
+
+    def put_off(self) -> Position:
+        return self._commit.put_off()
+
+    def catch_up(self, position: Position) -> None:
+        self._commit.insist(position)
+        self._commit.ask_if_wanted()
+
+    def tick(self, now: MonotonicNs) -> None:
+        if self._status.open:
+            self._changes.retry()
+            self._chain.forget_lost_state(self._settings.file_size_bytes)
+            self._spares.retry()
+
+    def wait_synced(self, position: Position, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        self._commit.insist(position)
+        self.flush()
+        while self._opened.synced < position:
+            if not self._status.open:
+                raise self._status.refusal()
+            left = deadline - time.monotonic()
+            reports = self._syncer.wait(left)
+            for report in reports:
+                self._take(report)
+            if left <= 0 and not reports:
+                raise StorageError(
+                    "DMQ3017",
+                    f"{self._opened.path}: no sync within {timeout_s:g} s, batch {position} may be "
+                    "lost in a power cut; check the disk",
+                )
+
+    # What the background has done
 
     def fileno(self) -> int:
         return self._syncer.fileno()
@@ -355,88 +274,28 @@ class JournalStore(RoomRules):
         for report in self._syncer.collect():
             self._take(report)
 
-    def tick(self, now: MonotonicNs) -> None:
-        if self._failure is None and not self._closed:
-            self._no_rewriting = False
-            self._forget_lost_state()
-            self._spares.retry()
-
-    def _forget_lost_state(self) -> None:
-        """While the disk is full: smaller files suffice once queues were deleted."""
-        spares = self._spares
-        if (spares.short or spares.crowded) and spares.size_bytes > self._size_bytes:
-            self._fit_spares(self._engine_state())
-
-    def wait_synced(self, position: Position, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        self._overdue = max(self._overdue, position)
-        self.flush()
-        while self._synced < position:
-            if self._failure is not None or self._closed:
-                raise self._refusal()
-            left = deadline - time.monotonic()
-            reports = self._syncer.wait(left)
-            for report in reports:
-                self._take(report)
-            if left <= 0 and not reports:
-                raise StorageError(
-                    "DMQ3017",
-                    f"{self._files.path(self._open.name)}: no sync within {timeout_s:g} s, batch {position} may be "
-                    "lost in a power cut; check the disk",
-                )
-
-    # What the background has done
-
     def _take(self, report: Report) -> None:
-        if self._failure is not None:
+        if self._status.failure is not None:
             return
         if isinstance(report, Prepared):
             self._on_prepared(report)
         elif isinstance(report, Synced):
-            self._on_answer(report)
+            self._on_synced(report)
         elif isinstance(report, Replaced):
-            self._on_rewritten(report)
+            self._commit.on_replaced(report)
         else:
-            self._fail(report.error)
+            self._opened.fail(report.error)
 
-    def _on_rewritten(self, report: Replaced) -> None:
-        self._under_way = False
-        error = report.error
-        if error is None:
-            self._manifest.on_rewritten()
-        elif report.unchanged and error.errno in NO_SPACE:
-            self._no_rewriting = True  # until the next tick: it still takes what there is to say
-        else:
-            self._fail(error)
-            return
-        self._ask()
-
-    def _on_answer(self, report: Synced) -> None:
+    def _on_synced(self, report: Synced) -> None:
+        advanced = self._commit.on_synced(report)
         if report.error is not None:
-            self._fail(report.error)
             return
-        self._under_way = False
-        advanced = self._asked > self._synced
-        self._synced = self._asked
-        for segment in self._finished_asked:
-            self._close_handle(segment)
-        self._finished_asked = []
-        freed = self._freed_asked
-        self._freed_asked = []
-        if freed:
-            self._recycle(freed)
-        if self._owed:
-            self._keep_room()
-        if self._is_wanted():
-            self._ask()
-        if advanced and self._events is not None:
-            self._events.on_synced(self._synced)
-
-    def _recycle(self, freed: list[Segment]) -> None:
-        """The list without them is on the disk: no recovery will ever ask for these again."""
-        for segment in freed:
-            self._close_handle(segment)
-        self._spares.give_back([segment.name for segment in freed])
+        if self._reserve.owed:
+            self._reserve.keep_room()
+        self._commit.ask_if_wanted()
+        events = self._status.events
+        if advanced and events is not None:
+            events.on_synced(self._opened.synced)
 
     def _on_prepared(self, report: Prepared) -> None:
         crowded = self._spares.crowded
@@ -454,54 +313,50 @@ class JournalStore(RoomRules):
                 self._files.path(report.name),
                 report.error,
             )
-        self._keep_room()
+        self._reserve.keep_room()
 
     # The end
 
     def close(self, timeout_s: float) -> None:
         if self._closed:
             return
+        opened = self._opened
         try:
-            if self._recovered and self._failure is None:
+            if self._status.open:
                 self._close_well(timeout_s)
-                if self._owed:
+                if self._reserve.owed:
                     raise StorageError(
                         "DMQ3023",
-                        f"{self._files.path(self._open.name)}: the disk is full, the last {len(self._owed)}"
+                        f"{opened.path}: the disk is full, the last {self._reserve.owed}"
                         " acknowledgements are not on it; their messages are delivered again: free some space",
                     )
-            elif self._failure is not None and self._synced < self._last:
-                raise self._failure
+            elif self._status.failure is not None and opened.synced < opened.last:
+                raise self._status.failure
         finally:
             self._closed = True
+            self._status.open = False
             self._syncer.close()
-            for segment in [*self._ledger.all(), *self._freed, *self._freed_asked]:
-                self._close_handle(segment)
+            self._commit.close()
+            for segment in self._ledger.all():
+                self._opened.handles.close(segment)
             if self._lock is not None:
                 self._lock.release()
 
     def _close_well(self, timeout_s: float) -> None:
-        try:
-            while self._footers.waiting:
-                self._trickle()
-        except OSError as error:
-            self._fail(error)
-        while self._owed and self._spares.ready:
-            self._pay()
-        self.wait_synced(self._last, timeout_s)
+        self._chain.write_footers(all_of_them=True)
+        while self._reserve.owed and self._spares.ready:
+            self._reserve.pay()
+        self.wait_synced(self._opened.last, timeout_s)
         deadline = time.monotonic() + timeout_s
-        while self._under_way and self._failure is None and time.monotonic() <= deadline:
+        commit = self._commit
+        while commit.under_way and self._status.open and time.monotonic() <= deadline:
             for report in self._syncer.wait(deadline - time.monotonic()):
                 self._take(report)
-        if self._under_way or self._failure is not None:
+        if commit.under_way or not self._status.open:
             return  # all batches are synced; only the footnote isn't
         # Says on the disk that the last batch is synced: damage to it is then no torn tail.
         try:
-            for handle in self._dirty:
-                self._files.fdatasync(handle)
-            self._tell_manifest()
+            self._opened.handles.sync_now()
+            self._changes.write_now()
         except OSError as error:
-            self._fail(error)
-
-    def _refusal(self) -> StorageError:
-        return self._failure or StorageError("DMQ3024", "the journal is not open")
+            self._opened.fail(error)
