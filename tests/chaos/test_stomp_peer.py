@@ -47,6 +47,6 @@ def test_a_socket_that_is_dropped_under_a_send_means_that_the_broker_has_gone(pe
         peer.call(use_no_socket)
 
 
-def test_the_same_error_on_a_living_connection_is_one(peer: StompPyPeer) -> None:
+def test_an_error_on_a_living_connection_is_raised(peer: StompPyPeer) -> None:
     with pytest.raises(AttributeError):
         peer.call(use_no_socket)

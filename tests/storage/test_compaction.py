@@ -83,7 +83,7 @@ def test_a_store_without_segments_never_wants_it() -> None:
     assert MemoryStore().compaction_victim() == 0
 
 
-def test_only_many_segments_are_worth_it(bench: Bench) -> None:
+def test_compaction_begins_with_many_segments_only(bench: Bench) -> None:
     for _ in range(9):
         _, *others = bench.fill_segment()
         bench.release(*others)
@@ -113,7 +113,7 @@ def test_how_much_is_alive_is_estimated_well_whatever_the_size_of_messages(bench
         assert sealed.living_bytes == pytest.approx(sealed.stored * row, rel=0.3)
 
 
-def test_nobody_waits_for_a_file_on_its_account(bench: Bench) -> None:
+def test_compaction_names_no_segment_while_a_file_is_being_made(bench: Bench) -> None:
     for _ in range(9):
         _, *others = bench.fill_segment()
         bench.release(*others)

@@ -61,7 +61,7 @@ def test_a_message_that_takes_the_place_of_very_many(size: int) -> None:
     assert kept(Life(life.disk, subscription_recovery_size=size + 100)) == left
 
 
-def test_one_that_shall_keep_far_less_starts() -> None:
+def test_an_address_that_shall_keep_far_less_starts() -> None:
     life = Life(SimDisk(Random(1)), subscription_recovery_count=1_500)
     fill(life, 1_500)
     life.disk.process_crash()

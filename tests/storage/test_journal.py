@@ -361,7 +361,7 @@ def test_what_finds_the_reserve_used_up_is_written_when_there_is_a_file(
     assert bench.kept.states[0][1] == b"%d" % bench.kept.states[0][0]
 
 
-def test_more_of_that_than_a_file_holds_goes_into_several(bench: Bench) -> None:
+def test_batches_that_waited_for_room_go_into_several_files(bench: Bench) -> None:
     use_up(bench, 1_200)
     bench.disk.free_bytes = 100 * FULL
     bench.store.tick(MonotonicNs(0))
@@ -400,7 +400,7 @@ def test_a_journal_that_is_closed_without_room_says_what_is_not_on_the_disk(benc
     assert bench.position == written
 
 
-def test_one_that_has_room_again_when_it_is_closed_writes_them(bench: Bench) -> None:
+def test_a_journal_that_has_room_again_when_it_is_closed_writes_what_waited(bench: Bench) -> None:
     use_up(bench, SMALL.spare_files * PAID_AT_ONCE + 10, size_bytes=20)
     bench.disk.free_bytes = 20 * FULL
     bench.store.tick(MonotonicNs(0))

@@ -78,7 +78,7 @@ def test_the_largest_batch_is_kept_and_read_again(bench: Bench) -> None:
     assert [bench.store.read(home) for home in bench.kept.homes] == [body]
 
 
-def test_the_largest_one_fits_beside_the_largest_state(bench: Bench) -> None:
+def test_the_largest_batch_fits_beside_the_largest_state(bench: Bench) -> None:
     bench.sync()
     bench.listener.source.now = bytes(FILE_BYTES // 8 - 4 * ROOM)
     fill_half(bench)
@@ -90,7 +90,7 @@ def test_the_largest_one_fits_beside_the_largest_state(bench: Bench) -> None:
     assert bench.listener.failures == []
 
 
-def test_without_a_file_it_leaves_the_reserve_in_its_segment(bench: Bench) -> None:
+def test_a_large_batch_leaves_the_reserve_in_its_segment_when_no_file_is_ready(bench: Bench) -> None:
     most = bench.room - RESERVE
     assert most > ORDINARY
     assert (bench.store.ask_large(most), bench.store.takes(most)) == (FITS, True)
@@ -98,7 +98,7 @@ def test_without_a_file_it_leaves_the_reserve_in_its_segment(bench: Bench) -> No
 
 
 @pytest.mark.parametrize("spares", [0, 1])
-def test_it_waits_for_a_file_and_for_another_one_behind_it(bench: Bench, spares: int) -> None:
+def test_a_large_batch_waits_for_a_file_and_for_another_one_behind_it(bench: Bench, spares: int) -> None:
     bench.make_ready(spares)
     fill_half(bench)
     assert bench.ready == spares
@@ -191,7 +191,7 @@ class Anything:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_who_looks_before_he_stores_is_never_refused(seed: int) -> None:
+def test_a_batch_for_which_there_was_room_is_never_refused(seed: int) -> None:
     journal = Anything(seed)
     for _ in range(200):
         journal.do()
@@ -204,7 +204,7 @@ def test_who_looks_before_he_stores_is_never_refused(seed: int) -> None:
     assert not any(journal.listener.space[-1:]), "low for ever"
 
 
-def test_one_that_nobody_asked_for_is_refused_and_has_its_place_the_next_time(bench: Bench) -> None:
+def test_a_large_batch_that_was_not_asked_for_is_refused_and_has_its_place_the_next_time(bench: Bench) -> None:
     bench.make_ready(1)
     fill_half(bench)
     batch, home = store_message(bench.position + 1, bytes(LARGEST - ROOM))
@@ -215,7 +215,7 @@ def test_one_that_nobody_asked_for_is_refused_and_has_its_place_the_next_time(be
     assert bench.put(bytes(LARGEST - ROOM)).segment
 
 
-def test_on_a_disk_without_room_for_it_everybody_else_goes_on(bench: Bench) -> None:
+def test_small_batches_go_on_when_the_disk_has_no_room_for_a_large_one(bench: Bench) -> None:
     bench.make_ready(1)
     fill_half(bench)
     bench.disk.free_bytes = 0
@@ -306,7 +306,7 @@ def one_spare_left(life: Life) -> None:
             life.turn(0)
 
 
-def test_its_sender_waits_and_is_told() -> None:
+def test_the_sender_of_a_large_message_waits_and_is_woken() -> None:
     life = Life(SimDisk(Random(1)))
     one_spare_left(life)
     waiter = Waiter()
@@ -333,7 +333,7 @@ class InOrder(SpaceWaiter):
         self.woken.append(self.name)
 
 
-def test_those_who_wait_with_large_messages_are_woken_first() -> None:
+def test_senders_of_large_messages_are_woken_first() -> None:
     # Or each time the others would use up what was made ready for them.
     life = Life(SimDisk(Random(1)))
     one_spare_left(life)
@@ -375,7 +375,7 @@ class SendsNext(SpaceWaiter):
         self.life.broker.blocked_producers.wait("dead", self.waiter, size_bytes=message.encoded_size_bytes)
 
 
-def test_one_that_comes_while_others_are_woken_is_woken_as_well() -> None:
+def test_a_sender_that_comes_while_others_are_woken_is_woken_as_well() -> None:
     life = Life(SimDisk(Random(1)))
     life.turn(0)
     woken: list[str] = []
@@ -387,7 +387,7 @@ def test_one_that_comes_while_others_are_woken_is_woken_as_well() -> None:
     assert woken == ["large", "small"]
 
 
-def test_its_sender_is_told_when_the_disk_has_no_room_for_it() -> None:
+def test_the_sender_of_a_large_message_is_told_when_the_disk_has_no_room() -> None:
     life = Life(SimDisk(Random(1)))
     one_spare_left(life)
     life.disk.free_bytes = 0
@@ -467,7 +467,7 @@ def test_a_dead_letter_waits_for_the_place_of_its_copy() -> None:  # ACK-4
     assert_is_dead_letter(life)
 
 
-def test_one_that_expires_waits_for_the_place_of_its_copy() -> None:
+def test_a_message_that_expires_waits_for_the_place_of_its_copy() -> None:
     life = Life(SimDisk(Random(1)), expiry_address="dead")
     sent_large(life, expires_at_ms=life.clock.wall_ms() + 50)
     one_spare_left(life)
@@ -478,7 +478,7 @@ def test_one_that_expires_waits_for_the_place_of_its_copy() -> None:
     assert_is_dead_letter(life)
 
 
-def test_compaction_moves_one() -> None:
+def test_compaction_moves_a_large_message() -> None:
     life = Life(SimDisk(Random(1)), compact_min_files=2, compact_percentage=95)
     life.turn(0)
     life.send("jobs", bytes(2000))

@@ -99,7 +99,7 @@ def test_a_closed_journal_is_free(tmp_path: Path) -> None:
         open_at(tmp_path, sync_process=sync_process).close(1)
 
 
-def test_a_refused_one_leaves_the_lock_where_it_is(journal: Path) -> None:
+def test_a_broker_that_is_refused_leaves_the_lock_where_it_is(journal: Path) -> None:
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="DMQ4031"):
             open_at(journal)

@@ -53,7 +53,7 @@ def test_what_nobody_waits_for_is_written_and_asks_for_no_sync(bench: Bench, lis
     assert bench.store.put_off() == 1
 
 
-def test_it_comes_along_with_the_sync_that_somebody_waits_for(bench: Bench, listener: Waiting) -> None:
+def test_a_batch_put_off_comes_along_with_the_sync_that_somebody_waits_for(bench: Bench, listener: Waiting) -> None:
     bench.note()
     bench.store.flush()
     bench.note()
@@ -66,7 +66,7 @@ def test_it_comes_along_with_the_sync_that_somebody_waits_for(bench: Bench, list
     assert asked(bench) == 0
 
 
-def test_it_is_synced_once_it_is_told_to_catch_up(bench: Bench, listener: Waiting) -> None:
+def test_a_batch_put_off_is_synced_once_the_store_is_told_to_catch_up(bench: Bench, listener: Waiting) -> None:
     bench.note()
     bench.store.flush()
     bench.store.catch_up(bench.store.put_off())
@@ -90,7 +90,7 @@ def test_catching_up_while_a_sync_is_under_way_takes_the_next_one(bench: Bench, 
     assert listener.synced == [1, 2]
 
 
-def test_who_waits_for_the_sync_under_way_asks_for_no_other(bench: Bench, listener: Waiting) -> None:
+def test_a_wait_for_the_sync_under_way_asks_for_no_other(bench: Bench, listener: Waiting) -> None:
     bench.note()
     listener.waits_for = Position(1)
     bench.store.flush()
@@ -101,7 +101,7 @@ def test_who_waits_for_the_sync_under_way_asks_for_no_other(bench: Bench, listen
     assert bench.store.put_off() == 2
 
 
-def test_who_begins_to_wait_meanwhile_has_the_next_one(bench: Bench, listener: Waiting) -> None:
+def test_a_wait_that_begins_during_a_sync_has_the_next_one(bench: Bench, listener: Waiting) -> None:
     bench.note()
     listener.waits_for = Position(1)
     bench.store.flush()
