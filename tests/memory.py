@@ -12,6 +12,19 @@ def living(kind: type[object]) -> list[object]:
     return [found for found in gc.get_objects() if isinstance(found, kind)]
 
 
+def reached(start: object, kind: type[object]) -> list[object]:
+    """The objects of a class to which another one leads, itself or by its collections."""
+    found: list[object] = []
+    to_look_at = gc.get_referents(start)
+    while to_look_at:
+        one = to_look_at.pop()
+        if isinstance(one, kind):
+            found.append(one)
+        elif isinstance(one, (dict, list, tuple)):
+            to_look_at += gc.get_referents(one)
+    return found
+
+
 @contextmanager
 def measured() -> Iterator[Callable[[], int]]:
     """Gives a function that says by how many bytes memory has grown."""

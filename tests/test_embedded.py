@@ -64,7 +64,8 @@ def test_all_that_the_settings_say_of_the_journal_counts(tmp_path: Path) -> None
     chosen = default_settings()
     journal = replace(chosen.journal, directory="elsewhere", compact_min_files=0, compact_percentage=7, spare_files=1)
     broker = delosmq.Broker(tmp_path, http=False, settings=replace(chosen, journal=journal))
-    assert broker._settings.journal == replace(journal, directory=str(tmp_path / "journal"))
+    with broker:
+        assert broker.composed.settings.journal == replace(journal, directory=str(tmp_path / "journal"))
 
 
 def test_several_live_in_one_process_and_know_nothing_of_each_other() -> None:

@@ -18,7 +18,7 @@ import delosmq
 from benchmarks.machine import free_port
 from delosmq.config.bootstrap import WebBind
 from delosmq.config.instance import create_instance, load_instance
-from delosmq.config.settings_check import _ELEMENTS
+from delosmq.config.settings_check import ELEMENTS
 from delosmq.embedded import default_settings
 from delosmq.manage.http import app as http_app
 from delosmq.manage.http import openapi
@@ -190,7 +190,7 @@ def test_a_wrong_setting_is_one_sentence_at_once(fields: dict[str, Any], sentenc
 
 def test_the_check_knows_what_the_tuples_of_settings_hold() -> None:
     hints = get_type_hints(AcceptorSettings) | get_type_hints(BrokerSettings)
-    for name, element in _ELEMENTS.items():
+    for name, element in ELEMENTS.items():
         assert hints[name] == (tuple if COMPILED else tuple[element, ...])  # a compiled class knows no more
 
 

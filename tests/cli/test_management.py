@@ -5,6 +5,7 @@
 import base64
 import io
 import json
+import logging
 import re
 import socket
 import subprocess
@@ -29,6 +30,7 @@ from delosmq.manage.http.requests import CreateQueue, UpdateQueue
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import Message as BrokerMessage
 from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings, SecurityMatch
+from delosmq.server.dead_letter_log import DeadLetterLog
 from delosmq.server.peer_log import LINES_PER_PEER
 
 Call = Callable[..., tuple[int, str, str]]
@@ -457,7 +459,8 @@ def test_dead_letters_are_in_the_log_and_counted_when_they_are_many(
     caplog.set_level("INFO", "delosmq")
 
     async def bury() -> None:
-        log = broker.composed._dead_letter_log
+        log = DeadLetterLog()
+        log.begin(logging.getLogger("delosmq"))
         slot = Slot(BrokerMessage("dying", "stomp", b"", b"x", timestamp_ms=0), False)
         slot.delivery_count = 10
         for _ in range(100):

@@ -2,6 +2,7 @@
 
 # BROKER-5
 
+import asyncio
 import logging
 import re
 import signal
@@ -268,8 +269,8 @@ async def test_a_reload_that_fails_half_way_does_not_say_that_nothing_was_reload
 
     reloads = Reloads(read, cast(ComposedBroker, Half()), logger, lambda: read)
     reloads.ask()
-    assert reloads._task is not None
-    await reloads._task
+    (task,) = (task for task in asyncio.all_tasks() if task.get_name() == "delosmq reload")
+    await task
     (line,) = [line for line in told if "DMQ701" in line]
     assert line.startswith("DMQ7017: the reload failed half-way")
     assert "the disk is gone" in line

@@ -19,7 +19,7 @@ from delosmq.model.errors import InvariantError
 from delosmq.model.ids import MonotonicNs, Position, WallMs
 from delosmq.model.message import MULTICAST, TEXT_BODY, Home, Message
 from delosmq.model.ports import Clock, Random
-from delosmq.model.settings import AddressMatch, BrokerSettings, QueueSettings, SecurityMatch
+from delosmq.model.settings import AddressMatch, BrokerSettings, DivertSettings, QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.security.passwords import hash_password
 from delosmq.server.passwords import PasswordChecks
@@ -104,7 +104,7 @@ class SlowStore(Store):
 class LoopHost(Host, StoreEvents):
     """Ticks in the next turn of the loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, diverts: tuple[DivertSettings, ...]) -> None:
         self.clock = SteppedClock()
         self.store = SlowStore()
         self.gate = Gate()
@@ -116,6 +116,7 @@ class LoopHost(Host, StoreEvents):
                 AddressMatch("quiet.*", {"default_max_consumers": 2}),
                 AddressMatch("manual.#", {"auto_create_addresses": False}),
             ),
+            diverts=diverts,
             queues=(
                 QueueSettings("q", "q"),
                 QueueSettings("orders.archive", "orders", MULTICAST),
@@ -172,8 +173,8 @@ class LoopHost(Host, StoreEvents):
 class Api:
     """The API, a client for each user (``admin`` is the default), and the engine behind it."""
 
-    def __init__(self) -> None:
-        self.host = LoopHost()
+    def __init__(self, diverts: tuple[DivertSettings, ...] = ()) -> None:
+        self.host = LoopHost(diverts)
         self.broker = self.host.broker
         self.access = AccessControl(dict.fromkeys(ROLES, STORED), dict(ROLES), SECURITY, cache_key=b"k" * 32)
         for user in ROLES:  # as if verified before: hashing takes its time

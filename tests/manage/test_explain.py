@@ -1,8 +1,9 @@
 """Explaining messages and queues: every standing and rule, with what to do about it."""
 
+from dataclasses import replace
+
 import pytest
 
-from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.waiting_reason import CODES
 from delosmq.engine.queues.consumer import Consumer, ConsumerOptions, ConsumerPort
@@ -14,10 +15,10 @@ from delosmq.manage.control.queues import QueueControl
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import MULTICAST
-from delosmq.model.settings import AddressSettings, DivertSettings
+from delosmq.model.settings import AddressMatch, DivertSettings
 from delosmq.security.access import Login
 from delosmq.selectors.selector import parse_selector
-from delosmq.wire.stomp.conversion import StompConversion
+from tests.engine.support import stood_on
 from tests.manage.support import START_MS, Api, problem, succeeded
 
 QUEUES = "/api/v1/queues"
@@ -319,29 +320,38 @@ async def test_a_ring_of_nothing_does_not_say_that_all_is_well(api: Api):
     assert found["notes"] == ["its ring-size is 0: a message that comes is pushed out at once"]
 
 
+@pytest.mark.parametrize(
+    "api",
+    [
+        (
+            DivertSettings("copies", "q", ("audit", "b")),
+            DivertSettings("takes", "q", ("vip",), exclusive=True, filter="a = 1"),
+        )
+    ],
+    indirect=True,
+)
 async def test_diverts_are_noted_whether_or_not_they_take_messages_away(api: Api):
-    for settings in (
-        DivertSettings("copies", "q", ("audit", "b")),
-        DivertSettings("takes", "q", ("vip",), exclusive=True, filter="a = 1"),
-    ):
-        api.broker._core.bindings.add_divert(Divert(settings, Conversions({})))
     assert (await queue(api))["notes"] == [
         "divert 'copies' sends a copy of everything that is sent to its address to 'audit', 'b'",
         "divert 'takes' takes what matches a = 1 that is sent to its address to 'vip' instead",
     ]
 
 
+def set_addresses(api: Api, *matches: AddressMatch) -> None:
+    """Address-settings beside those that there are."""
+    settings = api.broker.settings
+    api.broker.reload(replace(settings, address_settings=(*settings.address_settings, *matches)))
+
+
 async def test_a_dead_letter_address_without_a_queue_is_noted_with_what_is_held(api: Api):
     fields = {"max_delivery_attempts": 1, "dead_letter_address": "quiet.DLQ", "expiry_address": "quiet.gone"}
-    api.broker.queues["q"].address.settings = AddressSettings(**fields)  # type: ignore[arg-type]
+    set_addresses(api, AddressMatch("q", fields))
     await api.post(QUEUES, {"name": "quiet.DLQ"})
     assert (await queue(api))["notes"] == []  # the other one is made when it is needed
-    none_made = AddressSettings(auto_create_queues=False)
-    api.broker.addresses["quiet.DLQ"].settings = none_made
-    api.broker._core.bindings._table._resolved |= {"quiet.DLQ": none_made, "quiet.gone": none_made}
+    set_addresses(api, *(AddressMatch(name, {"auto_create_queues": False}) for name in ("quiet.DLQ", "quiet.gone")))
     gone = "its expiry-address 'quiet.gone' has no queue that takes them: what should go there is held in this one;"
     assert (await queue(api))["notes"] == [f"{gone} create one with `delosmq queue create quiet.gone`"]
-    await api.clients["admin"].delete(f"{QUEUES}/quiet.DLQ")
+    api.broker.delete_queue("quiet.DLQ")
     consumer = consume(api)
     api.send("q", "a")
     tick(api)
@@ -361,8 +371,8 @@ async def address(api: Api, name: str) -> dict[str, object]:
     return succeeded(await api.get(f"/api/v1/addresses/{name}/explain"))
 
 
+@pytest.mark.parametrize("api", [(DivertSettings("d", "orders", ("audit",)),)], indirect=True)
 async def test_an_address_tells_its_queues_diverts_and_what_reached_nobody(api: Api):
-    api.broker._core.bindings.add_divert(Divert(DivertSettings("d", "orders", ("audit",)), Conversions({})))
     await api.post(QUEUES, {"name": "all", "address": "#", "routing_type": "MULTICAST"})
     found = await address(api, "orders")
     assert found["advice"] == "what is sent to address 'orders' reaches its queues and diverts; nothing is to be done"
@@ -394,9 +404,12 @@ async def test_an_address_without_queues_says_that_messages_are_gone(api: Api):
     assert str((await address(api, "void"))["advice"]).startswith("1 message reached no queue of address 'void': sent")
 
 
+@pytest.mark.parametrize(
+    "api",
+    [(DivertSettings("takes", "orders", ("vip", "vip2"), exclusive=True, routing_type=MULTICAST),)],
+    indirect=True,
+)
 async def test_a_divert_whose_target_is_gone_is_said_to_lead_nowhere(api: Api):
-    takes = DivertSettings("takes", "orders", ("vip", "vip2"), exclusive=True, routing_type=MULTICAST)
-    api.broker._core.bindings.add_divert(Divert(takes, Conversions({"stomp": StompConversion()})))
     for name in ("vip", "vip2"):
         await api.post(QUEUES, {"name": name, "routing_type": "MULTICAST"})
     api.broker.send(api.message("orders", b"m"), routing=MULTICAST)
@@ -413,8 +426,8 @@ async def test_a_divert_whose_target_is_gone_is_said_to_lead_nowhere(api: Api):
     assert found["advice"] in found["notes"]  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("api", [(DivertSettings("d", "orders", ("vip::none",)),)], indirect=True)
 async def test_a_divert_to_a_queue_that_does_not_exist_is_said_to_refuse(api: Api):
-    api.broker._core.bindings.add_divert(Divert(DivertSettings("d", "orders", ("vip::none",)), Conversions({})))
     assert str((await address(api, "orders"))["advice"]).startswith(
         "divert 'd' sends to 'vip::none', which does not exist, so a message that it takes is refused"
     )
@@ -451,7 +464,7 @@ async def test_looking_is_cut_into_slices_and_leaves_no_cursor(api: Api):
     control = ExplainControl(api.broker, QueueControl(api.broker, api.access), Conversions({}))
     login = Login("admin", frozenset({"admin"}))
     queue = api.broker.queues["q"]
-    cursors = len(queue.pending._cursors)
+    before = stood_on(queue)
     last = control.message(login, str(newest(api)))
     assert sum(1 for _ in last.steps()) >= 2
     late = control.message(login, str(newest(api) - 3_000))
@@ -462,7 +475,7 @@ async def test_looking_is_cut_into_slices_and_leaves_no_cursor(api: Api):
     abandoned = control.queue(login, "q", after=0, limit=10).steps()
     next(abandoned)
     abandoned.close()
-    assert len(queue.pending._cursors) == cursors
+    assert stood_on(queue) == before
 
 
 async def test_what_is_asked_one_by_one_is_bounded_and_told(api: Api, monkeypatch: pytest.MonkeyPatch):

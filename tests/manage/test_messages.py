@@ -4,9 +4,7 @@ import asyncio
 
 import pytest
 
-from delosmq.engine.addresses.divert import Divert
 from delosmq.manage.control.messages import text_of
-from delosmq.model.conversion import Conversions
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import AddressFullPolicy, AddressSettings, DivertSettings
 from tests.manage.support import START_MS, Api, eventually, problem, succeeded
@@ -122,9 +120,10 @@ async def test_the_very_cause_is_named(api: Api, change: dict[str, object], says
     assert detail.startswith(f"queue 'q' did not take the message: {says}")
 
 
+@pytest.mark.parametrize(
+    "api", [(DivertSettings("takes", "q", ("void",), exclusive=True, routing_type=MULTICAST),)], indirect=True
+)
 async def test_a_divert_that_took_it_is_named(api: Api):
-    takes = DivertSettings("takes", "q", ("void",), exclusive=True, routing_type=MULTICAST)
-    api.broker._core.bindings.add_divert(Divert(takes, Conversions({})))
     assert "divert 'takes' took it" in str((await api.post(MESSAGES, {"text": "x"})).json()["detail"])
 
 

@@ -8,7 +8,9 @@ import pytest
 from delosmq.manage.http import sync_wait as gating
 from delosmq.manage.http.operations import BODY_LIMIT_BYTES
 from delosmq.model.errors import InvariantError, LimitError, StorageError
+from delosmq.sessions.outbox import GateWaiter
 from tests.manage.support import Api, eventually, problem, succeeded
+from tests.memory import reached
 
 QUEUES = "/api/v1/queues"
 JSON = {"Content-Type": "application/json"}
@@ -124,7 +126,7 @@ async def test_a_store_that_does_not_confirm_is_not_waited_for_for_ever(api: Api
     monkeypatch.setattr(gating, "SYNC_TIMEOUT_S", 0.0)
     api.host.store.held = True
     assert problem(await api.post(QUEUES, {"name": "new"})) == (503, "DMQ6102", "STORAGE")
-    assert not api.host.gate._waiters
+    assert reached(api.host.gate, GateWaiter) == []
 
 
 async def test_health_and_metrics_do_not_wait_for_the_disk(api: Api):

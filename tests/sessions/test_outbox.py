@@ -19,6 +19,7 @@ from delosmq.sessions.outbox import (
     Stream,
     SyncAsker,
 )
+from tests.memory import reached
 
 
 class Owner(OutboxOwner):
@@ -93,8 +94,7 @@ def test_a_delivery_waits_for_the_position_of_its_message() -> None:
     assert written(box) == b""
     gate.on_synced(Position(2))
     assert written(box) == b"a"
-    assert not gate._holding
-    assert not gate._waiters
+    assert reached(gate, Outbox) == []
 
 
 def test_order_is_kept_per_stream_and_not_between_streams() -> None:
@@ -174,8 +174,7 @@ def test_closing_a_stream_drops_what_was_not_handed_over_and_says_which() -> Non
     box.put(other, Position(0), b"o", 7)
     box.put(stream, Position(3), b"3", 3)
     assert box.close_stream(stream) == {2, 3}
-    assert not gate._holding
-    assert not gate._waiters
+    assert reached(gate, Outbox) == []
     box.confirm_written()
     assert written(box) == b"o"
     assert box.total_bytes == 0
@@ -211,8 +210,7 @@ def test_a_closed_outbox_no_longer_waits_at_the_gate() -> None:
     box = outbox(gate)
     box.reply(Position(1), b"r")
     box.close()
-    assert not gate._holding
-    assert not gate._waiters
+    assert reached(gate, Outbox) == []
     gate.on_synced(Position(1))
     assert written(box) == b""
 

@@ -51,7 +51,7 @@ def openwire() -> Started:
         info.browser = True
         reader = client.subscribe(info)
         assert len(reader.take()) == MESSAGES
-        client._received.clear()
+        client.keep([])
         reader.got.clear()
         return reader
 

