@@ -549,12 +549,9 @@ REACH_IN = frozenset(
         "tests",
         "tests/cli",
         "tests/fuzz",
-        "tests/manage",
         "tests/server",
         "tests/sessions",
-        "tests/sessions/openwire",
         "tests/simulation/whole",
-        "tests/spark",
     }
 )
 """Folders whose tests still reach into private members. The list only gets shorter."""
