@@ -124,7 +124,7 @@ def test_addresses_make_last_value_queues(settings: dict[str, object], key: str)
     for body in ("A1", "A2"):
         bench.put("q", body, routing=ANYCAST, **{key: "a"})
     assert bench.pending("q") == "A2"
-    assert bench.broker.queues["q"].last_value_key == key
+    assert bench.broker.queues["q"].in_force.last_value_key == key
 
 
 def test_a_queue_may_stay_an_ordinary_one_where_its_address_makes_others():

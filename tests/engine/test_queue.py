@@ -479,7 +479,7 @@ def test_a_ring_size_set_at_run_time_survives_a_change_of_another_setting():
     bench.broker.update_queue("q", ring_size=7, max_consumers=None)
     bench.settings = Bench(queues=(anycast("q", max_consumers=3),)).settings
     queue = bench.restart().broker.queues["q"]
-    assert (queue.ring_size, queue.max_consumers) == (7, 3)
+    assert (queue.ring_size, queue.in_force.max_consumers) == (7, 3)
 
 
 # ACK-4

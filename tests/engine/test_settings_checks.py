@@ -68,7 +68,7 @@ def test_a_change_that_contradicts_what_is_there_is_refused_and_changes_nothing(
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("q", "a", consumers_before_dispatch=3),)))
     with pytest.raises(MisuseError, match=r"DMQ2626: queue 'q' waits for 3 consumers .* lets in 2 .*"):
         bench.broker.update_queue("q", max_consumers=2)
-    assert bench.broker.queues["q"].max_consumers == -1
+    assert bench.broker.queues["q"].in_force.max_consumers == -1
 
 
 def test_what_contradicts_a_default_of_its_address_is_refused():

@@ -59,10 +59,11 @@ class Consuming:
         except BrokerError:
             self._log.close()
             raise
-        if queue.max_consumers != UNLIMITED and len(queue.holders) >= queue.max_consumers:
+        if queue.in_force.max_consumers != UNLIMITED and len(queue.holders) >= queue.in_force.max_consumers:
             self._log.close()
             raise LimitError(
-                "DMQ2202", f"queue '{queue.name}' has its {queue.max_consumers} consumers already (max-consumers)"
+                "DMQ2202",
+                f"queue '{queue.name}' has its {queue.in_force.max_consumers} consumers already (max-consumers)",
             )
         self._log.close()  # before it joins: nobody could close it if this failed
         consumer = Consumer(ConsumerId(self._next_consumer_id), port, credit, options)

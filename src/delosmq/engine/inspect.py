@@ -146,7 +146,7 @@ class Explaining:
             if queue.barrier_sequence:
                 return ""
             return BEHIND if rule == READY else rule
-        if queue.paused or queue.returning or queue.consumer_count == 0 or not rules.start.is_open():
+        if queue.suspended or queue.consumer_count == 0 or not rules.start.is_open():
             return "" if queue.barrier_sequence else rule
         return ""
 

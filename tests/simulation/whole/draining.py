@@ -43,14 +43,14 @@ def drain(life: Life) -> None:
         if idle > 2:
             break
     # What is read without being taken may expire afterwards, and is read again at the expiry address.
-    lent = {name for name, queue in broker.queues.items() if queue.non_destructive}
+    lent = {name for name, queue in broker.queues.items() if queue.in_force.non_destructive}
     taken = [reference for reference in got if reference[1] not in lent]
     twice = {reference for reference in taken if taken.count(reference) > 1} if len(taken) > len(set(taken)) else set()
     assert not twice, f"delivered twice although nothing was returned: {sorted(twice)[:5]}"
     lost = due - life.knowledge.excused - set(got)
     assert not lost, f"confirmed and never delivered: {sorted(lost)[:5]}"
     for name, queue in broker.queues.items():
-        if not (queue.non_destructive or queue.internal):
+        if not (queue.in_force.non_destructive or queue.internal):
             assert queue.message_count == 0, f"{queue.message_count} messages of {name} reach no consumer"
 
 

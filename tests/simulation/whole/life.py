@@ -445,7 +445,7 @@ class Life(World):
             listener.consumer = self.broker.subscribe("news", listener, granted, subscription=subscription)
         else:
             known = self.broker.queues[queue]
-            listener.borrows = options.browser or known.non_destructive
+            listener.borrows = options.browser or known.in_force.non_destructive
             listener.consumer = self.broker.subscribe(
                 known.address.name, listener, granted, queue_name=queue, options=options
             )

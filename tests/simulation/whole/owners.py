@@ -35,7 +35,7 @@ class Owners:
         assert self.broker is not None
         known = self.broker.queues[queue]
         consumer = next(one for one in consumers_of(known) if one.id == consumer_id)
-        if consumer.options.browser or known.non_destructive:
+        if consumer.options.browser or known.in_force.non_destructive:
             return
         present = self._queues.setdefault(queue, Present())
         present.here.append(consumer)
@@ -93,7 +93,7 @@ class Owners:
             assert not (first and not other.full and other.has_room()), (
                 f"consumer {consumer.id} of {queue} gets {slot.sequence} before {other.id}, whose priority is higher"
             )
-        if self.broker.queues[queue].exclusive:
+        if self.broker.queues[queue].in_force.exclusive:
             holders = [other.id for other in present.here if other is not consumer and other.held_count]
             assert not holders, f"{queue} has two owners: {holders} hold messages, and {consumer.id} gets one"
             present.owner = consumer

@@ -20,7 +20,7 @@ from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import BINDING, encode_json
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.queues.queue import DELETED, Queue
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.ids import QueueId
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, ROUTING_NAMES
@@ -158,7 +158,7 @@ class Bindings(Destinations):
 
     def drop_queue(self, queue: Queue) -> None:
         """Unbinds a queue and forgets it; what it holds is the caller's."""
-        queue.deleted = True
+        queue.suspended |= DELETED
         address = self.address_of(queue)
         address.unbind(queue)
         address.unused_since = self._clock.monotonic_ns()

@@ -45,7 +45,7 @@ class Conditions:
             return True
         settings = queue.settings
         # Artemis picks an anycast queue first and drops the message when that is disabled; here the next one gets it.
-        if not settings.enabled or (queue.purge_on_no_consumers and not queue.holders):
+        if not settings.enabled or (queue.in_force.purge_on_no_consumers and not queue.holders):
             return False
         return self.match(settings.filter)
 

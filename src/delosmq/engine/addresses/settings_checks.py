@@ -4,7 +4,7 @@ from typing import Final
 
 from delosmq.engine.addresses.filter import check_filter
 from delosmq.engine.queues.queue import INTERNAL_PREFIX, Queue
-from delosmq.engine.queues.resolved_settings import resolve
+from delosmq.engine.queues.resolved_settings import ResolvedSettings
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.settings import UNLIMITED, AddressSettings, QueueSettings
@@ -109,7 +109,7 @@ def check_together(settings: QueueSettings, address: AddressSettings) -> None:
     Raises:
         MisuseError: says which and what to do.
     """
-    resolved = resolve(settings, address)
+    resolved = ResolvedSettings(settings, address)
     found = contradiction(
         resolved.max_consumers,
         resolved.consumers_before_dispatch,
@@ -145,7 +145,7 @@ def check_update(queue: Queue, wanted: QueueSettings, routing_types: set[int]) -
         fixed = "durable"
     elif wanted.auto_created != present.auto_created:
         fixed = "auto-created"
-    elif resolve(wanted, queue.address.settings).last_value_key != queue.last_value_key:
+    elif ResolvedSettings(wanted, queue.address.settings).last_value_key != queue.in_force.last_value_key:
         fixed = "last-value-key"
     _check_under_consumers(queue, wanted)
     if fixed:
@@ -171,7 +171,10 @@ def check_update(queue: Queue, wanted: QueueSettings, routing_types: set[int]) -
 
 def _check_under_consumers(queue: Queue, wanted: QueueSettings) -> None:
     """What a consumer holds it either owns or has borrowed, so that can't change under it."""
-    if queue.consumer_count and resolve(wanted, queue.address.settings).non_destructive != queue.non_destructive:
+    if (
+        queue.consumer_count
+        and ResolvedSettings(wanted, queue.address.settings).non_destructive != queue.in_force.non_destructive
+    ):
         raise MisuseError(
             "DMQ2643",
             f"non-destructive of queue '{queue.name}' can't change while it has consumers ({queue.consumer_count});"

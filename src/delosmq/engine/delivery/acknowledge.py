@@ -221,7 +221,7 @@ class Acknowledgements:
         under_way = consumer.under_way
         if under_way is None and work.work():
             return
-        self.dispatcher.hold(queue)
+        self.dispatcher.suspend(queue)
         work.held_queue = True
         consumer.returns.append(sequences)
         if under_way is not None:
@@ -406,7 +406,7 @@ class _Return(Job):
         if self.held_queue:
             self._consumer.returns.remove(sequences)
             acks.close()
-            acks.dispatcher.let_go_on(queue)
+            acks.dispatcher.resume(queue)
         else:
             acks.dispatcher.mark(queue)
         return True

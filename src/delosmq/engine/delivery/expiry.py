@@ -89,7 +89,7 @@ class Expiry(BeforeDelivery):
         slot.message.position = self._log.close()
 
     def put_off(self, queue: Queue) -> None:
-        self._dispatcher.hold(queue)
+        self._dispatcher.suspend(queue)
         self._timers.at(self._clock.monotonic_ns() + LOOK_AGAIN_NS, _LetGoOn(self._dispatcher, queue))
 
     def has_room(self, queue: Queue, slot: Slot) -> bool:
@@ -190,7 +190,7 @@ class _LetGoOn(Timer):
         self._queue = queue
 
     def on_timer(self, now: MonotonicNs) -> None:
-        self._dispatcher.let_go_on(self._queue)
+        self._dispatcher.resume(self._queue)
 
 
 class ExpiryScan(Timer):

@@ -33,7 +33,7 @@ class DispatchStart(Timer):
     def consumer_came(self, now: MonotonicNs, timers: Timers, ready: ReadyQueues) -> None:
         """A consumer joined: the first one begins the wait, enough of them end it."""
         queue = self._queue
-        needed = queue.consumers_before_dispatch
+        needed = queue.in_force.consumers_before_dispatch
         if queue.consumer_count == 1:
             self._ready = ready
             self._begin(now, timers)
@@ -43,8 +43,8 @@ class DispatchStart(Timer):
     def _begin(self, now: MonotonicNs, timers: Timers) -> None:
         queue = self._queue
         settings = queue.address.settings
-        needed = queue.consumers_before_dispatch
-        wait_ms = queue.delay_before_dispatch
+        needed = queue.in_force.consumers_before_dispatch
+        wait_ms = queue.in_force.delay_before_dispatch
         if settings.dispatch_profile == DispatchProfile.CLASSIC:
             wait_ms = settings.time_before_dispatch_starts
             if wait_ms <= 0 and needed > 0:

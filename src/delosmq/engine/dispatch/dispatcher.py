@@ -19,7 +19,7 @@ from delosmq.engine.dispatch.rule_dispatch import RuleDispatch
 from delosmq.engine.dispatch.rules import DispatchRules, rules_of
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.eviction import Evictions
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.queues.queue import RETURNING, Queue
 from delosmq.model.conversion import Conversions
 from delosmq.model.ports import Clock
 from delosmq.selectors.subject import Subject
@@ -54,20 +54,20 @@ class Dispatcher(ReadyQueues):
 
     def mark(self, queue: Queue) -> None:
         """Puts a queue on the ready list if it has both messages and consumers; cheap, for every change."""
-        if queue.ready or queue.returning or queue.paused or queue.deleted:
+        if queue.ready or queue.suspended:
             return
         rules = queue.rules
         if (queue.rotation and queue.pending.count) if rules is None else rules.wants():
             queue.ready = True
             self._ready.append(queue)
 
-    def hold(self, queue: Queue) -> None:
-        """Nothing is handed out till `let_go_on`: something is on its way back, and would come too late."""
-        queue.returning += 1
+    def suspend(self, queue: Queue) -> None:
+        """Nothing is delivered until `resume`: something is on its way back, and would come too late."""
+        queue.suspended += RETURNING
 
-    def let_go_on(self, queue: Queue) -> None:
-        """Ends one `hold`."""
-        queue.returning -= 1
+    def resume(self, queue: Queue) -> None:
+        """Ends one `suspend`."""
+        queue.suspended -= RETURNING
         if queue.stalled:
             stalled, queue.stalled = queue.stalled, []
             for job in stalled:
@@ -114,7 +114,7 @@ class Dispatcher(ReadyQueues):
         for _ in range(min(len(ready), QUEUES_PER_TICK)):
             queue = ready.popleft()
             queue.ready = False
-            if queue.deleted or queue.returning or queue.paused:
+            if queue.suspended:
                 continue
             if queue.needs_rules:
                 more = self._dispatch_by_rules(queue, now_ms)
@@ -162,7 +162,7 @@ class Dispatcher(ReadyQueues):
         Args:
             until: no message with a higher sequence.
         """
-        if queue.returning or queue.paused:
+        if queue.suspended:
             return None
         rules = rules_of(queue)
         if rules is None:
@@ -195,7 +195,7 @@ def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | Non
             if fate == ROOM_TO_COME:
                 before.put_off(queue)
                 return False
-        if slot.message.group_id and queue.group_buckets:
+        if slot.message.group_id and queue.in_force.group_buckets:
             queue.needs_rules = True
             return True
         consumer = rotation[0]

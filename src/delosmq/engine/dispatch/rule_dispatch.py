@@ -97,7 +97,7 @@ class RuleDispatch:
             return False
         if self._expired(slot):
             return not self._stopped
-        if self._queue.exclusive:
+        if self._queue.in_force.exclusive:
             consumer = rules.best_taker()
             self._deliver(slot, consumer, first=True)
             rules.taken_by(consumer)

@@ -66,11 +66,11 @@ class DispatchRules(QueueRules):
         """A consumer came."""
         queue = self.queue
         groups = self.groups
-        if queue.group_rebalance and groups is not None and not consumer.options.browser:
+        if queue.in_force.group_rebalance and groups is not None and not consumer.options.browser:
             groups.clear()
             self._forget_loads()
             self.look_again()
-            self.start.draining = queue.group_rebalance_pause_dispatch
+            self.start.draining = queue.in_force.group_rebalance_pause_dispatch
         self._admit(consumer)
 
     def _admit(self, consumer: Consumer) -> None:
@@ -81,7 +81,7 @@ class DispatchRules(QueueRules):
         if consumer.options.browser:
             page = queue.address.settings.max_browse_page_size
             self.readers.append(Browser(consumer, queue, group, page=page))
-        elif queue.non_destructive:
+        elif queue.in_force.non_destructive:
             self.readers.append(BrowseCursor(consumer, queue, group, page=UNBOUNDED))
         else:
             if not consumer.full:
@@ -137,7 +137,7 @@ class DispatchRules(QueueRules):
     def settings_changed(self) -> None:
         """The queue has new settings: who owns it because it was exclusive does so no longer, once it isn't."""
         owner = self.ownership.owner
-        if owner is not None and not (self.queue.exclusive or owner.options.exclusive or self.everybody):
+        if owner is not None and not (self.queue.in_force.exclusive or owner.options.exclusive or self.everybody):
             self.ownership.owner = None
             self._owner_was(owner)
 
@@ -220,13 +220,13 @@ class DispatchRules(QueueRules):
 
     def groups_for(self, slot: Slot) -> MessageGroups | None:
         """The groups, when a message belongs to one."""
-        if not slot.message.group_id or self.queue.group_buckets == 0:
+        if not slot.message.group_id or self.queue.in_force.group_buckets == 0:
             return None
         groups = self.groups
         if groups is None:
             remembered = self.queue.address.settings.group_cache_size
             groups = MessageGroups(
-                self.queue.pending, self.queue.group_buckets, classic=self._classic, remembered=remembered
+                self.queue.pending, self.queue.in_force.group_buckets, classic=self._classic, remembered=remembered
             )
             self.groups = groups
         return groups
@@ -313,7 +313,7 @@ class DispatchRules(QueueRules):
 
     def next_for_lease(self, until: int | None, budget: DispatchBudget) -> Slot | None:
         """See `Dispatcher.next_for_lease`."""
-        if self.ownership.owner is not None or (self.queue.exclusive and self.queue.consumer_count):
+        if self.ownership.owner is not None or (self.queue.in_force.exclusive and self.queue.consumer_count):
             return None
         lease = self.lease
         if lease is None:

@@ -269,7 +269,7 @@ class _Due(Job):
             self._found.append(found)
             if queue.id not in self._held:
                 self._held[queue.id] = queue
-                self._dispatcher.hold(queue)  # what is due comes newest first
+                self._dispatcher.suspend(queue)  # what is due comes newest first
         while self._complete and self._found and room > 0:
             queue, time = self._found[-1]
             released = schedule.release(queue, time, room)
@@ -280,7 +280,7 @@ class _Due(Job):
         if self._found or not self._complete:
             return False
         for queue in self._held.values():
-            self._dispatcher.let_go_on(queue)
+            self._dispatcher.resume(queue)
         schedule.done()
         return True
 

@@ -53,10 +53,8 @@ def why_waiting(queue: Queue, slot: Slot, budget: DispatchBudget) -> str:
     """
     if not queue.pending.holds(slot):
         return NOT_PENDING
-    if queue.paused:
-        return PAUSED
-    if queue.returning:
-        return RETURNING
+    if queue.suspended:
+        return PAUSED if queue.paused else RETURNING
     consumers = [c for c in consumers_of(queue) if not c.closed and not c.options.browser]
     if not consumers:
         return NO_CONSUMER
@@ -94,7 +92,7 @@ def _by_rules(rules: DispatchRules, slot: Slot, consumers: list[Consumer], budge
 
 def _group_of(rules: DispatchRules, slot: Slot) -> MessageGroup | None:
     groups = rules.groups
-    if groups is None or not slot.message.group_id or rules.queue.group_buckets == 0:
+    if groups is None or not slot.message.group_id or rules.queue.in_force.group_buckets == 0:
         return None
     return None if groups.reassigns(slot.message) else groups.owner_of(slot.message)
 

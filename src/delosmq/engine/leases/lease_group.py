@@ -386,7 +386,7 @@ class Leases:
 
 
 def _require_leasable(queue: Queue) -> None:
-    if queue.non_destructive:
+    if queue.in_force.non_destructive:
         raise MisuseError(
             "DMQ2410",
             f"queue '{queue.name}' is non-destructive, and leases take what they acknowledge; lease another"

@@ -99,7 +99,7 @@ class LeaseSettling:
         newest_first.extend(group.building)
         newest_first.reverse()
         if newest_first:
-            self._dispatcher.hold(group.queue)
+            self._dispatcher.suspend(group.queue)
             self.ending.append(group)
             work = _GiveBack(self, group, newest_first)
             if not work.step():
@@ -120,4 +120,4 @@ class LeaseSettling:
     def given_back(self, group: LeaseGroup) -> None:
         """All of it is back: its queue hands out again."""
         self.ending.remove(group)
-        self._dispatcher.let_go_on(group.queue)
+        self._dispatcher.resume(group.queue)

@@ -71,18 +71,18 @@ class AutoDelete(Timer):
             queue.swept = True
 
     def _is_queue_unused(self, queue: Queue) -> bool:
-        if not queue.auto_delete or queue.internal or queue.temporary or queue.owner or queue.holders:
+        if not queue.in_force.auto_delete or queue.internal or queue.temporary or queue.owner or queue.holders:
             return False
         # A lease group is one of the consumers, and what it returns still counts as in delivery.
         if queue.pending_commits or queue.delivering_count:
             return False
-        limit = queue.auto_delete_message_count
+        limit = queue.in_force.auto_delete_message_count
         if limit != UNLIMITED and queue.message_count > limit:
             return False
         # One that was never used, as a send to it was rolled back, is unused since it was made.
         since = 0 if queue.address.settings.auto_delete_queues_skip_usage_check else queue.unused_since
         since = since or queue.created_at
-        return self._core.clock.monotonic_ns() - since >= queue.auto_delete_delay * NS_PER_MS
+        return self._core.clock.monotonic_ns() - since >= queue.in_force.auto_delete_delay * NS_PER_MS
 
     def look_at_address(self, address: Address) -> None:
         """Deletes an address that is unused for the second time."""

@@ -66,7 +66,7 @@ class Dropping:
         """The last consumer of a queue has gone."""
         if queue.temporary:
             self.drop(queue)
-        elif queue.purge_on_no_consumers:
+        elif queue.in_force.purge_on_no_consumers:
             self.purge(queue)
 
     def purge(self, queue: Queue) -> Purge:

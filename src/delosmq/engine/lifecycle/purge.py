@@ -24,7 +24,7 @@ class Purge(Job):
 
     Attributes:
         events: told when a living queue is empty.
-        waits: it may wait for what others return; `Dispatcher.let_go_on` takes it up then.
+        waits: it may wait for what others return; `Dispatcher.resume` takes it up then.
         removed: how many so far.
         done: nothing is left to do.
     """
@@ -45,7 +45,7 @@ class Purge(Job):
         self.removed: int = 0
         self.done: bool = False
         if dispatcher is not None:
-            dispatcher.hold(queue)
+            dispatcher.suspend(queue)
             queue.purging += 1
 
     def step(self) -> bool:
@@ -74,7 +74,7 @@ class Purge(Job):
             self._cursor = None
         if self.done and self._dispatcher is not None:
             queue.purging -= 1
-            self._dispatcher.let_go_on(queue)
+            self._dispatcher.resume(queue)
             self.events.queue_purged(queue.name, self.removed)
         if not self.done and not part and self._room and self.waits:
             queue.stalled.append(self)

@@ -62,7 +62,7 @@ class Retroactive(QueueListener):
         elif settings.always_retroactive is None and address.history is not None:
             work.take_last(address.history, settings.retroactive_message_count)
         if not work.step():
-            self._core.dispatcher.hold(queue)
+            self._core.dispatcher.suspend(queue)
             work.holds_dispatch = True
             self._core.jobs.add(work)
 
@@ -135,7 +135,7 @@ class Retroactive(QueueListener):
     def filled(self, queue: Queue, held_dispatch: bool) -> None:
         """All is there."""
         if held_dispatch:
-            self._core.dispatcher.let_go_on(queue)
+            self._core.dispatcher.resume(queue)
 
     def close(self) -> None:
         """Ends the decision under way."""

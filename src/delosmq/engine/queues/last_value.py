@@ -69,5 +69,5 @@ class LastValueRule:
 
     def _key(self, queue: Queue, slot: Slot) -> str | None:
         self._subject.look_at(slot.message)
-        value = self._subject.value(queue.last_value_key)
+        value = self._subject.value(queue.in_force.last_value_key)
         return None if value is None else str(value)

@@ -10,7 +10,7 @@ from delosmq.engine.log.records import ACKNOWLEDGED, StoredTail, removed_front
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.last_value_index import LastValues
 from delosmq.engine.queues.queue_address import QueueAddress
-from delosmq.engine.queues.resolved_settings import resolve
+from delosmq.engine.queues.resolved_settings import ResolvedSettings
 from delosmq.engine.queues.ring import Ring
 from delosmq.engine.queues.scheduled_slots import ScheduledSlots
 from delosmq.model.ids import QueueId, Sequence
@@ -21,6 +21,11 @@ INTERNAL_PREFIX: Final = "$delosmq."
 """Begins the names of queues that the broker makes for itself."""
 BEFORE_ALL: Final = -(1 << 60)
 """Orders of redeliveries that stand before all others begin here, far below those of `PendingSlots.put_first`."""
+
+PAUSED: Final = 1
+DELETED: Final = 2
+RETURNING: Final = 4
+"""Why a queue delivers nothing (`Queue.suspended`)."""
 
 
 class QueueRules(ABC):
@@ -44,14 +49,12 @@ class Queue:
 
     Attributes:
         temporary: deleted when its last consumer leaves (a topic subscription without a name).
-        exclusive .. auto_delete_message_count: the setting of that name in force: the queue's own, or the default of
-            its address.
+        in_force: each setting: the queue's own, or the default of its address; replaced as a whole on a change.
         last_values: which of its messages is the newest of its key; None when it is no last-value queue.
         publishes_advisories: what is acknowledged in it is told (``advisory-for-consumed``).
         prioritized: the priority of a message decides its place (``prioritized-messages``).
         conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
             in routing only while it has consumers.
-        paused: hands out nothing.
         owner: the connection whose temporary destination it is, "" for all others; nobody else consumes from it.
         unshared: the one consumer it has wants no other beside it (a subscription with a name).
         internal: made by the broker for itself; clients and operators don't see it.
@@ -73,9 +76,9 @@ class Queue:
         stored_tail, acknowledged_front: what its records have in common: the end of the last one that stored a message,
             and the beginning of those that acknowledge one.
         ready: on the dispatcher's list.
-        returning: released lease groups whose messages are on their way back; nothing is handed out meanwhile, as it
-            would be out of order.
-        purging: how many of those are purges; stalled: the ones that wait for the others.
+        suspended: why nothing is delivered, 0 while it is: `PAUSED`, `DELETED`, and `RETURNING` for each that puts
+            messages back, or empties or fills the queue: what was delivered meanwhile would be out of order.
+        purging: how many of the last are purges; stalled: the ones that wait for the others.
         barrier_sequence: while a large commit is linked in, the last of its messages that is there: what has a higher
             sequence waits, or it would be out of order. 0 for none.
         consumer_count: its consumers but leases, which take by themselves.
@@ -92,7 +95,6 @@ class Queue:
         self.address = address
         self.internal: bool = settings.name.startswith(INTERNAL_PREFIX)
         self.temporary: bool = False
-        self.deleted: bool = False
         self.pending: PendingSlots = PendingSlots()
         self.scheduled: ScheduledSlots = ScheduledSlots()
         self.holders: list[Holder] = []
@@ -101,32 +103,18 @@ class Queue:
         self.needs_rules: bool = False
         self.rules: QueueRules | None = None
         self.ready: bool = False
-        self.returning: int = 0
+        self.suspended: int = 0
         self.purging: int = 0
         self.stalled: list[Job] = []
         self.barrier_sequence: int = 0
         self.ring: Ring = Ring(UNLIMITED)
         self.bounded: bool = False
-        self.max_consumers: int = UNLIMITED
-        self.exclusive: bool = False
-        self.purge_on_no_consumers: bool = False
-        self.last_value_key: str = ""
-        self.non_destructive: bool = False
-        self.group_rebalance: bool = False
-        self.group_rebalance_pause_dispatch: bool = False
-        self.group_buckets: int = UNLIMITED
-        self.group_first_key: str = ""
-        self.consumers_before_dispatch: int = 0
-        self.delay_before_dispatch: int = UNLIMITED
-        self.auto_delete: bool = False
-        self.auto_delete_delay: int = 0
-        self.auto_delete_message_count: int = 0
+        self.in_force: ResolvedSettings
         self.last_values: LastValues | None = None
         self.publishes_advisories: bool = False
         self.prioritized: bool = True
         self.record_before_delivery: bool = False
         self.conditional: bool = False
-        self.paused: bool = False
         self.owner: str = ""
         self.unshared: bool = False
         self.declared: bool = False
@@ -155,6 +143,21 @@ class Queue:
         self.messages_killed: int = 0
         self.messages_expired: int = 0
         self.newest_sequence: Sequence = Sequence(0)
+
+    @property
+    def paused(self) -> bool:
+        """An operator wants nothing to be delivered."""
+        return self.suspended & PAUSED != 0
+
+    @property
+    def deleted(self) -> bool:
+        """It is gone; what it holds goes in slices."""
+        return self.suspended & DELETED != 0
+
+    @property
+    def returning(self) -> int:
+        """How many have suspended it until what they put back is there."""
+        return self.suspended // RETURNING
 
     @property
     def operators(self) -> bool:
@@ -195,34 +198,21 @@ class Queue:
     def apply_settings(self, settings: QueueSettings) -> None:
         """Puts new settings into force; what is unset comes from the address (RING-3)."""
         self.settings = settings
-        resolved = resolve(settings, self.address.settings)
-        self.ring.resize(resolved.ring_size)
+        in_force = self.in_force = ResolvedSettings(settings, self.address.settings)
+        self.ring.resize(in_force.ring_size)
         self.ring.lowest_first = self.address.settings.ring_eviction is RingEviction.LOWEST_PRIORITY
-        self.max_consumers = resolved.max_consumers
-        self.exclusive = resolved.exclusive
-        self.purge_on_no_consumers = resolved.purge_on_no_consumers
-        self.last_value_key = resolved.last_value_key
-        if self.last_value_key and self.last_values is None:
+        if in_force.last_value_key and self.last_values is None:
             self.last_values = LastValues()
-        self.non_destructive = resolved.non_destructive
         self.publishes_advisories = self.address.settings.advisory_for_consumed
         self.prioritized = self.address.settings.prioritized_messages and not self.internal
         self.record_before_delivery = self.address.settings.persist_delivery_count_before_delivery
-        self.group_rebalance = resolved.group_rebalance
-        self.group_rebalance_pause_dispatch = resolved.group_rebalance_pause_dispatch
-        self.group_buckets = resolved.group_buckets
-        self.group_first_key = resolved.group_first_key
-        self.consumers_before_dispatch = resolved.consumers_before_dispatch
-        self.delay_before_dispatch = resolved.delay_before_dispatch
-        self.auto_delete = resolved.auto_delete
-        self.auto_delete_delay = resolved.auto_delete_delay
-        self.auto_delete_message_count = resolved.auto_delete_message_count
-        self.paused = settings.paused
+        if settings.paused != self.paused:
+            self.suspended ^= PAUSED
         rules = self.rules
         self.needs_rules = rules is not None or self._asks_for_rules()
         if rules is not None:
             rules.settings_changed()
-        self.conditional = settings.filter != "" or not settings.enabled or self.purge_on_no_consumers
+        self.conditional = settings.filter != "" or not settings.enabled or in_force.purge_on_no_consumers
 
     def add(self, slot: Slot) -> None:
         """Adds a newly routed message at the tail."""
@@ -330,10 +320,11 @@ class Queue:
 
     def _asks_for_rules(self) -> bool:
         settings = self.address.settings
+        in_force = self.in_force
         return (
-            self.exclusive
-            or self.non_destructive
-            or self.consumers_before_dispatch > 0
+            in_force.exclusive
+            or in_force.non_destructive
+            or in_force.consumers_before_dispatch > 0
             or self.record_before_delivery
             or settings.all_consumers_exclusive_by_default
             or settings.strict_order_dispatch

@@ -36,11 +36,6 @@ class ResolvedSettings:
         )
 
 
-def resolve(own: QueueSettings, address: AddressSettings) -> ResolvedSettings:
-    """The settings in force for a queue on an address with these address-settings."""
-    return ResolvedSettings(own, address)
-
-
 def _default_last_value_key(address: AddressSettings) -> str:
     if address.default_last_value_key:
         return address.default_last_value_key

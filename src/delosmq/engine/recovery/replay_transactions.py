@@ -24,7 +24,7 @@ from delosmq.engine.log.records import (
 )
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.memory_limits import MemoryLimits
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.queues.queue import DELETED, Queue
 from delosmq.engine.recovery.stored_messages import StoredMessages
 from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.transactions.transaction import PREPARED, Promised, Transaction
@@ -209,7 +209,7 @@ class TransactionReplay:
         if queue is None:
             # Gone since: its references end when the branch does.
             queue = Queue(QueueId(queue_id), QueueSettings("", address.name, ANYCAST, durable=True), address)
-            queue.deleted = True
+            queue.suspended |= DELETED
             self._tombstones[queue_id] = queue
         return queue
 

@@ -154,7 +154,7 @@ class Rollback(Job):
             return False
         if self._held:
             for queue in self._held.values():
-                self._dispatcher.let_go_on(queue)
+                self._dispatcher.resume(queue)
             self._held = {}
         self._discarded = rolling_back.discard(transaction, self._discarded)
         if self._discarded < len(transaction.planned or transaction.sends):
@@ -179,7 +179,7 @@ class Rollback(Job):
                 self._returning[id(item.consumer)] = returning
                 if queue.id not in self._held:
                     self._held[queue.id] = queue
-                    self._dispatcher.hold(queue)
+                    self._dispatcher.suspend(queue)
             returning.count += 1
         self._looked_at = stop
 

@@ -158,7 +158,7 @@ class MessageControl:
                     )
         if not settings.enabled:
             return f"it is disabled; enable it with `delosmq queue enable {name}`"
-        if queue.purge_on_no_consumers and not queue.holders:
+        if queue.in_force.purge_on_no_consumers and not queue.holders:
             return (
                 "it takes messages only while somebody consumes (purge-on-no-consumers); start a consumer, or switch"
                 f" that off with `delosmq queue update {name} --set purge-on-no-consumers=no`"

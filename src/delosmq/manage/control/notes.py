@@ -20,7 +20,7 @@ def queue_notes(broker: Broker, queue: Queue) -> list[str]:
     found += [divert_note(divert) for divert in address.diverts]
     found += _notes_on_keeping(queue)
     found += _held(broker, queue)
-    if queue.exclusive and queue.group_rebalance:
+    if queue.in_force.exclusive and queue.in_force.group_rebalance:
         found.append("it is exclusive, so one consumer has all message groups and group-rebalance has no effect")
     if address.waiters:
         waiting = counted(len(address.waiters), "sender waits", "senders wait")
@@ -46,8 +46,8 @@ def _notes_on_keeping(queue: Queue) -> list[str]:
     elif queue.ring_size != UNLIMITED and queue.pending.count >= queue.ring_size:
         found.append(f"its ring of {queue.ring_size} is full: the next message pushes one out")
     if queue.last_values is not None:
-        found.append(f"of messages with the same {queue.last_value_key} it keeps the newest")
-    if queue.non_destructive:
+        found.append(f"of messages with the same {queue.in_force.last_value_key} it keeps the newest")
+    if queue.in_force.non_destructive:
         found.append("it is non-destructive: acknowledged messages stay in it")
     return found
 

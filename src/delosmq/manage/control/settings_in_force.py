@@ -75,7 +75,7 @@ def settings_in_force(queue: Queue, broker: BrokerSettings) -> list[SettingInFor
     matches = _matches(queue.address.name, broker)
     found: list[SettingInForce] = []
     for name, inherited in _INHERITED.items():
-        value: Value = getattr(queue, name)
+        value: Value = queue.ring_size if name == "ring_size" else getattr(queue.in_force, name)
         if getattr(queue.settings, name) is not None:
             found.append(SettingInForce(_written(name), value, OF_QUEUE, ""))
             continue

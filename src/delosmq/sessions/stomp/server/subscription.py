@@ -196,7 +196,7 @@ def _first_of_group(consumer: Consumer) -> bytes:
     queue = consumer.queue
     if queue is None:
         return b""
-    name = queue.group_first_key
+    name = queue.in_force.group_first_key
     if not name and queue.address.settings.dispatch_profile is DispatchProfile.CLASSIC:
         name = _GROUP_FIRST
     return encode_lines([(name, "true")], V12) if name else b""
