@@ -182,7 +182,7 @@ def test_a_message_expires_at_its_time_in_a_queue_that_has_no_consumer() -> None
             queue = broker.composed.broker.queues["a"]
             while queue.message_count:  # noqa: ASYNC110 - the queue tells nobody
                 await asyncio.sleep(0.01)
-            return queue.messages_expired == 1
+            return queue.counters.expired == 1
 
         # Without a consumer, and long before the next scan of the broker's queues.
         assert broker.call(asyncio.wait_for(expired(), 20))

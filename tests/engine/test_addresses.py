@@ -105,7 +105,7 @@ def test_a_queue_that_purges_takes_part_only_while_it_has_consumers():
     bench.broker.close_consumer(consumer)
     bench.run()
     queue = bench.broker.queues["q"]
-    assert (queue.message_count, queue.messages_killed, bench.broker.used_bytes) == (0, 1, 0)
+    assert (queue.message_count, queue.counters.killed, bench.broker.used_bytes) == (0, 1, 0)
     assert bench.restart().pending("q") == ""
 
 
@@ -152,7 +152,7 @@ def test_purging_ends_what_nobody_has_and_keeps_what_comes_later():
     bench.run()
     queue = bench.broker.queues["q"]
     assert (work.done, work.removed, bench.pending("q")) == (True, 1_201, "new")
-    assert (queue.messages_killed, queue.messages_acknowledged, queue.delivering_count) == (1_201, 0, 1)
+    assert (queue.counters.killed, queue.counters.acknowledged, queue.delivering_count) == (1_201, 0, 1)
     assert bench.restart().pending("q") == "held new"
     assert bench.broker.addresses["q"].account.used_messages == 2
     bench.broker.close_consumer(consumer)

@@ -156,7 +156,7 @@ def test_an_answer_to_a_borrowed_message_is_true_once():
     assert not field.broker.acknowledge_through(browser.consumer, sequence)
     assert not field.broker.acknowledge(browser.consumer, sequence)
     assert not field.broker.reject_through(browser.consumer, sequence)
-    assert field.broker.queues["q"].messages_acknowledged == 0
+    assert field.broker.queues["q"].counters.acknowledged == 0
     assert field.waiting == "1 2"
 
 
@@ -219,7 +219,7 @@ def test_a_ring_replaces_the_oldest_message_of_a_non_destructive_queue():
     late = field.peer()
     field.run()
     assert (reader.got, late.got, field.waiting) == ("1 2 3", "2 3", "2 3")
-    assert field.broker.queues["q"].messages_replaced == 1
+    assert field.broker.queues["q"].counters.replaced == 1
 
 
 def test_all_can_be_acknowledged_that_a_ring_has_replaced_since():

@@ -45,9 +45,9 @@ def check(queue: Queue) -> None:
     kept = queue.scheduled
     assert (kept.count, kept.bytes, kept.durable_count, kept.durable_bytes) == measure(scheduled)
     assert queue.expiring_count == sum(1 for slot in everything if slot.message.expires_at_ms)
-    gone = queue.messages_acknowledged + queue.messages_replaced + queue.messages_killed + queue.messages_expired
-    assert queue.messages_added == queue.message_count + gone
-    assert queue.acknowledge_attempts == gone
+    gone = queue.counters.acknowledged + queue.counters.replaced + queue.counters.killed + queue.counters.expired
+    assert queue.counters.added == queue.message_count + gone
+    assert queue.counters.acknowledge_attempts == gone
 
 
 class History:
@@ -144,9 +144,9 @@ def test_attempts_of_a_rolled_back_transaction_count_as_attempts():
     bench.broker.rollback(transaction)
     bench.run()
     queue = bench.broker.queues["q"]
-    assert (queue.messages_acknowledged, queue.acknowledge_attempts) == (0, 1)
+    assert (queue.counters.acknowledged, queue.counters.acknowledge_attempts) == (0, 1)
     bench.broker.acknowledge(consumer, port.slots[1].sequence)
-    assert (queue.messages_acknowledged, queue.acknowledge_attempts) == (1, 2)
+    assert (queue.counters.acknowledged, queue.counters.acknowledge_attempts) == (1, 2)
 
 
 def test_defaults_are_those_of_artemis():

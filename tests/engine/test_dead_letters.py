@@ -66,7 +66,7 @@ def test_poison_is_a_dead_letter_at_once():
     bench = bench_with(max_delivery_attempts=-1)
     bench.send("q", "A B")
     fail(bench, "q", poison=True)
-    assert (bench.pending("q"), bench.broker.queues["q"].messages_killed) == ("", 2)
+    assert (bench.pending("q"), bench.broker.queues["q"].counters.killed) == ("", 2)
     assert sorted(bench.pending("DLQ").split()) == ["A", "B"]
 
 
@@ -74,7 +74,7 @@ def test_poison_in_the_dead_letter_address_stays_there():
     bench = bench_with()
     bench.send("DLQ", "A")
     fail(bench, "DLQ", poison=True)
-    assert (bench.pending("DLQ"), bench.broker.queues["DLQ"].messages_killed) == ("A", 0)
+    assert (bench.pending("DLQ"), bench.broker.queues["DLQ"].counters.killed) == ("A", 0)
 
 
 def test_a_dead_letter_that_dies_again_says_where_it_died_last():
@@ -148,7 +148,7 @@ def test_what_no_queue_takes_is_held_and_moves_once_one_does(expired: bool):
         again.later(100_000)
         assert (again.scheduled("q"), again.counts("q"), port.bodies) == ("A B", (2, 0, 2), "")
         assert again.broker.used_bytes == used
-        assert (held_count(queue), queue.messages_killed, queue.messages_expired) == (2, 0, 0)
+        assert (held_count(queue), queue.counters.killed, queue.counters.expired) == (2, 0, 0)
     bench = bench.restart()
     bench.broker.create_queue(anycast("DLQ"))
     bench.later(5_000)
@@ -304,7 +304,7 @@ def test_many_dead_letters_take_several_ticks():
     consumer, port = bench.consume("q")
     bench.run()
     bench.broker.reject_through(consumer, port.slots[-1].sequence)
-    assert 0 < bench.broker.queues["q"].messages_killed < 100
+    assert 0 < bench.broker.queues["q"].counters.killed < 100
     assert bench.broker.queues["q"].delivering_count > 100
     bench.run()
     assert bench.broker.queues["DLQ"].message_count == 200
@@ -335,7 +335,7 @@ def test_classic_drops_a_dead_letter_that_fails_again():
     assert bench.pending("DLQ") == "A"
     fail(bench, "DLQ", poison=True)
     assert bench.counts("DLQ") == (0, 0, 0)
-    assert bench.broker.queues["DLQ"].messages_killed == 1
+    assert bench.broker.queues["DLQ"].counters.killed == 1
 
 
 @pytest.mark.parametrize("durable", [True, False])

@@ -95,7 +95,7 @@ def test_an_expired_message_goes_to_the_expiry_address_instead_of_a_consumer():
     assert slot.message.annotations["_AMQ_ACTUAL_EXPIRY"] == str(bench.clock.wall_ms())
     assert slot.message.annotations["_AMQ_ORIG_ADDRESS"] == "q"
     queue = bench.broker.queues["q"]
-    assert (queue.messages_expired, queue.messages_killed, queue.message_count) == (1, 0, 2)
+    assert (queue.counters.expired, queue.counters.killed, queue.message_count) == (1, 0, 2)
     again = bench.restart()
     assert (again.pending("q"), again.pending("EXP")) == ("B C", "A")
 
@@ -347,10 +347,10 @@ def test_a_scan_goes_on_slice_by_slice(address: str, cost: int):
     bench.clock.now_ms += SCAN_MS
     bench.broker.tick()
     queue = bench.broker.queues["q"]
-    assert 0 < queue.messages_expired <= SLICE_COST // cost + 1
+    assert 0 < queue.counters.expired <= SLICE_COST // cost + 1
     bench.send("q", "new")
     bench.run()
-    assert (queue.messages_expired, bench.pending("q")) == (count, "new")
+    assert (queue.counters.expired, bench.pending("q")) == (count, "new")
     assert queue.expiring_count == 0
 
 
@@ -360,7 +360,7 @@ def test_dispatch_of_expired_messages_is_bounded_per_tick():
     bench.clock.now_ms += 100
     bench.consume("q")
     bench.broker.tick()
-    assert 0 < bench.broker.queues["q"].messages_expired < 40
+    assert 0 < bench.broker.queues["q"].counters.expired < 40
     bench.run()
     assert bench.broker.queues["EXP"].message_count == 100
 
@@ -398,7 +398,7 @@ def test_a_client_reports_an_expired_message():
     assert bench.broker.expire_delivered(consumer, port.slots[0].sequence)
     assert not bench.broker.expire_delivered(consumer, port.slots[0].sequence)
     queue = bench.broker.queues["q"]
-    assert (queue.messages_expired, queue.delivering_count, bench.pending("EXP")) == (1, 1, "A")
+    assert (queue.counters.expired, queue.delivering_count, bench.pending("EXP")) == (1, 1, "A")
 
 
 def test_on_a_full_disk_an_expired_message_is_delivered_rather_than_lost():
@@ -420,4 +420,4 @@ def test_what_expires_in_the_expiry_address_stays_there_without_an_expiry():
     bench.later(SCAN_MS)
     bench.later(SCAN_MS)
     assert (bench.pending("EXP"), sorted(bench.broker.queues)) == ("A", ["EXP"])
-    assert bench.broker.queues["EXP"].messages_expired == 1
+    assert bench.broker.queues["EXP"].counters.expired == 1

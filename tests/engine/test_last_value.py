@@ -24,7 +24,7 @@ def test_a_newer_message_replaces_the_pending_one_with_its_key():
     bench.put("q", "none2")
     queue = bench.broker.queues["q"]
     assert bench.pending("q") == "B1 A2 none none2"
-    assert (queue.messages_replaced, queue.messages_added, queue.message_count) == (1, 5, 4)
+    assert (queue.counters.replaced, queue.counters.added, queue.message_count) == (1, 5, 4)
     recount(bench)
 
 
@@ -48,7 +48,7 @@ def test_a_returning_message_goes_when_a_newer_one_is_pending():
     port.room = False
     bench.put("q", "A2", key="a")
     bench.broker.close_consumer(consumer)
-    assert (bench.pending("q"), bench.broker.queues["q"].messages_replaced) == ("A2", 1)
+    assert (bench.pending("q"), bench.broker.queues["q"].counters.replaced) == ("A2", 1)
     recount(bench)
 
 

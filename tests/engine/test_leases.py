@@ -273,7 +273,7 @@ def test_acknowledging_is_cumulative_and_idempotent():
     assert group.acked == 1
     assert [reader.ack(k) for k in (2, 2, 1, 0)] == [2, 2, 2, 2]
     queue = bench.broker.queues["q"]
-    assert (queue.messages_acknowledged, queue.message_count) == (2, 2)
+    assert (queue.counters.acknowledged, queue.message_count) == (2, 2)
 
 
 def test_asking_for_the_next_lease_acknowledges_the_ones_before():
@@ -281,7 +281,7 @@ def test_asking_for_the_next_lease_acknowledges_the_ones_before():
     reader = Reader(bench)
     reader.take(0, max_rows=1)
     assert reader.take(1) == "b"
-    assert bench.broker.queues["q"].messages_acknowledged == 1
+    assert bench.broker.queues["q"].counters.acknowledged == 1
 
 
 def test_a_lease_that_was_never_made_can_not_be_acknowledged():
@@ -313,11 +313,11 @@ def test_a_large_acknowledgement_is_worked_off_in_slices():
     reader.next(0)
     bench.broker.leases.acknowledge("g", 1, reader.epoch)
     queue = bench.broker.queues["q"]
-    assert queue.messages_acknowledged == 0
+    assert queue.counters.acknowledged == 0
     bench.broker.tick()
-    assert queue.messages_acknowledged == ROWS_PER_SLICE
+    assert queue.counters.acknowledged == ROWS_PER_SLICE
     bench.run()
-    assert (queue.messages_acknowledged, queue.message_count) == (2 * ROWS_PER_SLICE + 1, 0)
+    assert (queue.counters.acknowledged, queue.message_count) == (2 * ROWS_PER_SLICE + 1, 0)
     assert bench.broker.used_bytes == 0
 
 
@@ -474,7 +474,7 @@ def test_release_with_an_acknowledgement_still_in_work_returns_nothing_of_it():
     assert bench.broker.leases.release("g") == 0
     bench.run()
     assert bench.pending("q") == "c"
-    assert bench.broker.queues["q"].messages_acknowledged == 2
+    assert bench.broker.queues["q"].counters.acknowledged == 2
 
 
 def test_a_large_release_is_worked_off_in_slices_and_out_of_order_nothing_is_handed_out():

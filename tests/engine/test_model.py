@@ -399,12 +399,12 @@ class Engine(RuleBasedStateMachine):
             leased = sum(len(g.held()) for g in self.reference.groups.values() if g.queue is ours)
             assert queue.delivering_count == sum(len(c.held) for c in ours.consumers) + leased
             assert queue.pending.count == len(ours.pending)
-            assert (queue.ring_size, queue.messages_added, queue.messages_acknowledged) == (
+            assert (queue.ring_size, queue.counters.added, queue.counters.acknowledged) == (
                 ours.ring,
                 ours.added,
                 ours.acknowledged,
             ), name
-            assert (queue.messages_replaced, queue.messages_killed) == (ours.replaced, ours.killed), name
+            assert (queue.counters.replaced, queue.counters.killed) == (ours.replaced, ours.killed), name
 
     @invariant()
     def consumers_hold_what_the_reference_says(self) -> None:

@@ -34,7 +34,7 @@ def test_what_comes_back_is_not_lost_and_counts_with_the_next_message() -> None:
     send(bench, "A B C")
     bench.broker.pause_queue(queue.name)
     assert bench.broker.reject(consumer, port.slots[1].sequence)
-    assert (bench.pending(queue.name), queue.messages_replaced) == ("B C", 0)
+    assert (bench.pending(queue.name), queue.counters.replaced) == ("B C", 0)
     bench.broker.resume_queue(queue.name)
     bench.run()
     assert (port.bodies, bench.pending(queue.name)) == ("A B B", "C")
@@ -46,7 +46,7 @@ def test_what_becomes_due_counts() -> None:
     send(bench, "C D E F", due_in_ms=10)
     assert bench.counts(queue.name) == (6, 1, 4)
     bench.later(10)
-    assert (bench.counts(queue.name), queue.messages_replaced) == ((3, 1, 0), 3)
+    assert (bench.counts(queue.name), queue.counters.replaced) == ((3, 1, 0), 3)
     # What has become due stands before the others, as in every queue.
     assert (port.bodies, bench.pending(queue.name)) == ("A", "F B")
 
@@ -57,7 +57,7 @@ def test_a_closed_consumer_is_forgotten() -> None:
     bench.broker.close_consumer(consumer)
     assert not queue.bounded
     assert not isinstance(queue.ring, PendingLimit)
-    assert queue.messages_replaced == 0
+    assert queue.counters.replaced == 0
 
 
 def test_new_address_settings_leave_it_alone() -> None:

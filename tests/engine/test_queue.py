@@ -112,7 +112,7 @@ def test_cumulative_acknowledgement_ends_everything_delivered_before():
     bench.run()
     assert bench.broker.acknowledge_through(consumer, port.slots[1].sequence)
     assert consumer.held_count == 1
-    assert bench.broker.queues["q"].messages_acknowledged == 2
+    assert bench.broker.queues["q"].counters.acknowledged == 2
     assert bench.store.released == 2
 
 
@@ -162,7 +162,7 @@ def test_rejected_messages_go_to_the_dead_letter_address_when_attempts_are_used_
         "_AMQ_ORIG_MESSAGE_ID": str(port.slots[0].message.message_id),
         "_AMQ_ORIG_ROUTING_TYPE": "1",
     }
-    assert bench.broker.queues["q"].messages_killed == 1
+    assert bench.broker.queues["q"].counters.killed == 1
     again = bench.restart()
     assert (again.pending("q"), again.pending("DLQ")) == ("", "A")
 

@@ -159,7 +159,7 @@ def test_what_is_acknowledged_while_it_returns_stays_acknowledged():
     assert bench.broker.acknowledge(consumer, first)
     bench.run()
     queue = bench.broker.queues["q"]
-    assert (queue.message_count, queue.messages_acknowledged) == (2 * SLICE_COST - 1, 1)
+    assert (queue.message_count, queue.counters.acknowledged) == (2 * SLICE_COST - 1, 1)
 
 
 def test_a_queue_deleted_while_messages_return_to_it_leaves_nothing_behind():

@@ -15,8 +15,8 @@ def test_a_full_ring_pushes_out_the_message_at_the_head():  # RING-1
     bench.send("q", "A B C D")
     assert bench.pending("q") == "B C D"
     queue = bench.broker.queues["q"]
-    assert (queue.message_count, queue.messages_replaced, queue.messages_acknowledged) == (3, 1, 0)
-    assert queue.messages_added == 4
+    assert (queue.message_count, queue.counters.replaced, queue.counters.acknowledged) == (3, 1, 0)
+    assert queue.counters.added == 4
 
 
 def test_without_a_ring_a_queue_is_first_in_first_out():  # RING-1
@@ -77,7 +77,7 @@ def test_what_is_in_delivery_is_outside_the_ring():  # RING-5
         bench.run()
     queue = bench.broker.queues["q"]
     assert (queue.message_count, queue.delivering_count, port.bodies) == (4, 4, "A B C D")
-    assert queue.messages_replaced == 0
+    assert queue.counters.replaced == 0
 
 
 def test_a_closing_consumer_returns_the_newest_and_the_ring_drops_its_oldest():  # RING-6
@@ -88,7 +88,7 @@ def test_a_closing_consumer_returns_the_newest_and_the_ring_drops_its_oldest(): 
         bench.run()
     bench.broker.close_consumer(consumer)
     assert bench.pending("q") == "B C D"
-    assert bench.broker.queues["q"].messages_replaced == 1
+    assert bench.broker.queues["q"].counters.replaced == 1
 
 
 def test_messages_of_two_consumers_go_back_to_their_places():  # RING-6
@@ -129,7 +129,7 @@ def test_ring_zero_keeps_nothing_pending():
     bench = Bench(queues=(anycast("q", ring_size=0),))
     bench.send("q", "A B")
     assert bench.pending("q") == ""
-    assert bench.broker.queues["q"].messages_replaced == 2
+    assert bench.broker.queues["q"].counters.replaced == 2
 
 
 def test_other_negative_rings_are_refused():

@@ -53,7 +53,7 @@ def test_a_scheduled_message_finds_the_ring_full_when_it_is_due():  # RING-9, wo
     assert bench.counts("q") == (4, 0, 1)
     bench.later(300_000)
     assert (bench.pending("q"), bench.counts("q"), events.seen) == ("B C D", (3, 0, 0), ["A"])
-    assert (bench.pending("DLQ"), bench.broker.queues["q"].messages_replaced) == ("", 1)
+    assert (bench.pending("DLQ"), bench.broker.queues["q"].counters.replaced) == ("", 1)
     assert bench.restart().pending("q") == "B C D"
 
 
@@ -61,7 +61,7 @@ def test_two_scheduled_messages_become_due_together():  # RING-9: newest first
     bench = ring(1)
     bench.send("q", "A B", due_in_ms=100)
     bench.later(100)
-    assert (bench.pending("q"), bench.broker.queues["q"].messages_replaced) == ("B", 1)
+    assert (bench.pending("q"), bench.broker.queues["q"].counters.replaced) == ("B", 1)
 
 
 def test_a_shrunk_ring_keeps_its_size_until_it_is_consumed():  # RING-4, worked example
@@ -149,7 +149,7 @@ def test_attempts_are_checked_before_the_ring():  # RING-11: a ring makes no dea
     bench.send("q", "B")
     bench.broker.reject(consumer, port.slots[0].sequence)
     assert (bench.pending("q"), bench.pending("DLQ")) == ("B", "A")
-    assert bench.broker.queues["q"].messages_replaced == 0
+    assert bench.broker.queues["q"].counters.replaced == 0
 
 
 def test_the_head_goes_first_which_is_of_the_highest_priority():
@@ -207,8 +207,8 @@ def test_evictions_free_memory_and_count_as_nothing_else():  # RING-11
     bench = ring(1, max_size_messages=2)
     bench.send("q", "A B C D E")
     queue = bench.broker.queues["q"]
-    assert (queue.messages_added, queue.messages_replaced, queue.messages_acknowledged) == (5, 4, 0)
-    assert (queue.messages_killed, queue.messages_expired) == (0, 0)
+    assert (queue.counters.added, queue.counters.replaced, queue.counters.acknowledged) == (5, 4, 0)
+    assert (queue.counters.killed, queue.counters.expired) == (0, 0)
     assert queue.address.account.used_messages == 1
     assert bench.store.released == 4
 
@@ -225,7 +225,7 @@ def test_a_rollback_returns_as_a_closing_consumer_does():  # RING-7
     port.room = False
     bench.broker.rollback(transaction)
     bench.run()
-    assert (bench.pending("q"), bench.broker.queues["q"].messages_replaced) == ("B C D", 1)
+    assert (bench.pending("q"), bench.broker.queues["q"].counters.replaced) == ("B C D", 1)
 
 
 def test_a_rollback_waits_for_its_redelivery_delay():  # RING-7, RING-9
@@ -259,7 +259,7 @@ def test_a_window_of_bytes_bounds_what_is_outside_the_ring():  # RING-8
 def test_a_full_address_answers_before_the_ring_does(policy: AddressFullPolicy, outcome: int):  # RING-10
     bench = ring(5, max_size_messages=2, address_full_policy=policy)
     assert bench.send("q", "A B C") == [ROUTED, ROUTED, outcome]
-    assert (bench.pending("q"), bench.broker.queues["q"].messages_replaced) == ("A B", 0)
+    assert (bench.pending("q"), bench.broker.queues["q"].counters.replaced) == ("A B", 0)
 
 
 def test_a_ring_below_the_limit_of_its_address_never_fills_it():  # RING-10
@@ -308,7 +308,7 @@ class World:
         self.bench.run()
         queue = self.queue
         assert self.bench.counts("q") == (25, 0, 0)
-        assert (queue.messages_added, queue.messages_replaced) == (625, 600)
+        assert (queue.counters.added, queue.counters.replaced) == (625, 600)
         assert self.bench.broker.used_bytes == sum(s.message.charge_bytes for s in queue.pending.in_order())
 
 

@@ -16,7 +16,7 @@ def test_a_message_waits_beside_its_queue_until_it_is_due():
     _, port = bench.consume("q")
     bench.send("q", "A", due_in_ms=500)
     bench.run()
-    assert (port.bodies, bench.counts("q"), bench.broker.queues["q"].messages_added) == ("", (1, 0, 1), 1)
+    assert (port.bodies, bench.counts("q"), bench.broker.queues["q"].counters.added) == ("", (1, 0, 1), 1)
     bench.later(499)
     assert port.bodies == ""
     bench.later(1)

@@ -167,7 +167,7 @@ def test_a_consumer_that_closes_amid_its_acknowledgement_gets_nothing_of_it_retu
     assert later is not None
     while len(port.slots) < 11:
         broker.tick()
-        assert broker.queues["q"].messages_acknowledged in range(MANY)
+        assert broker.queues["q"].counters.acknowledged in range(MANY)
     settle(bench)
     assert port.bodies == words(MANY - 10, MANY) + " new"
     assert [slot.delivery_count for slot in port.slots] == [2] * 10 + [1]
@@ -181,7 +181,7 @@ def test_acknowledgements_that_overlap_are_one_after_the_other() -> None:
     assert broker.acknowledge_through(consumer, sequences[2_500])
     first = len(bench.store.batches)
     settle(bench)
-    assert broker.queues["q"].messages_acknowledged == 2_501
+    assert broker.queues["q"].counters.acknowledged == 2_501
     assert [slot.sequence for slot in consumer.held_newest_first()] == sequences[:2_500:-1]
     stops = range(first, len(bench.store.batches) + 1)
     found = {

@@ -128,7 +128,7 @@ def test_nothing_happens_before_the_commit_and_all_of_it_with_one_batch() -> Non
     assert len(bench.store.batches) == batches + 1
     assert bench.pending("out") == "x y"
     assert bench.broker.queues["in"].message_count == 0
-    assert bench.broker.queues["in"].messages_acknowledged == 2
+    assert bench.broker.queues["in"].counters.acknowledged == 2
     assert transaction.state == COMMITTED
     assert bench.broker.transactions == {}
     assert events.seen == ["committed 2 2"]
@@ -162,7 +162,7 @@ def test_a_rollback_gives_back_what_a_closing_consumer_would_in_its_order() -> N
     bench.broker.rollback(transaction)
     # Three are pending and one place is free: the newest of what returns gets it.
     assert bench.pending("in") == "c d e f"
-    assert bench.broker.queues["in"].messages_replaced == 2
+    assert bench.broker.queues["in"].counters.replaced == 2
     assert transaction.state == ROLLED_BACK
     assert [slot.delivery_count for slot in bench.broker.queues["in"].pending.in_order()] == [1, 0, 0, 0]
     assert [slot.message.body for slot in bench.restart().broker.queues["in"].pending.in_order()] == [

@@ -239,7 +239,7 @@ def test_expired_ends_the_messages_of_its_range() -> None:
     client.ok(reader.ack(EXPIRED_ACK, 0, first=0))
     assert reader.bodies() == "3"
     assert left(bench) == 9
-    assert bench.queue("a").messages_expired == 1
+    assert bench.queue("a").counters.expired == 1
 
 
 def test_expired_shrinks_the_extension_once_for_its_whole_range() -> None:

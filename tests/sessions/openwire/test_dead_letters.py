@@ -127,7 +127,7 @@ def test_a_message_that_its_client_finds_expired_goes_where_the_expired_go() -> 
     reader.take()
     client.ok(reader.ack(EXPIRED_ACK, 0, first=0))
     assert [text_of(dead) for dead in dead_letters(client)] == ["late"]
-    assert bench.queue("a").messages_expired == 1
+    assert bench.queue("a").counters.expired == 1
 
 
 def test_a_dead_letter_may_be_consumed_like_any_other() -> None:

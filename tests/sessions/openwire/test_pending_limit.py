@@ -51,7 +51,7 @@ def burst(client: Client, bodies: str, destination: Destination = T) -> None:
 
 
 def replaced(client: Client) -> int:
-    return sum(one.messages_replaced for one in client.bench.broker.queues.values())
+    return sum(one.counters.replaced for one in client.bench.broker.queues.values())
 
 
 # -- how much ----------------------------------------------------------------------------------------------------------

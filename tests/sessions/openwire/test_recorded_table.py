@@ -161,7 +161,7 @@ def test_poison_and_what_expired_is_moved_once(name: str) -> None:  # ACK-4
 @pytest.mark.parametrize("name", ["expired", "expired-transacted"])
 def test_what_expired_at_the_client_counts_as_expired(name: str) -> None:
     _, replay = replayed(name)
-    assert replay.bench.queue(address(name)).messages_expired == 1
+    assert replay.bench.queue(address(name)).counters.expired == 1
 
 
 def test_a_poisoned_range_is_moved_whole() -> None:  # ACK-4

@@ -120,7 +120,7 @@ class DropsWhatIsHeld(Front):
             while (bucket := queue.scheduled.due_at(DEAD)) is not None and bucket.head is not None:
                 slot = bucket.head
                 queue.scheduled.remove(slot)
-                queue.messages_killed += 1
+                queue.counters.killed += 1
                 core.removals.remove_one(queue, slot, KILLED)
                 core.events.message_dead_lettered(queue.name, slot, "")
                 core.log.close()

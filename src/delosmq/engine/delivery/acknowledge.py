@@ -70,7 +70,7 @@ class Acknowledgements:
         if slot is None:
             return False
         queue.take_back(slot, consumer)
-        queue.messages_acknowledged += 1
+        queue.counters.acknowledged += 1
         self._removals.remove_one(queue, slot, ACKNOWLEDGED)
         self.dispatcher.mark(queue)
         return True
@@ -83,7 +83,7 @@ class Acknowledgements:
             return False
         for slot in slots:
             queue.take_back(slot, consumer)
-        queue.messages_acknowledged += len(slots)
+        queue.counters.acknowledged += len(slots)
         self._removals.remove(queue, slots, ACKNOWLEDGED)
         self.dispatcher.mark(queue)
         return True

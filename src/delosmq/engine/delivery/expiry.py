@@ -158,7 +158,7 @@ class Expiry(BeforeDelivery):
         return copy.address
 
     def _end(self, queue: Queue, slot: Slot, moved_to: str) -> None:
-        queue.messages_expired += 1
+        queue.counters.expired += 1
         self._removals.remove_one(queue, slot, EXPIRED)
         self._events.message_expired(queue.name, slot, moved_to)
 

@@ -80,7 +80,7 @@ class LeaseSettling:
             return
         for slot in held:
             group.queue.take_back(slot, group)
-        group.queue.messages_acknowledged += len(held)
+        group.queue.counters.acknowledged += len(held)
         self._removals.remove(group.queue, held, ACKNOWLEDGED)
         self._log.close()
 

@@ -63,7 +63,7 @@ class Purge(Job):
             self.removed += len(part)
             if self._dispatcher is not None:
                 # As Artemis counts them.
-                queue.messages_killed += len(part)
+                queue.counters.killed += len(part)
             self._removals.remove(queue, part, PURGED if queue.deleted else KILLED)
             self._log.close()
         # What others are just returning to the queue was there when the purge began.

@@ -93,7 +93,7 @@ class Evictions:
 
     def replaced(self, queue: Queue, slot: Slot) -> None:
         """For a slot that is in no list."""
-        queue.messages_replaced += 1
+        queue.counters.replaced += 1
         self._removals.remove_one(queue, slot, REPLACED)
         self._events.message_replaced(queue.name, slot)
 

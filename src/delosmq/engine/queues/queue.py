@@ -7,6 +7,7 @@ from typing import Final
 from delosmq.engine.base.jobs import Job
 from delosmq.engine.base.slots import PendingSlots, Slot
 from delosmq.engine.log.records import ACKNOWLEDGED, StoredTail, removed_front
+from delosmq.engine.queues.counters import QueueCounters
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.last_value_index import LastValues
 from delosmq.engine.queues.queue_address import QueueAddress
@@ -69,9 +70,6 @@ class Queue:
         total_bytes: of all encoded messages, wherever they stand; those of ``durable_*`` the store holds.
         expiring_count: messages that have an expiry, wherever they stand.
         next_expiry_ms: no pending message expires earlier (wall clock); a hint that may be too early.
-        messages_acknowledged, messages_replaced, messages_killed, messages_expired: since start, by how they left;
-            killed went to the dead-letter address or were dropped for want of one, expired ones likewise.
-        rolled_back_count: messages that were acknowledged in a transaction which was rolled back.
         newest_sequence: of the last message added.
         stored_tail, acknowledged_front: what its records have in common: the end of the last one that stored a message,
             and the beginning of those that acknowledge one.
@@ -136,12 +134,7 @@ class Queue:
         self.durable_bytes: int = 0
         self.expiring_count: int = 0
         self.next_expiry_ms: int = 0
-        self.rolled_back_count: int = 0
-        self.messages_added: int = 0
-        self.messages_acknowledged: int = 0
-        self.messages_replaced: int = 0
-        self.messages_killed: int = 0
-        self.messages_expired: int = 0
+        self.counters: QueueCounters = QueueCounters()
         self.newest_sequence: Sequence = Sequence(0)
 
     @property
@@ -180,17 +173,6 @@ class Queue:
         return self.scheduled.count
 
     @property
-    def acknowledge_attempts(self) -> int:
-        """Messages that somebody asked to end, for whatever reason; in a transaction once that is over."""
-        return (
-            self.messages_acknowledged
-            + self.messages_replaced
-            + self.messages_killed
-            + self.messages_expired
-            + self.rolled_back_count
-        )
-
-    @property
     def ring_size(self) -> int:
         """The ring in force, -1 for none."""
         return self.ring.size
@@ -219,7 +201,7 @@ class Queue:
         if not self.prioritized:
             slot.level = DEFAULT_PRIORITY
         self.pending.add_tail(slot)
-        self.messages_added += 1
+        self.counters.added += 1
         self.newest_sequence = slot.sequence
         message = slot.message
         self.total_bytes += message.encoded_size_bytes

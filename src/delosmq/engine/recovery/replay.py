@@ -468,7 +468,7 @@ class EngineReplay(Replay):
             elif message.due_at_ms:
                 # Compaction repeats the sender's time as if it were that of a redelivery.
                 self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=False)
-        queue.messages_added = 0
+        queue.counters.added = 0
 
     def purge_dropped(self, log: Log) -> None:
         """Ends the references of queues that are gone; without it their segments would never be free."""

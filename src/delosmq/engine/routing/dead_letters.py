@@ -128,7 +128,7 @@ class DeadLetters:
         return copy.address
 
     def _end(self, queue: Queue, slot: Slot, moved_to: str) -> None:
-        queue.messages_killed += 1
+        queue.counters.killed += 1
         self._removals.remove_one(queue, slot, KILLED)
         self._events.message_dead_lettered(queue.name, slot, moved_to)
 

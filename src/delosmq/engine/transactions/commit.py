@@ -181,7 +181,7 @@ class Committing:
         for item in promised:
             queue = item.queue
             queue.take_back(item.slot, item.consumer)
-            queue.messages_acknowledged += 1
+            queue.counters.acknowledged += 1
             queues[queue.id] = queue
             by_queue.setdefault(queue.id, []).append(item.slot)
         for queue_id, slots in by_queue.items():

@@ -169,7 +169,7 @@ class Rollback(Job):
         for at in range(self._looked_at, stop):
             item = acks[at]
             queue = item.queue
-            queue.rolled_back_count += 1
+            queue.counters.rolled_back += 1
             if self._keep_delivered and not item.consumer.closed:
                 item.consumer.keep(item.slot)
                 continue

@@ -133,7 +133,7 @@ class MessageAdvisories:
         destination = self._place_of(queue, slot.message)
         properties: Properties = {}
         if queue.settings.routing_type == MULTICAST:
-            properties["discardedCount"] = TypedValue(INT_KIND, queue.messages_replaced)
+            properties["discardedCount"] = TypedValue(INT_KIND, queue.counters.replaced)
         for consumer in consumers_of(queue)[:1]:
             port = consumer.port
             if isinstance(port, Source) and port.subscription.info.consumer_id is not None:
