@@ -16,8 +16,8 @@ from delosmq.embedded import default_settings
 from delosmq.model.errors import ConfigurationError, LimitError, MisuseError, StorageError
 from delosmq.storage.journal.files import OsFiles
 from delosmq.storage.journal.manifest import Manifest, load
-from delosmq.storage.journal.node_id import load_node_id
 from delosmq.storage.journal.records import decode_file_header
+from delosmq.storage.journal.recovery.node_id import load_node_id
 
 
 def stomp_session(broker: delosmq.Broker, frames: str, until: bytes) -> bytes:

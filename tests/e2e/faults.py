@@ -8,7 +8,7 @@ from delosmq.engine.base.events import EngineEvents
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal import JournalStore
 from delosmq.storage.journal.files import OsFiles
-from delosmq.storage.journal.syncer import SyncThread
+from delosmq.storage.journal.sync.syncer import SyncThread
 from tests.e2e.support import PATIENCE_S
 
 NODE = bytes(range(16))

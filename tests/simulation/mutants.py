@@ -7,8 +7,8 @@ from delosmq.engine.log.log import Batch, StateSource, StoreEvents
 from delosmq.model.ids import Position
 from delosmq.storage.journal.manifest import EDIT_REST, EDIT_START, Edit, Manifest, ManifestWriter
 from delosmq.storage.journal.manifest_changes import ManifestChanges
-from delosmq.storage.journal.reading import Scan
-from delosmq.storage.journal.recovery import Recovery
+from delosmq.storage.journal.recovery.recovery import Recovery
+from delosmq.storage.journal.recovery.scan import Scan
 from delosmq.storage.journal.segments import Ledger, Segment
 from delosmq.storage.journal.spares import Spares, file_name
 from delosmq.storage.journal.store import JournalParts, JournalStore

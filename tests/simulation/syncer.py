@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from delosmq.storage.journal.files import Order
 from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting
-from delosmq.storage.journal.syncer import Prepared, Report, Synced, Syncer, run_order, run_replacement, run_sync
+from delosmq.storage.journal.sync.syncer import Prepared, Report, Synced, Syncer, run_order, run_replacement, run_sync
 from tests.simulation.disk import Killed, SimDisk, SimFile
 
 

@@ -6,8 +6,8 @@ from random import Random
 from delosmq.model.ids import Position
 from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
-from delosmq.storage.journal.reading import Scan
 from delosmq.storage.journal.records import DATA_START, decode_file_header
+from delosmq.storage.journal.recovery.scan import Scan
 from delosmq.storage.journal.store import JournalParts, JournalStore
 from tests.simulation.disk import SimDisk
 from tests.simulation.syncer import StepSyncer

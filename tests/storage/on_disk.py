@@ -2,7 +2,6 @@
 
 from delosmq.storage.journal.files import Files
 from delosmq.storage.journal.manifest import HEADER, HEADER_SIZE, MANIFEST_NAME, load
-from delosmq.storage.journal.reading import MARK_BYTES, Scan, scan_segment
 from delosmq.storage.journal.records import (
     ACCOUNT_SIZE,
     DATA_START,
@@ -11,6 +10,7 @@ from delosmq.storage.journal.records import (
     decode_file_header,
     seed_of,
 )
+from delosmq.storage.journal.recovery.scan import MARK_BYTES, Scan, scan_segment
 from delosmq.storage.journal.reserve import ROOM_SHARE
 from delosmq.storage.journal.spares import FILE_NAME
 from tests.simulation.syncer import StepSyncer

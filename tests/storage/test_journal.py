@@ -11,7 +11,7 @@ from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.files import Order
 from delosmq.storage.journal.records import seed_of
-from delosmq.storage.journal.recovery import Recovery
+from delosmq.storage.journal.recovery.recovery import Recovery
 from delosmq.storage.journal.reserve import PAID_AT_ONCE
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk

@@ -12,7 +12,7 @@ from delosmq.storage.journal import JournalStore, open_journal
 from delosmq.storage.journal.files import Files, OsFiles
 from delosmq.storage.journal.manifest import MANIFEST_NAME, Edit, Manifest, load
 from delosmq.storage.journal.segments import Ledger, Segment
-from delosmq.storage.journal.syncer import wait_readable
+from delosmq.storage.journal.sync.syncer import wait_readable
 from tests.storage.bench import Bench
 from tests.storage.on_disk import manifest_mark
 from tests.storage.support import NODE, SMALL, Kept, Listener, note, release, store_message

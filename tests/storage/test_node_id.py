@@ -7,7 +7,7 @@ import pytest
 
 from delosmq.model.errors import StorageError
 from delosmq.storage.journal import open_journal
-from delosmq.storage.journal.node_id import NODE_ID_FILE, load_node_id
+from delosmq.storage.journal.recovery.node_id import NODE_ID_FILE, load_node_id
 from tests.storage.support import SMALL, Kept, Listener, store_message
 
 

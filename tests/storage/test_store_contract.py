@@ -8,7 +8,7 @@ import pytest
 from delosmq.model.errors import InvariantError
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.storage.journal import open_journal
-from delosmq.storage.journal.syncer import wait_readable
+from delosmq.storage.journal.sync.syncer import wait_readable
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import NO_DESCRIPTOR, ServedStore
 from tests.storage.support import NODE, SMALL, Kept, Listener, State, note, store_message

@@ -19,8 +19,8 @@ from delosmq.storage.journal.files import Files, Order, OsFiles
 from delosmq.storage.journal.manifest import MANIFEST_NAME, Rewriting
 from delosmq.storage.journal.records import FileHeader, encode_file_header
 from delosmq.storage.journal.store import JournalStore
-from delosmq.storage.journal.sync_process import FRAME, Frames, SyncProcess
-from delosmq.storage.journal.syncer import Prepared, Replaced, Report, Synced, Syncer, SyncerDied, SyncThread
+from delosmq.storage.journal.sync.sync_process import FRAME, Frames, SyncProcess
+from delosmq.storage.journal.sync.syncer import Prepared, Replaced, Report, Synced, Syncer, SyncerDied, SyncThread
 from tests.storage.support import NODE, SMALL, Kept, Listener, note
 
 HEADER = encode_file_header(FileHeader(1, NODE, 5, 70_000))
@@ -195,7 +195,7 @@ PARENT = """
 import os, signal, sys
 from pathlib import Path
 from delosmq.storage.journal.files import OsFiles
-from delosmq.storage.journal.sync_process import FRAME, Frames, SyncProcess
+from delosmq.storage.journal.sync.sync_process import FRAME, Frames, SyncProcess
 syncer = SyncProcess(OsFiles(Path(sys.argv[1])))
 sys.stdout.write("x")
 sys.stdout.flush()

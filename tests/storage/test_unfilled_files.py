@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from delosmq.storage.journal.reading import PIECE_BYTES, scan_segment
 from delosmq.storage.journal.records import seed_of
-from delosmq.storage.journal.recovery import Recovery
+from delosmq.storage.journal.recovery.recovery import Recovery
+from delosmq.storage.journal.recovery.scan import PIECE_BYTES, scan_segment
 from tests.simulation.disk import SimDisk
 from tests.storage.bench import Bench
 from tests.storage.support import NODE, SMALL

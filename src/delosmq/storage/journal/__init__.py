@@ -6,10 +6,10 @@ from pathlib import Path
 from delosmq.model.errors import StorageError
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.journal.files import OsFiles
-from delosmq.storage.journal.node_id import load_node_id
+from delosmq.storage.journal.recovery.node_id import load_node_id
 from delosmq.storage.journal.store import JournalStore
-from delosmq.storage.journal.sync_process import SyncProcess
-from delosmq.storage.journal.syncer import SyncThread
+from delosmq.storage.journal.sync.sync_process import SyncProcess
+from delosmq.storage.journal.sync.syncer import SyncThread
 from delosmq.storage.lock import DirectoryLock
 
 __all__ = ["JournalStore", "open_journal"]

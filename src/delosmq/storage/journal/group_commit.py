@@ -10,7 +10,7 @@ from delosmq.storage.journal.manifest_changes import ManifestChanges
 from delosmq.storage.journal.open_segment import OpenSegment
 from delosmq.storage.journal.segments import Segment
 from delosmq.storage.journal.spares import NO_SPACE, Spares
-from delosmq.storage.journal.syncer import Replaced, Synced, Syncer
+from delosmq.storage.journal.sync.syncer import Replaced, Synced, Syncer
 
 
 class GroupCommit:

@@ -15,7 +15,7 @@ from delosmq.storage.journal.manifest import (
     set_aside,
 )
 from delosmq.storage.journal.open_segment import OpenSegment
-from delosmq.storage.journal.recovery import Recovery
+from delosmq.storage.journal.recovery.recovery import Recovery
 from delosmq.storage.journal.segments import Segment
 from delosmq.storage.journal.spares import NO_SPACE, Spares, slot_of
 

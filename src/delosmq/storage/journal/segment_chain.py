@@ -14,7 +14,7 @@ from delosmq.storage.journal.footers import FooterWriter
 from delosmq.storage.journal.manifest_changes import ManifestChanges
 from delosmq.storage.journal.open_segment import OpenSegment
 from delosmq.storage.journal.records import STATE_BLOCK_SIZE
-from delosmq.storage.journal.recovery import Recovery
+from delosmq.storage.journal.recovery.recovery import Recovery
 from delosmq.storage.journal.segments import CLOSED, Segment
 from delosmq.storage.journal.spares import Spare, Spares
 

@@ -11,7 +11,7 @@ from typing import Final
 from delosmq.model.errors import StorageError
 from delosmq.storage.journal.files import Files, Order, prepare
 from delosmq.storage.journal.records import FileHeader, encode_file_header
-from delosmq.storage.journal.syncer import Prepared, Syncer
+from delosmq.storage.journal.sync.syncer import Prepared, Syncer
 
 FILE_NAME = re.compile(r"journal-(\d{6,})\.dmq")
 MARK_SIZE = 8

@@ -24,14 +24,14 @@ from delosmq.storage.journal.footers import FooterWriter
 from delosmq.storage.journal.group_commit import GroupCommit
 from delosmq.storage.journal.manifest_changes import ManifestChanges
 from delosmq.storage.journal.open_segment import OpenSegment
-from delosmq.storage.journal.reading import Part
 from delosmq.storage.journal.records import seed_of
-from delosmq.storage.journal.recovery import Recovery
+from delosmq.storage.journal.recovery.recovery import Recovery
+from delosmq.storage.journal.recovery.scan import Part
 from delosmq.storage.journal.reserve import Reserve
 from delosmq.storage.journal.segment_chain import SegmentChain
 from delosmq.storage.journal.segments import Ledger, Segment
 from delosmq.storage.journal.spares import LARGEST_FILE_BYTES, Spares
-from delosmq.storage.journal.syncer import Prepared, Replaced, Report, Synced, Syncer
+from delosmq.storage.journal.sync.syncer import Prepared, Replaced, Report, Synced, Syncer
 from delosmq.storage.lock import DirectoryLock
 from delosmq.storage.port import ServedStore
 

@@ -21,7 +21,7 @@ from typing import Final, NoReturn
 
 from delosmq.storage.journal.files import Files, Order
 from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting
-from delosmq.storage.journal.syncer import (
+from delosmq.storage.journal.sync.syncer import (
     Prepared,
     Replaced,
     Report,

@@ -4,8 +4,8 @@ Frozen: this reads what releases before the manifest wrote. The rules stand in d
 """
 
 from delosmq.model.errors import StorageError
-from delosmq.storage.journal.reading import DAMAGED, MARK_BYTES, MISSING, TORN_TAIL, Reading, Scan
 from delosmq.storage.journal.records import DATA_START, FIRST_FORMAT
+from delosmq.storage.journal.recovery.scan import DAMAGED, MARK_BYTES, MISSING, TORN_TAIL, Reading, Scan
 
 
 class FirstFormat:

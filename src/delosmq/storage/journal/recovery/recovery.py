@@ -9,10 +9,10 @@ from typing import Final
 
 from delosmq.model.errors import StorageError
 from delosmq.storage.journal.files import Files
-from delosmq.storage.journal.first_format import FirstFormat
 from delosmq.storage.journal.manifest import MANIFEST_NAME, RESTORE, Manifest, Sealed, load
-from delosmq.storage.journal.reading import DAMAGED, MARK_BYTES, MISSING, TORN_TAIL, Reading, Scan
 from delosmq.storage.journal.records import DATA_START, FORMAT_VERSION
+from delosmq.storage.journal.recovery.first_format import FirstFormat
+from delosmq.storage.journal.recovery.scan import DAMAGED, MARK_BYTES, MISSING, TORN_TAIL, Reading, Scan
 from delosmq.storage.journal.spares import file_name, slot_of
 
 DAMAGED_SUFFIX: Final = ".damaged"

@@ -1,0 +1,1 @@
+"""What counts of a journal's files at a start."""
