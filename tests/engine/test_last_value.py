@@ -153,7 +153,7 @@ def test_keys_of_messages_that_left_are_forgotten():
         values.track(str(number), slot)
         if number % 10:
             pending.remove(slot)
-            values.forget(slot)
+            values.remove(slot)
     assert values.entry_count == pending.count
     assert values.current("1000", pending) is not None
     assert values.current("999", pending) is None

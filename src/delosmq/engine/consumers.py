@@ -82,7 +82,7 @@ class Consuming:
         queue = consumer.queue
         if queue is not None:
             if consumer.full and not consumer.closed:
-                queue.unpark(consumer)
+                queue.rejoin(consumer)
             self._dispatcher.mark(queue)
 
     def extend(self, consumer: Consumer, sequence: int, count: int) -> None:

@@ -32,7 +32,7 @@ def any_conditional(queues: list[Queue]) -> bool:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class SpaceWaiter(ABC):
-    """Somebody whose send was BLOCKED."""
+    """The sender of a message that was BLOCKED."""
 
     @abstractmethod
     def on_space(self) -> None:

@@ -31,7 +31,7 @@ from delosmq.model.wildcard import AddressSettingsTable
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class QueueListener(ABC):
-    """Somebody who has something to do for each new queue."""
+    """Learns of each new queue."""
 
     @abstractmethod
     def queue_added(self, queue: Queue, *, asked: bool) -> None:
@@ -324,7 +324,7 @@ class Bindings(Destinations):
 
     @staticmethod
     def is_unbound(address: Address) -> bool:
-        """Whether nothing hangs on an address: no queue, divert or kept message, and nobody waits for its space."""
+        """Whether nothing hangs on an address: no queue, divert or kept message, and no sender waits for its space."""
         return not (
             address.anycast
             or address.multicast

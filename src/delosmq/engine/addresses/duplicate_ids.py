@@ -220,7 +220,7 @@ class Duplicates:
 
 
 class Forgetting(Job):
-    """Gives up the records of ids that nobody knows any more. What a crash leaves of them is known again."""
+    """Gives up the records of ids that no address knows any more. What a crash leaves of them is known again."""
 
     def __init__(self, duplicates: Duplicates, entries: deque[DuplicateId]) -> None:
         self._duplicates = duplicates

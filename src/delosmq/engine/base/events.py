@@ -34,7 +34,7 @@ class EngineEvents:
         """Messages enter it again."""
 
     def queue_purged(self, queue: str, removed: int) -> None:
-        """What it held and nobody had in delivery is gone."""
+        """What was pending or scheduled in it is gone."""
 
     def address_created(self, address: str) -> None:
         """An address exists now."""
@@ -61,7 +61,7 @@ class EngineEvents:
         """A consumer left; what it held is back in the queue."""
 
     def exclusive_owner_changed(self, queue: str, consumer_id: int) -> None:
-        """A consumer owns a queue exclusively from now on; 0: nobody does."""
+        """A consumer owns a queue exclusively from now on; 0: none does."""
 
     def group_assigned(self, queue: str, group: str, consumer_id: int) -> None:
         """A message group, or the bucket it falls into, has an owner now: only this consumer gets it."""
@@ -144,4 +144,4 @@ class EngineEvents:
 
 
 NO_EVENTS: Final = EngineEvents()
-"""Tells nobody."""
+"""For a broker without listeners."""

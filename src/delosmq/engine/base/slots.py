@@ -172,7 +172,7 @@ class SlotList:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PendingObserver(ABC):
-    """Somebody who remembers pending slots, and has to forget them when they go."""
+    """Remembers pending slots until they leave."""
 
     @abstractmethod
     def gone(self, slot: Slot) -> None:

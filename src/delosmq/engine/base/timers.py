@@ -13,7 +13,7 @@ NS_PER_MS: Final = 1_000_000
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Timer(ABC):
-    """Somebody who has an appointment."""
+    """Is called at a time that it asked for."""
 
     @abstractmethod
     def on_timer(self, now: MonotonicNs) -> None:

@@ -69,7 +69,7 @@ class Acknowledgements:
         slot = consumer.held(sequence)
         if slot is None:
             return False
-        queue.take_back(slot, consumer)
+        queue.settle(slot, consumer)
         queue.counters.acknowledged += 1
         self._removals.remove_one(queue, slot, ACKNOWLEDGED)
         self.dispatcher.mark(queue)
@@ -82,7 +82,7 @@ class Acknowledgements:
         if not slots:
             return False
         for slot in slots:
-            queue.take_back(slot, consumer)
+            queue.settle(slot, consumer)
         queue.counters.acknowledged += len(slots)
         self._removals.remove(queue, slots, ACKNOWLEDGED)
         self.dispatcher.mark(queue)
@@ -104,7 +104,7 @@ class Acknowledgements:
             return True  # it has returned meanwhile
         if not self._expiry.has_room(queue, slot):
             return False
-        queue.take_back(slot, consumer)
+        queue.settle(slot, consumer)
         self._expiry.expire(queue, slot)
         self._log.close()
         self.dispatcher.mark(queue)
@@ -255,7 +255,7 @@ class Acknowledgements:
     def bury(self, queue: Queue, consumer: Holder, slot: Slot, cause: str) -> None:
         """Makes a slot that ``consumer`` holds a dead letter, as a decision of its own: a batch with all copies might
         not fit into a segment. Nothing may be recorded yet of the decision under way."""
-        queue.take_back(slot, consumer)
+        queue.settle(slot, consumer)
         self._dead_letters.bury(queue, slot, cause)
         self._log.close()
 
@@ -270,7 +270,7 @@ class Acknowledgements:
         if how != AT_ONCE and queue.address.settings.redelivery_delay > 0:
             delay_ms = redelivery_delay_ms(queue.address.settings, slot.delivery_count, self._random)
         if delay_ms > 0:
-            self._schedule.hold(queue, slot, self._clock.wall_ms() + delay_ms, delayed=True)
+            self._schedule.add(queue, slot, self._clock.wall_ms() + delay_ms, delayed=True)
             self._schedule.arm()
             self._events.message_scheduled(queue.name, slot)
             if slot.recorded:
@@ -384,7 +384,7 @@ class _Return(Job):
                 room -= BURIAL_COST
                 counts_wait = acks.counts_wait(len(sequences))
                 continue
-            queue.take_back(slot, self._consumer)
+            queue.settle(slot, self._consumer)
             if self._place:
                 slot.order = self._place - self._at + 1
             if gone:

@@ -58,7 +58,7 @@ class DispatchStart(Timer):
             timers.at(self._deadline, self)
 
     def consumers_gone(self) -> None:
-        """Nobody is left: the next one begins anew."""
+        """The last consumer has left: the next one begins anew."""
         self.waiting = False
         self.draining = False
         self._deadline = 0

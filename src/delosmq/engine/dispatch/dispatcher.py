@@ -205,7 +205,7 @@ def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | Non
             continue
         if len(rotation) > 1:
             rotation.rotate(-1)
-        queue.hand_out(slot, consumer)
+        queue.deliver(slot, consumer)
         slot.delivered_at_ms = now_ms
         consumer.port.deliver(slot)
         handed += 1

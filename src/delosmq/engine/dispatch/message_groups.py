@@ -139,7 +139,7 @@ class MessageGroups(PendingObserver):
         return sequence < 0 if self.classic else sequence == CLOSED
 
     def reassigns(self, message: Message) -> bool:
-        """Whether a message begins its group anew, whoever owned it."""
+        """Whether a message begins its group anew, whatever owner it had."""
         return self.classic and message.group_sequence == 1
 
     def left(self, consumer: Consumer) -> bool:
@@ -147,11 +147,11 @@ class MessageGroups(PendingObserver):
         return self._held.pop(consumer.id, None) is not None
 
     def clear(self) -> None:
-        """Nobody owns anything any more."""
+        """No group has an owner any more."""
         self._by_key = OrderedDict()
 
     def owners(self, at_most: int) -> list[tuple[str, Consumer]]:
-        """Groups and who gets them, for people who ask."""
+        """Groups and their owners. Diagnostics only."""
         return [(key, group.owner) for key, group in islice(self._by_key.items(), at_most)]
 
     @property

@@ -1,4 +1,4 @@
-"""One dispatch of a queue that has rules (`DispatchRules`): message by message, until nobody takes the next one."""
+"""One dispatch of a queue with rules (`DispatchRules`): message by message, until no consumer takes the next one."""
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.message_groups import MessageGroup, MessageGroups, first_of
@@ -82,7 +82,7 @@ class RuleDispatch:
         return True
 
     def _serve_all(self) -> bool:
-        """The next message of a queue that all share; False when nobody gets one now."""
+        """The next message of a queue that all share; False when no consumer gets one now."""
         rules = self._rules
         slot = rules.first(self._budget)
         groups = rules.groups
@@ -192,7 +192,7 @@ class RuleDispatch:
         return fate != STAYS
 
     def _deliver(self, slot: Slot, consumer: Consumer, *, first: bool) -> None:
-        self._queue.hand_out(slot, consumer)
+        self._queue.deliver(slot, consumer)
         slot.delivered_at_ms = self._now_ms
         consumer.first_of_group = first
         before = self._before

@@ -232,7 +232,7 @@ class DispatchRules(QueueRules):
         return groups
 
     def first_with_room(self, group: SelectorGroup) -> Consumer | None:
-        """The next consumer of a group; full ones are parked on the way."""
+        """The next consumer of a group; those found full leave the rotation."""
         while True:
             consumer = group.first()
             if consumer is None or consumer.has_room():
@@ -284,12 +284,12 @@ class DispatchRules(QueueRules):
         return consumer.turn < other.turn
 
     def pass_over(self, slot: Slot) -> None:
-        """Nobody with room gets what `first` found."""
+        """No consumer with room gets what `first` found."""
         for group in self.takers:
             group.pass_over(slot)
 
     def assign(self, message: Message, consumer: Consumer, groups: MessageGroups) -> bool:
-        """Gives the group of a message to a consumer, from whoever owned it; False when it is not remembered."""
+        """Gives the group of a message to a consumer, from its owner; False when it is not remembered."""
         self.release_group(message, groups)
         if not groups.classic and groups.closes(message):
             return False
@@ -301,7 +301,7 @@ class DispatchRules(QueueRules):
         return True
 
     def release_group(self, message: Message, groups: MessageGroups) -> None:
-        """Nobody owns the group of a message any more, if anybody did: the next one of that group begins anew."""
+        """Ends the ownership of a message's group, if it has an owner: the next message of it begins anew."""
         group = groups.find(message)
         if group is not None:
             passed_over = groups.release(group)
@@ -328,7 +328,7 @@ class DispatchRules(QueueRules):
             if not budget.spend():
                 return None
             lease.pass_over(slot)
-            groups.miss(group)  # to be looked at again when nobody owns the group any more
+            groups.miss(group)  # to be looked at again when the group has no owner any more
 
 
 def rules_of(queue: Queue) -> DispatchRules | None:

@@ -130,7 +130,7 @@ class Schedule(Timer):
 
     # -- the changes, made live and in replay --------------------------------------------------------------------
 
-    def hold(self, queue: Queue, slot: Slot, due_at_ms: int, *, delayed: bool) -> None:
+    def add(self, queue: Queue, slot: Slot, due_at_ms: int, *, delayed: bool) -> None:
         """Puts a slot that is in no list aside until it is due, at the latest at `LATEST_DUE_MS`; `arm` follows.
 
         Args:
@@ -142,22 +142,22 @@ class Schedule(Timer):
         if queue.scheduled.add(slot, due_at_ms, due * times.sign) and times.add(due, queue):
             self._jobs.add(_Sweep(times))
 
-    def hold_marked(self, queue: Queue, slot: Slot, mark_ms: int) -> None:
+    def add_marked(self, queue: Queue, slot: Slot, mark_ms: int) -> None:
         """Puts a slot that is in no list aside with a due time after `LATEST_DUE_MS`, which says why it is held."""
         if queue.scheduled.add(slot, mark_ms) and self._by_wall.add(mark_ms, queue):
             self._jobs.add(_Sweep(self._by_wall))
 
-    def hold_pending(self, queue: Queue, slot: Slot, due_at_ms: int, *, delayed: bool) -> None:
+    def add_pending(self, queue: Queue, slot: Slot, due_at_ms: int, *, delayed: bool) -> None:
         """The same for one that is pending, where every new message begins."""
         queue.pending.remove(slot)
-        self.hold(queue, slot, due_at_ms, delayed=delayed)
+        self.add(queue, slot, due_at_ms, delayed=delayed)
 
-    def hold_returned(self, queue: Queue, slot: Slot, due_at_ms: int, longest_ms: int) -> None:
+    def add_returned(self, queue: Queue, slot: Slot, due_at_ms: int, longest_ms: int) -> None:
         """The same for one whose delay began before a restart: it is never longer than delays of its address are now,
         ``longest_ms`` (0: it has none), whatever the clock showed then."""
         if longest_ms > 0:
             due_at_ms = min(due_at_ms, self._clock.wall_ms() + longest_ms)
-        self.hold_pending(queue, slot, due_at_ms, delayed=True)
+        self.add_pending(queue, slot, due_at_ms, delayed=True)
 
     # -- time ----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Where a pending message stands: which rule keeps it from going out now. For people who ask, not for dispatch."""
+"""The reason why a pending message waits: which rule keeps it from being delivered now. Diagnostics only."""
 
 from typing import Final
 

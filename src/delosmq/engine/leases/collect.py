@@ -72,7 +72,7 @@ class LeaseMaking:
                     group.waits_for_room = room == WAITS
                     return room == NO_ROOM
                 self._store(group, slot)
-            group.queue.hand_out(slot, group)
+            group.queue.deliver(slot, group)
             slot.delivered_at_ms = now_ms
             group.draft.add(slot)
         return self._is_complete(group, max_rows, max_bytes)

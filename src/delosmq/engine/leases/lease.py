@@ -129,7 +129,7 @@ class LeaseGroup(Holder):
         self.leases[lease.number] = lease
         self.newest = lease.number
 
-    def settle(self, number: int) -> None:
+    def acknowledge(self, number: int) -> None:
         """Marks leases up to ``number`` acknowledged, live and in replay."""
         for k in range(self.acked + 1, number + 1):
             lease = self.leases.pop(k, None)

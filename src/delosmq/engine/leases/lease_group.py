@@ -337,7 +337,7 @@ class Leases:
         if number <= group.acked:
             return
         before = group.acked
-        group.settle(number)
+        group.acknowledge(number)
         self._record({"op": "ack", "group": group.name, "lease": number})
         self._log.close()
         for k in range(before + 1, number + 1):

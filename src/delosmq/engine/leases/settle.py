@@ -79,7 +79,7 @@ class LeaseSettling:
         if not held:
             return
         for slot in held:
-            group.queue.take_back(slot, group)
+            group.queue.settle(slot, group)
         group.queue.counters.acknowledged += len(held)
         self._removals.remove(group.queue, held, ACKNOWLEDGED)
         self._log.close()
@@ -111,7 +111,7 @@ class LeaseSettling:
         queue = group.queue
         if queue.deleted:
             for slot in newest_first:
-                queue.take_back(slot, group)
+                queue.settle(slot, group)
             self._removals.remove(queue, newest_first, PURGED)
         else:
             self._acks.give_back(queue, group, newest_first, NONE_UNSEEN)

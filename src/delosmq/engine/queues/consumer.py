@@ -32,11 +32,11 @@ class ConsumerPort(ABC):
         """The queue is gone; the consumer is closed already."""
 
     def connection_name(self) -> str:
-        """Whose subscription it is, for people who ask: a connection's id or address; "" when nobody knows."""
+        """The id or address of its connection, "" when it is not known. Diagnostics only."""
         return ""
 
     def user_name(self) -> str:
-        """Who is logged in there, "" when nobody knows."""
+        """The user of its connection, "" when it is not known. Diagnostics only."""
         return ""
 
     def pull_unanswered(self) -> None:  # noqa: B027 - few protocols pull

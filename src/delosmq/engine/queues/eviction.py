@@ -34,7 +34,7 @@ class Evictions:
         self._cutting: set[int] = set()
 
     def replace(self, queue: Queue, slot: Slot) -> None:
-        """For a pending slot, and what its ring lets go with it."""
+        """Ends a pending slot that a ring has pushed out, and what goes with it."""
         ring = queue.ring
         pending = queue.pending
         left = RECORDED_AT_ONCE if queue.settings.durable else AT_ONCE

@@ -80,13 +80,13 @@ class Holder:
         """The sequences of what it holds, in order of delivery; with what open transactions acknowledge."""
         return self._by_sequence
 
-    def hold(self, slot: Slot) -> None:
+    def deliver(self, slot: Slot) -> None:
         """Takes a slot into delivery."""
         self.in_delivery.append(slot)
         self._by_sequence[slot.sequence] = slot
         self.credit.taken(slot.message.encoded_size_bytes)
 
-    def let_go(self, slot: Slot) -> None:
+    def settle(self, slot: Slot) -> None:
         """Ends the delivery of a slot, whatever becomes of it."""
         self.in_delivery.unlink(slot)
         del self._by_sequence[slot.sequence]

@@ -35,7 +35,7 @@ class LastValues:
         self._newest[key] = slot
         self._keys[slot.sequence] = key
 
-    def forget(self, slot: Slot) -> None:
+    def remove(self, slot: Slot) -> None:
         """A slot is gone from the queue for good."""
         key = self._keys.pop(slot.sequence, None)
         if key is not None:

@@ -57,7 +57,7 @@ class PendingLimit(Ring):
     def surplus(self, pending: PendingSlots) -> bool:
         return len(self._chosen) > 0 or self._is_over(pending)
 
-    def let_go(self, pending: PendingSlots) -> None:
+    def close(self, pending: PendingSlots) -> None:
         self._chosen = []
         self._choice.end(pending)
 

@@ -56,7 +56,7 @@ class Queue:
         prioritized: the priority of a message decides its place (``prioritized-messages``).
         conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
             in routing only while it has consumers.
-        owner: the connection whose temporary destination it is, "" for all others; nobody else consumes from it.
+        owner: the connection whose temporary destination it is, "" for all others; no other consumes from it.
         unshared: the one consumer it has wants no other beside it (a subscription with a name).
         internal: made by the broker for itself; clients and operators don't see it.
         declared: broker.xml names it.
@@ -229,8 +229,8 @@ class Queue:
         self.durable_count += 1
         self.durable_bytes += slot.message.encoded_size_bytes
 
-    def forget(self, slot: Slot) -> None:
-        """A slot that is in no list any more is gone for good."""
+    def remove(self, slot: Slot) -> None:
+        """Ends the reference of a slot that is in no list."""
         message = slot.message
         self.total_bytes -= message.encoded_size_bytes
         if slot.recorded:
@@ -239,7 +239,7 @@ class Queue:
         if message.expires_at_ms:
             self.expiring_count -= 1
         if self.last_values is not None:
-            self.last_values.forget(slot)
+            self.last_values.remove(slot)
 
     def link(self, slot: Slot) -> None:
         """Adds a message of a large commit at its place: later ones may be there already."""
@@ -252,7 +252,7 @@ class Queue:
         if newest > self.newest_sequence:
             self.newest_sequence = newest
 
-    def hand_out(self, slot: Slot, holder: Holder) -> None:
+    def deliver(self, slot: Slot, holder: Holder) -> None:
         """Moves a pending slot into delivery to ``holder``."""
         self.pending.remove(slot)
         slot.delivery_count += 1
@@ -262,11 +262,11 @@ class Queue:
         if slot.recorded:
             self.delivering_durable_count += 1
             self.delivering_durable_bytes += size
-        holder.hold(slot)
+        holder.deliver(slot)
 
-    def take_back(self, slot: Slot, holder: Holder) -> None:
+    def settle(self, slot: Slot, holder: Holder) -> None:
         """Ends the delivery of a slot; the caller decides where it goes."""
-        holder.let_go(slot)
+        holder.settle(slot)
         size = slot.message.encoded_size_bytes
         self.delivering_count -= 1
         self.delivering_bytes -= size
@@ -274,7 +274,7 @@ class Queue:
             self.delivering_durable_count -= 1
             self.delivering_durable_bytes -= size
         if holder.full and not holder.closed:
-            self.unpark(holder)
+            self.rejoin(holder)
 
     def join(self, consumer: Holder) -> None:
         """Adds a consumer, at the end of the rotation."""
@@ -288,7 +288,7 @@ class Queue:
         consumer.closed = True
         if self.bounded:  # its ring holds on to the consumer
             self.bounded = False
-            self.ring.let_go(self.pending)
+            self.ring.close(self.pending)
             self.ring = Ring(UNLIMITED)
         self.consumer_count -= 1
         self.holders.remove(consumer)
@@ -313,7 +313,7 @@ class Queue:
             or settings.time_before_dispatch_starts > 0
         )
 
-    def unpark(self, consumer: Holder) -> None:
+    def rejoin(self, consumer: Holder) -> None:
         """Lets a consumer that may have room again take part, last."""
         rules = self.rules
         if rules is not None:
@@ -329,7 +329,7 @@ class Queue:
         one has the order before; 0 leaves each its own place.
 
         With Classic's habits redeliveries stand before all others, those of this consumer behind those of others; when
-        nobody is left and the order is strict, before them. Leases return to their places.
+        no consumer is left and the order is strict, before them. Leases return to their places.
 
         Source: activemq-broker, QueueDispatchPendingList.addForRedelivery.
         """

@@ -5,7 +5,7 @@ from delosmq.model.settings import AddressSettings
 
 
 def publishes_advisories(settings: AddressSettings) -> bool:
-    """Whether somebody may want to hear of each message that is sent to an address."""
+    """Whether each message that is sent to an address is told of, in an advisory."""
     return settings.advisory_for_delivery or settings.advisory_if_no_consumers
 
 

@@ -1,4 +1,4 @@
-"""Letting go of messages: the one place where a reference ends, live and in replay."""
+"""Removal of messages from queues: the one place where a reference ends, live and in replay."""
 
 from delosmq.engine.base.events import NO_EVENTS, EngineEvents
 from delosmq.engine.base.slots import Slot
@@ -29,7 +29,7 @@ class Removals:
             if last:
                 message.home = None
             self._log.batch().add_removed(encode_removed_one(front, slot), home, last)
-        self.forget(queue, slot)
+        self.end_reference(queue, slot)
         if queue.publishes_advisories and reason == ACKNOWLEDGED:
             self._events.message_acknowledged(queue.name, slot)
 
@@ -45,14 +45,14 @@ class Removals:
             for slot in recorded:
                 _note_for_store(slot, batch)
         for slot in slots:
-            self.forget(queue, slot)
+            self.end_reference(queue, slot)
             if queue.publishes_advisories and reason == ACKNOWLEDGED:
                 self._events.message_acknowledged(queue.name, slot)
 
-    def forget(self, queue: Queue, slot: Slot) -> None:
+    def end_reference(self, queue: Queue, slot: Slot) -> None:
         """The change itself, which replay makes too: one reference less, and the memory with the last one."""
         message = slot.message
-        queue.forget(slot)
+        queue.remove(slot)
         message.references -= 1
         if message.references == 0:
             self._memory.release(message)

@@ -40,8 +40,8 @@ class Ring:
         """Whether there is something that `next_out` gives, now or when it has looked at more."""
         return False
 
-    def let_go(self, pending: PendingSlots) -> None:
-        """The queue has another ring from now on."""
+    def close(self, pending: PendingSlots) -> None:
+        """The queue has another ring from now on: this one forgets its messages."""
 
     def admits_return(self, pending: PendingSlots) -> bool:
         """Whether a returning message still fits; if not it is dropped itself, never one already queued (RING-6)."""

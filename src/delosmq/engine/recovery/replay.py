@@ -457,17 +457,17 @@ class EngineReplay(Replay):
             returned_until_ms = due_times.get(sequence, 0)
             if returned_until_ms in (DEAD, EXPIRED):
                 queue.pending.remove(slot)
-                self._schedule.hold_marked(queue, slot, returned_until_ms)
+                self._schedule.add_marked(queue, slot, returned_until_ms)
             elif (
                 returned_until_ms != message.due_at_ms
                 and returned_until_ms
                 and (slot.delivery_count or not message.due_at_ms)
             ):
                 longest_ms = longest_delay_ms(queue.address.settings)
-                self._schedule.hold_returned(queue, slot, returned_until_ms, longest_ms)
+                self._schedule.add_returned(queue, slot, returned_until_ms, longest_ms)
             elif message.due_at_ms:
                 # Compaction repeats the sender's time as if it were that of a redelivery.
-                self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=False)
+                self._schedule.add_pending(queue, slot, message.due_at_ms, delayed=False)
         queue.counters.added = 0
 
     def purge_dropped(self, log: Log) -> None:
@@ -504,11 +504,11 @@ class EngineReplay(Replay):
                 slot = slots.get(sequence)
                 if slot is not None:
                     queue.unschedule(slot)
-                    queue.hand_out(slot, group)
+                    queue.deliver(slot, group)
                     rows.add(slot)
             if rows.slots:
                 group.adopt(Lease(number, rows))
         group.newest = max(state.newest, state.acked)
-        group.settle(state.acked)
+        group.acknowledge(state.acked)
         for number in list(group.forgetting):
             self._leases.settling.forget_later(group, number)

@@ -231,7 +231,7 @@ class TransactionReplay:
                     continue
                 if not queue.pending.holds(slot):
                     queue.unschedule(slot)
-                queue.hand_out(slot, holder)
+                queue.deliver(slot, holder)
                 holder.promise(slot, transaction.id)
                 transaction.acks.append(Promised(queue, holder, slot))
                 transaction.segments[home.segment] = home

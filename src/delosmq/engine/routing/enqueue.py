@@ -123,7 +123,7 @@ class Enqueuer:
             slot = Slot(message, durable and queue.settings.durable)
             queue.add(slot)
             if due_at_ms:
-                self._schedule.hold_pending(queue, slot, due_at_ms, delayed=message.delayed)
+                self._schedule.add_pending(queue, slot, due_at_ms, delayed=message.delayed)
                 self._schedule.arm()
                 self._events.message_scheduled(queue.name, slot)
                 continue
@@ -155,7 +155,7 @@ class Enqueuer:
                 continue
             queue.link(slot)
             if message.due_at_ms:
-                self._schedule.hold_pending(queue, slot, message.due_at_ms, delayed=message.delayed)
+                self._schedule.add_pending(queue, slot, message.due_at_ms, delayed=message.delayed)
                 self._schedule.arm()
                 self._events.message_scheduled(queue.name, slot)
                 continue

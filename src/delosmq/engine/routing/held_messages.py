@@ -58,7 +58,7 @@ class Held(Timer):
     def hold(self, queue: Queue, slot: Slot, due_at_ms: int) -> None:
         """Keeps a slot that is in no list, for DEAD or EXPIRED, as part of the decision under way."""
         core = self._core
-        core.schedule.hold_marked(queue, slot, due_at_ms)
+        core.schedule.add_marked(queue, slot, due_at_ms)
         home = slot.message.home
         # On a full disk it is handed out or found too old once more after a crash, and held again.
         if home is not None and slot.recorded and not core.log.storage_full:

@@ -84,7 +84,7 @@ class TransactionAck(BulkAck):
                 consumer.promise(slot, transaction.id)
                 transaction.acks.append(Promised(queue, consumer, slot))
         if consumer.full and not consumer.closed:
-            queue.unpark(consumer)
+            queue.rejoin(consumer)
         self._dispatcher.mark(queue)
 
     def _finish(self) -> None:

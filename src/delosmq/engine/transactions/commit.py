@@ -180,7 +180,7 @@ class Committing:
         queues: dict[int, Queue] = {}
         for item in promised:
             queue = item.queue
-            queue.take_back(item.slot, item.consumer)
+            queue.settle(item.slot, item.consumer)
             queue.counters.acknowledged += 1
             queues[queue.id] = queue
             by_queue.setdefault(queue.id, []).append(item.slot)

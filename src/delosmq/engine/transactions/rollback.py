@@ -93,7 +93,7 @@ class RollingBack:
                 newest_first.append(slot)
         if queue.deleted:
             for taken in newest_first:
-                queue.take_back(taken, consumer)
+                queue.settle(taken, consumer)
             self._removals.remove(queue, newest_first, PURGED)
         else:
             self._acks.give_back(queue, consumer, newest_first, NONE_UNSEEN, how=DELAYED)

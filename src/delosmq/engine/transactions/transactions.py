@@ -226,7 +226,7 @@ class Transacting(Outcome):
         consumer.promise(slot, transaction.id)
         transaction.acks.append(Promised(queue, consumer, slot))
         if consumer.full and not consumer.closed:
-            queue.unpark(consumer)
+            queue.rejoin(consumer)
         self._committing.mark(queue)
 
     # -- ends ----------------------------------------------------------------------------------------------------
