@@ -52,6 +52,7 @@ BROKEN = [
     ("layer_order", "src/delosmq/spark/source.py", "from delosmq.engine import leases\n", 1),
     ("layer_order", "src/delosmq/spark/source.py", "from delosmq.server import http\n", 1),
     ("layer_order", "src/delosmq/spark/source.py", "from delosmq.storage import journal\n", 1),
+    ("layer_order", "src/delosmq/config/reload.py", "from delosmq.engine import queue\n", 1),
     ("layer_order", "src/delosmq/server/listener.py", "from delosmq.migration import activemq_xml\n", 1),
     ("layer_order", "src/delosmq/config/reload.py", "from delosmq.migration import activemq_xml\n", 1),
     *(

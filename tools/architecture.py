@@ -49,6 +49,9 @@ PURE = frozenset({"model", "selectors", "security", "wire", "engine", "sessions"
 PROTOCOLS = frozenset({"openwire", "core", "amqp", "stomp", "mqtt", "lease"})
 """Below wire/ and sessions/. They meet in the message model, never in each other."""
 NARROWER = {
+    # What files may say is decided in the model, for files and engine alike.
+    "config": frozenset({"model", "selectors", "security", "storage", "config"}),
+    "migration": frozenset({"model", "selectors", "security", "config", "migration"}),
     # The client drives the same machines as the server does, but loads none of the broker.
     "client": frozenset({"model", "selectors", "wire", "sessions", "client"}),
     # Executors load this: the client at most.

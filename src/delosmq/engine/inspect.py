@@ -21,6 +21,7 @@ from delosmq.engine.routing.held_messages import is_held
 from delosmq.engine.routing.parts import Core
 from delosmq.engine.transactions.transactions import Transacting
 from delosmq.model.message import ANYCAST
+from delosmq.model.names import QUEUE_MARK
 
 WAITING: Final = "waiting"
 DELIVERING: Final = "in delivery"
@@ -32,7 +33,6 @@ LEASE_READER: Final = "reader of leases has not asked"
 """A rule: only lease groups take from the queue, and they take what their readers ask for."""
 NO_SUCH_END: Final = "no such end"
 NO_QUEUE_THERE: Final = "no queue there"
-QUEUE_MARK: Final = "::"
 STANDINGS: Final = (READY, WAITING, DELIVERING, LEASED, PROMISED, SCHEDULED, HELD)
 
 LOOKED_AT_PER_SLICE: Final = 1_000

@@ -6,7 +6,7 @@ from typing import Final
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.filter import check_filter
-from delosmq.engine.addresses.settings_checks import TRAITS, check_together, names_trait
+from delosmq.engine.addresses.settings_checks import check_together
 from delosmq.engine.consumers import Consuming
 from delosmq.engine.delivery.acknowledge import NONE_UNSEEN
 from delosmq.engine.leases.lease_group import Leases
@@ -17,6 +17,7 @@ from delosmq.engine.lifecycle.retroactive import Retroactive
 from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import Core
+from delosmq.model.contradictions import TRAITS, names_trait
 from delosmq.model.errors import BrokerError, MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressDefinition, BrokerSettings, DivertSettings, QueueSettings

@@ -32,10 +32,10 @@ BODY_KIND_NAMES: Final = {
 }
 
 # How the hub form says what an address is where answers go, as in ``queue://orders``.
-QUEUE_MARK: Final = "queue://"
-TOPIC_MARK: Final = "topic://"
-TEMPORARY_QUEUE_MARK: Final = "temp-queue://"
-TEMPORARY_TOPIC_MARK: Final = "temp-topic://"
+QUEUE_SCHEME: Final = "queue://"
+TOPIC_SCHEME: Final = "topic://"
+TEMPORARY_QUEUE_SCHEME: Final = "temp-queue://"
+TEMPORARY_TOPIC_SCHEME: Final = "temp-topic://"
 
 SEQUENCES_PER_PRODUCER: Final = (1 << 31) - 1
 """Ids of messages of other protocols end in two numbers for JMS clients, some of which keep the last one as an int: the

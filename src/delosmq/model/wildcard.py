@@ -13,13 +13,12 @@ HierarchicalObjectRepository.
 
 from typing import Final
 
+from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import AddressMatch, AddressSettings, SecurityMatch, WildcardSyntax
 
 DEFAULT_SYNTAX: Final = WildcardSyntax()
 
 CACHE_LIMIT: Final = 10_000
-QUEUE_MARK: Final = "::"
-"""Between an address and a queue of it."""
 
 
 class WildcardPattern:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.model.errors import PermissionDeniedError
+from delosmq.model.names import QUEUE_MARK
 from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.model.settings import SecurityMatch, WildcardSyntax
-from delosmq.model.wildcard import DEFAULT_SYNTAX, QUEUE_MARK, SecurityTable
+from delosmq.model.wildcard import DEFAULT_SYNTAX, SecurityTable
 
 SEND: Final = "send"
 CONSUME: Final = "consume"

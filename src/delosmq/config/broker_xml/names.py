@@ -4,8 +4,8 @@ from delosmq.config import values
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import WRONG_VALUE
 from delosmq.config.xml_document import XmlElement
-from delosmq.engine.addresses.settings_checks import QUEUE_MARK, check_name
 from delosmq.model.errors import MisuseError
+from delosmq.model.names import QUEUE_MARK, check_name
 
 
 def parse_address(text: str) -> str:

@@ -7,8 +7,8 @@ from delosmq.config.broker_xml.catalog.core import WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import WRONG_VALUE
 from delosmq.config.xml_document import XmlElement
+from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import WildcardSyntax
-from delosmq.model.wildcard import QUEUE_MARK
 
 # What names are made of, lists and `address::queue` are cut by, and Artemis escapes with.
 _TAKEN: Final = frozenset(",:\\_-")

@@ -9,9 +9,10 @@ from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.expiry_delay import changes_expiry
 from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.queues.consumer import consumers_of
-from delosmq.engine.queues.queue import INTERNAL_PREFIX, Queue
+from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.queue_address import QueueAddress, publishes_advisories
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.names import INTERNAL_PREFIX
 from delosmq.model.settings import AddressSettings
 
 NO_QUEUES: Final[list[Queue]] = []

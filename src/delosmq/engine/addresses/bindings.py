@@ -15,7 +15,7 @@ from delosmq.engine.addresses.destination_checks import RECORD_BYTES, Destinatio
 from delosmq.engine.addresses.destinations import Destinations
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.history import HistoryRing, keeping_queues
-from delosmq.engine.addresses.settings_checks import check_name, check_settings, check_update
+from delosmq.engine.addresses.settings_checks import check_settings, check_update
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.log.log import Log
@@ -24,6 +24,7 @@ from delosmq.engine.queues.queue import DELETED, Queue
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.ids import QueueId
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, ROUTING_NAMES
+from delosmq.model.names import check_name
 from delosmq.model.ports import Clock
 from delosmq.model.settings import BrokerSettings, DispatchPolicy, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable

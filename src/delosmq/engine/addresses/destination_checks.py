@@ -9,11 +9,12 @@ from typing import Final
 from delosmq.engine.addresses.binding_codec import address_state_bytes, group_state_bytes, queue_state_bytes
 from delosmq.engine.addresses.destinations import Destinations
 from delosmq.engine.addresses.history import keeping_queues
-from delosmq.engine.addresses.settings_checks import check_name, check_settings
+from delosmq.engine.addresses.settings_checks import check_settings
 from delosmq.engine.log.log import Log
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import LimitError, MisuseError
 from delosmq.model.message import MULTICAST
+from delosmq.model.names import check_name
 from delosmq.model.settings import QueueSettings
 
 RECORD_BYTES: Final = 1_024

@@ -10,10 +10,11 @@ from delosmq.engine.addresses.address import RETAINED_PREFIX
 from delosmq.engine.base.slots import PendingSlots, Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timer, Timers
 from delosmq.engine.queues.eviction import Evictions
-from delosmq.engine.queues.queue import INTERNAL_PREFIX, Queue
+from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.ring import Ring
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import MULTICAST
+from delosmq.model.names import INTERNAL_PREFIX
 from delosmq.model.ports import Clock
 from delosmq.model.settings import AddressSettings, QueueSettings
 

@@ -1,35 +1,13 @@
 """What the settings of a queue may be, and which of them may change while it lives."""
 
-from typing import Final
-
 from delosmq.engine.addresses.filter import check_filter
-from delosmq.engine.queues.queue import INTERNAL_PREFIX, Queue
+from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.resolved_settings import ResolvedSettings
+from delosmq.model.contradictions import contradiction
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.settings import UNLIMITED, AddressSettings, QueueSettings
 from delosmq.model.wording import counted
-
-NAME_LIMIT_BYTES: Final = 1024
-QUEUE_MARK: Final = "::"
-
-
-def check_name(kind: str, name: str) -> None:
-    """Refuses what is no name for an address or queue."""
-    what = "an address" if kind == "address" else f"a {kind}"
-    if not name or len(name.encode()) > NAME_LIMIT_BYTES or "\n" in name or "\0" in name:
-        raise MisuseError(
-            "DMQ2105", f"'{name[:80]}' is no name for {what}: 1 to {NAME_LIMIT_BYTES} bytes without line breaks"
-        )
-    if QUEUE_MARK in name:
-        raise MisuseError(
-            "DMQ2645",
-            f"'{name}' is no name for {what}: '{QUEUE_MARK}' stands between an address and its queue; leave it out",
-        )
-    if name.startswith(INTERNAL_PREFIX):
-        raise MisuseError(
-            "DMQ2624", f"'{name}' is no name for {what}: '{INTERNAL_PREFIX}' begins those of the broker itself"
-        )
 
 
 def check_settings(settings: QueueSettings) -> None:
@@ -64,42 +42,6 @@ def _check_least(queue: str, name: str, value: int | None, least: int) -> None:
         raise MisuseError("DMQ2626", f"{name} {value} of queue '{queue}' makes no sense; use {least}{off} or more")
 
 
-TRAITS: Final = (
-    "non_destructive",
-    "purge_on_no_consumers",
-    "max_consumers",
-    "consumers_before_dispatch",
-    "delay_before_dispatch",
-)
-"""Fields of `QueueSettings` that may contradict each other."""
-
-
-def contradiction(
-    max_consumers: int | None,
-    consumers_before_dispatch: int | None,
-    delay_before_dispatch: int | None,
-    *,
-    non_destructive: bool | None,
-    purge_on_no_consumers: bool | None,
-) -> str:
-    """What a queue with these settings would do against its own sense, and the remedy, without naming the queue; ""
-    when nothing contradicts. None: nothing is said of it."""
-    if non_destructive and purge_on_no_consumers:
-        return (
-            "keeps what was consumed (non-destructive) and is emptied when nobody consumes (purge-on-no-consumers); set"
-            " one of the two to false"
-        )
-    waits_for = 0 if consumers_before_dispatch is None else consumers_before_dispatch
-    most = UNLIMITED if max_consumers is None else max_consumers
-    if UNLIMITED < most < waits_for and delay_before_dispatch in (None, UNLIMITED):
-        return (
-            f"waits for {counted(waits_for, 'consumer')} (consumers-before-dispatch) and lets in {most}"
-            " (max-consumers), so nothing would ever be dispatched; lower the one, raise the other, or set"
-            " delay-before-dispatch"
-        )
-    return ""
-
-
 def check_together(settings: QueueSettings, address: AddressSettings) -> None:
     """Refuses settings that contradict each other, or the defaults of the address.
 
@@ -119,11 +61,6 @@ def check_together(settings: QueueSettings, address: AddressSettings) -> None:
     )
     if found:
         raise MisuseError("DMQ2626", f"queue '{settings.name}' {found}")
-
-
-def names_trait(settings: QueueSettings) -> bool:
-    """Whether a queue says something itself about one of the `TRAITS`."""
-    return any(getattr(settings, name) is not None for name in TRAITS)
 
 
 def check_update(queue: Queue, wanted: QueueSettings, routing_types: set[int]) -> None:

@@ -12,8 +12,8 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import Core
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, MULTICAST
+from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import AddressSettings, QueueSettings
-from delosmq.model.wildcard import QUEUE_MARK
 
 
 class SubscriptionOptions:

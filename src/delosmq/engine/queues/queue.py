@@ -16,10 +16,9 @@ from delosmq.engine.queues.ring import Ring
 from delosmq.engine.queues.scheduled_slots import ScheduledSlots
 from delosmq.model.ids import QueueId, Sequence
 from delosmq.model.message import DEFAULT_PRIORITY
+from delosmq.model.names import INTERNAL_PREFIX
 from delosmq.model.settings import UNLIMITED, DispatchProfile, QueueSettings, RingEviction
 
-INTERNAL_PREFIX: Final = "$delosmq."
-"""Begins the names of queues that the broker makes for itself."""
 BEFORE_ALL: Final = -(1 << 60)
 """Orders of redeliveries that stand before all others begin here, far below those of `PendingSlots.put_first`."""
 

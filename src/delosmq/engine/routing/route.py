@@ -16,8 +16,8 @@ from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError, MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, ANYCAST, Message
+from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
-from delosmq.model.wildcard import QUEUE_MARK
 
 DIVERTS_IN_A_ROW: Final = 8
 """A message that went through more is in a loop: Artemis has no bound and ends such a send with a stack overflow."""

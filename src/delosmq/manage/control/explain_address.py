@@ -10,6 +10,7 @@ from delosmq.engine.inspect import NO_QUEUE_THERE, NO_SUCH_END
 from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.notes import divert_note
 from delosmq.model.message import ROUTING_NAMES
+from delosmq.model.names import QUEUE_MARK
 from delosmq.model.wording import counted
 from delosmq.security.access import VIEW, AccessControl, Login
 
@@ -140,7 +141,7 @@ class ExplainAddressControl:
         """A sentence for each dead end of its diverts."""
         return [
             _DEAD_ENDS[self._broker.explaining.dead_end(divert, target, address)].format(
-                divert=divert.name, target=target, lost=_lost(divert), name=target.partition("::")[0]
+                divert=divert.name, target=target, lost=_lost(divert), name=target.partition(QUEUE_MARK)[0]
             )
             for divert in address.diverts
             for target in self._dead_ends(address, divert)

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from delosmq.model.names import NAME_LIMIT_BYTES, QUEUE_MARK
+
 QUEUE: Final = "queue"
 TOPIC: Final = "topic"
 KINDS: Final = (QUEUE, TOPIC)
@@ -12,9 +14,6 @@ _CLASSIC_ALL: Final = ">"
 _ONE: Final = "*"
 # What no word of a name has: samples of what a wildcard may stand for.
 _FRESH: Final = "\0"
-
-# As in the engine: names longer than this are refused.
-_MOST_BYTES: Final = 1024
 
 
 def split_names(text: str) -> list[str]:
@@ -52,8 +51,8 @@ def match_of(text: str) -> str:
 
 
 def _checked(name: str) -> str:
-    if not name or "::" in name or not name.isprintable() or len(name.encode()) > _MOST_BYTES:
-        raise ValueError(f"a name of at most {_MOST_BYTES} bytes without '::' and line breaks")
+    if not name or QUEUE_MARK in name or not name.isprintable() or len(name.encode()) > NAME_LIMIT_BYTES:
+        raise ValueError(f"a name of at most {NAME_LIMIT_BYTES} bytes without '{QUEUE_MARK}' and line breaks")
     return name
 
 

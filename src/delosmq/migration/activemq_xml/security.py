@@ -21,7 +21,7 @@ from delosmq.migration.activemq_xml.names import (
 )
 from delosmq.migration.activemq_xml.source import Section, is_open
 from delosmq.migration.activemq_xml.target import Target
-from delosmq.model.wildcard import QUEUE_MARK
+from delosmq.model.names import QUEUE_MARK
 from delosmq.security import access
 
 _RIGHTS: Final = ("read", "write", "admin")

@@ -16,12 +16,12 @@ from delosmq.model.message import (
     EMPTY_BODY,
     MAP_BODY,
     OBJECT_BODY,
-    QUEUE_MARK,
+    QUEUE_SCHEME,
     STREAM_BODY,
-    TEMPORARY_QUEUE_MARK,
-    TEMPORARY_TOPIC_MARK,
+    TEMPORARY_QUEUE_SCHEME,
+    TEMPORARY_TOPIC_SCHEME,
     TEXT_BODY,
-    TOPIC_MARK,
+    TOPIC_SCHEME,
     HubMessage,
     Message,
 )
@@ -79,7 +79,7 @@ REMOTE_QUEUE: Final = "/remote-temp-queue/"
 REMOTE_TOPIC: Final = "/remote-temp-topic/"
 OWN_QUEUE: Final = "temp-queue."
 OWN_TOPIC: Final = "temp-topic."
-_REMOTE: Final = ((REMOTE_QUEUE, TEMPORARY_QUEUE_MARK, OWN_QUEUE), (REMOTE_TOPIC, TEMPORARY_TOPIC_MARK, OWN_TOPIC))
+_REMOTE: Final = ((REMOTE_QUEUE, TEMPORARY_QUEUE_SCHEME, OWN_QUEUE), (REMOTE_TOPIC, TEMPORARY_TOPIC_SCHEME, OWN_TOPIC))
 # How the names of temporary destinations begin that JMS clients make, which are addresses as they are.
 _OF_JMS: Final = "ID:"
 
@@ -117,13 +117,13 @@ class StompConversion(Conversion):
     def __init__(
         self, anycast_prefixes: tuple[str, ...] = ("/queue/",), multicast_prefixes: tuple[str, ...] = ("/topic/",)
     ) -> None:
-        prefixes = [(prefix, QUEUE_MARK) for prefix in anycast_prefixes if prefix]
-        prefixes += [(prefix, TOPIC_MARK) for prefix in multicast_prefixes if prefix]
+        prefixes = [(prefix, QUEUE_SCHEME) for prefix in anycast_prefixes if prefix]
+        prefixes += [(prefix, TOPIC_SCHEME) for prefix in multicast_prefixes if prefix]
         # The longest first, so that a prefix may begin with another one.
         self._prefixes: list[tuple[str, str]] = sorted(prefixes, key=_by_length, reverse=True)
         self._written: dict[str, str] = {
-            QUEUE_MARK: anycast_prefixes[0] if anycast_prefixes else "",
-            TOPIC_MARK: multicast_prefixes[0] if multicast_prefixes else "",
+            QUEUE_SCHEME: anycast_prefixes[0] if anycast_prefixes else "",
+            TOPIC_SCHEME: multicast_prefixes[0] if multicast_prefixes else "",
         }
 
     def to_hub(self, message: Message) -> HubMessage:

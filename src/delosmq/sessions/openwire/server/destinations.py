@@ -10,10 +10,11 @@ from typing import Final
 from delosmq.engine.broker import Broker
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.names import QUEUE_MARK
 from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.model.settings import WildcardSyntax
 from delosmq.model.virtual_topics import CLASSIC, VirtualTopicRule, virtual_topic_of
-from delosmq.model.wildcard import QUEUE_MARK, WildcardPattern, is_wildcard
+from delosmq.model.wildcard import WildcardPattern, is_wildcard
 from delosmq.sessions.openwire.server.errors import name_wrong
 from delosmq.wire.openwire.commands import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination, destination_of
 from delosmq.wire.openwire.text import is_well_formed

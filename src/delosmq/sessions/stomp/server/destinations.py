@@ -7,9 +7,9 @@ from typing import Final
 
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import AcceptorSettings
 from delosmq.model.virtual_topics import virtual_topic_of
-from delosmq.model.wildcard import QUEUE_MARK
 from delosmq.sessions.stomp.server.errors import header_wrong
 from delosmq.sessions.stomp.server.temporary_destinations import Temporaries
 from delosmq.wire.stomp.conversion import StompConversion

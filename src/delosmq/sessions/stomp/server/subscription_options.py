@@ -9,7 +9,7 @@ from typing import Final
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.engine.queues.consumer import PLAIN, ConsumerOptions
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.wildcard import QUEUE_MARK
+from delosmq.model.names import QUEUE_MARK
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import WHITESPACE, Selector, parse_selector
 from delosmq.sessions.durable_names import durable_queue_name

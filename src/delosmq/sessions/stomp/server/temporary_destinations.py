@@ -9,6 +9,7 @@ from typing import Final
 
 from delosmq.engine.broker import Broker
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.names import QUEUE_MARK
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.stomp.server.errors import temporary_foreign, temporary_wrong, too_many_temporaries
 from delosmq.sessions.temporary_destinations import TemporaryDestinations
@@ -114,5 +115,5 @@ class Temporaries:
 
 
 def _check(destination: str, name: str) -> None:
-    if not name or "::" in name or len(name) > _LONGEST_CHARACTERS // 2:
+    if not name or QUEUE_MARK in name or len(name) > _LONGEST_CHARACTERS // 2:
         raise temporary_wrong(destination, _LONGEST_CHARACTERS // 2)
