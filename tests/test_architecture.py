@@ -17,13 +17,16 @@ def test_the_code_base_keeps_the_rules() -> None:
     assert [str(finding) for finding in architecture.check(ROOT)] == []
 
 
-def found(tmp_path: Path, files: dict[str, str]) -> list[tuple[str, str, int]]:
-    """Rule, path and line of each finding in a repository of ``files``."""
+def found(tmp_path: Path, files: dict[str, str], *, large: frozenset[str] = frozenset()) -> list[tuple[str, str, int]]:
+    """Rule, path and line of each finding in a repository of ``files``, of which those in ``large`` may be large."""
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-    return [(finding.rule, finding.path, finding.line) for finding in architecture.check(tmp_path)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(architecture, "LARGE_FILES", large)
+        patch.setattr(architecture, "LARGE_FOLDERS", large)
+        return [(finding.rule, finding.path, finding.line) for finding in architecture.check(tmp_path)]
 
 
 CAUGHT_TWICE = """
@@ -36,7 +39,7 @@ def decode():
         refuse(error)
 """
 LONG_FUNCTION = "def count():\n" + "    x = 1\n" * 70
-LONG_FILE = "x = 1\n" * 801
+LONG_FILE = "x = 1\n" * 501
 MARKER = "# TO" + "DO later\n"
 
 BROKEN = [
@@ -122,6 +125,24 @@ def test_a_folder_whose_tests_reach_in_no_more_leaves_the_list(tmp_path: Path) -
 @pytest.mark.parametrize("rule, path, text, line", BROKEN)
 def test_a_broken_rule_is_found(tmp_path: Path, rule: str, path: str, text: str, line: int) -> None:
     assert (rule, path, line) in found(tmp_path, {path: text})
+
+
+@pytest.mark.sources
+def test_a_folder_with_too_many_files_is_found(tmp_path: Path) -> None:
+    few = {f"src/delosmq/model/m{number}.py": "x = 1\n" for number in range(16)}
+    assert found(tmp_path, few) == []
+    more = {"src/delosmq/model/m16.py": "x = 1\n"}
+    assert found(tmp_path, more) == [("folder_size", "src/delosmq/model", 1)]
+
+
+@pytest.mark.sources
+def test_an_exception_that_is_not_needed_any_more_is_found(tmp_path: Path) -> None:
+    small = {"src/delosmq/model/ids.py": "x = 1\n", "src/delosmq/wire/detect.py": "x = 1\n"}
+    exceptions = frozenset({"src/delosmq/model/ids.py", "src/delosmq/wire"})
+    assert found(tmp_path, small, large=exceptions) == [
+        ("file_size", "src/delosmq/model/ids.py", 1),
+        ("folder_size", "src/delosmq/wire", 1),
+    ]
 
 
 @pytest.mark.sources

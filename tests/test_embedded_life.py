@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import delosmq
-from delosmq import embedded
 from delosmq.composition import ComposedBroker
+from delosmq.embedded import broker_thread
 from delosmq.engine.base.events import EngineEvents
 from delosmq.model.errors import MisuseError, StorageError
 from delosmq.storage.lock import DirectoryLock
@@ -133,7 +133,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path, monkeypatch: pyte
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(embedded._Moment, "wait", interrupted)
+    monkeypatch.setattr(broker_thread.Moment, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         delosmq.Broker(tmp_path, http=False).start()
 

@@ -27,11 +27,11 @@ from delosmq.model.settings import AcceptorSettings, BrokerSettings
 from delosmq.model.wording import counted, in_groups
 from delosmq.security.access import AccessControl
 from delosmq.server.client_audit import ClientAudit
-from delosmq.server.connection import ServerParts
 from delosmq.server.dead_letter_log import DeadLetterLog
 from delosmq.server.listener import Server, bind
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
+from delosmq.server.server_parts import ServerParts
 from delosmq.server.slow_readers import SlowReaders
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.openwire.server.protocol import OpenWireProtocol

@@ -9,7 +9,7 @@ from delosmq.engine.dispatch.waiting_reason import CODES
 from delosmq.engine.queues.consumer import Consumer, ConsumerOptions, ConsumerPort
 from delosmq.engine.queues.credit import MessageCredit
 from delosmq.manage.control import explain
-from delosmq.manage.control.advice import advice
+from delosmq.manage.control.diagnosis import advice
 from delosmq.manage.control.explain import ExplainControl
 from delosmq.manage.control.queues import QueueControl
 from delosmq.model.conversion import Conversions

@@ -20,9 +20,10 @@ from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import AcceptorSettings, AddressMatch, BrokerSettings
 from delosmq.security.access import AccessControl
 from delosmq.security.passwords import hash_password
-from delosmq.server.connection import Connection, ServerParts
+from delosmq.server.connection import Connection
 from delosmq.server.listener import Listener, Server
 from delosmq.server.passwords import PasswordChecks
+from delosmq.server.server_parts import ServerParts
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.outbox import Gate
 from delosmq.sessions.protocol import Peer, Session, SessionHost, SessionServices

@@ -4,9 +4,7 @@ opened -> detecting -> serving -> finishing (replies leave) -> lingering (peer r
 """
 
 import asyncio
-import logging
 import secrets
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -14,21 +12,19 @@ from delosmq.model.errors import BrokerError, LimitError, PeerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
-from delosmq.server.input_buffer import FREE_BYTES, IncompleteFrames, Receiver
+from delosmq.server.detection import ProtocolDetection, Verdict
+from delosmq.server.input_buffer import FREE_BYTES, Receiver
 from delosmq.server.layers import AWAITED, Upper
-from delosmq.server.not_http import elsewhere, not_http
-from delosmq.server.passwords import PasswordCheck, PasswordChecks
-from delosmq.server.peer_log import PeerLog
-from delosmq.server.slow_readers import SlowReader, SlowReaders, WriteWatch
-from delosmq.server.ticker import Ticker, TickParticipant
-from delosmq.server.tls import HandshakeTurns
-from delosmq.server.websocket import REQUEST_START, WebSocketLayer
-from delosmq.sessions.protocol import NO_TIMER, Peer, Protocol, Session, SessionHost, SessionServices
-from delosmq.wire.detect import FOREIGN, MINE, describe, is_http
+from delosmq.server.passwords import PasswordCheck
+from delosmq.server.peer_log import peer_name
+from delosmq.server.server_parts import ServerParts
+from delosmq.server.slow_readers import SlowReader, WriteWatch
+from delosmq.server.ticker import TickParticipant
+from delosmq.server.websocket import WebSocketLayer
+from delosmq.sessions.protocol import NO_TIMER, Peer, Protocol, Session, SessionHost
 
 ID_BYTES: Final = 8
 """Of chance in the id of a connection."""
-READ_BYTES: Final = 256 * 1024
 
 # How long replies may take to leave once the session is over. A receipt waits for a sync, an ERROR for a peer that
 # reads; both come in milliseconds or never.
@@ -40,10 +36,6 @@ _LINGER_S: Final = 1.0
 # socket ends while it writes sees that alone, and no answer.
 _UNREAD_S: Final = 5.0
 _UNREAD_LIMIT_BYTES: Final = 256 * 1024 * 1024
-# Line ends may come before the first frame, but not without end.
-_START_LIMIT_BYTES: Final = 4_096
-# The first byte of every TLS connection. Source: RFC 8446, 5.1.
-_TLS_START: Final = b"\x16"
 _NS_PER_S: Final = 1_000_000_000
 
 # States of a connection.
@@ -54,66 +46,24 @@ _LINGERING: Final = 3
 _CLOSED: Final = 4
 
 
-class ConnectionOwner(ABC):
-    """The listener a connection came in by."""
-
-    @abstractmethod
-    def connection_opened(self, connection: "Connection") -> bool:
-        """False when there are too many: the connection is closed at once."""
-
-    @abstractmethod
-    def connection_closed(self, connection: "Connection") -> None:
-        """Its socket is closed."""
-
-
-class ServerParts:
-    """What all connections of a broker share.
-
-    Attributes:
-        buffer: where every socket is read into; what was read is copied before the next read.
-        handshakes: whose turn it is to compute a TLS handshake.
-        incomplete_frames: what all of them hold of frames that are not complete.
-        slow_readers: what waits for peers that do not read.
-        http_port: of the HTTP interface, for those who look for it here; 0 when there is none.
-    """
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        services: SessionServices,
-        ticker: Ticker,
-        *,
-        passwords: PasswordChecks,
-        protocols: tuple[Protocol, ...],
-        log: logging.Logger,
-    ) -> None:
-        self.loop = loop
-        self.services = services
-        self.ticker = ticker
-        self.protocols = protocols
-        self.log = log
-        self.peer_log = PeerLog(log)
-        self.passwords = passwords
-        self.buffer = memoryview(bytearray(READ_BYTES))
-        self.handshakes = HandshakeTurns(loop)
-        self.incomplete_frames = IncompleteFrames(services.broker.settings.global_max_size_bytes)
-        self.slow_readers = SlowReaders(services.broker.settings.global_max_size_bytes)
-        self.http_port = 0
-
-    def bound(self, global_max_bytes: int) -> None:
-        """Takes over ``global-max-size``, which was reloaded."""
-        self.incomplete_frames.bound(global_max_bytes)
-        self.slow_readers.bound(global_max_bytes)
-
-
 class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, Receiver, SlowReader):
     """A socket, its session, and nothing between them but bytes.
 
     With TLS or a WebSocket its transport is a layer, which calls `receive` in place of `get_buffer`.
     """
 
-    def __init__(self, owner: ConnectionOwner, acceptor: AcceptorSettings, parts: ServerParts, number: int) -> None:
-        self._owner = owner
+    def __init__(
+        self,
+        acceptor: AcceptorSettings,
+        parts: ServerParts,
+        number: int,
+        *,
+        opened: "Callable[[Connection], bool]",
+        closed: "Callable[[Connection], None]",
+    ) -> None:
+        """``opened`` says False when there are too many, ``closed`` hears that the socket is closed."""
+        self._opened = opened
+        self._closed = closed
         self._acceptor = acceptor
         self._parts = parts
         self._number = number
@@ -121,7 +71,6 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._transport: asyncio.Transport | None = None
         self._session: Session | None = None
         self._peer = Peer("unknown", f"{number}")
-        self._start = b""
         self._writable = True
         self._reading = True
         self._peer_finished = False
@@ -130,7 +79,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._timer_due = NO_TIMER
         self._deadline: asyncio.TimerHandle | None = None
         self._check: PasswordCheck | None = None
-        self._protocols = tuple(p for p in parts.protocols if p.name in acceptor.protocols)
+        self._detection = ProtocolDetection(acceptor, parts.protocols)
         self._web_socket: WebSocketLayer | None = None
         self._watch = WriteWatch(parts.loop, acceptor.so_write_timeout_ms, self, self._looked)
 
@@ -143,13 +92,11 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         transport.set_write_buffer_limits(high=0, low=0)
         # Part of the names of temporary destinations, which nobody else is to guess.
         connection_id = f"{self._acceptor.name}-{self._number}-{secrets.token_hex(ID_BYTES)}"
-        self._peer = Peer(_name(transport.get_extra_info("peername")), connection_id)
-        if not self._owner.connection_opened(self):
+        self._peer = Peer(peer_name(transport.get_extra_info("peername")), connection_id)
+        if not self._opened(self):
             self._tell(
-                "DMQ6701: %s was turned away: acceptor '%s' serves its %d connections already (connectionsAllowed)",
-                self._peer.name,
-                self._acceptor.name,
-                self._acceptor.connections_allowed,
+                f"DMQ6701: {self._peer.name} was turned away: acceptor '{self._acceptor.name}' serves its"
+                f" {self._acceptor.connections_allowed} connections already (connectionsAllowed)"
             )
             self._close()
             return
@@ -198,10 +145,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         if session is None or self._state not in (_SERVING, _FINISHING) or not self._parts.ticker.running:
             return False
         if self._state == _SERVING:
-            try:
-                session.handle_eof()
-            except Exception as error:
-                self._parts.ticker.fatal(error)
+            self._guarded(session.handle_eof)
             self._parts.ticker.schedule()
         return True
 
@@ -230,7 +174,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._watch.stop()
         self._parts.slow_readers.forget(self)
         self._drop_session()
-        self._owner.connection_closed(self)
+        self._closed(self)
 
     # -- called by the session -------------------------------------------------------------------------------------
 
@@ -249,7 +193,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
 
     def report(self, trouble: BrokerError) -> None:
         user = f", user '{self._peer.user}'" if self._peer.user else ""
-        self._tell("%s [peer %s%s, acceptor '%s']", trouble, self._peer.name, user, self._acceptor.name)
+        self._tell(f"{trouble} [peer {self._peer.name}{user}, acceptor '{self._acceptor.name}']")
 
     def finish(self, reason: BrokerError | None) -> None:
         if self._state >= _FINISHING:
@@ -352,85 +296,39 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         """The socket is of no use any more; that is this connection's end and nobody else's."""
         self._parts.peer_log.info(
             self._peer.host(),
-            "DMQ6704: the socket of %s can't be used any more (%s); closed. Its messages go back to their queues",
-            self._peer.name,
-            error,
+            f"DMQ6704: the socket of {self._peer.name} can't be used any more ({error}); closed. Its messages go back"
+            " to their queues",
         )
         self.abort()
 
-    def _tell(self, message: str, *args: object) -> None:
-        self._parts.peer_log.warning(self._peer.host(), message, *args)
+    def _tell(self, message: str) -> None:
+        self._parts.peer_log.warning(self._peer.host(), message)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _detect(self, chunk: bytes) -> None:
-        self._start += chunk
-        undecided = False
-        for protocol in self._candidates():
-            verdict = protocol.detect(self._start)
-            if verdict == MINE:
-                start = self._start
-                self._start = b""
-                self._serve(protocol, start)
-                return
-            undecided = undecided or verdict != FOREIGN
-        if self._web_socket is None and any(protocol.websocket_subprotocols for protocol in self._protocols):
-            if self._start.startswith(REQUEST_START):
-                self._upgrade()
-                return
-            undecided = undecided or REQUEST_START.startswith(self._start)
-        if not undecided or len(self._start) > _START_LIMIT_BYTES:
+        verdict = self._detection.add(chunk)
+        if isinstance(verdict, Protocol):
+            self._serve(verdict, self._detection.take())
+        elif verdict is Verdict.WEB_SOCKET:
+            self._upgrade()
+        elif verdict is Verdict.NONE:
             self._turn_away()
-
-    def _candidates(self) -> tuple[Protocol, ...]:
-        web_socket = self._web_socket
-        if web_socket is None:
-            return self._protocols
-        spoken = tuple(protocol for protocol in self._protocols if protocol.websocket_subprotocols)
-        if not web_socket.subprotocol:
-            return spoken
-        return tuple(protocol for protocol in spoken if web_socket.subprotocol in protocol.websocket_subprotocols)
 
     def _upgrade(self) -> None:
         """Puts a WebSocket below us and begins anew."""
-        transport = self._transport
-        assert transport is not None  # what was detected came from it
-        port = self._parts.http_port
-        layer = WebSocketLayer(
-            self,
-            self._acceptor,
-            subprotocols=tuple(name for protocol in self._protocols for name in protocol.websocket_subprotocols),
-            elsewhere=elsewhere(port),
-            buffer=self._parts.buffer,
-        )
-        layer.stand_on(transport)
-        transport.set_protocol(layer)
+        assert self._transport is not None  # what was detected came from it
+        layer = self._detection.upgrade(self, self._transport, self._parts)
         self._transport = self._web_socket = layer
-        start = self._start
-        self._start = b""
-        layer.receive(start)
+        layer.receive(self._detection.take())
 
     def _turn_away(self) -> None:
-        if self._acceptor.tls is None and self._start.startswith(_TLS_START):
-            self._tell(
-                "DMQ6130: %s begins with TLS, which acceptor '%s' does not speak; closed. Set sslEnabled=true in its"
-                " URL, or switch TLS off in the client",
-                self._peer.name,
-                self._acceptor.name,
-            )
-        else:
-            self._tell(
-                "DMQ6702: %s speaks no protocol of acceptor '%s' (%s): its first bytes look like %s; closed."
-                " Check the port and the client's protocol",
-                self._peer.name,
-                self._acceptor.name,
-                ", ".join(self._acceptor.protocols),
-                describe(self._start),
-            )
-            if self._web_socket is None and is_http(self._start) and self._transport is not None:
-                self._transport.write(not_http(self._acceptor.name, self._acceptor.protocols, self._parts.http_port))
-                self._linger()
-                return
+        self._tell(self._detection.refusal(self._peer.name))
+        answer = self._detection.answer(self._parts.http_port)
+        if answer and self._transport is not None:
+            self._transport.write(answer)
+            self._linger()
+            return
         self._close()
 
     def _serve(self, protocol: Protocol, start: bytes) -> None:
@@ -451,10 +349,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._parts.ticker.schedule()
 
     def give_up(self, reason: PeerError) -> None:
-        try:
-            self._fail(reason)
-        except Exception as error:
-            self._parts.ticker.fatal(error)
+        self._guarded(lambda: self._fail(reason))
 
     def _fail(self, reason: BrokerError) -> None:
         if self._session is not None and self._state == _SERVING:
@@ -467,10 +362,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._session = None
         self._parts.incomplete_frames.forget(self)
         if session is not None:
-            try:
-                session.connection_lost()
-            except Exception as error:
-                self._parts.ticker.fatal(error)
+            self._guarded(session.connection_lost)
             self._parts.ticker.schedule()
 
     def _cancel_check(self) -> None:
@@ -481,28 +373,28 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
     def _on_verified(self, verified: bool) -> None:
         self._check = None
         session = self._session
-        if session is None or self._state != _SERVING:
-            return
-        try:
-            session.resume(verified, self._now())
-        except Exception as error:
-            self._parts.ticker.fatal(error)
-            return
-        self._adjust(session)
-        self._parts.ticker.schedule()
+        if session is not None and self._state == _SERVING:
+            self._call(session, lambda: session.resume(verified, self._now()))
 
     def _on_timer(self) -> None:
         self._timer_due = NO_TIMER
         session = self._session
-        if session is None or self._state != _SERVING:
-            return
+        if session is not None and self._state == _SERVING:
+            self._call(session, lambda: session.handle_timer(self._now()))
+
+    def _call(self, session: Session, work: Callable[[], None]) -> None:
+        if self._guarded(work):
+            self._adjust(session)
+            self._parts.ticker.schedule()
+
+    def _guarded(self, work: Callable[[], None]) -> bool:
+        """Whether the session's work went well. After an exception the engine's state can't be trusted any more."""
         try:
-            session.handle_timer(self._now())
+            work()
         except Exception as error:
             self._parts.ticker.fatal(error)
-            return
-        self._adjust(session)
-        self._parts.ticker.schedule()
+            return False
+        return True
 
     def _adjust(self, session: Session) -> None:
         """Follows the session: reading or not, its timer, the end of its handshake, what it holds."""
@@ -545,10 +437,9 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             f" {awaited or 'send CONNECT right after connecting'}.",
         )
         if self._session is not None:
-            self._session.fail(reason)
-            self._parts.ticker.schedule()
+            self._fail(reason)
         else:
-            self._tell("%s [acceptor '%s']", reason, self._acceptor.name)
+            self._tell(f"{reason} [acceptor '{self._acceptor.name}']")
             self._close()
 
     def _linger(self) -> None:
@@ -607,11 +498,3 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
 
     def _now(self) -> MonotonicNs:
         return self._parts.services.clock.monotonic_ns()
-
-
-def _name(peername: object) -> str:
-    """``address:port`` for people."""
-    if isinstance(peername, tuple) and len(peername) >= 2:
-        host = f"[{peername[0]}]" if ":" in str(peername[0]) else str(peername[0])
-        return f"{host}:{peername[1]}"
-    return "unknown"

@@ -8,7 +8,8 @@ from typing import Final
 
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.settings import AcceptorSettings
-from delosmq.server.connection import Connection, ConnectionOwner, ServerParts
+from delosmq.server.connection import Connection
+from delosmq.server.server_parts import ServerParts
 from delosmq.server.tls import TlsContexts, TlsLayer
 
 _BACKLOG: Final = 512
@@ -56,7 +57,7 @@ def _remedy(error: OSError) -> str:
     return f"{error.strerror}; choose another address or port"
 
 
-class Listener(ConnectionOwner):
+class Listener:
     """One acceptor while it runs."""
 
     def __init__(self, acceptor: AcceptorSettings, parts: ServerParts, bound: socket.socket) -> None:
@@ -77,19 +78,19 @@ class Listener(ConnectionOwner):
 
     def _new_connection(self) -> asyncio.BufferedProtocol:
         parts = self._parts
-        connection = Connection(self, self.acceptor, parts, next(self._numbers))
+        connection = Connection(self.acceptor, parts, next(self._numbers), opened=self._opened, closed=self._closed)
         if self._tls is None:
             return connection
         return TlsLayer(connection, self.acceptor, self._tls, parts.handshakes, parts.buffer)
 
-    def connection_opened(self, connection: Connection) -> bool:
+    def _opened(self, connection: Connection) -> bool:
         if 0 <= self.acceptor.connections_allowed <= len(self.connections):
             return False
         self.connections[connection] = None
         self._empty.clear()
         return True
 
-    def connection_closed(self, connection: Connection) -> None:
+    def _closed(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
         if not self.connections:
             self._empty.set()

@@ -113,3 +113,11 @@ class PeerLog:
                 others,
                 self._remedy,
             )
+
+
+def peer_name(address: object) -> str:
+    """``address:port`` for people, of what a socket says of its peer."""
+    if isinstance(address, tuple) and len(address) >= 2:
+        host = f"[{address[0]}]" if ":" in str(address[0]) else str(address[0])
+        return f"{host}:{address[1]}"
+    return "unknown"

@@ -21,18 +21,18 @@ from delosmq.engine.inspect import (
     number_leases,
 )
 from delosmq.engine.leases.lease import LeaseGroup
-from delosmq.engine.queues.consumer import Consumer, consumers_of
+from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.held_messages import held_count, is_held
-from delosmq.manage.control.advice import DISABLED, EMPTY, KEEPS_NOTHING, advice
 from delosmq.manage.control.browse import Browse
-from delosmq.manage.control.notes import queue_notes
+from delosmq.manage.control.diagnosis import advice, advice_without_head, queue_notes
+from delosmq.manage.control.message_ids import LARGEST_SEQUENCE, is_given_by_client, read_message_id, sequence_for_jms
 from delosmq.manage.control.queue_info import group_count
 from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.control.settings_in_force import SettingInForce, settings_in_force
 from delosmq.model.conversion import Conversions
-from delosmq.model.errors import MisuseError, NotFoundError
-from delosmq.model.message import SEQUENCES_PER_PRODUCER, Message
+from delosmq.model.errors import NotFoundError
+from delosmq.model.message import Message
 from delosmq.security.access import VIEW, Login
 
 COUNTED_AT_MOST: Final = 100_000
@@ -43,11 +43,8 @@ QUEUES_AT_MOST: Final = 1_000
 QUEUES_PER_SLICE: Final = 100
 TOLD_PER_SLICE: Final = 25
 """Standings, about 0.5 ms."""
-_PARTS_FOR_JMS: Final = 4
-_DIGITS: Final = 10
 QUESTIONS_AT_MOST: Final = 2_000_000
 """As `COUNTED_AT_MOST`, in messages times consumers: a few seconds of looking, between the work for others."""
-_LARGEST_SEQUENCE: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -192,8 +189,8 @@ class ExplainControl:
             MisuseError: that is no id.
             NotFoundError: there is no such queue.
         """
-        sequence = _sequence_for_jms(message_id)
-        given = message_id if not sequence and _is_given(message_id) else ""
+        sequence = sequence_for_jms(message_id)
+        given = message_id if not sequence and is_given_by_client(message_id) else ""
         names = [self._queues.find(login, queue, VIEW).name] if queue else self._queues.names(login)
         walk = MessageWalk(
             self._broker, 0 if given else sequence or read_message_id(message_id), names, one_queue=queue
@@ -201,39 +198,6 @@ class ExplainControl:
         if given:
             walk.look_for(given, self._conversions)
         return walk
-
-
-def _sequence_for_jms(text: str) -> int:
-    """The sequence in the id that JMS clients see of a message of another protocol; 0 for other ids."""
-    parts = text.split(":")
-    if len(parts) < _PARTS_FOR_JMS or parts[-4:-2] != ["-1", "-1"]:
-        return 0
-    high, low = parts[-2:]
-    if not all(number.isascii() and number.isdigit() and len(number) <= _DIGITS for number in (high, low)):
-        return 0
-    return int(high) * SEQUENCES_PER_PRODUCER + int(low)
-
-
-def _is_given(text: str) -> bool:
-    """Whether it looks like an id that a JMS client gave its message: it ends in three numbers."""
-    parts = text.split(":")
-    return len(parts) >= _PARTS_FOR_JMS and all(part.isascii() and part.isdigit() for part in parts[-3:])
-
-
-def read_message_id(text: str) -> int:
-    """The sequence in an id as rows (``ID:5``), STOMP's ``message-id`` (``5``) or its ``ack`` header (``2-5``) show it.
-
-    Raises:
-        MisuseError: it is none of them.
-    """
-    number = text.removeprefix("ID:").rpartition("-")[2]
-    if not (number.isascii() and number.isdigit() and 0 < int(number[:20]) <= _LARGEST_SEQUENCE):
-        raise MisuseError(
-            "DMQ6143",
-            f"'{text[:200]}' is no message id; use one as STOMP's message-id header or a browser of the queue shows it,"
-            " such as ID:1234, or the JMSMessageID that a client shows",
-        )
-    return int(number[:20])
 
 
 class MessageWalk:
@@ -267,7 +231,7 @@ class MessageWalk:
             if queue is None:
                 continue
             browse = Browse(
-                self._broker, queue, after=0, until=_LARGEST_SEQUENCE, max_rows=1, scheduled=True, only=self._has_id
+                self._broker, queue, after=0, until=LARGEST_SEQUENCE, max_rows=1, scheduled=True, only=self._has_id
             )
             yield from browse
             if browse.found:
@@ -341,7 +305,7 @@ class QueueWalk:
                 broker,
                 queue,
                 after=self._after,
-                until=_LARGEST_SEQUENCE,
+                until=LARGEST_SEQUENCE,
                 max_rows=self._limit + 1,
                 scheduled=True,
             )
@@ -374,7 +338,7 @@ class QueueWalk:
         return QueueExplanation(
             queue=queue.name,
             address=queue.address.name,
-            advice=_queue_advice(broker, queue, head),
+            advice=head.advice if head is not None else advice_without_head(broker, queue),
             notes=queue_notes(broker, queue),
             message_count=queue.message_count,
             counts=_counts(broker, queue, count),
@@ -400,22 +364,6 @@ def _counts(broker: Broker, queue: Queue, count: Count) -> dict[str, int]:
     found[HELD] = held_count(queue)
     found[SCHEDULED] = queue.scheduled.count - found[HELD]
     return {name: number for name, number in found.items() if number}
-
-
-def _queue_advice(broker: Broker, queue: Queue, head: StandingInfo | None) -> str:
-    if head is not None:
-        return head.advice
-    if queue.scheduled.count:
-        return advice(HELD if held_count(queue) else SCHEDULED, queue.name)
-    for group in broker.leases.on_queue(queue):
-        if group.held_count:
-            return advice(LEASED, queue.name, group=group.name)
-    for consumer in consumers_of(queue):
-        if consumer.held_count:
-            return advice(DELIVERING, queue.name, consumer=consumer.id)
-    if not queue.settings.enabled:
-        return advice(DISABLED, queue.name)
-    return advice(EMPTY if queue.ring_size else KEEPS_NOTHING, queue.name)
 
 
 def _consumers(queue: Queue) -> list[ConsumerStanding]:

@@ -8,7 +8,7 @@ from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.broker import Broker
 from delosmq.engine.inspect import NO_QUEUE_THERE, NO_SUCH_END
 from delosmq.manage.control.addresses import AddressControl
-from delosmq.manage.control.notes import divert_note
+from delosmq.manage.control.diagnosis import divert_note
 from delosmq.model.message import ROUTING_NAMES
 from delosmq.model.names import QUEUE_MARK
 from delosmq.model.wording import counted
