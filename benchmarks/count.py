@@ -1,7 +1,7 @@
 """Instructions of fixed work, compiled, against a stored base: `python -m benchmarks count`.
 
 Valgrind counts every instruction that the broker's process executes between two marks, so the figures are the same on a
-busy machine as on an idle one, and differ by less than 0.1 % between runs: a change of one per cent is a change of the
+busy machine as on an idle one, and differ by less than 0.3 % between runs: a change of one per cent is a change of the
 code. They depend on Python, the C compiler, its level and valgrind, which the base names; where these differ, compare
 with a base of your own (``--save``, then ``--base``).
 """

@@ -30,12 +30,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.timeout(0))
-
-
-@pytest.hookimpl(specname="pytest_collection_modifyitems", tryfirst=True)  # before xdist reads the groups
-def share_one_spark(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a parallel run all tests with Spark go to one process, and share its session; the others go anywhere."""
-    if config.pluginmanager.hasplugin("xdist"):
-        for item in items:
-            if item.get_closest_marker("spark"):
-                item.add_marker(pytest.mark.xdist_group("spark"))

@@ -27,10 +27,13 @@ def test_it_runs_the_tests_of_all_that_decides_and_nothing_that_is_slow() -> Non
     assert command()[command().index("-m", 3) + 1] == "not slow"
 
 
-def test_no_test_of_it_is_missing_from_the_whole_suite() -> None:
-    _, [whole] = check.STEPS["test"]
-    assert whole[1:3] == ["-m", "pytest"]
-    assert not {"-m", "-k", "--ignore", "--deselect"} & set(whole[3:])
+def test_the_whole_suite_runs_every_test_once() -> None:
+    _, (beside, alone) = check.STEPS["test"]
+    assert [word for word in beside if word.startswith("tests/")] == check.QUICK_FOLDERS
+    assert [word for word in alone if word.startswith("--ignore")] == [f"--ignore={one}" for one in check.QUICK_FOLDERS]
+    for arguments in (beside, alone):
+        assert arguments[1:3] == ["-m", "pytest"]
+        assert not {"-m", "-k", "--deselect"} & set(arguments[3:])
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -27,6 +27,8 @@ COMPILED_PYTHON = str(ROOT / ".venv-compiled" / "bin" / "python")
 QUICK_LAYERS = LAYERS[: LAYERS.index("migration") + 1]
 """What a broker decides, reads and writes: no sockets, no processes, no Java. A layer added among them is quick too."""
 QUICK_FOLDERS = [f"tests/{layer}" for layer in QUICK_LAYERS if (ROOT / "tests" / layer).is_dir()]
+SIDE_BY_SIDE_TESTS = ("-n", "2", "--dist", "worksteal")
+"""For tests that start nothing and share nothing."""
 QUICK_EXAMPLES = "0.2"
 """What Hypothesis tries in a quick run, as a part of what it tries in the whole suite."""
 
@@ -40,7 +42,7 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
     "types": ("Types (mypy --strict)", [[PYTHON, "-m", "mypy", *CHECKED]]),
     "quick": (
         f"Tests of {', '.join(QUICK_LAYERS)}, without the slow ones",
-        [[PYTHON, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "not slow", *QUICK_FOLDERS]],
+        [[PYTHON, "-m", "pytest", "-q", *SIDE_BY_SIDE_TESTS, "-m", "not slow", *QUICK_FOLDERS]],
     ),
     "compiled": (
         "The compiled form: all tests but Spark's and those of the sources",
@@ -49,7 +51,13 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
             [COMPILED_PYTHON, "-m", "pytest", "-q", "-m", "not spark and not sources", "--durations=5"],
         ],
     ),
-    "test": ("The whole test suite", [[PYTHON, "-m", "pytest", "-q", "--durations=10"]]),
+    "test": (
+        "The whole test suite",
+        [
+            [PYTHON, "-m", "pytest", "-q", *SIDE_BY_SIDE_TESTS, *QUICK_FOLDERS],
+            [PYTHON, "-m", "pytest", "-q", "--durations=10", *[f"--ignore={folder}" for folder in QUICK_FOLDERS]],
+        ],
+    ),
 }
 
 SETTINGS = {

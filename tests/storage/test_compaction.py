@@ -165,7 +165,7 @@ class Life:
         disk: SimDisk,
         *,
         compact_min_files: int = 10,
-        compact_percentage: int = JournalSettings.compact_percentage,
+        compact_percentage: int = JournalSettings().compact_percentage,
         max_destinations: int = -1,
         max_destinations_size_per_user: int = -1,
         **address: object,
