@@ -93,6 +93,7 @@ class Field(Bench):
         user: str = "",
         connection: str = "",
         durable: bool = True,
+        expires_in_ms: int = 0,
         run: bool = True,
     ) -> None:
         """Sends each word; ``user`` is what selectors see as JMSXUserID."""
@@ -105,6 +106,7 @@ class Field(Bench):
                 durable=durable,
                 priority=priority,
                 timestamp_ms=WallMs(self.clock.now_ms),
+                expires_at_ms=WallMs(self.clock.now_ms + expires_in_ms if expires_in_ms else 0),
                 user=user,
                 group_id=group,
                 group_sequence=sequence,

@@ -20,6 +20,7 @@ from tests.engine.dispatching import Field, Peer
 
 USERS = ("red", "blue")
 ALWAYS_FIRST = 127
+LIFE_MS = 1_000
 
 
 @dataclass(eq=False)
@@ -32,6 +33,7 @@ class Letter:
     sequence: int
     user: str
     place: tuple[int, int]
+    expires: bool
 
 
 @dataclass(eq=False)
@@ -195,14 +197,18 @@ class Dispatching(RuleBasedStateMachine):
         group=st.sampled_from(["", "", "a", "b", "c"]),
         sequence=st.sampled_from([0, 0, 0, 1, 2, -1, -2]),
         user=st.sampled_from(USERS),
+        expires=st.sampled_from([False, False, True]),
     )
-    def send(self, count: int, priority: int, group: str, sequence: int, user: str) -> None:
+    def send(self, count: int, priority: int, group: str, sequence: int, user: str, expires: bool = False) -> None:
         for _ in range(count):
             self.sent += 1
             body = f"m{self.sent}"
             seq = sequence if group else 0
-            self.obvious.pending.append(Letter(body, priority, group, seq, user, (-priority, self.sent)))
-            self.field.put(body, priority=priority, group=group, sequence=seq, user=user, run=False)
+            self.obvious.pending.append(Letter(body, priority, group, seq, user, (-priority, self.sent), expires))
+            life_ms = LIFE_MS if expires else 0
+            self.field.put(
+                body, priority=priority, group=group, sequence=seq, user=user, expires_in_ms=life_ms, run=False
+            )
 
     @rule(
         limit=st.integers(1, 4),
@@ -258,10 +264,38 @@ class Dispatching(RuleBasedStateMachine):
     @precondition(lambda self: self.peers)
     @rule(choice=st.integers(0, 100))
     def leave(self, choice: int) -> None:
-        reader, peer = self._pick(choice)
+        self._leave(*self._pick(choice))
+
+    def _leave(self, reader: Reader, peer: Peer) -> None:
         peer.close()
         self.obvious.leave(reader)
         del self.peers[reader.number]
+
+    @precondition(lambda self: self.peers)
+    @rule()
+    def leave_all(self) -> None:
+        for reader, peer in list(self.peers.values()):
+            self._leave(reader, peer)
+
+    @rule(wants=st.sampled_from(["", "red", "blue"]))
+    def come_and_go(self, wants: str) -> None:
+        """As those do that ask for one message with a selector of their own."""
+        self.add(1, 0, False, wants)
+        self.settle()
+        self._leave(*self._pick(-1))
+
+    @rule()
+    def purge(self) -> None:
+        self.field.broker.purge_queue("q")
+        self.obvious.pending.clear()
+
+    @rule()
+    def expire(self) -> None:
+        obvious = self.obvious
+        assume(not any(letter.expires for reader in obvious.readers for letter in reader.held))
+        self.field.clock.now_ms += LIFE_MS
+        self.field.broker.expire_due(self.field.broker.queues["q"])
+        obvious.pending = [letter for letter in obvious.pending if not letter.expires]
 
     def _pick(self, choice: int) -> tuple[Reader, Peer]:
         return list(self.peers.values())[choice % len(self.peers)]
@@ -290,6 +324,13 @@ class Dispatching(RuleBasedStateMachine):
         if hasattr(self, "obvious"):
             pending = sorted(self.obvious.pending, key=lambda letter: letter.place)
             assert self.field.waiting.split() == [letter.body for letter in pending]
+
+    @invariant()
+    def the_rules_go_with_the_last_consumer(self) -> None:
+        if hasattr(self, "obvious") and not self.peers:
+            pending = self.field.broker.queues["q"].pending
+            assert pending.observers == []
+            assert [slot.marks for slot in pending.in_order()] == [0] * pending.count
 
     @invariant()
     def the_same_is_held(self) -> None:

@@ -4,11 +4,13 @@ import gc
 
 import pytest
 
-from delosmq.engine.dispatch.message_groups import REMEMBERED
+from delosmq.engine.dispatch.message_groups import REMEMBERED, MessageGroup
+from delosmq.engine.queues.consumer import Consumer
 from delosmq.model.message import Message
+from delosmq.model.settings import DispatchProfile
 from tests.engine.dispatching import CLASSIC, Field
 from tests.engine.test_leases import Reader
-from tests.memory import measured
+from tests.memory import living, measured
 
 
 # EXCL-4
@@ -169,6 +171,86 @@ def kept_in_memory(group: str) -> list[str]:
     gc.collect()
     found = [one for one in gc.get_objects() if isinstance(one, Message) and one.group_id == group]
     return sorted(message.body.decode() for message in found)
+
+
+# EXCL-4
+@pytest.mark.parametrize("ending", ["purged", "expired"])
+@pytest.mark.parametrize("leaves", [True, False])
+def test_what_several_selectors_passed_over_is_not_handed_out_once_it_is_gone(ending: str, leaves: bool):
+    field = Field(dispatch_profile=CLASSIC)
+    owner = field.peer(1)
+    field.put("a1", group="a")
+    others = [field.peer(selector="x IS NULL")]
+    field.put("a2 a3", group="a", expires_in_ms=1_000)
+    for name in ("y", "z"):
+        if leaves:
+            others.pop().close()
+        others.append(field.peer(selector=f"{name} IS NULL"))
+        field.run()
+    if ending == "purged":
+        field.broker.purge_queue("q")
+        field.run()
+    else:
+        field.later(1_001)
+    assert (field.waiting, field.broker.queues["q"].pending.count) == ("", 0)
+    owner.ack("a1")
+    field.put("a4", group="a")
+    owner.ack("a4")
+    assert (owner.got, [other.got for other in others]) == ("a1 a4", [""] * len(others))
+    assert field.counts("q") == (0, 0, 0)
+
+
+# EXCL-4
+def test_a_message_waits_once_for_the_owner_of_its_group_however_often_it_is_passed_over():
+    field = Field(dispatch_profile=CLASSIC)
+    owner = field.peer(1)
+    field.put("a1", group="a")
+    field.put("a2", group="a")
+    with measured() as grown:
+        for _ in range(1_000):
+            field.peer(selector="x IS NULL").close()
+            passing = field.peer(selector="x IS NULL")
+            field.run()
+            passing.close()
+        assert grown() < 20_000
+    owner.ack("a1")
+    field.run()
+    assert owner.got == "a1 a2"
+
+
+# EXCL-4
+@pytest.mark.parametrize("profile", DispatchProfile)
+@pytest.mark.parametrize("stays", [True, False])
+def test_consumers_that_come_for_one_message_of_a_group_leave_nothing_behind(profile: DispatchProfile, stays: bool):
+    field = Field(dispatch_profile=profile)
+    if stays:
+        field.peer(selector="x IS NOT NULL")
+    before = len(living(Consumer))
+    for name in range(200):
+        field.put("m", group=f"g{name}")
+        peer = field.peer(1)
+        field.run()
+        peer.ack("m")
+        peer.close()
+        field.run()
+    del peer
+    assert len(field.broker.queues["q"].pending.observers) == stays
+    assert len(living(Consumer)) == before
+
+
+# EXCL-4
+def test_groups_that_ended_leave_nothing_with_their_owner():
+    field = Field(dispatch_profile=CLASSIC)
+    owner = field.peer(1, priority=5)
+    passing = field.peer()
+    for k in range(200):
+        field.put(f"a{k} b{k}", group=f"g{k}", run=False)
+        field.put(f"c{k}", group=f"g{k}", sequence=-1)
+        for name in "abc":
+            owner.ack(f"{name}{k}")
+            field.run()
+    assert (len(owner.got.split()), passing.got) == (600, "")
+    assert living(MessageGroup) == []
 
 
 # EXCL-4

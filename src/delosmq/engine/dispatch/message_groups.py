@@ -37,14 +37,13 @@ class MessageGroup:
         self.key = key
         self.owner = owner
         self.waiting: int = 0
-        self.listed: bool = False
 
 
 class Held:
     """A message that waits for the owner of its group to have room.
 
     Attributes:
-        slot: None once it is pending no more: no limit counts what is kept here alone.
+        slot: None once it is pending no more, or waits for another owner: no limit counts what is kept here alone.
     """
 
     def __init__(self, slot: Slot, group: MessageGroup) -> None:
@@ -72,15 +71,22 @@ class MessageGroups(PendingObserver):
         habit = REMEMBERED if classic else REMEMBERED_OTHERWISE
         self._remembered: int = habit if remembered is None else remembered
         self._by_key: OrderedDict[str, MessageGroup] = OrderedDict()
+        self._of_owner: dict[int, set[MessageGroup]] = {}
         self._made: int = 0
-        # Per owner: what waits for its room, in the order of the queue.
+        # Per owner: what waits for its room, in the order of the queue; those without a slot are gone.
         self._held: dict[int, list[tuple[int, int, int, Held]]] = {}
-        # The same and more, by sequence: each has a mark until it is pending no more.
+        # Those with a slot, by sequence: a message waits once, however many consumers passed it over. Each has a mark.
         self._marked: dict[int, Held] = {}
         # Owners with room for which something waits, by the first of it.
         self._ready: list[tuple[int, int, int, Consumer]] = []
-        # Groups of which anything waits, or did.
-        self._waited: list[MessageGroup] = []
+        # Groups of which anything waits.
+        self._waited: set[MessageGroup] = set()
+
+    def close(self) -> None:
+        """Forgets everything, and hears of no slots any more."""
+        self.forget_held()
+        self.clear()
+        self._pending.observers.remove(self)
 
     # -- owners --------------------------------------------------------------------------------------------------
 
@@ -97,7 +103,7 @@ class MessageGroups(PendingObserver):
         if group is None:
             return None
         if group.owner.closed:
-            del self._by_key[key]
+            self._forget(group)
             return None
         self._by_key.move_to_end(key)
         return group
@@ -110,7 +116,9 @@ class MessageGroups(PendingObserver):
     def assign(self, message: Message, owner: Consumer) -> MessageGroup | None:
         """Gives the group of a message, which has no owner, to a consumer; gives the group that is forgotten for it."""
         key = self.key_of(message)
-        self._by_key[key] = MessageGroup(key, owner)
+        group = MessageGroup(key, owner)
+        self._by_key[key] = group
+        self._of_owner.setdefault(owner.id, set()).add(group)
         owner.owned_groups += 1
         if self._buckets > 0 or self._remembered == UNLIMITED:
             return None
@@ -127,11 +135,17 @@ class MessageGroups(PendingObserver):
 
     def release(self, group: MessageGroup) -> bool:
         """Forgets who owns a group. True when messages were passed over because of that owner."""
-        if self._by_key.get(group.key) is group:
-            del self._by_key[group.key]
+        self._forget(group)
         if not group.owner.closed:
             group.owner.owned_groups -= 1
         return group.waiting > 0
+
+    def _forget(self, group: MessageGroup) -> None:
+        if self._by_key.get(group.key) is group:
+            del self._by_key[group.key]
+        owned = self._of_owner.get(group.owner.id)
+        if owned is not None:
+            owned.discard(group)
 
     def closes(self, message: Message) -> bool:
         """Whether a message is the last one of its group."""
@@ -144,11 +158,14 @@ class MessageGroups(PendingObserver):
 
     def left(self, consumer: Consumer) -> bool:
         """An owner has gone, and its groups are free. True when messages were passed over because of it."""
-        return self._held.pop(consumer.id, None) is not None
+        for group in self._of_owner.pop(consumer.id, set()):
+            self._forget(group)
+        return consumer.id in self._held
 
     def clear(self) -> None:
         """No group has an owner any more."""
         self._by_key = OrderedDict()
+        self._of_owner = {}
 
     def owners(self, at_most: int) -> list[tuple[str, Consumer]]:
         """Groups and their owners. Diagnostics only."""
@@ -163,12 +180,16 @@ class MessageGroups(PendingObserver):
 
     def hold(self, slot: Slot, group: MessageGroup) -> None:
         """Notes a message that was passed over until the owner of its group has room."""
+        held = self._marked.get(slot.sequence)
+        if held is not None:
+            if held.group is group:
+                return
+            self.gone(slot)
+        held = Held(slot, group)
+        self._marked[slot.sequence] = held
+        slot.marks += 1
         waiting = self._held.setdefault(group.owner.id, [])
         self._made += 1
-        held = Held(slot, group)
-        if slot.sequence not in self._marked:
-            slot.marks += 1
-        self._marked[slot.sequence] = held
         heappush(waiting, (-slot.level, slot.order, self._made, held))
         self._wait(group)
         if len(waiting) > 2 * self._pending.count + 64:
@@ -186,10 +207,14 @@ class MessageGroups(PendingObserver):
         self._wait(group)
 
     def _wait(self, group: MessageGroup) -> None:
-        if not group.listed:
-            group.listed = True
-            self._waited.append(group)
+        if group.waiting == 0:
+            self._waited.add(group)
         group.waiting += 1
+
+    def _wait_no_more(self, group: MessageGroup) -> None:
+        group.waiting -= 1
+        if group.waiting == 0:
+            self._waited.discard(group)
 
     def has_room(self, owner: Consumer) -> None:
         """An owner has room again."""
@@ -220,23 +245,28 @@ class MessageGroups(PendingObserver):
 
     def take_held(self, group: MessageGroup) -> None:
         """Takes out what `next_held` gave."""
-        heappop(self._held[group.owner.id])
-        group.waiting -= 1
+        slot = heappop(self._held[group.owner.id])[3].slot
+        if slot is not None:
+            self.gone(slot)
+        self._wait_no_more(group)
         heappop(self._ready)
         self.has_room(group.owner)
 
     def forget_held(self) -> None:
         """All that was passed over will be looked at again."""
+        for held in self._marked.values():
+            if held.slot is not None:
+                held.slot.marks -= 1
+        self._marked = {}
         self._held = {}
         self._ready = []
         for group in self._waited:
             group.waiting = 0
-            group.listed = False
-        self._waited = []
+        self._waited = set()
 
     def _drop_gone(self, waiting: list[tuple[int, int, int, Held]]) -> None:
         while waiting and waiting[0][3].slot is None:
-            heappop(waiting)[3].group.waiting -= 1
+            self._wait_no_more(heappop(waiting)[3].group)
 
     def _sweep(self, owner_id: int, waiting: list[tuple[int, int, int, Held]]) -> None:
         kept: list[tuple[int, int, int, Held]] = []
@@ -244,7 +274,7 @@ class MessageGroups(PendingObserver):
             if entry[3].slot is not None:
                 kept.append(entry)
             else:
-                entry[3].group.waiting -= 1
+                self._wait_no_more(entry[3].group)
         self._held[owner_id] = sorted(kept, key=_place)
 
 

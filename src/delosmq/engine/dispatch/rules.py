@@ -126,6 +126,9 @@ class DispatchRules(QueueRules):
         if self.queue.consumer_count == 0:
             if self.lease is not None:
                 self.lease.look_again()
+            if self.groups is not None:
+                self.groups.close()
+                self.groups = None
             self.queue.drop_rules()
 
     def taken_by(self, consumer: Consumer) -> None:
