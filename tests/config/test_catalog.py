@@ -1,7 +1,6 @@
 """The catalogue of broker.xml: documented as it is, and true to the settings."""
 
 from dataclasses import fields
-from enum import Enum
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,9 @@ from delosmq.config.broker_xml.catalog.addresses import QUEUE
 from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.config.broker_xml.explain import tables
-from delosmq.config.values import parse_bytes
-from delosmq.model.message import ROUTING_NAMES
-from delosmq.model.settings import (
-    AcceptorSettings,
-    AddressSettings,
-    BrokerSettings,
-    JournalSettings,
-    WildcardSyntax,
-)
+from delosmq.model.address_settings import FIELDS, SETTINGS, AddressSettings
+from delosmq.model.settings import AcceptorSettings, BrokerSettings, JournalSettings, WildcardSyntax
+from delosmq.model.values import parse_bytes
 from tests.config.conftest import Load
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/configuration.md"
@@ -36,25 +29,26 @@ def test_no_name_is_refused_without_a_reason() -> None:
     assert all(item.about for item in refused if item.policy is not Policy.NOT_YET)
 
 
-def test_every_address_setting_has_the_documented_default() -> None:
+def test_every_address_setting_is_declared_and_its_documented_default_is_the_one_in_force() -> None:
+    assert list(SETTINGS) == [field.name for field in fields(AddressSettings)]
     standard = AddressSettings()
-    for field in fields(AddressSettings):
-        value = getattr(standard, field.name)
-        if isinstance(value, Enum):
-            value = value.value
-        elif field.name.endswith("routing_type"):
-            value = ROUTING_NAMES[value]
-        elif isinstance(value, bool):
-            value = str(value).lower()
-        item = ADDRESS_SETTING[field.name.replace("_", "-")]
-        assert item.policy is Policy.IN_EFFECT
+    for name, setting in SETTINGS.items():
+        item = ADDRESS_SETTING[name.replace("_", "-")]
+        assert (item.policy, item.about, item.unit) == (Policy.IN_EFFECT, setting.about, setting.unit)
+        value = getattr(standard, name)
         if value is None:
-            assert item.default.endswith((" with dispatch-profile classic", " for subscription-recovery-*")), field.name
+            assert item.default.endswith((" with dispatch-profile classic", " for subscription-recovery-*")), name
             continue
-        if field.name == "id_cache_size":
-            assert item.default == "id-cache-size of core"
-            item = CORE["id-cache-size"]
-        assert item.default == str(value), field.name
+        written = item.default
+        if name == "id_cache_size":
+            assert written == "id-cache-size of core"
+            written = CORE["id-cache-size"].default
+        assert setting.parse(written.removesuffix(".0")) == value, name
+
+
+def test_an_older_name_of_a_setting_is_in_the_catalogue() -> None:
+    assert FIELDS["last-value-queue"] == "default_last_value_queue"
+    assert ADDRESS_SETTING["last-value-queue"].about == "older name of default-last-value-queue"
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from delosmq.config.broker_xml.address_settings import SETTING_PARSERS, field_of
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.config.broker_xml.catalog.addresses import QUEUE
 from delosmq.config.broker_xml.catalog.table import Policy
+from delosmq.model.address_settings import FIELDS, AddressSettings
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import (
     LAST_VALUE_NAME,
     AddressFullPolicy,
-    AddressSettings,
     BrokerSettings,
     DispatchPolicy,
     DispatchProfile,
@@ -207,8 +206,8 @@ def refusal(load: Load, core: str) -> ConfigurationError:
 )
 def test_an_address_setting(load: Load, name: str, value: str, expected: object, wrong: Wrong) -> None:
     settings = load(setting(name, value)).settings
-    assert settings.address_settings[0].fields == {field_of(name): expected}
-    assert getattr(AddressSettingsTable(settings.address_settings).resolve("any"), field_of(name)) == expected
+    assert settings.address_settings[0].fields == {FIELDS[name]: expected}
+    assert getattr(AddressSettingsTable(settings.address_settings).resolve("any"), FIELDS[name]) == expected
     for text in wrong[0]:
         refused = refusal(load, setting(name, text))
         assert refused.code == "DMQ4005"
@@ -245,13 +244,13 @@ def test_a_child_of_core(load: Load, name: str, value: str, field: str, expected
 
 def test_the_tables_hold_every_name_that_is_in_effect() -> None:
     effective = {name for name, item in ADDRESS_SETTING.items() if item.policy is Policy.IN_EFFECT} - {"@match"}
-    assert {row[0] for row in SETTINGS} == effective == set(SETTING_PARSERS)
+    assert {row[0] for row in SETTINGS} == effective == set(FIELDS)
     attributes = {f"@{row[0]}" for row in ATTRIBUTES} | {"@name", "filter", "durable", "user"}
     assert attributes == {name for name, item in QUEUE.items() if item.policy is Policy.IN_EFFECT}
 
 
 def test_every_field_of_the_address_settings_can_be_set() -> None:
-    assert {field_of(row[0]) for row in SETTINGS} == {field.name for field in fields(AddressSettings)}
+    assert {FIELDS[row[0]] for row in SETTINGS} == {field.name for field in fields(AddressSettings)}
 
 
 def test_every_field_of_a_queue_can_be_set() -> None:

@@ -11,8 +11,9 @@ from delosmq.engine.delivery.expiry_times import DueListener, ExpiryTimes
 from delosmq.engine.queues.consumer import ConsumerOptions
 from delosmq.engine.queues.credit import MessageCredit
 from delosmq.engine.routing.held_messages import expired_count
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.message import ANYCAST
-from delosmq.model.settings import AddressSettings, DispatchProfile, QueueSettings
+from delosmq.model.settings import DispatchProfile, QueueSettings
 from tests.engine.support import Bench, Collector, ManualClock, anycast
 
 SCAN_MS = 30_000

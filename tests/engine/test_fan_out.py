@@ -7,9 +7,10 @@ from delosmq.engine.base.events import NO_EVENTS, EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.fan_out import FanOut, events_for
 from delosmq.engine.queues.queue import Queue
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.ids import QueueId, WallMs
 from delosmq.model.message import ANYCAST, EMPTY_BODY, Message
-from delosmq.model.settings import AddressSettings, QueueSettings
+from delosmq.model.settings import QueueSettings
 from tests.engine.support import Bench
 
 MESSAGE = Message("orders", "stomp", b"", b"", body_kind=EMPTY_BODY, timestamp_ms=WallMs(1))

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from delosmq.manage.control.messages import text_of
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.message import MULTICAST
-from delosmq.model.settings import AddressFullPolicy, AddressSettings, DivertSettings
+from delosmq.model.settings import AddressFullPolicy, DivertSettings
 from tests.manage.support import START_MS, Api, eventually, problem, succeeded
 
 MESSAGES = "/api/v1/queues/q/messages"

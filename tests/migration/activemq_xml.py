@@ -5,7 +5,8 @@ from pathlib import Path
 
 from delosmq.config.broker_xml import load_broker_xml
 from delosmq.migration.activemq_xml import Conversion, Kind, convert_activemq_xml
-from delosmq.model.settings import AddressSettings, BrokerSettings
+from delosmq.model.address_settings import AddressSettings
+from delosmq.model.settings import BrokerSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
 NAMESPACE = "http://activemq.apache.org/schema/core"

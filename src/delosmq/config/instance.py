@@ -25,9 +25,9 @@ from delosmq.config.findings import (
 from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT, bootstrap_xml, broker_xml
 from delosmq.config.placeholders import known_properties
 from delosmq.config.properties import Entry, load_roles, load_users, replace_file, write_properties
-from delosmq.config.values import comma_separated
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.settings import BrokerSettings
+from delosmq.model.values import comma_separated
 from delosmq.security.passwords import SALT_BYTES, hash_password
 from delosmq.storage.lock import DirectoryLock
 

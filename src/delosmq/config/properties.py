@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from delosmq.config.findings import TWICE, UNREADABLE, Findings
-from delosmq.config.values import comma_separated
+from delosmq.model.values import comma_separated
 from delosmq.security.passwords import flaw_of_stored
 
 _OWNER_ONLY: Final = 0o600

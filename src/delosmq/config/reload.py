@@ -6,60 +6,8 @@ Source: Artemis manual, "Configuration Reload", for what its users expect to be 
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
+from delosmq.model.address_settings import LIVE_SETTINGS
 from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings
-
-LIVE_SETTINGS: Final = frozenset(
-    {
-        "dead_letter_address",
-        "auto_create_dead_letter_resources",
-        "dead_letter_queue_prefix",
-        "dead_letter_queue_suffix",
-        "send_to_dla_on_no_route",
-        "dead_letter_non_durable",
-        "dead_letter_duplicates",
-        "dead_letter_expiry_delay",
-        "max_delivery_attempts",
-        "redelivery_delay",
-        "redelivery_delay_multiplier",
-        "redelivery_collision_avoidance_factor",
-        "max_redelivery_delay",
-        "expiry_address",
-        "auto_create_expiry_resources",
-        "expiry_queue_prefix",
-        "expiry_queue_suffix",
-        "expiry_delay",
-        "min_expiry_delay",
-        "max_expiry_delay",
-        "no_expiry",
-        "max_size_bytes",
-        "max_size_messages",
-        "address_full_policy",
-        "block_timeout",
-        "auto_create_queues",
-        "auto_create_addresses",
-        "auto_delete_queues",
-        "auto_delete_created_queues",
-        "auto_delete_queues_delay",
-        "auto_delete_queues_message_count",
-        "auto_delete_queues_skip_usage_check",
-        "auto_delete_addresses",
-        "auto_delete_addresses_delay",
-        "auto_delete_addresses_skip_usage_check",
-        "default_address_routing_type",
-        "default_queue_routing_type",
-        "default_ring_size",
-        "default_max_consumers",
-        "default_purge_on_no_consumers",
-        "enable_metrics",
-        "queue_prefetch",
-        "queue_browser_prefetch",
-        "topic_prefetch",
-        "durable_topic_prefetch",
-        "use_prefetch_extension",
-        "max_browse_page_size",
-    }
-)
-"""Fields of `AddressSettings` that an address takes over while it lives; what it holds depends on the others."""
 
 _TAKEN_OVER: Final = frozenset(
     {"address_settings", "security_settings", "addresses", "queues", "global_max_size_bytes", "left_out"}

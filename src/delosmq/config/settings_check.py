@@ -6,9 +6,9 @@ from functools import cache
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from delosmq.config.broker_xml.address_settings import SETTING_PARSERS
 from delosmq.config.broker_xml.catalog.acceptors import SERVED_PROTOCOLS
 from delosmq.config.findings import nearest
+from delosmq.model.address_settings import SETTINGS, AddressSettings
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import (
@@ -16,7 +16,6 @@ from delosmq.model.settings import (
     AcceptorSettings,
     AddressDefinition,
     AddressMatch,
-    AddressSettings,
     BrokerSettings,
     DivertSettings,
     QueueSettings,
@@ -166,10 +165,8 @@ def _check_address_setting(path: str, name: str, value: object) -> None:
         if value not in (ANYCAST, MULTICAST):
             raise _wrong(where, value, "ANYCAST or MULTICAST of delosmq.model.message")
         return
-    parse = SETTING_PARSERS.get(name.replace("_", "-"))
     try:
-        if parse is not None:
-            parse(_as_written(value))
+        SETTINGS[name].parse(_as_written(value))
     except ValueError as error:
         raise _wrong(where, value, str(error)) from None
 

@@ -42,11 +42,12 @@ from delosmq.engine.transactions.rollback import RollingBack
 from delosmq.engine.transactions.transaction import Transaction
 from delosmq.engine.transactions.transactions import OPEN_PER_OWNER, Transacting
 from delosmq.engine.transactions.xa import TMNOFLAGS, TMSUCCESS, Branches, XaError
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
 from delosmq.model.ports import Clock, Random
-from delosmq.model.settings import AddressSettings, BrokerSettings, QueueSettings
+from delosmq.model.settings import BrokerSettings, QueueSettings
 
 
 class Broker:

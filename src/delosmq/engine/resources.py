@@ -17,10 +17,9 @@ from delosmq.engine.lifecycle.retroactive import Retroactive
 from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import Core
-from delosmq.model.contradictions import TRAITS, names_trait
 from delosmq.model.errors import BrokerError, MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.settings import AddressDefinition, BrokerSettings, DivertSettings, QueueSettings
+from delosmq.model.settings import TRAITS, AddressDefinition, BrokerSettings, DivertSettings, QueueSettings, names_trait
 from delosmq.model.wildcard import AddressSettingsTable
 from delosmq.model.wording import counted
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.message import ANYCAST
 from delosmq.model.virtual_topics import VirtualTopicRule
+from delosmq.model.wording import counted
 
 UNLIMITED: Final = -1
 LAST_VALUE_NAME: Final = "_AMQ_LVQ_NAME"
@@ -56,163 +57,6 @@ class DispatchPolicy(Enum):
 
     SIMPLE = "simple"
     PRIORITY = "priority"
-
-
-@dataclass(frozen=True)
-class AddressSettings:
-    """The resolved ``address-setting`` of one address. Times in ms; -1 is "none" or "for ever" unless said.
-
-    Attributes:
-        dead_letter_address, expiry_address: "" drops what would go there.
-        max_delivery_attempts: -1 for endless.
-        redelivery_delay, redelivery_delay_multiplier, max_redelivery_delay, redelivery_collision_avoidance_factor:
-            how long a returned message waits; a maximum of -1 means ten times the delay.
-        expiry_delay: given to messages without an expiry; min_expiry_delay, max_expiry_delay bound those that have one.
-        no_expiry: messages never expire here, whatever they say.
-        auto_create_dead_letter_resources: a queue for each origin on the dead-letter address, named by prefix and
-            suffix around the origin's address; auto_create_expiry_resources alike.
-        max_size_bytes, max_size_messages: memory limit of the address, -1 for none.
-        default_ring_size: pending messages a queue without a ``ring-size`` of its own keeps; -1 for all.
-        ring_eviction: DelosMQ's own.
-        auto_delete_queues_delay, auto_delete_queues_message_count: an unused automatic queue goes once it was unused
-            that long and holds at most that many messages (-1: any number).
-        retroactive_message_count: how many of the last messages a new queue of the address starts with.
-        subscription_recovery_count, subscription_recovery_duration, subscription_recovery_size: DelosMQ's own, as in
-            Classic's policyEntry: which of the last messages are kept for subscribers that ask: so many, of so many
-            ms, of so many bytes; what all of them allow, and 0 says nothing.
-        subscription_recovery_retained: likewise: the last message that its sender marked (``ActiveMQ.Retain``).
-        always_retroactive: likewise: True gives everybody what is kept, False only subscribers that ask; None gives
-            everybody ``retroactive_message_count`` and the rest to those that ask.
-        default_last_value_queue, default_last_value_key: a key alone makes a last-value queue; without one the
-            property is `LAST_VALUE_NAME`.
-        default_group_buckets: groups with the same hash share an owner; -1 keeps them apart, 0 switches groups off.
-        id_cache_size: duplicate ids remembered for the address; 0 for none.
-        default_consumers_before_dispatch, default_delay_before_dispatch: dispatch starts when that many consumers are
-            there, or that long after the first one came; a delay of -1 waits for the number alone.
-        prioritized_messages: DelosMQ's own, as in Classic's policyEntry: False keeps the order of arrival.
-        dead_letter_non_durable: DelosMQ's own: False drops what would be a dead letter, or expired, and is not durable.
-        dead_letter_duplicates: DelosMQ's own: False keeps one dead letter of a message, in however many queues it fails
-            or expires; None is False with Classic's habits only.
-        dead_letter_expiry_delay: DelosMQ's own: life of what goes to the dead-letter or the expiry address.
-        block_timeout: DelosMQ's own: a send that waited so long for space fails.
-        max_addresses: DelosMQ's own: the most addresses of one match; those of connections and wildcards don't count.
-        allow_temp_destination_stealing: DelosMQ's own: others may consume from a temporary destination, too.
-        persist_delivery_count_before_delivery: a delivery is recorded before the message leaves, not when it comes
-            back. Artemis has it for the whole broker.
-        group_cache_size: DelosMQ's own: groups of a queue whose owner is remembered, -1 for all; None is 1,024 with
-            Classic's habits and 100,000 with Artemis's.
-        dispatch_profile, strict_order_dispatch, use_consumer_priority, all_consumers_exclusive_by_default: as in
-            Classic's policyEntry, for the queues of the address.
-        queue_prefetch .. durable_topic_prefetch: likewise: of OpenWire consumers that ask for their client's default;
-            -1 gives what they ask for. use_prefetch_extension: False: reported deliveries give no more.
-        max_browse_page_size: likewise: messages that a browser sees, -1 for all.
-        pending_message_limit, pending_message_limit_multiplier: likewise: most messages that wait for an OpenWire
-            consumer of a topic, not durable, beyond its prefetch; a number, or a multiple of the prefetch. -1 for any
-            number; with both the lower one counts.
-        message_eviction, message_eviction_key: likewise: which of them go; the property that tells them apart.
-        dispatch_policy: likewise, for topics.
-        slow_consumer_max_duration, slow_consumer_max_count: likewise: an OpenWire consumer is closed that had no room
-            for so long while messages waited, or so often without a look in between that found room; -1 for never.
-        slow_consumer_max_time_since_last_ack: likewise: and one that acknowledged nothing for so long;
-            slow_consumer_ignore_idle: unless it has nothing to acknowledge.
-        slow_consumer_check_period: how often is looked, in s; slow_consumer_abort_connection: its connection goes too.
-        advisory_for_consumed .. include_body_for_advisory: likewise: which advisories OpenWire clients can hear.
-    """
-
-    dead_letter_address: str = ""
-    expiry_address: str = ""
-    max_delivery_attempts: int = 10
-    redelivery_delay: int = 0
-    redelivery_delay_multiplier: float = 1.0
-    redelivery_collision_avoidance_factor: float = 0.0
-    max_redelivery_delay: int = UNLIMITED
-    expiry_delay: int = UNLIMITED
-    min_expiry_delay: int = UNLIMITED
-    max_expiry_delay: int = UNLIMITED
-    no_expiry: bool = False
-    auto_create_dead_letter_resources: bool = False
-    dead_letter_queue_prefix: str = "DLQ."
-    dead_letter_queue_suffix: str = ""
-    auto_create_expiry_resources: bool = False
-    expiry_queue_prefix: str = "EXP."
-    expiry_queue_suffix: str = ""
-    send_to_dla_on_no_route: bool = False
-    dead_letter_non_durable: bool = True
-    dead_letter_duplicates: bool | None = None
-    dead_letter_expiry_delay: int = UNLIMITED
-    prioritized_messages: bool = True
-    max_size_bytes: int = UNLIMITED
-    max_size_messages: int = UNLIMITED
-    address_full_policy: AddressFullPolicy = AddressFullPolicy.PAGE
-    block_timeout: int = UNLIMITED
-    max_addresses: int = UNLIMITED
-    persist_delivery_count_before_delivery: bool = False
-    allow_temp_destination_stealing: bool = False
-    group_cache_size: int | None = None
-    auto_create_addresses: bool = True
-    auto_create_queues: bool = True
-    auto_delete_addresses: bool = True
-    auto_delete_addresses_delay: int = 0
-    auto_delete_addresses_skip_usage_check: bool = False
-    auto_delete_queues: bool = True
-    auto_delete_created_queues: bool = False
-    auto_delete_queues_delay: int = 0
-    auto_delete_queues_message_count: int = 0
-    auto_delete_queues_skip_usage_check: bool = False
-    default_address_routing_type: int = MULTICAST
-    default_queue_routing_type: int = MULTICAST
-    default_ring_size: int = UNLIMITED
-    ring_eviction: RingEviction = RingEviction.HEAD
-    default_max_consumers: int = UNLIMITED
-    default_exclusive_queue: bool = False
-    default_purge_on_no_consumers: bool = False
-    default_last_value_queue: bool = False
-    default_last_value_key: str = ""
-    default_non_destructive: bool = False
-    default_group_rebalance: bool = False
-    default_group_rebalance_pause_dispatch: bool = False
-    default_group_buckets: int = UNLIMITED
-    default_group_first_key: str = ""
-    default_consumers_before_dispatch: int = 0
-    default_delay_before_dispatch: int = UNLIMITED
-    retroactive_message_count: int = 0
-    subscription_recovery_count: int = 0
-    subscription_recovery_duration: int = 0
-    subscription_recovery_size: int = 0
-    subscription_recovery_retained: bool = False
-    always_retroactive: bool | None = None
-    id_cache_size: int = 20_000
-    enable_metrics: bool = True
-    dispatch_profile: DispatchProfile = DispatchProfile.ARTEMIS
-    strict_order_dispatch: bool = False
-    use_consumer_priority: bool = True
-    all_consumers_exclusive_by_default: bool = False
-    time_before_dispatch_starts: int = 0
-    dispatch_policy: DispatchPolicy = DispatchPolicy.SIMPLE
-    slow_consumer_max_duration: int = UNLIMITED
-    slow_consumer_max_count: int = UNLIMITED
-    slow_consumer_max_time_since_last_ack: int = UNLIMITED
-    slow_consumer_ignore_idle: bool = True
-    slow_consumer_abort_connection: bool = False
-    slow_consumer_check_period: int = 5
-    queue_prefetch: int = UNLIMITED
-    queue_browser_prefetch: int = UNLIMITED
-    topic_prefetch: int = UNLIMITED
-    durable_topic_prefetch: int = UNLIMITED
-    use_prefetch_extension: bool = True
-    max_browse_page_size: int = UNLIMITED
-    pending_message_limit: int = UNLIMITED
-    pending_message_limit_multiplier: float = -1.0
-    message_eviction: MessageEviction = MessageEviction.OLDEST
-    message_eviction_key: str = ""
-    advisory_for_consumed: bool = False
-    advisory_for_delivery: bool = False
-    advisory_for_discarding_messages: bool = False
-    advisory_for_fast_producers: bool = False
-    advisory_for_slow_consumers: bool = False
-    advisory_when_full: bool = False
-    advisory_if_no_consumers: bool = False
-    include_body_for_advisory: bool = False
 
 
 @dataclass(frozen=True)
@@ -466,3 +310,44 @@ class BrokerSettings:
     address_settings: tuple[AddressMatch, ...] = ()
     security_settings: tuple[SecurityMatch, ...] = ()
     left_out: tuple[str, ...] = ()
+
+
+TRAITS: Final = (
+    "non_destructive",
+    "purge_on_no_consumers",
+    "max_consumers",
+    "consumers_before_dispatch",
+    "delay_before_dispatch",
+)
+"""Fields of `QueueSettings` that may contradict each other."""
+
+
+def contradiction(
+    max_consumers: int | None,
+    consumers_before_dispatch: int | None,
+    delay_before_dispatch: int | None,
+    *,
+    non_destructive: bool | None,
+    purge_on_no_consumers: bool | None,
+) -> str:
+    """What a queue with these settings would do against its own sense, and the remedy, without naming the queue; ""
+    when nothing contradicts. None: nothing is said of it."""
+    if non_destructive and purge_on_no_consumers:
+        return (
+            "keeps what was consumed (non-destructive) and is emptied when nobody consumes (purge-on-no-consumers); set"
+            " one of the two to false"
+        )
+    waits_for = 0 if consumers_before_dispatch is None else consumers_before_dispatch
+    most = UNLIMITED if max_consumers is None else max_consumers
+    if UNLIMITED < most < waits_for and delay_before_dispatch in (None, UNLIMITED):
+        return (
+            f"waits for {counted(waits_for, 'consumer')} (consumers-before-dispatch) and lets in {most}"
+            " (max-consumers), so nothing would ever be dispatched; lower the one, raise the other, or set"
+            " delay-before-dispatch"
+        )
+    return ""
+
+
+def names_trait(settings: QueueSettings) -> bool:
+    """Whether a queue says something itself about one of the `TRAITS`."""
+    return any(getattr(settings, name) is not None for name in TRAITS)

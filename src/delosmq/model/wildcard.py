@@ -13,8 +13,9 @@ HierarchicalObjectRepository.
 
 from typing import Final
 
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.names import QUEUE_MARK
-from delosmq.model.settings import AddressMatch, AddressSettings, SecurityMatch, WildcardSyntax
+from delosmq.model.settings import AddressMatch, SecurityMatch, WildcardSyntax
 
 DEFAULT_SYNTAX: Final = WildcardSyntax()
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from delosmq.config import values
 from delosmq.config.broker_xml.catalog.acceptors import (
     ACCEPTOR,
     ACCEPTOR_OPTIONS,
@@ -22,6 +21,7 @@ from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import MISSING, TWICE, WRONG_VALUE, nearest
 from delosmq.config.tls import TlsMistake, load_tls
 from delosmq.config.xml_document import XmlElement
+from delosmq.model import values
 from delosmq.model.settings import AcceptorSettings, TlsSettings
 from delosmq.model.virtual_topics import parse_virtual_topics
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any, Final
 
-from delosmq.config import values
 from delosmq.config.broker_xml.catalog.addresses import ADDRESS, ADDRESSES, QUEUE, QUEUES
 from delosmq.config.broker_xml.combinations import Traits, check_traits
 from delosmq.config.broker_xml.filters import CheckSelector, read_filter
@@ -11,8 +10,10 @@ from delosmq.config.broker_xml.names import required_name
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import CONTRADICTION, MISSING
 from delosmq.config.xml_document import XmlElement
+from delosmq.model import values
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.settings import LAST_VALUE_NAME, AddressDefinition, AddressSettings, QueueSettings
+from delosmq.model.settings import LAST_VALUE_NAME, AddressDefinition, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
 _ROUTING_TYPES: Final = {"anycast": ANYCAST, "multicast": MULTICAST}

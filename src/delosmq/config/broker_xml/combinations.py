@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import CONTRADICTION, WITHOUT_EFFECT_HERE
-from delosmq.model.contradictions import contradiction
+from delosmq.model.settings import contradiction
 
 
 class Traits(NamedTuple):

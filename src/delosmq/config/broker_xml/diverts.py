@@ -2,13 +2,13 @@
 
 from typing import Final, NamedTuple
 
-from delosmq.config import values
 from delosmq.config.broker_xml.catalog.addresses import ADD, DIVERT, DIVERTS, DROP, PROPERTY, RENAME, TRANSFORMER
 from delosmq.config.broker_xml.filters import CheckSelector, read_filter
 from delosmq.config.broker_xml.names import parse_address
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import CONTRADICTION, MISSING
 from delosmq.config.xml_document import XmlElement
+from delosmq.model import values
 from delosmq.model.settings import STRIP_ROUTING, DivertSettings, Transformer, WildcardSyntax
 from delosmq.model.wildcard import WildcardPattern
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from delosmq.config import values
 from delosmq.config.broker_xml.acceptors import read_acceptors
 from delosmq.config.broker_xml.address_settings import read_address_settings
 from delosmq.config.broker_xml.addresses import read_addresses
@@ -21,6 +20,7 @@ from delosmq.config.findings import MISSING, UNKNOWN_NAME, Findings, Kind
 from delosmq.config.memory import available_memory_bytes
 from delosmq.config.placeholders import known_properties
 from delosmq.config.xml_document import XmlElement, read_xml
+from delosmq.model import values
 from delosmq.model.settings import (
     UNLIMITED,
     AcceptorSettings,

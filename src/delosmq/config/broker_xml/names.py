@@ -1,9 +1,9 @@
 """Names of addresses and queues in broker.xml: what a running broker refuses is refused here, with its line."""
 
-from delosmq.config import values
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import WRONG_VALUE
 from delosmq.config.xml_document import XmlElement
+from delosmq.model import values
 from delosmq.model.errors import MisuseError
 from delosmq.model.names import QUEUE_MARK, check_name
 

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from delosmq.config import values
 from delosmq.config.broker_xml.catalog.addresses import PERMISSION, SECURITY_SETTING, SECURITY_SETTINGS
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.broker_xml.wildcards import check_match
 from delosmq.config.findings import WRONG_VALUE, nearest
 from delosmq.config.xml_document import XmlElement
+from delosmq.model import values
 from delosmq.model.settings import SecurityMatch, WildcardSyntax
 from delosmq.security.access import PERMISSIONS
 

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from delosmq.config import values
 from delosmq.config.broker_xml.catalog.core import WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import WRONG_VALUE
 from delosmq.config.xml_document import XmlElement
+from delosmq.model import values
 from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import WildcardSyntax
 

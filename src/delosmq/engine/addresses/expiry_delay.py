@@ -3,8 +3,9 @@
 Source: Artemis PostOfficeImpl.applyExpiryDelay.
 """
 
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.message import Message
-from delosmq.model.settings import UNLIMITED, AddressSettings
+from delosmq.model.settings import UNLIMITED
 
 
 def changes_expiry(settings: AddressSettings) -> bool:

@@ -3,10 +3,10 @@
 from delosmq.engine.addresses.filter import check_filter
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.resolved_settings import ResolvedSettings
-from delosmq.model.contradictions import contradiction
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
-from delosmq.model.settings import UNLIMITED, AddressSettings, QueueSettings
+from delosmq.model.settings import UNLIMITED, QueueSettings, contradiction
 from delosmq.model.wording import counted
 
 

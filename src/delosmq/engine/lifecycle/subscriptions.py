@@ -10,10 +10,11 @@ from delosmq.engine.lifecycle.deletion import Dropping
 from delosmq.engine.queues.pending_limit import PendingLimit
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import Core
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, MULTICAST
 from delosmq.model.names import QUEUE_MARK
-from delosmq.model.settings import AddressSettings, QueueSettings
+from delosmq.model.settings import QueueSettings
 
 
 class SubscriptionOptions:

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from delosmq.model.settings import AddressSettings, QueueSettings
+from delosmq.model.address_settings import AddressSettings
+from delosmq.model.settings import QueueSettings
 
 LAST_VALUE_KEY: Final = "_AMQ_LVQ_NAME"
 """The property of a last-value queue that names none. Source: Artemis manual, "Last-Value Queues"."""

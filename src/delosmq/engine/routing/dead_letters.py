@@ -16,8 +16,9 @@ from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS
 from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.routing.held_messages import DEAD, Held, Mover
 from delosmq.engine.routing.parts import Core
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.message import Message
-from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
+from delosmq.model.settings import UNLIMITED, DispatchProfile
 
 ATTEMPTS_USED_UP: Final = "max-delivery-attempts reached"
 CALLED_POISON: Final = "given up by the client (poison acknowledgement)"

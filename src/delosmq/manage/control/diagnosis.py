@@ -10,7 +10,8 @@ from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS, EXPIRY_ADDRESS
 from delosmq.engine.routing.held_messages import dead_count, expired_count, held_count
-from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
+from delosmq.model.address_settings import AddressSettings
+from delosmq.model.settings import UNLIMITED, DispatchProfile
 from delosmq.model.wording import counted
 
 EMPTY: Final = "empty"

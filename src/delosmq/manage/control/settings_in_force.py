@@ -5,7 +5,8 @@ from enum import Enum
 from typing import Final
 
 from delosmq.engine.queues.queue import Queue
-from delosmq.model.settings import AddressSettings, BrokerSettings
+from delosmq.model.address_settings import AddressSettings
+from delosmq.model.settings import BrokerSettings
 from delosmq.model.wildcard import WildcardPattern, specificity
 
 OF_QUEUE: Final = "queue"

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from delosmq.config import values
 from delosmq.config.broker_xml.catalog.acceptors import ACCEPTOR_OPTIONS
 from delosmq.config.broker_xml.catalog.core import CORE
 from delosmq.migration.activemq_xml.catalog.broker import BROKER, ELEMENTS
@@ -22,6 +21,7 @@ from delosmq.migration.activemq_xml.resources import read_persistence, read_usag
 from delosmq.migration.activemq_xml.security import Accounts, is_usable
 from delosmq.migration.activemq_xml.source import Section, note_bean, read_activemq_xml
 from delosmq.migration.activemq_xml.target import Target
+from delosmq.model import values
 
 _ADMINISTRATORS = ("admin", "delosmq-admin", "delosmq-administrator")
 _ROLES = ("amq", "delosmq-amq", "delosmq-administrators")

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Final
 
-from delosmq.config import values
 from delosmq.migration.activemq_xml.conversion_report import Kind
 from delosmq.migration.activemq_xml.names import ALL, QUEUE, TOPIC, match_of, split_names
 from delosmq.migration.activemq_xml.policies import restate
 from delosmq.migration.activemq_xml.security import Accounts
 from delosmq.migration.activemq_xml.source import Section, note_bean
 from delosmq.migration.activemq_xml.target import Settings, Target
+from delosmq.model import values
 
 _NEEDLESS: Final = {
     "destinationsPlugin": "addresses and queues are kept in the journal",

@@ -6,7 +6,6 @@ a match says Classic's default wherever a wider one says something else (`restat
 
 from dataclasses import replace
 
-from delosmq.config import values
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.config.xml_document import XmlElement
 from delosmq.migration.activemq_xml.catalog.policies import BASELINE, CHILDREN, DEFAULTS, POLICY
@@ -17,6 +16,7 @@ from delosmq.migration.activemq_xml.names import ALL, KINDS, is_wild, match_of, 
 from delosmq.migration.activemq_xml.source import Section
 from delosmq.migration.activemq_xml.strategies import read_strategies
 from delosmq.migration.activemq_xml.target import Settings, Target
+from delosmq.model import values
 
 _BY_FUNCTION = [
     *("memoryLimit", "producerFlowControl", "sendFailIfNoSpace", "expireMessagesPeriod", "alwaysRetroactive"),

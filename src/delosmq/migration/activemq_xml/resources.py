@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from delosmq.config import values
 from delosmq.config.broker_xml.catalog.core import CORE
 from delosmq.migration.activemq_xml.catalog.policies import DEFAULTS
 from delosmq.migration.activemq_xml.catalog.rows import is_in_effect, page, size
 from delosmq.migration.activemq_xml.conversion_report import Kind
 from delosmq.migration.activemq_xml.source import Section
 from delosmq.migration.activemq_xml.target import Target
+from delosmq.model import values
 
 _JOURNALS: Final = (
     "kahaDB",

@@ -6,7 +6,6 @@ alone. So a match is given the roles of all entries that cover it.
 
 from typing import Final
 
-from delosmq.config import values
 from delosmq.migration.activemq_xml.conversion_report import Kind
 from delosmq.migration.activemq_xml.names import (
     ALL,
@@ -21,6 +20,7 @@ from delosmq.migration.activemq_xml.names import (
 )
 from delosmq.migration.activemq_xml.source import Section, is_open
 from delosmq.migration.activemq_xml.target import Target
+from delosmq.model import values
 from delosmq.model.names import QUEUE_MARK
 from delosmq.security import access
 

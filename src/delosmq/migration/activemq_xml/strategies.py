@@ -3,12 +3,12 @@
 from typing import Final
 from urllib.parse import parse_qsl
 
-from delosmq.config import values
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.migration.activemq_xml.catalog.policies import CHILDREN
 from delosmq.migration.activemq_xml.catalog.rows import RowReader
 from delosmq.migration.activemq_xml.conversion_report import Kind
 from delosmq.migration.activemq_xml.source import Section, is_bean, note_java
+from delosmq.model import values
 
 _SAME_FOR_ALL: Final = ("roundRobinDispatchPolicy", "simpleDispatchPolicy", "strictOrderDispatchPolicy")
 _EVICTION: Final = {

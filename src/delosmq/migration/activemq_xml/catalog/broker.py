@@ -5,7 +5,6 @@ Source: activemq-broker, BrokerService and TransportConnector; activemq-client, 
 
 from typing import Final
 
-from delosmq.config import values
 from delosmq.migration.activemq_xml.catalog.rows import (
     Row,
     Rows,
@@ -16,6 +15,7 @@ from delosmq.migration.activemq_xml.catalog.rows import (
     rows,
     size,
 )
+from delosmq.model import values
 
 _OUTSIDE: Final = "whatever runs the broker decides it"
 _HTTP: Final = "management is by HTTP"

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.config import values
 from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.config.broker_xml.catalog.table import Table as Catalogue
 from delosmq.migration.activemq_xml.conversion_report import ConversionReport, Kind
 from delosmq.migration.activemq_xml.source import is_open, note_reference
+from delosmq.model import values
 
 Read = Callable[[str], str]
 """Value of activemq.xml -> value of broker.xml; raises ValueError with the rest of "... must be"."""

@@ -11,11 +11,11 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import Broker
 from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.properties import INT_KIND, LONG_KIND, TypedValue
-from delosmq.model.settings import AddressSettings
 from delosmq.model.virtual_topics import CLASSIC, virtual_topic_of
 from delosmq.sessions.openwire.server.advisories import topics
 from delosmq.sessions.openwire.server.advisories.notices import Notice, Notices

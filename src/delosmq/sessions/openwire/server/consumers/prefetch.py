@@ -8,9 +8,10 @@ from typing import Final
 from delosmq.engine.broker import Broker
 from delosmq.engine.queues.eviction_strategy import choice_for
 from delosmq.engine.queues.pending_limit import PendingLimit
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST
-from delosmq.model.settings import UNLIMITED, AddressSettings
+from delosmq.model.settings import UNLIMITED
 from delosmq.sessions.openwire.server.destinations import Target
 from delosmq.wire.openwire.commands import ConsumerInfo
 

@@ -7,10 +7,10 @@ waits as it may have in delivery. AbortSlowConsumerStrategy and AbortSlowAckCons
 from typing import Final
 
 from delosmq.engine.queues.credit import PrefetchCredit
+from delosmq.model.address_settings import AddressSettings
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import MULTICAST
-from delosmq.model.settings import AddressSettings
 from delosmq.sessions.openwire.server import errors as failures
 from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription, SubscriptionEvents
 from delosmq.sessions.protocol import NO_TIMER

@@ -1,7 +1,11 @@
-"""Values as configuration files write them. Each parser raises ValueError with the rest of "... must be"."""
+"""Values as configuration files write them, and how a setting declares the one it has.
+
+Each parser raises ValueError with the rest of "... must be".
+"""
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeVar
 
@@ -11,6 +15,8 @@ from delosmq.model.settings import PASS_ROUTING, STRIP_ROUTING, UNLIMITED
 Parser = Callable[[str], object]
 E = TypeVar("E", bound=Enum)
 
+SETTING: Final = "setting"
+"""The key of a `Setting` in the metadata of a field."""
 _LARGEST: Final = 2**63 - 1
 MOST_CREDIT: Final = 2**31 - 1
 """The largest prefetch that clients can be told."""
@@ -207,3 +213,38 @@ def _alternatives(names: list[str]) -> str:
 def comma_separated(text: str) -> tuple[str, ...]:
     """The parts between commas, stripped, without empty ones."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is declared of a setting beside its name, its type and the default that the engine reads.
+
+    Attributes:
+        parse: reads its value as broker.xml has it.
+        about: what it sets, for the manual.
+        unit: of the value.
+        default: the manual's word for a default that depends on other settings.
+        older_name: broker.xml may call it this, too.
+        live: an address takes a change over while it lives; what it holds depends on the other settings.
+    """
+
+    parse: Parser
+    about: str
+    unit: str
+    default: str
+    older_name: str
+    live: bool
+
+
+def at_reload(
+    parse: Parser, about: str, *, unit: str = "", default: str = "", older_name: str = ""
+) -> dict[str, Setting]:
+    """Declares a setting of which an address takes a change over while it lives."""
+    return {SETTING: Setting(parse, about, unit, default, older_name, True)}
+
+
+def at_restart(
+    parse: Parser, about: str, *, unit: str = "", default: str = "", older_name: str = ""
+) -> dict[str, Setting]:
+    """Declares a setting of which a change waits for a restart."""
+    return {SETTING: Setting(parse, about, unit, default, older_name, False)}

@@ -1,0 +1,475 @@
+"""The settings of an address, each declared once: its name, type, default, parser, and what the manual says of it.
+
+The reader of broker.xml, the checks of settings that a program made, the reload and the tables of the manual are made
+from these declarations.
+"""
+
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Final
+
+from delosmq.model.message import MULTICAST, ROUTING_NAMES
+from delosmq.model.settings import (
+    UNLIMITED,
+    AddressFullPolicy,
+    DispatchPolicy,
+    DispatchProfile,
+    MessageEviction,
+    RingEviction,
+)
+from delosmq.model.values import (
+    MOST_CREDIT,
+    SETTING,
+    Setting,
+    at_least,
+    at_reload,
+    at_restart,
+    one_of,
+    parse_attempts,
+    parse_boolean,
+    parse_bytes,
+    parse_limit_bytes,
+    parse_multiplier,
+    parse_multiplier_or_none,
+    parse_routing_type,
+    parse_share,
+    unlimited_or_at_least,
+)
+
+_COUNT: Final = at_least(0)
+_MILLISECONDS: Final = at_least(0)
+_DELAY_OR_NONE: Final = unlimited_or_at_least(0, "none")
+_LIMIT: Final = unlimited_or_at_least(0)
+_LIMIT_OR_NEVER: Final = unlimited_or_at_least(1, "never")
+_PREFETCH: Final = unlimited_or_at_least(0, "what the consumer asks for", most=MOST_CREDIT)
+
+
+@dataclass(frozen=True)
+class AddressSettings:
+    """The resolved ``address-setting`` of one address. Beside what each setting declares:
+
+    Attributes:
+        default_last_value_key: a key alone makes a last-value queue; one without a key has `LAST_VALUE_NAME`.
+        default_group_buckets: groups with the same hash share an owner; -1 keeps them apart, 0 switches groups off.
+        default_consumers_before_dispatch, default_delay_before_dispatch: dispatch starts when that many consumers are
+            there, or that long after the first one came; a delay of -1 waits for the number alone.
+        auto_delete_queues_delay, auto_delete_queues_message_count: both have to be fulfilled.
+        persist_delivery_count_before_delivery: Artemis has it for the whole broker.
+        subscription_recovery_count, subscription_recovery_duration, subscription_recovery_size: kept is what all of
+            them allow; 0 says nothing.
+        always_retroactive: None gives everybody ``retroactive_message_count`` and the rest to those that ask.
+    """
+
+    dead_letter_address: str = field(
+        default="",
+        metadata=at_reload(str, "where messages go whose attempts are used up; without one they are dropped"),
+    )
+    auto_create_dead_letter_resources: bool = field(
+        default=False, metadata=at_reload(parse_boolean, "a queue on it for each address that messages come from")
+    )
+    dead_letter_queue_prefix: str = field(default="DLQ.", metadata=at_reload(str, "starts the name of such a queue"))
+    dead_letter_queue_suffix: str = field(default="", metadata=at_reload(str, "ends the name of such a queue"))
+    send_to_dla_on_no_route: bool = field(
+        default=False, metadata=at_reload(parse_boolean, "so do messages that no queue takes")
+    )
+    dead_letter_non_durable: bool = field(
+        default=True,
+        metadata=at_reload(parse_boolean, "so do messages that are not durable; false drops them (Classic)"),
+    )
+    dead_letter_duplicates: bool | None = field(
+        default=None,
+        metadata=at_reload(
+            parse_boolean,
+            "DelosMQ only: false keeps one dead letter of a message, in however many queues it fails or expires",
+            default="true; false with dispatch-profile classic",
+        ),
+    )
+    dead_letter_expiry_delay: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(
+            unlimited_or_at_least(1, "for ever"),
+            "DelosMQ only: life of what goes to the dead-letter or the expiry address; -1 for ever",
+            unit="ms",
+        ),
+    )
+    max_delivery_attempts: int = field(default=10, metadata=at_reload(parse_attempts, "-1 or 0 for endless"))
+    redelivery_delay: int = field(
+        default=0, metadata=at_reload(_MILLISECONDS, "how long a returned message waits", unit="ms")
+    )
+    redelivery_delay_multiplier: float = field(
+        default=1.0, metadata=at_reload(parse_multiplier, "the delay grows by this factor with each attempt")
+    )
+    redelivery_collision_avoidance_factor: float = field(
+        default=0.0, metadata=at_reload(parse_share, "share of the delay, 0 to 1, that chance adds or takes")
+    )
+    max_redelivery_delay: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(
+            unlimited_or_at_least(0, "ten times redelivery-delay"),
+            "most that the delay grows to; -1 for ten times redelivery-delay",
+            unit="ms",
+        ),
+    )
+    expiry_address: str = field(
+        default="", metadata=at_reload(str, "where messages go that expired; without one they are dropped")
+    )
+    auto_create_expiry_resources: bool = field(
+        default=False, metadata=at_reload(parse_boolean, "a queue on it for each address that messages come from")
+    )
+    expiry_queue_prefix: str = field(default="EXP.", metadata=at_reload(str, "starts the name of such a queue"))
+    expiry_queue_suffix: str = field(default="", metadata=at_reload(str, "ends the name of such a queue"))
+    expiry_delay: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(
+            _DELAY_OR_NONE, "life of messages without an expiry; -1 leaves it to the next two", unit="ms"
+        ),
+    )
+    min_expiry_delay: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(
+            _DELAY_OR_NONE,
+            "where expiry-delay is -1: least life of a message, and that of one without an expiry; -1 for no bound",
+            unit="ms",
+        ),
+    )
+    max_expiry_delay: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(
+            _DELAY_OR_NONE,
+            "where expiry-delay is -1: most life of a message, and that of one without an expiry; -1 for no bound",
+            unit="ms",
+        ),
+    )
+    no_expiry: bool = field(
+        default=False, metadata=at_reload(parse_boolean, "messages never expire, whatever they say")
+    )
+    max_size_bytes: int = field(
+        default=UNLIMITED, metadata=at_reload(parse_limit_bytes, "memory of the address; -1 for no limit", unit="bytes")
+    )
+    max_size_messages: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(unlimited_or_at_least(1), "messages of the address in memory; -1 for no limit"),
+    )
+    address_full_policy: AddressFullPolicy = field(
+        default=AddressFullPolicy.PAGE,
+        metadata=at_reload(one_of(AddressFullPolicy), "PAGE (acts as BLOCK until paging exists), BLOCK, FAIL or DROP"),
+    )
+    block_timeout: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(
+            unlimited_or_at_least(1, "for ever"),
+            "DelosMQ only: a send that waited so long for room fails; -1 waits for ever",
+            unit="ms",
+        ),
+    )
+    max_addresses: int = field(
+        default=UNLIMITED,
+        metadata=at_restart(
+            _LIMIT, "DelosMQ only: no more addresses of this match are made; temporary ones and wildcards don't count"
+        ),
+    )
+    id_cache_size: int = field(
+        default=20000,
+        metadata=at_restart(
+            _COUNT, "duplicate ids remembered for the address; 0 for none", default="id-cache-size of core"
+        ),
+    )
+    retroactive_message_count: int = field(
+        default=0, metadata=at_restart(_COUNT, "a new queue starts with that many of the last messages")
+    )
+    auto_create_queues: bool = field(
+        default=True, metadata=at_reload(parse_boolean, "a send or subscription makes the queue it needs")
+    )
+    auto_create_addresses: bool = field(
+        default=True, metadata=at_reload(parse_boolean, "a send or subscription makes the address it needs")
+    )
+    auto_delete_queues: bool = field(
+        default=True, metadata=at_reload(parse_boolean, "a queue made automatically is deleted when it is unused")
+    )
+    auto_delete_created_queues: bool = field(
+        default=False, metadata=at_reload(parse_boolean, "queues that a client or an operator made are deleted as well")
+    )
+    auto_delete_queues_delay: int = field(
+        default=0, metadata=at_reload(_MILLISECONDS, "how long it must be unused first", unit="ms")
+    )
+    auto_delete_queues_message_count: int = field(
+        default=0, metadata=at_reload(_LIMIT, "a queue with more messages is kept; -1 deletes it with any number")
+    )
+    auto_delete_queues_skip_usage_check: bool = field(
+        default=False, metadata=at_reload(parse_boolean, "it is deleted even if it was never used")
+    )
+    auto_delete_addresses: bool = field(
+        default=True, metadata=at_reload(parse_boolean, "an address made automatically is deleted after its last queue")
+    )
+    auto_delete_addresses_delay: int = field(
+        default=0, metadata=at_reload(_MILLISECONDS, "how long it must be without queues", unit="ms")
+    )
+    auto_delete_addresses_skip_usage_check: bool = field(
+        default=False, metadata=at_reload(parse_boolean, "it is deleted even if it never had a queue")
+    )
+    default_address_routing_type: int = field(
+        default=MULTICAST,
+        metadata=at_reload(parse_routing_type, "of an address made automatically: ANYCAST or MULTICAST"),
+    )
+    default_queue_routing_type: int = field(
+        default=MULTICAST,
+        metadata=at_reload(parse_routing_type, "of a queue made automatically, where the protocol says none"),
+    )
+    default_ring_size: int = field(
+        default=UNLIMITED, metadata=at_reload(_LIMIT, "for queues without a ring-size; -1 for all")
+    )
+    default_max_consumers: int = field(
+        default=UNLIMITED, metadata=at_reload(_LIMIT, "for queues without max-consumers; -1 for any number")
+    )
+    default_exclusive_queue: bool = field(
+        default=False, metadata=at_restart(parse_boolean, "for queues without exclusive")
+    )
+    default_purge_on_no_consumers: bool = field(
+        default=False, metadata=at_reload(parse_boolean, "for queues without purge-on-no-consumers")
+    )
+    default_last_value_queue: bool = field(
+        default=False,
+        metadata=at_restart(parse_boolean, "for queues without last-value", older_name="last-value-queue"),
+    )
+    default_last_value_key: str = field(
+        default="", metadata=at_restart(str, "for queues without last-value-key; makes them last-value queues")
+    )
+    default_non_destructive: bool = field(
+        default=False, metadata=at_restart(parse_boolean, "for queues without non-destructive")
+    )
+    default_group_rebalance: bool = field(
+        default=False, metadata=at_restart(parse_boolean, "for queues without group-rebalance")
+    )
+    default_group_rebalance_pause_dispatch: bool = field(
+        default=False, metadata=at_restart(parse_boolean, "for queues without group-rebalance-pause-dispatch")
+    )
+    default_group_buckets: int = field(
+        default=UNLIMITED,
+        metadata=at_restart(unlimited_or_at_least(0, "no buckets"), "for queues without group-buckets"),
+    )
+    default_group_first_key: str = field(default="", metadata=at_restart(str, "for queues without group-first-key"))
+    default_consumers_before_dispatch: int = field(
+        default=0, metadata=at_restart(_COUNT, "for queues without consumers-before-dispatch")
+    )
+    default_delay_before_dispatch: int = field(
+        default=UNLIMITED, metadata=at_restart(_DELAY_OR_NONE, "for queues without delay-before-dispatch", unit="ms")
+    )
+    enable_metrics: bool = field(
+        default=True, metadata=at_reload(parse_boolean, "the queues of the address are in the metrics")
+    )
+    ring_eviction: RingEviction = field(
+        default=RingEviction.HEAD,
+        metadata=at_restart(one_of(RingEviction), "DelosMQ only: what a full ring pushes out, head or lowest-priority"),
+    )
+    dispatch_profile: DispatchProfile = field(
+        default=DispatchProfile.ARTEMIS,
+        metadata=at_restart(one_of(DispatchProfile), "DelosMQ only: whose habits queues have, artemis or classic"),
+    )
+    strict_order_dispatch: bool = field(
+        default=False,
+        metadata=at_restart(parse_boolean, "DelosMQ only: the first consumer that isn't full gets the next"),
+    )
+    use_consumer_priority: bool = field(
+        default=True, metadata=at_restart(parse_boolean, "DelosMQ only: false hands out without regard to priority")
+    )
+    all_consumers_exclusive_by_default: bool = field(
+        default=False, metadata=at_restart(parse_boolean, "DelosMQ only: each consumer counts as exclusive")
+    )
+    time_before_dispatch_starts: int = field(
+        default=0,
+        metadata=at_restart(_MILLISECONDS, "DelosMQ only: wait after the first consumer of a queue", unit="ms"),
+    )
+    prioritized_messages: bool = field(
+        default=True,
+        metadata=at_restart(parse_boolean, "DelosMQ only: false keeps the order of arrival, whatever the priorities"),
+    )
+    group_cache_size: int | None = field(
+        default=None,
+        metadata=at_restart(
+            unlimited_or_at_least(1, "all groups"),
+            "DelosMQ only: message groups of a queue whose consumer is remembered; -1 for all",
+            default="100000; 1024 with dispatch-profile classic",
+        ),
+    )
+    persist_delivery_count_before_delivery: bool = field(
+        default=False,
+        metadata=at_restart(
+            parse_boolean,
+            "DelosMQ only here: a delivery is recorded before the message leaves, so that it counts even after a crash",
+        ),
+    )
+    allow_temp_destination_stealing: bool = field(
+        default=False,
+        metadata=at_restart(
+            parse_boolean,
+            "DelosMQ only: every connection may consume from temporary destinations, and not their own alone",
+        ),
+    )
+    dispatch_policy: DispatchPolicy = field(
+        default=DispatchPolicy.SIMPLE,
+        metadata=at_restart(one_of(DispatchPolicy), "DelosMQ only: priority serves the topic consumers of one first"),
+    )
+    subscription_recovery_count: int = field(
+        default=0,
+        metadata=at_restart(
+            _COUNT, "DelosMQ only: that many of the last messages are kept for consumer.retroactive; 0 for any number"
+        ),
+    )
+    subscription_recovery_duration: int = field(
+        default=0,
+        metadata=at_restart(_MILLISECONDS, "DelosMQ only: so are those that are younger; 0 for any age", unit="ms"),
+    )
+    subscription_recovery_size: int = field(
+        default=0,
+        metadata=at_restart(parse_bytes, "DelosMQ only: so are the last of that many bytes; 0 for any", unit="bytes"),
+    )
+    subscription_recovery_retained: bool = field(
+        default=False, metadata=at_restart(parse_boolean, "DelosMQ only: so is the last one sent with ActiveMQ.Retain")
+    )
+    always_retroactive: bool | None = field(
+        default=None,
+        metadata=at_restart(
+            parse_boolean,
+            "DelosMQ only: true gives what is kept to everybody, false only to consumer.retroactive",
+            default="true; false for subscription-recovery-*",
+        ),
+    )
+    slow_consumer_max_duration: int = field(
+        default=UNLIMITED,
+        metadata=at_restart(
+            _LIMIT_OR_NEVER,
+            "DelosMQ only: an OpenWire consumer is closed that has no room for so long while messages wait; -1 for"
+            " never",
+            unit="ms",
+        ),
+    )
+    slow_consumer_max_count: int = field(
+        default=UNLIMITED, metadata=at_restart(_LIMIT_OR_NEVER, "DelosMQ only: or that often; -1 for any number")
+    )
+    slow_consumer_max_time_since_last_ack: int = field(
+        default=UNLIMITED,
+        metadata=at_restart(
+            _LIMIT_OR_NEVER, "DelosMQ only: or that acknowledges nothing for so long; -1 for never", unit="ms"
+        ),
+    )
+    slow_consumer_ignore_idle: bool = field(
+        default=True, metadata=at_restart(parse_boolean, "DelosMQ only: unless it has nothing to acknowledge")
+    )
+    slow_consumer_abort_connection: bool = field(
+        default=False, metadata=at_restart(parse_boolean, "DelosMQ only: its connection is closed with it")
+    )
+    slow_consumer_check_period: int = field(
+        default=5, metadata=at_restart(at_least(1), "how often is looked which consumers are slow", unit="s")
+    )
+    queue_prefetch: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(
+            _PREFETCH,
+            "DelosMQ only: prefetch of OpenWire queue consumers that ask for 1000, their client's default; -1 leaves"
+            " it",
+        ),
+    )
+    queue_browser_prefetch: int = field(
+        default=UNLIMITED, metadata=at_reload(_PREFETCH, "DelosMQ only: the same for browsers that ask for 500")
+    )
+    topic_prefetch: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(_PREFETCH, "DelosMQ only: the same for topic consumers, not durable, that ask for 32767"),
+    )
+    durable_topic_prefetch: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(_PREFETCH, "DelosMQ only: the same for durable subscribers that ask for 100 or 1000"),
+    )
+    use_prefetch_extension: bool = field(
+        default=True,
+        metadata=at_reload(
+            parse_boolean,
+            "DelosMQ only: false gives OpenWire consumers no more than their prefetch before they acknowledge",
+        ),
+    )
+    max_browse_page_size: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(
+            unlimited_or_at_least(1, "all"), "DelosMQ only: most messages that a browser sees; -1 for all"
+        ),
+    )
+    pending_message_limit: int = field(
+        default=UNLIMITED,
+        metadata=at_restart(
+            _LIMIT,
+            "DelosMQ only: most messages that wait for an OpenWire topic consumer, not durable, beyond its prefetch; -1"
+            " for no limit",
+        ),
+    )
+    pending_message_limit_multiplier: float = field(
+        default=-1.0,
+        metadata=at_restart(
+            parse_multiplier_or_none,
+            "DelosMQ only: the same as a multiple of the prefetch; with both the lower one counts",
+        ),
+    )
+    message_eviction: MessageEviction = field(
+        default=MessageEviction.OLDEST,
+        metadata=at_restart(
+            one_of(MessageEviction),
+            "DelosMQ only: which of them go when there are more, oldest, lowest-priority or unique-property",
+        ),
+    )
+    message_eviction_key: str = field(
+        default="",
+        metadata=at_restart(str, "DelosMQ only: the property of which unique-property keeps the newest message"),
+    )
+    advisory_for_consumed: bool = field(
+        default=False,
+        metadata=at_restart(parse_boolean, "DelosMQ only: advisory for each message that is acknowledged"),
+    )
+    advisory_for_delivery: bool = field(
+        default=False,
+        metadata=at_restart(parse_boolean, "DelosMQ only: advisory for each message that is sent to the address"),
+    )
+    advisory_for_discarding_messages: bool = field(
+        default=False,
+        metadata=at_restart(
+            parse_boolean, "DelosMQ only: advisory for each message that a ring or a full address drops"
+        ),
+    )
+    advisory_for_fast_producers: bool = field(
+        default=False,
+        metadata=at_restart(parse_boolean, "DelosMQ only: advisory for a producer that meets a full address"),
+    )
+    advisory_for_slow_consumers: bool = field(
+        default=False,
+        metadata=at_restart(parse_boolean, "DelosMQ only: advisory for a consumer that is full while messages wait"),
+    )
+    advisory_when_full: bool = field(
+        default=False,
+        metadata=at_restart(parse_boolean, "DelosMQ only: advisory for each send that meets a full address"),
+    )
+    advisory_if_no_consumers: bool = field(
+        default=False,
+        metadata=at_restart(parse_boolean, "DelosMQ only: advisory for each non-persistent message without a consumer"),
+    )
+    include_body_for_advisory: bool = field(
+        default=False, metadata=at_restart(parse_boolean, "DelosMQ only: the message in an advisory keeps its body")
+    )
+
+
+SETTINGS: Final[dict[str, Setting]] = {one.name: one.metadata[SETTING] for one in fields(AddressSettings)}
+"""What is declared, by the name of the field."""
+FIELDS: Final[dict[str, str]] = {
+    **{name.replace("_", "-"): name for name in SETTINGS},
+    **{setting.older_name: name for name, setting in SETTINGS.items() if setting.older_name},
+}
+"""The fields, by the names that broker.xml has for them."""
+LIVE_SETTINGS: Final = frozenset(name for name, setting in SETTINGS.items() if setting.live)
+"""Fields that an address takes over while it lives."""
+
+
+def default_as_written(name: str) -> str:
+    """The default of a field as broker.xml would have it."""
+    value = getattr(AddressSettings(), name)
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ROUTING_NAMES[value] if name.endswith("_routing_type") else str(value)
