@@ -2,20 +2,16 @@
 
 import pytest
 
-from delosmq.engine.addresses.address import Address
 from delosmq.engine.base.events import NO_EVENTS, EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.fan_out import FanOut, events_for
-from delosmq.engine.queues.queue import Queue
-from delosmq.model.address_settings import AddressSettings
-from delosmq.model.ids import QueueId, WallMs
+from delosmq.model.ids import WallMs
 from delosmq.model.message import ANYCAST, EMPTY_BODY, Message
 from delosmq.model.settings import QueueSettings
 from tests.engine.support import Bench
 
 MESSAGE = Message("orders", "stomp", b"", b"", body_kind=EMPTY_BODY, timestamp_ms=WallMs(1))
 SLOT = Slot(MESSAGE, False)
-QUEUE = Queue(QueueId(1), QueueSettings("q", "orders"), Address("orders", {ANYCAST}, AddressSettings()))
 
 TOLD: dict[str, tuple[object, ...]] = {
     "queue_created": ("queue", "address"),
@@ -43,9 +39,9 @@ TOLD: dict[str, tuple[object, ...]] = {
     "message_dead_lettered": ("queue", SLOT, "dead_letter_address"),
     "message_expired": ("queue", SLOT, "expiry_address"),
     "message_dropped": (MESSAGE,),
-    "message_routed": (MESSAGE, [QUEUE]),
+    "message_routed": (MESSAGE, ["q"]),
     "message_unrouted": (MESSAGE,),
-    "message_acknowledged": (QUEUE, SLOT),
+    "message_acknowledged": ("q", SLOT),
     "address_full": (MESSAGE,),
     "address_blocked": ("address",),
     "address_unblocked": ("address",),
