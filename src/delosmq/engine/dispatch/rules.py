@@ -85,7 +85,7 @@ class DispatchRules(QueueRules):
             self.readers.append(BrowseCursor(consumer, queue, group, page=UNBOUNDED))
         else:
             if not consumer.full:
-                self._put(consumer)
+                self._put(consumer, group)
             owner = self.ownership.owner
             self.ownership.joined(consumer, everybody=self.everybody)
             self._owner_was(owner)
@@ -156,9 +156,7 @@ class DispatchRules(QueueRules):
     def _priority(self, consumer: Consumer) -> int:
         return consumer.options.priority if self._priorities else 0
 
-    def _put(self, consumer: Consumer) -> None:
-        group = group_of(consumer)
-        assert group is not None  # admitted
+    def _put(self, consumer: Consumer, group: SelectorGroup) -> None:
         self._stamp += 1
         if not self.strict or consumer.turn == 0:
             consumer.turn = self._stamp
@@ -188,8 +186,9 @@ class DispatchRules(QueueRules):
         """A consumer may have room again: it stands last."""
         assert isinstance(holder, Consumer)  # no other holder is ever full
         holder.full = False
-        if holder.loans is None:
-            self._put(holder)
+        group = group_of(holder)
+        if holder.loans is None and group is not None:
+            self._put(holder, group)
             if self.groups is not None:
                 self.groups.has_room(holder)
 
@@ -198,7 +197,7 @@ class DispatchRules(QueueRules):
         group = group_of(consumer)
         if group is not None and consumer.entry is not None:
             group.take_out(consumer, self._priority(consumer))
-            self._put(consumer)
+            self._put(consumer, group)
 
     def wants(self) -> bool:
         """Whether anybody may have something to do."""
