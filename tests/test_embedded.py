@@ -110,7 +110,7 @@ def test_the_log_tells_of_dead_letters_that_nobody_takes_any_more(caplog: pytest
         async def lose() -> None:
             engine = broker.composed.broker
             for _ in range(2):
-                engine.losses.hold("orders", "dead-letter-address", "DLQ")
+                engine.dropped.tell_held("orders", "dead-letter-address", "DLQ")
 
         broker.call(lose())
     (told,) = [record.getMessage() for record in caplog.records if "DMQ6145" in record.getMessage()]
@@ -124,7 +124,7 @@ def test_the_log_tells_of_disabled_queues_that_lose_messages(caplog: pytest.LogC
     with delosmq.Broker() as broker:
 
         async def lose() -> None:
-            broker.composed.broker.losses.refuse("orders")
+            broker.composed.broker.dropped.tell_refused("orders")
 
         broker.call(lose())
     (told,) = [record.getMessage() for record in caplog.records if "DMQ2657" in record.getMessage()]

@@ -16,7 +16,7 @@ from delosmq.config.reload import ReloadPlan, plan_reload
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import Broker
 from delosmq.engine.fan_out import events_for
-from delosmq.engine.routing.dropped import LossListener
+from delosmq.engine.routing.dropped import DroppedListener
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.control.queue_info import notices_about
 from delosmq.model.conversion import Conversions
@@ -75,7 +75,7 @@ _NAMES_PER_LINE: Final = 20
 """Of the log, for names that an operator wrote."""
 
 
-class LossLog(LossListener):
+class LossLog(DroppedListener):
     """Tells of messages that could not go where they should."""
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -220,7 +220,7 @@ class ComposedBroker(Host):
             events=events_for(listeners if events is None else [*listeners, events]),
             conversions=self._conversions,
         )
-        self.broker.losses.listener = LossLog(logger)
+        self.broker.dropped.listener = LossLog(logger)
         self.gate = Gate()
         self.access = AccessControl(
             accounts.users,

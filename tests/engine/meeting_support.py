@@ -21,7 +21,7 @@ def listed(slots: SlotList) -> list[Slot]:
 def held_of(broker: Broker, queue: Queue) -> list[Slot]:
     """What is in delivery, also to consumers that have gone and whose transactions have not."""
     lists = [consumer.in_delivery for consumer in queue.holders]
-    for transaction in broker.transactions.values():
+    for transaction in broker.transactions.open.values():
         for promised in transaction.acks:
             held = promised.consumer.in_delivery
             if promised.queue is queue and not any(known is held for known in lists):
@@ -69,7 +69,7 @@ def recount(broker: Broker) -> None:
         assert message.references == references[key], message.body
         assert message.recorded_references == recorded[key], message.body
         assert (message.home is not None) == (recorded[key] > 0), message.body
-    for transaction in broker.transactions.values():
+    for transaction in broker.transactions.open.values():
         for sent in [*(item.message for item in transaction.sends), *(item.message for item in transaction.planned)]:
             if sent.account is not None:
                 messages[id(sent)] = sent
@@ -86,7 +86,7 @@ def recount(broker: Broker) -> None:
             assert (address.account.used_bytes, address.account.used_messages) == (0, 0), address.name
     assert broker.used_bytes == sum(used for _, used, _ in charged.values())
     claims = {queue.name: 0 for queue in broker.queues.values()}
-    for transaction in broker.transactions.values():
+    for transaction in broker.transactions.open.values():
         for item in transaction.planned:
             for queue in item.queues:
                 claims[queue.name] = claims.get(queue.name, 0) + 1
@@ -97,7 +97,7 @@ def recount(broker: Broker) -> None:
 def orphans(broker: Broker) -> list[Slot]:
     """What open transactions acknowledge in queues that are gone."""
     found: list[Slot] = []
-    for transaction in broker.transactions.values():
+    for transaction in broker.transactions.open.values():
         found += [promised.slot for promised in transaction.acks if promised.queue.deleted]
     return found
 

@@ -7,7 +7,7 @@ from delosmq.engine.log.log import Batch, Replay, Store
 from delosmq.engine.queues.consumer import Consumer, ConsumerPort
 from delosmq.engine.queues.credit import Credit, OpenCredit
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.dropped import LossListener
+from delosmq.engine.routing.dropped import DroppedListener
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs, Position, WallMs
@@ -230,7 +230,7 @@ class Bench:
         found = self.broker.queues[queue]
         return found.message_count, found.delivering_count, found.scheduled_count
 
-    def restart(self, position: int | None = None, *, listener: LossListener | None = None) -> "Bench":
+    def restart(self, position: int | None = None, *, listener: DroppedListener | None = None) -> "Bench":
         """A new engine on what the store holds, or held at ``position``."""
         again = Bench.__new__(Bench)
         again.clock = self.clock
@@ -245,7 +245,7 @@ class Bench:
             events=EngineEvents(),
             conversions=self.conversions,
         )
-        again.broker.losses.listener = listener
+        again.broker.dropped.listener = listener
         again.broker.start()
         return again
 

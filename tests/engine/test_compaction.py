@@ -4,14 +4,8 @@ import pytest
 
 from delosmq.engine.base.jobs import Jobs
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.compaction.compactor import (
-    MESSAGES_PER_SLICE,
-    Compaction,
-    Compactor,
-    Living,
-    QueueLiving,
-    Restoring,
-)
+from delosmq.engine.compaction.compactor import MESSAGES_PER_SLICE, Compaction, Compactor, LivePlace, Restoration
+from delosmq.engine.compaction.live_messages import LiveMessages
 from delosmq.engine.log.log import Batch
 from delosmq.engine.log.records import COUNTED, REMOVED, STORED, encode_stored
 from delosmq.engine.queues.credit import OpenCredit
@@ -63,9 +57,11 @@ class Moving:
         self.store = SegmentStore()
         self.bench = Bench(queues=queues, store=self.store, settings=settings)
         self.broker = self.bench.broker
-        self.restoring = Restoring(self.broker.log, self.store, self.broker.transactions, file_size_bytes=FILE_BYTES)
+        self.restoring = Restoration(
+            self.broker.log, self.store, self.broker.transactions.open, file_size_bytes=FILE_BYTES
+        )
         self.before = 0
-        self.places: list[Living] = [QueueLiving(self.broker.queues, self.restoring)]
+        self.places: list[LivePlace] = [LiveMessages(self.broker.queues, self.restoring)]
 
     def begin(self) -> Compaction:
         self.store.segment = NEW
@@ -426,7 +422,7 @@ def compactor(moving: Moving) -> tuple[Compactor, Jobs]:
     return Compactor(moving.store, jobs, moving.places, moving.restoring), jobs
 
 
-class Walks(Living):
+class Walks(LivePlace):
     """A place where nothing lives, that notes each walk through it."""
 
     def __init__(self) -> None:

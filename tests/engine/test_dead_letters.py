@@ -5,7 +5,7 @@ import pytest
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.queues.credit import OpenCredit
-from delosmq.engine.routing.dropped import EXPIRY_ADDRESS, QUEUES_REMEMBERED, Losses, LossListener
+from delosmq.engine.routing.dropped import EXPIRY_ADDRESS, QUEUES_REMEMBERED, DroppedListener, DroppedMessages
 from delosmq.engine.routing.held_messages import DEAD, EXPIRED, held_count, is_held
 from delosmq.engine.routing.send_result import NO_ROUTE, ROUTED
 from delosmq.model.message import ANYCAST, MULTICAST
@@ -137,7 +137,7 @@ def test_a_queue_that_was_deleted_is_made_again(expired: bool, profile: Dispatch
 @pytest.mark.parametrize("expired", WAYS_TO_DIE)
 def test_what_no_queue_takes_is_held_and_moves_once_one_does(expired: bool):
     bench = bench_with(queues=(anycast("q"),), expiry_address="DLQ", auto_create_queues=False)
-    bench.broker.losses.listener = told = Told()
+    bench.broker.dropped.listener = told = Told()
     bench.send("q", "A B", expires_in_ms=10 if expired else 0)
     used = bench.broker.used_bytes
     die(bench, expired=expired)
@@ -397,7 +397,7 @@ def test_an_unrouted_message_nobody_takes_in_the_end_is_left_as_it_was():
     assert message.expires_at_ms == bench.clock.wall_ms() + 1_000
 
 
-class Told(LossListener):
+class Told(DroppedListener):
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, str]] = []
 
@@ -414,7 +414,7 @@ class Told(LossListener):
 def test_dead_letters_that_nobody_takes_any_more_are_told_once_of_each_queue():
     bench = bench_with(queues=(anycast("q"), anycast("p"), anycast("DLQ")), auto_create_queues=False)
     told = Told()
-    bench.broker.losses.listener = told
+    bench.broker.dropped.listener = told
     bench.send("q", "A")
     fail(bench, "q")
     assert told.seen == []
@@ -427,7 +427,7 @@ def test_dead_letters_that_nobody_takes_any_more_are_told_once_of_each_queue():
 
 def test_dead_letters_that_nobody_wants_are_no_loss_to_tell_of():
     bench = bench_with(dead_letter_address="")
-    bench.broker.losses.listener = told = Told()
+    bench.broker.dropped.listener = told = Told()
     bench.send("q", "A")
     fail(bench, "q")
     assert told.seen == []
@@ -435,7 +435,7 @@ def test_dead_letters_that_nobody_wants_are_no_loss_to_tell_of():
 
 def test_expired_messages_that_nobody_takes_are_told():
     bench = bench_with(expiry_address="Gone", auto_create_queues=False)
-    bench.broker.losses.listener = told = Told()
+    bench.broker.dropped.listener = told = Told()
     bench.send("q", "A", expires_in_ms=1)
     bench.later(5)
     bench.consume("q")
@@ -443,7 +443,7 @@ def test_expired_messages_that_nobody_takes_are_told():
     assert told.seen == [("q", "expiry-address", "Gone")]
 
 
-class Refused(LossListener):
+class Refused(DroppedListener):
     def __init__(self) -> None:
         self.seen: list[str] = []
 
@@ -459,7 +459,7 @@ class Refused(LossListener):
 
 def test_what_goes_to_a_disabled_queue_alone_is_told_once_until_it_is_enabled():
     bench = bench_with(queues=(anycast("q"), anycast("p")))
-    bench.broker.losses.listener = told = Refused()
+    bench.broker.dropped.listener = told = Refused()
     bench.broker.disable_queue("q")
     for body in "AB":
         assert bench.broker.send(bench.message("q", body)) == NO_ROUTE
@@ -475,7 +475,7 @@ def test_what_goes_to_a_disabled_queue_alone_is_told_once_until_it_is_enabled():
 
 def test_nothing_is_told_where_another_queue_takes_it_or_the_dead_letter_address_does():
     bench = bench_with(queues=(anycast("q"), QueueSettings("other", "q", ANYCAST), anycast("DLQ")))
-    bench.broker.losses.listener = told = Refused()
+    bench.broker.dropped.listener = told = Refused()
     bench.broker.disable_queue("q")
     bench.send("q", "A")
     assert bench.pending("other") == "A"
@@ -484,20 +484,20 @@ def test_nothing_is_told_where_another_queue_takes_it_or_the_dead_letter_address
 
 
 def test_the_disabled_queues_that_losses_remember_are_bounded():
-    losses = Losses()
+    losses = DroppedMessages()
     losses.listener = told = Refused()
     for number in range(QUEUES_REMEMBERED + 1):
-        losses.refuse(f"q{number}")
-    losses.refuse("q0")
+        losses.tell_refused(f"q{number}")
+    losses.tell_refused("q0")
     assert told.seen[-1] == "q0"
     assert len(told.seen) == QUEUES_REMEMBERED + 2
 
 
 def test_what_losses_remember_is_bounded():
-    losses = Losses()
+    losses = DroppedMessages()
     losses.listener = told = Told()
     for number in range(QUEUES_REMEMBERED + 1):
-        losses.hold(f"q{number}", EXPIRY_ADDRESS, "x")
-    losses.hold(f"q{QUEUES_REMEMBERED}", EXPIRY_ADDRESS, "x")
-    losses.hold("q0", EXPIRY_ADDRESS, "x")
+        losses.tell_held(f"q{number}", EXPIRY_ADDRESS, "x")
+    losses.tell_held(f"q{QUEUES_REMEMBERED}", EXPIRY_ADDRESS, "x")
+    losses.tell_held("q0", EXPIRY_ADDRESS, "x")
     assert len(told.seen) == QUEUES_REMEMBERED + 2

@@ -147,7 +147,7 @@ class Field:
     def __init__(self, at_once: int, global_max: int) -> None:
         queues = tuple(anycast(name) for name in NAMES)
         self.bench = Bench(queues=queues, settings={"#": LIMIT}, global_max=global_max)
-        self.bench.broker.transacting.deadlocks.at_once = at_once
+        self.bench.broker.transactions.deadlocks.at_once = at_once
         self.looks_at_once = at_once > 0
         self.transactions: dict[int, Transaction] = {}
         self.asking: dict[int, Asking] = {}
@@ -230,7 +230,7 @@ def test_a_tick_spends_a_bounded_time_on_those_who_wait():
     field.looks_at_once = False
     for one in field.asking.values():
         one.on_space()
-    assert bench.broker.transacting.deadlocks.spent <= AT_ONCE
+    assert bench.broker.transactions.deadlocks.spent <= AT_ONCE
     assert {one.outcome for one in field.asking.values()} == {BLOCKED}
     turns = 0
     while bench.broker.tick():

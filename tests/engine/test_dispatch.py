@@ -285,7 +285,7 @@ def test_a_paused_queue_hands_out_nothing():
 def ask(field: Field, at: int) -> str:
     """Why the message at a place among the pending ones waits."""
     queue = field.broker.queues["q"]
-    found = field.broker.explaining.standing(queue, queue.pending.in_order()[at])
+    found = field.broker.inspector.standing(queue, queue.pending.in_order()[at])
     assert found is not None
     return found.rule
 

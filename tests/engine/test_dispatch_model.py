@@ -312,7 +312,7 @@ class Dispatching(RuleBasedStateMachine):
         queue = self.field.broker.queues["q"]
         head = queue.pending.head()
         for slot in queue.pending.in_order():
-            found = self.field.broker.explaining.standing(queue, slot)
+            found = self.field.broker.inspector.standing(queue, slot)
             assert found is not None
             reason = found.rule
             assert reason not in (NOT_STARTED, RETURNING, COMMITTING, READY), reason

@@ -22,8 +22,8 @@ from delosmq.engine.leases.lease import (
     LeaseGroup,
     LeaseWaiter,
 )
-from delosmq.engine.leases.lease_group import FIRST_BATCH_WINDOW_MS, LIVE_WINDOW_MS, RETENTION_MS
-from delosmq.engine.leases.rows import LeaseRows, unpack_sequences
+from delosmq.engine.leases.leases import FIRST_BATCH_WINDOW_MS, LIVE_WINDOW_MS, RETENTION_MS
+from delosmq.engine.leases.rows import LeaseSlots, unpack_sequences
 from delosmq.engine.log.log import Batch, StoreEvents
 from delosmq.engine.log.records import LEASE, STORED
 from delosmq.engine.queues.consumer import ConsumerOptions
@@ -491,7 +491,7 @@ def test_a_large_release_is_worked_off_in_slices_and_out_of_order_nothing_is_han
     bench.broker.tick()
     assert (queue.pending_count, port.bodies, other.building) == (2 * ROWS_PER_SLICE, "", [])
     bench.run()
-    assert (port.bodies, queue.returning, bench.broker.leases.settling.ending) == (bodies, 0, [])
+    assert (port.bodies, queue.returning, bench.broker.leases.settler.ending) == (bodies, 0, [])
 
 
 def test_what_a_release_has_not_returned_is_back_after_a_restart():
@@ -858,8 +858,8 @@ def test_packed_sequences_come_back_in_order(sequences: list[int]):
     assert unpack_sequences(rows_of(sequences).packed()) == sequences
 
 
-def rows_of(sequences: Iterable[int]) -> LeaseRows:
-    rows = LeaseRows()
+def rows_of(sequences: Iterable[int]) -> LeaseSlots:
+    rows = LeaseSlots()
     for sequence in sequences:
         rows.add(slot_of(sequence))
     return rows

@@ -9,7 +9,7 @@ from delosmq.engine.queues.consumer import Consumer, ConsumerOptions
 from delosmq.engine.queues.credit import MessageCredit, OpenCredit
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import record_room_bytes
-from delosmq.engine.transactions.commit import SMALL_OPERATIONS
+from delosmq.engine.transactions.commit_steps import SMALL_OPERATIONS
 from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.errors import MisuseError
 from delosmq.model.ids import ConsumerId, Sequence, WallMs

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from delosmq.engine.addresses.binding_codec import queue_from_json, settings_as_json
-from delosmq.engine.routing.dropped import LossListener
+from delosmq.engine.routing.dropped import DroppedListener
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import BrokerSettings, QueueSettings
@@ -178,7 +178,7 @@ def test_broker_xml_changes_stored_queues_where_it_says_something():
     assert (settings.filter, settings.enabled) == ("", False)
 
 
-class Aside(LossListener):
+class Aside(DroppedListener):
     def __init__(self) -> None:
         self.told: list[tuple[str, str, str, str, int]] = []
 

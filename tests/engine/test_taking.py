@@ -143,7 +143,7 @@ def test_whoever_waits_for_a_large_acknowledgement_is_told_when_all_is_recorded(
     settle(bench)
     assert waiter.ended == [None]
     assert bench.restart().pending("q") == ""
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
 
 
 def test_a_thousand_messages_are_acknowledged_at_once() -> None:
@@ -372,15 +372,15 @@ def test_what_is_acknowledged_in_slices_is_found_after_its_consumer_left() -> No
     for _ in range(4):
         broker.tick()
     broker.close_consumer(consumer)
-    search = Search(broker.explaining, queue, sequences[5])
+    search = Search(broker.inspector, queue, sequences[5])
     assert list(search.steps()) is not None
     assert search.found is not None
     assert search.found.standing == PROMISED
     settle(bench)
-    gone = Search(broker.explaining, queue, sequences[5])
+    gone = Search(broker.inspector, queue, sequences[5])
     assert list(gone.steps()) == []
     assert gone.found is None
-    assert list(broker.explaining.promised(queue)) == []
+    assert list(broker.inspector.promised(queue)) == []
 
 
 @pytest.mark.parametrize("what", ["acknowledge", "reject", "close", "roll back"])

@@ -130,7 +130,7 @@ def test_nothing_happens_before_the_commit_and_all_of_it_with_one_batch() -> Non
     assert bench.broker.queues["in"].message_count == 0
     assert bench.broker.queues["in"].counters.acknowledged == 2
     assert transaction.state == COMMITTED
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
     assert events.seen == ["committed 2 2"]
 
 

@@ -304,7 +304,7 @@ class Attack:
         for xid in broker.xa_recover():
             broker.xa_rollback(xid)
         self.bench.tick()
-        assert not broker.transactions, broker.transactions
+        assert not broker.transactions.open, broker.transactions.open
         for name, found in list(broker.queues.items()):
             if name not in self.known:
                 assert not found.holders, name

@@ -95,7 +95,7 @@ async def left_behind(served: delosmq.Broker) -> tuple[int, list[str]]:
     """How many tasks run, and what the attackers left in the engine. On the broker's loop."""
     engine = served.composed.broker
     left = [f"{queue.name}: {len(queue.holders)} consumers" for queue in engine.queues.values() if queue.holders]
-    left += [f"transaction {number}" for number, one in engine.transactions.items() if one.state != PREPARED]
+    left += [f"transaction {number}" for number, one in engine.transactions.open.items() if one.state != PREPARED]
     return len(asyncio.all_tasks()), left
 
 

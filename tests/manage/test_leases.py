@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from delosmq.engine.leases.lease import ROWS_PER_SLICE
-from delosmq.engine.leases.lease_group import LIVE_WINDOW_MS
+from delosmq.engine.leases.leases import LIVE_WINDOW_MS
 from delosmq.model.message import MULTICAST
 from tests.manage.support import Api, problem, succeeded
 

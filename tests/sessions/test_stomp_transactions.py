@@ -4,7 +4,7 @@
 
 import pytest
 
-from delosmq.engine.transactions.commit import SMALL_OPERATIONS
+from delosmq.engine.transactions.commit_steps import SMALL_OPERATIONS
 from delosmq.engine.transactions.transactions import ACKNOWLEDGED_AT_ONCE
 from delosmq.model.settings import AddressFullPolicy
 from tests.sessions.support import Client, StompBench
@@ -57,7 +57,7 @@ def test_what_was_aborted_was_never_sent() -> None:
     client.frame("ABORT", "transaction:t", "receipt:r")
     assert client.receipts() == ["r"]
     assert bench.queue("a").message_count == 0
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
 
 
 def test_a_receipt_of_commit_waits_for_the_disk() -> None:
@@ -204,7 +204,7 @@ def test_a_connections_end_rolls_its_transactions_back(end: str, command: str) -
         client.frame("DISCONNECT", "receipt:bye")
         assert client.receipts() == ["bye"]
     bench.tick()
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
     assert bench.queue("a").pending_count == 1
     assert consumer(bench).take_bodies() == "x"
 
@@ -246,7 +246,7 @@ def test_a_large_commit_under_way_is_done_though_nobody_waits_for_it(end: str) -
     else:
         client.session.handle_eof()
     bench.tick()
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
     assert bench.queue("a").message_count == LARGE
     assert bench.queue("b").pending_count == 1
 
@@ -262,7 +262,7 @@ def test_a_large_commit_that_is_refused_ends_in_an_error() -> None:
     error = client.error()
     assert error.headers["receipt-id"] == "big"
     assert bench.queue("a").message_count == 1
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
 
 
 # -- duplicates ------------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_a_duplicate_in_a_transaction_is_said_at_its_commit() -> None:
     assert client.error().headers["receipt-id"] == "r"
     assert bench.queue("a").message_count == 1
     assert bench.queue("b").pending_count == 1
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
 
 
 # -- a full address --------------------------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ def test_a_large_commit_that_is_refused_says_so_though_sends_of_others_wait() ->
     client.frame("COMMIT", "transaction:big", "receipt:r")
     assert client.error().headers["receipt-id"] == "r"
     assert make_room(bench) == "first"
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
 
 
 def test_an_abort_makes_parked_sends_of_its_transaction_void() -> None:
@@ -396,7 +396,7 @@ def test_disconnect_commits_what_it_was_told_to_and_no_more() -> None:
     client.frame("DISCONNECT", "receipt:bye")
     assert make_room(bench) == "first second"
     assert client.receipts() == ["r", "bye"]
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
 
 
 def test_a_connection_that_is_lost_commits_nothing_that_was_still_parked() -> None:
@@ -405,7 +405,7 @@ def test_a_connection_that_is_lost_commits_nothing_that_was_still_parked() -> No
     send(client, "second", "transaction:t", to="/queue/full")
     client.frame("COMMIT", "transaction:t")
     client.session.connection_lost()
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
     assert make_room(bench) == "first"
 
 
@@ -438,7 +438,7 @@ def test_open_transactions_are_limited() -> None:
     for number in range(101):
         client.frame("BEGIN", f"transaction:{number}")
     assert "100 transactions open" in client.error().headers["message"]
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
 
 
 @pytest.mark.parametrize("command", ["COMMIT", "ABORT"])

@@ -21,7 +21,7 @@ class Holders:
         for queue in broker.queues.values():
             for consumer in queue.holders:
                 known[id(consumer)] = (queue, consumer)
-        for transaction in broker.transactions.values():
+        for transaction in broker.transactions.open.values():
             for item in transaction.acks:
                 # Of a branch that a restart brought back nobody was ever subscribed.
                 known[id(item.consumer)] = (item.queue, item.consumer)

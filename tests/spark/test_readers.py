@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
-from delosmq.engine.leases.lease_group import FIRST_BATCH_WINDOW_MS
+from delosmq.engine.leases.leases import FIRST_BATCH_WINDOW_MS
 from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import FencedError, LeaseLostError, OptionError, SchemaMismatchError
 from delosmq.spark.lease_client import Lease, LeaseClient

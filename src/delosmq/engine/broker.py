@@ -1,6 +1,6 @@
 """The front of the engine: the commands sessions and management use. Each is one decision, closed as one batch.
 
-It only says where each command lives; what happens is in `sending`, `consuming`, `administration`, `leasing`.
+It only says where each command lives; what happens is in `send`, `consumers`, `resources`, `lease_group`.
 """
 
 from delosmq.engine.addresses.address import Address
@@ -8,20 +8,21 @@ from delosmq.engine.addresses.client_limits import ClientLimits
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.timers import Timer
-from delosmq.engine.compaction.compactor import Compactor, Living, QueueLiving, Restoring
-from delosmq.engine.compaction.live_duplicate_ids import IdLiving
-from delosmq.engine.compaction.live_scheduled import ScheduledLiving
-from delosmq.engine.compaction.live_transactions import TransactionLiving
-from delosmq.engine.consumers import Consuming
+from delosmq.engine.compaction.compactor import Compactor, LivePlace, Restoration
+from delosmq.engine.compaction.live_duplicate_ids import LiveDuplicateIds
+from delosmq.engine.compaction.live_messages import LiveMessages
+from delosmq.engine.compaction.live_scheduled import LiveScheduled
+from delosmq.engine.compaction.live_transactions import LiveTransactions
+from delosmq.engine.consumers import EngineConsumers
 from delosmq.engine.delivery.acknowledge import NONE_UNSEEN, Acknowledgements
 from delosmq.engine.delivery.expiry import Expiry, ExpiryScan
-from delosmq.engine.inspect import Explaining
+from delosmq.engine.inspect import Inspector
 from delosmq.engine.leases.lease import LeaseGroup
-from delosmq.engine.leases.lease_group import Leases
-from delosmq.engine.leases.leases import Leasing
-from delosmq.engine.lifecycle.deletion import Dropping
+from delosmq.engine.leases.lease_group import LeaseGroups
+from delosmq.engine.leases.leases import Leases
+from delosmq.engine.lifecycle.deletion import Deletion
 from delosmq.engine.lifecycle.purge import Purge
-from delosmq.engine.lifecycle.required_permissions import Creation, Foresight
+from delosmq.engine.lifecycle.required_permissions import Creation, RequiredPermissions
 from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.engine.log.log import Store
 from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
@@ -30,17 +31,17 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.engine.recovery.replay import EngineReplay, EngineState
 from delosmq.engine.recovery.replay_transactions import TransactionReplay
 from delosmq.engine.recovery.stored_messages import StoredMessages
-from delosmq.engine.resources import Administration
-from delosmq.engine.routing.copies import Copies
+from delosmq.engine.resources import EngineResources
+from delosmq.engine.routing.copies import MovedCopies
 from delosmq.engine.routing.dead_letters import DeadLetters
-from delosmq.engine.routing.held_messages import Held
-from delosmq.engine.routing.parts import Core
-from delosmq.engine.routing.send import Sending
-from delosmq.engine.transactions.commit import Committing
+from delosmq.engine.routing.held_messages import HeldMessages
+from delosmq.engine.routing.parts import EngineParts
+from delosmq.engine.routing.send import EngineProducers
+from delosmq.engine.transactions.commit_steps import CommitSteps
 from delosmq.engine.transactions.deadlocks import Deadlocks
-from delosmq.engine.transactions.rollback import RollingBack
+from delosmq.engine.transactions.rollback import RollbackSteps
 from delosmq.engine.transactions.transaction import Transaction
-from delosmq.engine.transactions.transactions import OPEN_PER_OWNER, Transacting
+from delosmq.engine.transactions.transactions import OPEN_PER_OWNER, EngineTransactions
 from delosmq.engine.transactions.xa import TMNOFLAGS, TMSUCCESS, Branches, XaError
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
@@ -66,7 +67,7 @@ class Broker:
         self.settings = settings
         self.clock = clock
         self._store = store
-        core = Core(
+        parts = EngineParts(
             settings,
             store,
             clock=clock,
@@ -74,83 +75,84 @@ class Broker:
             events=events,
             conversions=conversions if conversions is not None else Conversions({}),
         )
-        self._core = core
-        self.log = core.log
-        self.losses = core.losses
-        self.blocked_producers = core.blocked_producers
-        self._dispatcher = core.dispatcher
-        self._jobs = core.jobs
-        self._timers = core.timers
-        copies = Copies(core)
-        self._held = Held(core)
-        expiry = Expiry(core, copies, self._held)
-        core.dispatcher.before = expiry
-        core.dispatcher.evictions = core.evictions
-        self._expiry_scan = ExpiryScan(core, expiry, settings.message_expiry_scan_period_ms)
-        dead_letters = DeadLetters(core, copies, self._held)
-        acks = Acknowledgements(core, dead_letters, expiry)
+        self._parts = parts
+        self.log = parts.log
+        self.dropped = parts.dropped
+        self.blocked_producers = parts.blocked_producers
+        self._dispatcher = parts.dispatcher
+        self._jobs = parts.jobs
+        self._timers = parts.timers
+        copies = MovedCopies(parts)
+        self._held = HeldMessages(parts)
+        expiry = Expiry(parts, copies, self._held)
+        parts.dispatcher.before = expiry
+        parts.dispatcher.evictions = parts.evictions
+        self._expiry_scan = ExpiryScan(parts, expiry, settings.message_expiry_scan_period_ms)
+        dead_letters = DeadLetters(parts, copies, self._held)
+        acks = Acknowledgements(parts, dead_letters, expiry)
         self.leases = Leases(
-            core.log,
+            parts.log,
             acks,
-            core.removals,
-            enqueuer=core.enqueuer,
-            dispatcher=core.dispatcher,
-            jobs=core.jobs,
+            parts.removals,
+            enqueuer=parts.enqueuer,
+            dispatcher=parts.dispatcher,
+            jobs=parts.jobs,
             clock=clock,
             random=random,
             events=events,
-            ordinary_message_bytes=core.ordinary_message_bytes,
-            client_limits=core.bindings.client_limits,
+            ordinary_message_bytes=parts.ordinary_message_bytes,
+            client_limits=parts.bindings.client_limits,
         )
-        self._sending = Sending(core, dead_letters)
-        deadlocks = Deadlocks(core.bindings, core.memory, core.jobs, core.blocked_producers)
-        committing = Committing(core, self._sending)
-        self.transacting = Transacting(core, self._sending, committing, RollingBack(core, acks), deadlocks)
-        self.branches = Branches(core, self.transacting)
-        self.state = EngineState(core.bindings, core.ids, self.leases, self.branches)
-        dropping = Dropping(core)
-        self._consuming = Consuming(core, acks, dropping, self.transacting)
-        self._administration = Administration(core, self._consuming, dropping, self.leases)
-        self._leasing = Leasing(core, self.leases, dropping)
-        self._foresight = Foresight(core)
-        self.explaining = Explaining(core, self.leases, self.transacting)
+        self._producers = EngineProducers(parts, dead_letters)
+        deadlocks = Deadlocks(parts.bindings, parts.memory, parts.jobs, parts.blocked_producers)
+        commit_steps = CommitSteps(parts, self._producers)
+        rollback_steps = RollbackSteps(parts, acks)
+        self.transactions = EngineTransactions(parts, self._producers, commit_steps, rollback_steps, deadlocks)
+        self.branches = Branches(parts, self.transactions)
+        self.state = EngineState(parts.bindings, parts.ids, self.leases, self.branches)
+        deletion = Deletion(parts)
+        self._consumers = EngineConsumers(parts, acks, deletion, self.transactions)
+        self._resources = EngineResources(parts, self._consumers, deletion, self.leases)
+        self._lease_groups = LeaseGroups(parts, self.leases, deletion)
+        self._required_permissions = RequiredPermissions(parts)
+        self.inspector = Inspector(parts, self.leases, self.transactions)
         self._compactor = self._make_compactor()
 
     # -- life ----------------------------------------------------------------------------------------------------
 
     def _make_compactor(self) -> Compactor:
-        core = self._core
-        transactions = self.transacting.open
+        parts = self._parts
+        transactions = self.transactions.open
         file_size_bytes = self.settings.journal.file_size_bytes
-        restoring = Restoring(core.log, self._store, transactions, file_size_bytes=file_size_bytes)
-        queue_living = QueueLiving(core.bindings.queues, restoring)
-        places: list[Living] = [
-            queue_living,
-            IdLiving(core.duplicates, core.log),
-            ScheduledLiving(core.bindings.queues, restoring),
-            TransactionLiving(transactions, queue_living, restoring, core.log),
+        restoration = Restoration(parts.log, self._store, transactions, file_size_bytes=file_size_bytes)
+        live_messages = LiveMessages(parts.bindings.queues, restoration)
+        places: list[LivePlace] = [
+            live_messages,
+            LiveDuplicateIds(parts.duplicates, parts.log),
+            LiveScheduled(parts.bindings.queues, restoration),
+            LiveTransactions(transactions, live_messages, restoration, parts.log),
         ]
-        return Compactor(self._store, core.jobs, places, restoring)
+        return Compactor(self._store, parts.jobs, places, restoration)
 
     @property
     def addresses(self) -> dict[str, Address]:
         """Addresses by name."""
-        return self._core.bindings.addresses
+        return self._parts.bindings.addresses
 
     @property
     def queues(self) -> dict[str, Queue]:
         """Queues by name."""
-        return self._core.bindings.queues
+        return self._parts.bindings.queues
 
     @property
     def used_bytes(self) -> int:
         """What all messages in memory count together."""
-        return self._core.memory.used_bytes
+        return self._parts.memory.used_bytes
 
     @property
     def client_limits(self) -> ClientLimits:
         """How many addresses and queues the clients of each user have made, and may make."""
-        return self._core.bindings.client_limits
+        return self._parts.bindings.client_limits
 
     def start(self) -> Position:
         """Replays the store and creates what the configuration names. Returns the position that must be synced before
@@ -159,22 +161,22 @@ class Broker:
         Raises:
             StorageError: the store is damaged or foreign.
         """
-        core = self._core
+        parts = self._parts
         stored = StoredMessages()
         transactions = TransactionReplay(
-            core.bindings,
-            core.memory,
-            core.duplicates,
+            parts.bindings,
+            parts.memory,
+            parts.duplicates,
             stored=stored,
-            transacting=self.transacting,
+            transactions=self.transactions,
             branches=self.branches,
         )
         replay = EngineReplay(
-            core.bindings,
-            core.ids,
+            parts.bindings,
+            parts.ids,
             self.leases,
-            core.memory,
-            schedule=core.schedule,
+            parts.memory,
+            schedule=parts.schedule,
             stored=stored,
             transactions=transactions,
         )
@@ -182,13 +184,13 @@ class Broker:
         self.log.position = position
         self.log.synced = position
         replay.finish(self._store)
-        core.ids.reserve()
+        parts.ids.reserve()
         self.log.close()
         replay.purge_dropped(self.log)
-        self._administration.configure()
+        self._resources.configure()
         self._held.begin()
-        core.bindings.limits.in_force = True
-        core.schedule.run()
+        parts.bindings.limits.in_force = True
+        parts.schedule.run()
         self._expiry_scan.start()
         return self.log.position
 
@@ -207,14 +209,14 @@ class Broker:
         self.log.storage_low = low
         if not low:
             self.log.storage_full = False
-            self._core.memory.released = True
+            self._parts.memory.released = True
 
     def set_storage_full(self, full: bool) -> None:
         """The disk gives no more, or does again; while it gives nothing space is low, too."""
         self.log.storage_full = full
         if full:
             self.log.storage_low = True
-            self._core.memory.released = True  # some of those who wait are told no now
+            self._parts.memory.released = True  # some of those who wait are told no now
 
     def tick(self) -> bool:
         """Keeps appointments, goes on with long work, wakes waiters and dispatches, all bounded. True when more is left
@@ -243,10 +245,10 @@ class Broker:
         routing: int = ANY_ROUTING,
         transaction: Transaction | None = None,
     ) -> int:
-        """See `Sending.send`, in a transaction `Transacting.send`."""
+        """See `EngineProducers.send`, in a transaction `EngineTransactions.send`."""
         if transaction is not None:
-            return self.transacting.send(transaction, message, queue_name, routing)
-        return self._sending.send(message, queue_name, routing)
+            return self.transactions.send(transaction, message, queue_name, routing)
+        return self._producers.send(message, queue_name, routing)
 
     def expire_due(self, queue: Queue) -> None:
         """See `ExpiryScan.look`."""
@@ -267,71 +269,71 @@ class Broker:
         for_subscription: bool,
         subscription: SubscriptionOptions = NO_OPTIONS,
     ) -> list[Creation]:
-        """See `Foresight.needs_creation`."""
-        return self._foresight.needs_creation(
+        """See `RequiredPermissions.needs_creation`."""
+        return self._required_permissions.needs_creation(
             address, queue_name, routing, for_subscription=for_subscription, subscription=subscription
         )
 
     def settings_of(self, address: str) -> AddressSettings:
         """What the address-settings say of an address, whether there is one or not."""
-        return self._core.bindings.settings_of(address)
+        return self._parts.bindings.settings_of(address)
 
     def reload(self, settings: BrokerSettings) -> list[str]:
-        """See `Administration.reload`."""
+        """See `EngineResources.reload`."""
         self.settings = settings
-        return self._administration.reload(settings)
+        return self._resources.reload(settings)
 
     def create_address(self, name: str, routing_types: set[int], user: str = "") -> Address:
-        """See `Administration.create_address`."""
-        return self._administration.create_address(name, routing_types, user)
+        """See `EngineResources.create_address`."""
+        return self._resources.create_address(name, routing_types, user)
 
     def create_queue(self, settings: QueueSettings, user: str = "") -> Queue:
-        """See `Administration.create_queue`."""
-        return self._administration.create_queue(settings, user)
+        """See `EngineResources.create_queue`."""
+        return self._resources.create_queue(settings, user)
 
     def update_queue(self, name: str, **changes: object) -> Queue:
-        """See `Administration.update_queue`."""
-        return self._administration.update_queue(name, **changes)
+        """See `EngineResources.update_queue`."""
+        return self._resources.update_queue(name, **changes)
 
     def delete_queue(self, name: str, user: str = "") -> None:
-        """See `Administration.delete_queue`."""
-        self._administration.delete_queue(name, user)
+        """See `EngineResources.delete_queue`."""
+        self._resources.delete_queue(name, user)
 
     def delete_address(self, name: str, *, force: bool = False, user: str = "") -> None:
-        """See `Administration.delete_address`."""
-        self._administration.delete_address(name, force=force, user=user)
+        """See `EngineResources.delete_address`."""
+        self._resources.delete_address(name, force=force, user=user)
 
     def pause_queue(self, name: str) -> None:
-        """See `Administration.update_queue`: it hands out nothing until it is resumed, over restarts too."""
-        self._administration.update_queue(name, paused=True)
+        """See `EngineResources.update_queue`: it hands out nothing until it is resumed, over restarts too."""
+        self._resources.update_queue(name, paused=True)
 
     def resume_queue(self, name: str) -> None:
         """Ends `pause_queue`."""
-        self._administration.update_queue(name, paused=False)
+        self._resources.update_queue(name, paused=False)
 
     def disable_queue(self, name: str) -> None:
-        """See `Administration.update_queue`: no message enters it until it is enabled, over restarts too."""
-        self._administration.update_queue(name, enabled=False)
+        """See `EngineResources.update_queue`: no message enters it until it is enabled, over restarts too."""
+        self._resources.update_queue(name, enabled=False)
 
     def enable_queue(self, name: str) -> None:
         """Ends `disable_queue`."""
-        self._administration.update_queue(name, enabled=True)
+        self._resources.update_queue(name, enabled=True)
 
     def purge_queue(self, name: str) -> Purge:
-        """See `Administration.purge_queue`."""
-        return self._administration.purge_queue(name)
+        """See `EngineResources.purge_queue`."""
+        return self._resources.purge_queue(name)
 
     def create_temporary_queue(self, name: str, routing: int, owner: str, user: str = "") -> Address:
-        """See `Administration.create_temporary`."""
-        return self._administration.create_temporary(name, routing, owner, user)
+        """See `EngineResources.create_temporary`."""
+        return self._resources.create_temporary(name, routing, owner, user)
 
     def delete_temporary_queues(self, owner: str, name: str = "") -> int:
-        """See `Administration.delete_temporary`."""
-        return self._administration.delete_temporary(owner, name)
+        """See `EngineResources.delete_temporary`."""
+        return self._resources.delete_temporary(owner, name)
 
     def unsubscribe(self, queue_name: str, user: str = "") -> None:
-        """See `Administration.unsubscribe`."""
-        self._administration.unsubscribe(queue_name, user)
+        """See `EngineResources.unsubscribe`."""
+        self._resources.unsubscribe(queue_name, user)
 
     # -- consuming -----------------------------------------------------------------------------------------------
 
@@ -346,8 +348,8 @@ class Broker:
         options: ConsumerOptions = PLAIN,
         subscription: SubscriptionOptions | None = None,
     ) -> Consumer:
-        """See `Consuming.subscribe`."""
-        return self._consuming.subscribe(
+        """See `EngineConsumers.subscribe`."""
+        return self._consumers.subscribe(
             address,
             port,
             credit,
@@ -358,28 +360,28 @@ class Broker:
         )
 
     def extend(self, consumer: Consumer, sequence: int, count: int) -> None:
-        """See `Consuming.extend`."""
-        self._consuming.extend(consumer, sequence, count)
+        """See `EngineConsumers.extend`."""
+        self._consumers.extend(consumer, sequence, count)
 
     def pull(self, consumer: Consumer, count: int) -> None:
-        """See `Consuming.pull`."""
-        self._consuming.pull(consumer, count)
+        """See `EngineConsumers.pull`."""
+        self._consumers.pull(consumer, count)
 
     def credit_changed(self, consumer: Consumer) -> None:
-        """See `Consuming.credit_changed`."""
-        self._consuming.credit_changed(consumer)
+        """See `EngineConsumers.credit_changed`."""
+        self._consumers.credit_changed(consumer)
 
     def acknowledge(self, consumer: Consumer, sequence: int, transaction: Transaction | None = None) -> bool:
-        """See `Consuming.acknowledge`, in a transaction `Transacting.acknowledge`."""
+        """See `EngineConsumers.acknowledge`, in a transaction `EngineTransactions.acknowledge`."""
         if transaction is not None:
-            return self.transacting.acknowledge(transaction, consumer, sequence)
-        return self._consuming.acknowledge(consumer, sequence)
+            return self.transactions.acknowledge(transaction, consumer, sequence)
+        return self._consumers.acknowledge(consumer, sequence)
 
     def acknowledge_through(self, consumer: Consumer, sequence: int, transaction: Transaction | None = None) -> bool:
-        """See `Consuming.acknowledge_through`, in a transaction `Transacting.acknowledge_through`."""
+        """See `EngineConsumers.acknowledge_through`, in a transaction `EngineTransactions.acknowledge_through`."""
         if transaction is not None:
-            return self.transacting.acknowledge_through(transaction, consumer, sequence)
-        return self._consuming.acknowledge_through(consumer, sequence)
+            return self.transactions.acknowledge_through(transaction, consumer, sequence)
+        return self._consumers.acknowledge_through(consumer, sequence)
 
     def reject(
         self,
@@ -390,41 +392,36 @@ class Broker:
         count_delivery: bool = True,
         cause: str = "",
     ) -> bool:
-        """See `Consuming.reject`."""
-        return self._consuming.reject(consumer, sequence, poison=poison, count_delivery=count_delivery, cause=cause)
+        """See `EngineConsumers.reject`."""
+        return self._consumers.reject(consumer, sequence, poison=poison, count_delivery=count_delivery, cause=cause)
 
     def reject_through(
         self, consumer: Consumer, sequence: int, *, poison: bool = False, count_delivery: bool = True
     ) -> bool:
-        """See `Consuming.reject_through`."""
-        return self._consuming.reject_through(consumer, sequence, poison=poison, count_delivery=count_delivery)
+        """See `EngineConsumers.reject_through`."""
+        return self._consumers.reject_through(consumer, sequence, poison=poison, count_delivery=count_delivery)
 
     def expire_delivered(self, consumer: Consumer, sequence: int) -> bool:
-        """See `Consuming.expire_delivered`."""
-        return self._consuming.expire_delivered(consumer, sequence)
+        """See `EngineConsumers.expire_delivered`."""
+        return self._consumers.expire_delivered(consumer, sequence)
 
     def close_consumer(self, consumer: Consumer, unseen: set[int] | frozenset[int] = NONE_UNSEEN) -> None:
-        """See `Consuming.close_consumer`."""
-        self._consuming.close_consumer(consumer, unseen)
+        """See `EngineConsumers.close_consumer`."""
+        self._consumers.close_consumer(consumer, unseen)
 
     # -- transactions --------------------------------------------------------------------------------------------
 
-    @property
-    def transactions(self) -> dict[int, Transaction]:
-        """Those that are open, by id."""
-        return self.transacting.open
-
     def begin(self, owner: str, at_most: int = OPEN_PER_OWNER) -> Transaction:
-        """See `Transacting.begin`."""
-        return self.transacting.begin(owner, at_most)
+        """See `EngineTransactions.begin`."""
+        return self.transactions.begin(owner, at_most)
 
     def commit(self, transaction: Transaction, waiter: JobWaiter | None = None) -> bool:
-        """See `Transacting.commit`."""
-        return self.transacting.commit(transaction, waiter)
+        """See `EngineTransactions.commit`."""
+        return self.transactions.commit(transaction, waiter)
 
     def rollback(self, transaction: Transaction, *, keep_delivered: bool = False) -> None:
-        """See `Transacting.rollback`."""
-        self.transacting.rollback(transaction, keep_delivered=keep_delivered)
+        """See `EngineTransactions.rollback`."""
+        self.transactions.rollback(transaction, keep_delivered=keep_delivered)
 
     def xa_start(self, xid: bytes, flags: int = TMNOFLAGS, owner: str = "") -> Transaction:
         """See `Branches.start`."""
@@ -480,24 +477,24 @@ class Broker:
 
     def clear_duplicate_ids(self, address: str) -> int:
         """See `Duplicates.clear`."""
-        return self._core.duplicates.clear(address)
+        return self._parts.duplicates.clear(address)
 
     def duplicate_id_count(self, address: str) -> int:
         """See `Duplicates.count`."""
-        return self._core.duplicates.count(address)
+        return self._parts.duplicates.count(address)
 
     # -- leasing -------------------------------------------------------------------------------------------------
 
     def open_lease(
         self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None, user: str = ""
     ) -> LeaseGroup:
-        """See `Leasing.open`."""
-        return self._leasing.open(group, queue=queue, topic=topic, run=run, incarnation=incarnation, user=user)
+        """See `LeaseGroups.open`."""
+        return self._lease_groups.open(group, queue=queue, topic=topic, run=run, incarnation=incarnation, user=user)
 
     def release_lease(self, group: str) -> int:
-        """See `Leasing.release`."""
-        return self._leasing.release(group)
+        """See `LeaseGroups.release`."""
+        return self._lease_groups.release(group)
 
     def end_overdue_leases(self) -> list[str]:
-        """See `Leasing.end_overdue`."""
-        return self._leasing.end_overdue()
+        """See `LeaseGroups.end_overdue`."""
+        return self._lease_groups.end_overdue()

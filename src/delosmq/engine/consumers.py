@@ -2,33 +2,35 @@
 
 from delosmq.engine.delivery.acknowledge import NONE_UNSEEN, Acknowledgements
 from delosmq.engine.dispatch.browse import settle_loans
-from delosmq.engine.lifecycle.deletion import Dropping
-from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, Subscribing, SubscriptionOptions
+from delosmq.engine.lifecycle.deletion import Deletion
+from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions, SubscriptionQueues
 from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
 from delosmq.engine.queues.credit import Credit
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.parts import Core
-from delosmq.engine.transactions.transactions import Transacting
+from delosmq.engine.routing.parts import EngineParts
+from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.model.errors import BrokerError, LimitError, MisuseError
 from delosmq.model.ids import ConsumerId
 from delosmq.model.message import ANY_ROUTING
 from delosmq.model.settings import UNLIMITED
 
 
-class Consuming:
+class EngineConsumers:
     """The way out."""
 
-    def __init__(self, core: Core, acks: Acknowledgements, dropping: Dropping, transacting: Transacting) -> None:
-        self._log = core.log
-        self._bindings = core.bindings
-        self._dispatcher = core.dispatcher
-        self._jobs = core.jobs
-        self._clock = core.clock
-        self._events = core.events
+    def __init__(
+        self, parts: EngineParts, acks: Acknowledgements, deletion: Deletion, transactions: EngineTransactions
+    ) -> None:
+        self._log = parts.log
+        self._bindings = parts.bindings
+        self._dispatcher = parts.dispatcher
+        self._jobs = parts.jobs
+        self._clock = parts.clock
+        self._events = parts.events
         self._acks = acks
-        self._dropping = dropping
-        self._transacting = transacting
-        self._subscribing = Subscribing(core, dropping)
+        self._deletion = deletion
+        self._transactions = transactions
+        self._subscription_queues = SubscriptionQueues(parts, deletion)
         self._next_consumer_id: int = 1
 
     def subscribe(
@@ -53,7 +55,7 @@ class Consuming:
             LimitError: the queue has as many consumers as it may have.
         """
         try:
-            queue = self._subscribing.queue_for(
+            queue = self._subscription_queues.queue_for(
                 address, queue_name, routing, subscription if subscription is not None else NO_OPTIONS
             )
         except BrokerError:
@@ -123,8 +125,8 @@ class Consuming:
         over."""
         if consumer.loans is not None:
             return self._answer_lent_through(consumer, sequence)
-        if consumer.reaches_far(sequence, self._transacting.at_once):
-            return self._transacting.acknowledge_far(consumer, sequence)
+        if consumer.reaches_far(sequence, self._transactions.at_once):
+            return self._transactions.acknowledge_far(consumer, sequence)
         done = self._acks.acknowledge_through(self._queue_of(consumer), consumer, sequence)
         self._log.close()
         return done
@@ -200,7 +202,7 @@ class Consuming:
         queue = self._queue_of(consumer)
         self.leave(queue, consumer, unseen)
         if not queue.holders and not queue.deleted:
-            self._dropping.last_left(queue)
+            self._deletion.last_left(queue)
 
     def leave(self, queue: Queue, consumer: Consumer, unseen: set[int] | frozenset[int]) -> None:
         """Takes a consumer off its queue and returns what it holds, whatever becomes of the queue."""

@@ -13,13 +13,13 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.rules import rules_of
 from delosmq.engine.dispatch.waiting_reason import BEHIND, FULL, NO_CONSUMER, READY, why_waiting
 from delosmq.engine.leases.lease import LeaseGroup
-from delosmq.engine.leases.lease_group import Leases
+from delosmq.engine.leases.leases import Leases
 from delosmq.engine.queues.consumer import Consumer, consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.scheduled_slots import DueSlots
 from delosmq.engine.routing.held_messages import is_held
-from delosmq.engine.routing.parts import Core
-from delosmq.engine.transactions.transactions import Transacting
+from delosmq.engine.routing.parts import EngineParts
+from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.model.message import ANYCAST
 from delosmq.model.names import QUEUE_MARK
 
@@ -62,14 +62,14 @@ class Standing:
         self.transaction: int = slot.transaction
 
 
-class Explaining:
+class Inspector:
     """Answers of one broker's engine. It changes nothing."""
 
-    def __init__(self, core: Core, leases: Leases, transacting: Transacting) -> None:
-        self._bindings = core.bindings
-        self._dispatcher = core.dispatcher
+    def __init__(self, parts: EngineParts, leases: Leases, transactions: EngineTransactions) -> None:
+        self._bindings = parts.bindings
+        self._dispatcher = parts.dispatcher
         self._leases = leases
-        self._transacting = transacting
+        self._transactions = transactions
 
     # -- addresses -----------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class Explaining:
     def promised(self, queue: Queue) -> Iterator[Slot | None]:
         """What open transactions acknowledge in a queue; None between slices."""
         looked = 0
-        for transaction in [*self._transacting.open.values(), *self._transacting.far.values()]:
+        for transaction in [*self._transactions.open.values(), *self._transactions.far.values()]:
             at = 0
             # By index: a transaction may grow, or end, meanwhile.
             while at < len(transaction.acks):
@@ -180,9 +180,9 @@ class Search:
         found: where it stands, None when it isn't there.
     """
 
-    def __init__(self, explaining: Explaining, queue: Queue, sequence: int) -> None:
+    def __init__(self, inspector: Inspector, queue: Queue, sequence: int) -> None:
         self.found: Standing | None = None
-        self._explaining = explaining
+        self._explaining = inspector
         self._queue = queue
         self._sequence = sequence
 
@@ -241,11 +241,11 @@ class Count:
         promised: how many open transactions acknowledge.
     """
 
-    def __init__(self, explaining: Explaining, queue: Queue, at_most: int) -> None:
+    def __init__(self, inspector: Inspector, queue: Queue, at_most: int) -> None:
         self.by_rule: dict[str, int] = {}
         self.looked_at: int = 0
         self.promised: int = 0
-        self._explaining = explaining
+        self._explaining = inspector
         self._queue = queue
         self._at_most = at_most
 

@@ -7,16 +7,16 @@ from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.filter import check_filter
 from delosmq.engine.addresses.settings_checks import check_together
-from delosmq.engine.consumers import Consuming
+from delosmq.engine.consumers import EngineConsumers
 from delosmq.engine.delivery.acknowledge import NONE_UNSEEN
-from delosmq.engine.leases.lease_group import Leases
+from delosmq.engine.leases.leases import Leases
 from delosmq.engine.lifecycle.auto_delete import AutoDelete
-from delosmq.engine.lifecycle.deletion import Dropping
+from delosmq.engine.lifecycle.deletion import Deletion
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.lifecycle.retroactive import Retroactive
 from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.errors import BrokerError, MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import TRAITS, AddressDefinition, BrokerSettings, DivertSettings, QueueSettings, names_trait
@@ -44,19 +44,19 @@ ASIDE: Final = ".aside"
 """After the name of a stored queue whose own name a declared one has."""
 
 
-class Administration:
+class EngineResources:
     """What operators do."""
 
-    def __init__(self, core: Core, consuming: Consuming, dropping: Dropping, leases: Leases) -> None:
-        self._core = core
-        self._settings = core.settings
-        self._log = core.log
-        self._bindings = core.bindings
-        self._evictions = core.evictions
-        self._consuming = consuming
-        self._dropping = dropping
+    def __init__(self, parts: EngineParts, consumers: EngineConsumers, deletion: Deletion, leases: Leases) -> None:
+        self._parts = parts
+        self._settings = parts.settings
+        self._log = parts.log
+        self._bindings = parts.bindings
+        self._evictions = parts.evictions
+        self._consumers = consumers
+        self._deletion = deletion
         self._leases = leases
-        self._auto_delete = AutoDelete(core, dropping)
+        self._auto_delete = AutoDelete(parts, deletion)
 
     def configure(self) -> None:
         """Makes what the configuration names, and cuts queues down to their rings. Called once, at start."""
@@ -69,16 +69,16 @@ class Administration:
             self._configure_queue(settings)
         for known in list(self._bindings.addresses.values()):
             self._bindings.keep_history(known)
-            self._dropping.drop_unwanted_history(known)
+            self._deletion.drop_unwanted_history(known)
         self._log.close()
         for queue in self._bindings.queues.values():
             if queue.last_values is not None:
-                self._core.last_value_rule.reload(queue)
+                self._parts.last_value_rule.reload(queue)
                 self._log.close()
             # While reloading a queue is cut down to its ring (ring-queues: after a restart).
             while not self._evictions.take_out(queue, queue.ring.pushed_out):
                 pass
-        listener = Retroactive(self._core)
+        listener = Retroactive(self._parts)
         self._bindings.listener = listener
         for known in self._bindings.addresses.values():
             if known.history is not None:
@@ -92,7 +92,7 @@ class Administration:
                 "DMQ2639",
                 f"divert '{settings.name}' forwards '{settings.address}' to itself; name another forwarding-address",
             )
-        self._bindings.add_divert(Divert(settings, self._core.conversions))
+        self._bindings.add_divert(Divert(settings, self._parts.conversions))
 
     def _configure_address(self, wanted: AddressDefinition) -> None:
         address = self._bindings.create_address(wanted.name, set(wanted.routing_types))
@@ -135,7 +135,7 @@ class Administration:
         while name in self._bindings.queues:
             count += 1
             name = f"{stored.name}{ASIDE}-{count}"
-        self._core.losses.moved_aside(stored, name, declared.address)
+        self._parts.dropped.tell_moved_aside(stored, name, declared.address)
         self._bindings.update_queue(stored, replace(stored.settings, name=name, enabled=False))
 
     def reload(self, settings: BrokerSettings) -> list[str]:
@@ -148,12 +148,12 @@ class Administration:
             Why addresses and queues are not as ``settings`` want them, a sentence each.
         """
         before = {queue.name: queue for queue in self._settings.queues}
-        self._core.memory.global_max_bytes = settings.global_max_size_bytes
+        self._parts.memory.global_max_bytes = settings.global_max_size_bytes
         for queue in self._bindings.replace_settings(
             AddressSettingsTable(settings.address_settings, settings.wildcards)
         ):
-            self._core.dispatcher.mark(queue)
-        self._core.memory.released = True  # whoever waits for room asks again
+            self._parts.dispatcher.mark(queue)
+        self._parts.memory.released = True  # whoever waits for room asks again
         refused: list[str] = []
         for address in settings.addresses:
             try:
@@ -174,7 +174,7 @@ class Administration:
             self._log.close()
             known = self._bindings.queues.get(wanted.name)
             if known is not None:
-                self._core.dispatcher.mark(known)
+                self._parts.dispatcher.mark(known)
         # What was refused is not in force: the next reload tries it again.
         self._settings = replace(settings, queues=tuple(obeyed.values()))
         return refused
@@ -223,9 +223,9 @@ class Administration:
             check_together(wanted, queue.address.settings)
         self._bindings.update_queue(queue, wanted)
         if wanted.enabled:
-            self._core.losses.enabled(name)
+            self._parts.dropped.enabled(name)
         self._log.close()
-        self._core.dispatcher.mark(queue)
+        self._parts.dispatcher.mark(queue)
         return queue
 
     def delete_queue(self, name: str, user: str = "") -> None:
@@ -238,18 +238,18 @@ class Administration:
         messages = queue.message_count
         self._delete(queue)
         if user:
-            self._core.events.deleted_by_client(name, queue.address.name, user, messages)
+            self._parts.events.deleted_by_client(name, queue.address.name, user, messages)
 
     def _delete(self, queue: Queue) -> None:
         name = queue.name
         for group in [g for g in self._leases.groups.values() if g.queue is queue]:
             self._leases.release(group.name)
         for consumer in consumers_of(queue):
-            self._consuming.leave(queue, consumer, NONE_UNSEEN)
+            self._consumers.leave(queue, consumer, NONE_UNSEEN)
             consumer.port.closed_by_broker(
                 NotFoundError("DMQ2109", f"queue '{name}' was deleted; subscribe to another queue or create it again")
             )
-        self._dropping.drop(queue)
+        self._deletion.drop(queue)
 
     def delete_address(self, name: str, *, force: bool = False, user: str = "") -> None:
         """Deletes an address; with ``force`` its queues and all they hold as well.
@@ -272,9 +272,9 @@ class Administration:
             self._delete(queue)
         # An auto-created one went with its last queue.
         if self._bindings.addresses.get(name) is address:
-            self._dropping.drop_address(address)
+            self._deletion.drop_address(address)
         if user:
-            self._core.events.deleted_by_client("", name, user, 0)
+            self._parts.events.deleted_by_client("", name, user, 0)
 
     def purge_queue(self, name: str) -> Purge:
         """Empties a queue of what nobody has in delivery; what comes meanwhile stays.
@@ -285,7 +285,7 @@ class Administration:
         Raises:
             NotFoundError: there is no such queue.
         """
-        return self._dropping.purge(self._bindings.queue_named(name))
+        return self._deletion.purge(self._bindings.queue_named(name))
 
     # -- what belongs to one connection --------------------------------------------------------------------------
 
@@ -318,7 +318,7 @@ class Administration:
             for queue in address.queues():
                 self._delete(queue)
             if self._bindings.addresses.get(address.name) is address:
-                self._dropping.drop_address(address)
+                self._deletion.drop_address(address)
         return len(ended)
 
     def unsubscribe(self, name: str, user: str = "") -> None:
@@ -337,9 +337,9 @@ class Administration:
         if queue.holders or self._leases.on_queue(queue):
             raise MisuseError("DMQ2642", f"subscription '{name}' is in use; close its consumers first")
         messages = queue.message_count
-        self._dropping.drop(queue)
+        self._deletion.drop(queue)
         if user:
-            self._core.events.deleted_by_client(name, queue.address.name, user, messages)
+            self._parts.events.deleted_by_client(name, queue.address.name, user, messages)
 
 
 def _is_same(stored: QueueSettings, declared: QueueSettings) -> bool:

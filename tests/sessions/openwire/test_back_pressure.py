@@ -240,7 +240,7 @@ def test_a_branch_is_rolled_back_with_what_waits() -> None:
     reader.take()
     reader.done(0)
     assert reader.bodies() == ""
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
 
 
 # -- peers that do not read --------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def test_a_connection_that_is_lost_rolls_back_what_waits_to_be_committed() -> No
     client.tell(client.text(FULL, "second", transaction))
     client.tell(client.transaction_info(transaction, COMMIT_ONE_PHASE))
     client.drop()
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
     assert bench.connect().consume(A).bodies().startswith("0")
     assert make_room(bench) == "first"
 
@@ -85,7 +85,7 @@ def test_it_does_not_wait_for_messages_of_a_transaction_that_nobody_ends() -> No
     bench, client, _, transaction = full()
     client.tell(client.text(FULL, "second", transaction))
     client.ok(client.remove_info(ConnectionId(client.name)))
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
     assert make_room(bench) == "first"
 
 
@@ -169,7 +169,7 @@ def test_sends_of_transactions_are_no_part_of_it() -> None:
     client.tell(client.transaction_info(transaction, COMMIT_ONE_PHASE))
     client.tell(client.remove_info(ConnectionId(client.name)))
     client.tell(ShutdownInfo())
-    assert bench.broker.transactions == {}
+    assert bench.broker.transactions.open == {}
     assert bench.connect().consume(A).bodies() == "0"
     assert make_room(bench) == "first mine"
     assert client.host.reasons == [None]

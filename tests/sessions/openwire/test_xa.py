@@ -93,7 +93,7 @@ def test_one_phase() -> None:
 
 def test_the_end_of_an_association_ends_the_work() -> None:
     case = Case()
-    (branch,) = case.bench.broker.transactions.values()
+    (branch,) = case.bench.broker.transactions.open.values()
     assert branch.state == ACTIVE
     case.go(END)
     assert branch.state == ENDED
@@ -109,7 +109,7 @@ def test_preparing_a_branch_in_which_nothing_was_done_ends_it() -> None:
     answer = client.call(client.transaction_info(xid(), PREPARE))
     assert isinstance(answer, IntegerResponse)
     assert answer.result == 3
-    assert client.bench.broker.transactions == {}
+    assert client.bench.broker.transactions.open == {}
     assert refused(client, xid(), COMMIT_TWO_PHASE) == -4
 
 
@@ -217,7 +217,7 @@ def test_nor_does_losing_it_end_the_branch(begins: bool) -> None:
         other.ok(other.transaction_info(case.xid, BEGIN))
     other.publish(B, "too", case.xid)
     other.drop()
-    (branch,) = case.bench.broker.transactions.values()
+    (branch,) = case.bench.broker.transactions.open.values()
     assert (branch.state, branch.associations) == (ACTIVE, 1)
     assert finished(case) == (1, 3)
 
@@ -228,7 +228,7 @@ def test_an_end_is_that_of_one_connection() -> None:
     for _ in range(2):
         other.ok(other.transaction_info(case.xid, BEGIN))
     other.ok(other.transaction_info(case.xid, END))
-    (branch,) = case.bench.broker.transactions.values()
+    (branch,) = case.bench.broker.transactions.open.values()
     assert (branch.state, branch.associations) == (ACTIVE, 1)
     # What is sent after it counts, too.
     other.publish(B, "too", case.xid)
@@ -248,7 +248,7 @@ def test_a_branch_ends_with_the_connection_that_began_it_though_others_work_ther
     other = case.bench.connect()
     other.ok(other.transaction_info(case.xid, BEGIN))
     case.client.drop()
-    assert case.bench.broker.transactions == {}
+    assert case.bench.broker.transactions.open == {}
     assert other.refused(other.text(B, "too", case.xid)).class_name == JMS
     other.ok(other.transaction_info(case.xid, END))
     assert case.counts == (2, 0)
@@ -380,7 +380,7 @@ def test_a_branch_that_could_not_be_committed_still_ends_with_its_connection(end
         case.go(END)
     assert refused(case.client, case.xid, COMMIT_TWO_PHASE) == -6
     case.client.drop()
-    assert not case.bench.broker.transactions
+    assert not case.bench.broker.transactions.open
     assert case.bench.connect().consume(A).bodies() == "0r1 1"
 
 
@@ -408,7 +408,7 @@ def test_a_doomed_branch_says_that_it_was_rolled_back(kind: int) -> None:
     case.go(END)
     assert refused(case.client, case.xid, kind) == 100
     assert case.counts == (2, 0)
-    assert case.bench.broker.transactions == {}
+    assert case.bench.broker.transactions.open == {}
     # The client delivers again by itself what it has.
     assert case.reader.bodies() == ""
     case.reader.done(0)

@@ -115,7 +115,7 @@ class DropsWhatIsHeld(Front):
     """Drops dead letters that no queue takes."""
 
     def tick(self) -> bool:
-        core = self.real._core
+        core = self.real._parts
         for queue in self.real.queues.values():
             while (bucket := queue.scheduled.due_at(DEAD)) is not None and bucket.head is not None:
                 slot = bucket.head
@@ -176,8 +176,8 @@ class HandsOutExpired(Front):
     """Only the scan of each second ends what has expired."""
 
     def tick(self) -> bool:
-        self.real._core.dispatcher.before = None
-        self.real._core.expiry_times.listener = None
+        self.real._parts.dispatcher.before = None
+        self.real._parts.expiry_times.listener = None
         return self.real.tick()
 
 
@@ -185,7 +185,7 @@ class KeepsIdsOfRollbacks(Front):
     """The duplicate ids of a branch that is rolled back keep their places in the store."""
 
     def xa_rollback(self, xid: bytes) -> None:
-        for note in self.real.transacting.branches[xid].notes:
+        for note in self.real.transactions.branches[xid].notes:
             note.home = None
         self.real.xa_rollback(xid)
 
@@ -217,7 +217,7 @@ class LetsTransactionsWaitForEachOther(Front):
     """Does not look who waits."""
 
     def send(self, message: Message, **named: Any) -> int:
-        self.real.transacting.deadlocks._waiting.clear()
+        self.real.transactions.deadlocks._waiting.clear()
         return self.real.send(message, **named)
 
 
@@ -226,7 +226,7 @@ class LosesTheLastSend(Front):
 
     def commit(self, transaction: Transaction, waiter: Any = None) -> bool:
         if len(transaction.sends) > 1:
-            self.real._core.memory.release(transaction.sends.pop().message)
+            self.real._parts.memory.release(transaction.sends.pop().message)
         return self.real.commit(transaction, waiter)
 
 

@@ -197,9 +197,9 @@ class Life(World):
         self.times.note(self.real.queues)
         self.services = services_for(self)
         if catalogue.slice:
-            transacting = self.real.transacting
+            transacting = self.real.transactions
             transacting.at_once = transacting.taken_per_slice = catalogue.slice
-            transacting._committing.acknowledged_per_slice = catalogue.slice
+            transacting._commit_steps.acknowledged_per_slice = catalogue.slice
         if front is not None:
             self.broker = front(self.broker)
 
@@ -208,7 +208,7 @@ class Life(World):
     @property
     def is_opaque(self) -> bool:
         """Whether what goes on in slices has been done in part."""
-        return self.opaque > 0 or len(self.broker.transacting.far) > 0
+        return self.opaque > 0 or len(self.broker.transactions.far) > 0
 
     def snapshot(self) -> Any:
         return None if self.is_opaque else durable_state(self.broker, self.holders)

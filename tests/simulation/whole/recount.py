@@ -102,7 +102,7 @@ def check_counters(broker: Broker, holders: Holders) -> None:
             queue.expiring_count,
         ]
         assert said == tally, f"queue {name} counts {said}, there are {tally}"
-    for transaction in broker.transactions.values():
+    for transaction in broker.transactions.open.values():
         for message in [*(s.message for s in transaction.sends), *(p.message for p in transaction.planned)]:
             if message.account is not None and id(message) not in messages:
                 messages.add(id(message))
@@ -147,9 +147,9 @@ def check_places(broker: Broker, holders: Holders, ledger: Ledger) -> None:
     """The store keeps as many places as there are messages and duplicate ids. Only when nothing is under way."""
     messages = {id(f.slot.message): f.slot.message.home for f in find_all(broker, holders) if f.slot.recorded}
     homes = list(messages.values())
-    for known in broker._core.duplicates.addresses.values():
+    for known in broker._parts.duplicates.addresses.values():
         homes += [entry.home for entry in known.order]
-    for transaction in broker.transactions.values():
+    for transaction in broker.transactions.open.values():
         homes += [p.message.home for p in transaction.planned if id(p.message) not in messages]
         homes += [note.home for note in transaction.notes]
     referred = sum(home is not None and home.segment > 0 for home in homes)
@@ -161,7 +161,7 @@ def durable_state(broker: Broker, holders: Holders) -> Durable:
     """What the store must be able to bring back now."""
     queues: dict[str, list[Row]] = {name: [] for name, queue in broker.queues.items() if queue.settings.durable}
     leased = {id(s) for group in broker.leases.groups.values() for lease in group.leases.values() for s in lease.slots}
-    prepared = {key for key, transaction in broker.transactions.items() if transaction.state == PREPARED}
+    prepared = {key for key, transaction in broker.transactions.open.items() if transaction.state == PREPARED}
     for queue, slot, state in find_all(broker, holders):
         message = slot.message
         if (
@@ -211,7 +211,7 @@ def _settings(broker: Broker) -> dict[str, str]:
 
 
 def _ids(broker: Broker) -> dict[str, list[bytes]]:
-    known = broker._core.duplicates.addresses
+    known = broker._parts.duplicates.addresses
     ids = {name: sorted(i.duplicate_id for i in entry.order if i.home is not None) for name, entry in known.items()}
     return {name: found for name, found in ids.items() if found}
 

@@ -10,9 +10,9 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.jobs import Job, Jobs
-from delosmq.engine.base.slots import Cursor, Slot, SlotList
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import NO_BODY, Log, Store
-from delosmq.engine.log.records import encode_counted, encode_scheduled, encode_stored
+from delosmq.engine.log.records import encode_stored
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.transactions.transaction import ACTIVE, ENDED, SUSPENDED, Transaction
 from delosmq.model.errors import StorageError
@@ -30,17 +30,16 @@ LOOKED_AT_PER_SLICE: Final = 1_000
 """Half a millisecond in the pure form when all of them live elsewhere."""
 RECORD_BYTES: Final = 128
 """Of a batch and its footer for one message, beside its body and twice its meta; rounded up."""
-MOST_RESTARTS: Final = 100
 OPEN_STATES: Final = (ACTIVE, ENDED, SUSPENDED)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Living(ABC):
+class LivePlace(ABC):
     """One kind of place where references to stored messages live. All places together must know all of them."""
 
     @abstractmethod
     def restore_next(self, segment: int, limit: int) -> bool:
-        """Goes on through what lives here, looking at ``limit`` things at most, and tells `Restoring.found` of those
+        """Goes on through what lives here, looking at ``limit`` things at most, and tells `Restoration.found` of those
         at home in ``segment``; stops early when that is full. True when through; the next call begins anew.
 
         Raises:
@@ -53,7 +52,7 @@ class Living(ABC):
         would have to be replayed now. None when the reference isn't here any more."""
 
 
-class Restoring:
+class Restoration:
     """Stores messages of one segment again, each when all queues are known that hold it."""
 
     def __init__(self, log: Log, store: Store, transactions: dict[int, Transaction], *, file_size_bytes: int) -> None:
@@ -68,7 +67,7 @@ class Restoring:
         # By transaction: the new homes of what it sends or acknowledges.
         self._claims: list[tuple[int, Home]] = []
         # By sequence and queue id: messages of several queues, found in some of them.
-        self._parts: dict[int, dict[int, tuple[Queue, Slot, Living]]] = {}
+        self._parts: dict[int, dict[int, tuple[Queue, Slot, LivePlace]]] = {}
 
     def begin(self, segment: int) -> None:
         """From now on it is about this segment."""
@@ -80,7 +79,7 @@ class Restoring:
         """Whether this slice holds enough."""
         return self._count >= MESSAGES_PER_SLICE or self._bytes >= self._most_bytes
 
-    def found(self, queue: Queue, slot: Slot, place: Living) -> None:
+    def found(self, queue: Queue, slot: Slot, place: LivePlace) -> None:
         """A reference that the store holds. The message is stored again once all its references were found.
 
         Raises:
@@ -175,107 +174,6 @@ class Restoring:
                     transaction.segments.setdefault(new.segment, new)
 
 
-class QueueLiving(Living):
-    """Messages that queues hold: pending, scheduled, in delivery to consumers and lease groups."""
-
-    def __init__(self, queues: dict[str, Queue], restoring: Restoring) -> None:
-        self._queues = queues
-        self._restoring = restoring
-        self._waiting: list[Queue] | None = None
-        self._queue: Queue | None = None
-        self._cursor: Cursor | None = None
-        # Of the queue, beside what is pending.
-        self._lists: list[SlotList] = []
-        self._last: Slot | None = None
-        self._restarts: int = 0
-
-    def restore_next(self, segment: int, limit: int) -> bool:
-        if self._waiting is None:
-            self._waiting = list(self._queues.values())
-        waiting = self._waiting
-        restoring = self._restoring
-        while limit > 0 and not restoring.full:
-            limit -= 1
-            queue = self._queue
-            if queue is None:
-                if not waiting:
-                    self._waiting = None
-                    return True
-                queue = waiting.pop()
-                self._queue = queue
-                self._cursor = queue.pending.cursor()
-            slot = self._next_pending(queue)
-            if slot is None:
-                slot = self._next_held()
-            if slot is None:
-                self._queue = None
-            elif slot.recorded and not slot.borrowed:
-                home = slot.message.home
-                if home is not None and home.segment == segment:
-                    restoring.found(queue, slot, self)
-        return False
-
-    def records(self, queue: Queue, slot: Slot) -> list[bytes] | None:
-        if slot.in_list is None or (slot.transaction and not self._restoring.is_open(slot.transaction)):
-            return None
-        if queue.pending.holds(slot):
-            return [encode_counted(queue.id, [slot])] if slot.delivery_count else []
-        if queue.scheduled.holds(slot):
-            return [encode_scheduled(queue.id, [slot])]
-        return self.held_records(queue, slot)
-
-    def held_records(self, queue: Queue, slot: Slot) -> list[bytes]:
-        """`records` for a slot that is in delivery."""
-        if queue.record_before_delivery:
-            return [encode_counted(queue.id, [slot])]
-        # The delivery under way is not recorded before it fails: a crash forgets it.
-        if slot.delivery_count <= 1:
-            return []
-        slot.delivery_count -= 1
-        record = encode_counted(queue.id, [slot])
-        slot.delivery_count += 1
-        return [record]
-
-    def _next_pending(self, queue: Queue) -> Slot | None:
-        cursor = self._cursor
-        if cursor is None:
-            return None
-        slot = cursor.peek()
-        if slot is not None:
-            cursor.advance(slot)
-            return slot
-        queue.pending.drop(cursor)
-        self._cursor = None
-        self._lists = [consumer.in_delivery for consumer in queue.holders]
-        for due_at_ms in queue.scheduled.times():
-            bucket = queue.scheduled.due_at(due_at_ms)
-            if bucket is not None:
-                self._lists.append(bucket)
-        self._last = None
-        self._restarts = 0
-        return None
-
-    def _next_held(self) -> Slot | None:
-        """Of what is scheduled and what consumers hold. When the slot looked at last is gone, its list is walked again:
-        what is answered is mostly the oldest, so that what was looked at already is gone as well."""
-        while self._lists:
-            held = self._lists[-1]
-            last = self._last
-            if last is None:
-                slot = held.head
-            elif last.in_list is held:
-                slot = last.next
-            else:
-                self._restarts += 1
-                slot = held.head if self._restarts < MOST_RESTARTS else None
-            self._last = slot
-            if slot is not None:
-                return slot
-            self._lists.pop()
-            self._restarts = 0
-        return None
-
-
 class Compaction(Job):
     """Stores again what lives in one segment, a slice at a time.
 
@@ -283,17 +181,17 @@ class Compaction(Job):
         done: nothing is left to do, or the store takes no more.
     """
 
-    def __init__(self, segment: int, places: list[Living], restoring: Restoring) -> None:
+    def __init__(self, segment: int, places: list[LivePlace], restoration: Restoration) -> None:
         self._segment = segment
         self._places = places
-        self._restoring = restoring
+        self._restoration = restoration
         self._at = 0
         self.done: bool = False
-        restoring.begin(segment)
+        restoration.begin(segment)
 
     def step(self) -> bool:
-        restoring = self._restoring
-        restoring.begin_slice()
+        restoration = self._restoration
+        restoration.begin_slice()
         # Space may be short. Nothing is lost by stopping: what was moved is moved, the rest is where it was.
         try:
             if self._places[self._at].restore_next(self._segment, LOOKED_AT_PER_SLICE):
@@ -301,7 +199,7 @@ class Compaction(Job):
         except StorageError:
             self._at = len(self._places)
         try:
-            restoring.close()
+            restoration.close()
         except StorageError:
             self._at = len(self._places)
         self.done = self._at >= len(self._places)
@@ -311,11 +209,11 @@ class Compaction(Job):
 class Compactor:
     """Asks the store now and then which segment should go, and sees to it."""
 
-    def __init__(self, store: Store, jobs: Jobs, places: list[Living], restoring: Restoring) -> None:
+    def __init__(self, store: Store, jobs: Jobs, places: list[LivePlace], restoration: Restoration) -> None:
         self._store = store
         self._jobs = jobs
         self._places = places
-        self._restoring = restoring
+        self._restoration = restoration
         self._job: Compaction | None = None
         self._looked_ms: int = 0
         self._segment: int = 0
@@ -333,5 +231,5 @@ class Compactor:
             return
         self._segment = segment
         self._began_ms = now_ms
-        self._job = Compaction(segment, self._places, self._restoring)
+        self._job = Compaction(segment, self._places, self._restoration)
         self._jobs.add(self._job)

@@ -4,7 +4,7 @@ from typing import Final
 
 from delosmq.engine.addresses.duplicate_ids import DuplicateId, Duplicates
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.compaction.compactor import Living
+from delosmq.engine.compaction.compactor import LivePlace
 from delosmq.engine.log.log import Log
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.message import Home
@@ -12,7 +12,7 @@ from delosmq.model.message import Home
 STORED_PER_SLICE: Final = 250
 
 
-class IdLiving(Living):
+class LiveDuplicateIds(LivePlace):
     """The caches of all addresses."""
 
     def __init__(self, duplicates: Duplicates, log: Log) -> None:

@@ -1,17 +1,17 @@
 """What compaction must know of messages that are not due yet."""
 
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.compaction.compactor import Living, Restoring
+from delosmq.engine.compaction.compactor import LivePlace, Restoration
 from delosmq.engine.log.records import encode_scheduled
 from delosmq.engine.queues.queue import Queue
 
 
-class ScheduledLiving(Living):
+class LiveScheduled(LivePlace):
     """Messages beside their queues."""
 
-    def __init__(self, queues: dict[str, Queue], restoring: Restoring) -> None:
+    def __init__(self, queues: dict[str, Queue], restoration: Restoration) -> None:
         self._queues = queues
-        self._restoring = restoring
+        self._restoration = restoration
         self._waiting: list[Queue] | None = None
         self._queue: Queue | None = None
         self._times: list[int] = []
@@ -20,8 +20,8 @@ class ScheduledLiving(Living):
     def restore_next(self, segment: int, limit: int) -> bool:
         if self._waiting is None:
             self._waiting = list(self._queues.values())
-        restoring = self._restoring
-        while limit > 0 and not restoring.full:
+        restoration = self._restoration
+        while limit > 0 and not restoration.full:
             limit -= 1
             queue = self._queue
             if queue is None:
@@ -39,7 +39,7 @@ class ScheduledLiving(Living):
                 continue
             home = slot.message.home
             if slot.recorded and home is not None and home.segment == segment:
-                restoring.found(queue, slot, self)
+                restoration.found(queue, slot, self)
         return False
 
     def records(self, queue: Queue, slot: Slot) -> list[bytes] | None:

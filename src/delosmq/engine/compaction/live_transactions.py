@@ -9,7 +9,8 @@ from typing import Final
 
 from delosmq.engine.addresses.duplicate_ids import DuplicateId
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.compaction.compactor import Living, QueueLiving, Restoring
+from delosmq.engine.compaction.compactor import LivePlace, Restoration
+from delosmq.engine.compaction.live_messages import LiveMessages
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import encode_promised, encode_sent
 from delosmq.engine.queues.queue import Queue
@@ -22,15 +23,15 @@ _MovedId = tuple[Transaction, DuplicateId, Home]
 """With the home that it had before."""
 
 
-class TransactionLiving(Living):
+class LiveTransactions(LivePlace):
     """All open transactions, of which only prepared ones matter."""
 
     def __init__(
-        self, transactions: dict[int, Transaction], queues: QueueLiving, restoring: Restoring, log: Log
+        self, transactions: dict[int, Transaction], queues: LiveMessages, restoration: Restoration, log: Log
     ) -> None:
         self._transactions = transactions
         self._queues = queues
-        self._restoring = restoring
+        self._restoration = restoration
         self._log = log
         self._waiting: list[Transaction] | None = None
         self._at: int = 0
@@ -41,7 +42,7 @@ class TransactionLiving(Living):
             self._at = 0
         waiting = self._waiting
         ids: list[_MovedId] = []
-        while limit > 0 and waiting and not self._restoring.full and len(ids) < IDS_PER_SLICE:
+        while limit > 0 and waiting and not self._restoration.full and len(ids) < IDS_PER_SLICE:
             limit -= 1
             transaction = waiting[-1]
             if (
@@ -69,7 +70,7 @@ class TransactionLiving(Living):
             promised = transaction.acks[at]
             home = promised.slot.message.home
             if promised.slot.recorded and home is not None and home.segment == segment:
-                self._restoring.found(promised.queue, promised.slot, self)
+                self._restoration.found(promised.queue, promised.slot, self)
             return True
         at -= len(transaction.acks)
         if at < len(transaction.notes):
@@ -88,13 +89,13 @@ class TransactionLiving(Living):
         place = transaction.indexes[at] if transaction.indexes else at
         durable = [int(queue.id) for queue in item.queues if queue.settings.durable]
         meta = encode_sent(message, durable, transaction.id, place, item.original_place)
-        self._restoring.move(message, meta, [], [transaction.id])
+        self._restoration.move(message, meta, [], [transaction.id])
 
     def _close(self, ids: list[_MovedId]) -> None:
         if not ids:
             return
         try:
-            self._restoring.close()
+            self._restoration.close()
         finally:
             for transaction, note, old in ids:
                 new = note.home

@@ -13,7 +13,7 @@ from delosmq.engine.log.records import ACKNOWLEDGED, PURGED
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.dead_letters import ATTEMPTS_USED_UP, CALLED_POISON, DeadLetters
-from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.parts import EngineParts
 
 NONE_UNSEEN: frozenset[int] = frozenset()
 SLICE_COST: Final = 1_000
@@ -47,18 +47,18 @@ class Written:
 class Acknowledgements:
     """What consumers do with what they hold."""
 
-    def __init__(self, core: Core, dead_letters: DeadLetters, expiry: Expiry) -> None:
-        self._log = core.log
-        self._removals = core.removals
-        self._evictions = core.evictions
-        self._last_value_rule = core.last_value_rule
-        self._schedule = core.schedule
-        self.dispatcher: Dispatcher = core.dispatcher
-        self._jobs = core.jobs
-        self._clock = core.clock
-        self._random = core.random
-        self._timers = core.timers
-        self._events = core.events
+    def __init__(self, parts: EngineParts, dead_letters: DeadLetters, expiry: Expiry) -> None:
+        self._log = parts.log
+        self._removals = parts.removals
+        self._evictions = parts.evictions
+        self._last_value_rule = parts.last_value_rule
+        self._schedule = parts.schedule
+        self.dispatcher: Dispatcher = parts.dispatcher
+        self._jobs = parts.jobs
+        self._clock = parts.clock
+        self._random = parts.random
+        self._timers = parts.timers
+        self._events = parts.events
         self._dead_letters = dead_letters
         self._expiry = expiry
 
@@ -77,7 +77,7 @@ class Acknowledgements:
 
     def acknowledge_through(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
         """Ends the delivery of all messages up to this one, in order of delivery; False as in `acknowledge`. They must
-        not be too many for one batch; see `Transacting.acknowledge_far`."""
+        not be too many for one batch; see `EngineTransactions.acknowledge_far`."""
         slots = consumer.held_through(sequence)
         if not slots:
             return False

@@ -21,11 +21,11 @@ from delosmq.engine.log.log import FITS, NO_ROOM, WAITS
 from delosmq.engine.log.origin import ORIGINAL_QUEUE
 from delosmq.engine.log.records import EXPIRED
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.copies import Copies, as_classic
+from delosmq.engine.routing.copies import MovedCopies, as_classic
 from delosmq.engine.routing.dropped import EXPIRY_ADDRESS
 from delosmq.engine.routing.held_messages import EXPIRED as HELD_EXPIRED
-from delosmq.engine.routing.held_messages import Held, Mover, held_count
-from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.held_messages import HeldMessages, Mover, held_count
+from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import Message
 from delosmq.model.settings import DispatchProfile
@@ -52,16 +52,16 @@ UNKNOWN_AGAIN_MS: Final = 1_000
 class Expiry(BeforeDelivery):
     """Ends expired messages: to the expiry address, or for good where there is none."""
 
-    def __init__(self, core: Core, copies: Copies, held: Held) -> None:
+    def __init__(self, parts: EngineParts, copies: MovedCopies, held: HeldMessages) -> None:
         self._held = held
         held.movers[HELD_EXPIRED] = HeldExpired(self)
-        self._log = core.log
-        self._clock = core.clock
-        self._timers = core.timers
-        self._dispatcher = core.dispatcher
-        self._removals = core.removals
-        self._events = core.events
-        self._losses = core.losses
+        self._log = parts.log
+        self._clock = parts.clock
+        self._timers = parts.timers
+        self._dispatcher = parts.dispatcher
+        self._removals = parts.removals
+        self._events = parts.events
+        self._dropped = parts.dropped
         self._copies = copies
 
     def now_ms(self) -> int:
@@ -90,7 +90,7 @@ class Expiry(BeforeDelivery):
 
     def put_off(self, queue: Queue) -> None:
         self._dispatcher.suspend(queue)
-        self._timers.at(self._clock.monotonic_ns() + LOOK_AGAIN_NS, _LetGoOn(self._dispatcher, queue))
+        self._timers.at(self._clock.monotonic_ns() + LOOK_AGAIN_NS, _Resume(self._dispatcher, queue))
 
     def has_room(self, queue: Queue, slot: Slot) -> bool:
         """Whether the store has room for the copy that an expiry address gets."""
@@ -109,7 +109,7 @@ class Expiry(BeforeDelivery):
         moved_to = self._copy(queue, slot.message)
         if moved_to is None:
             self._held.hold(queue, slot, HELD_EXPIRED)
-            self._losses.hold(queue.name, EXPIRY_ADDRESS, queue.address.settings.expiry_address)
+            self._dropped.tell_held(queue.name, EXPIRY_ADDRESS, queue.address.settings.expiry_address)
         else:
             self._end(queue, slot, moved_to)
 
@@ -182,7 +182,7 @@ def _was_moved_here(queue: Queue, message: Message, expiry_address: str) -> bool
     return expiry_address == queue.address.name and annotations is not None and ORIGINAL_QUEUE in annotations
 
 
-class _LetGoOn(Timer):
+class _Resume(Timer):
     """By now the store may have room for the copy of what expired."""
 
     def __init__(self, dispatcher: Dispatcher, queue: Queue) -> None:
@@ -200,28 +200,28 @@ class ExpiryScan(Timer):
         period_ms: ``message-expiry-scan-period``; 0 or less: never.
     """
 
-    def __init__(self, core: Core, expiry: Expiry, period_ms: int) -> None:
-        self._timers = core.timers
-        self._clock = core.clock
-        self._jobs = core.jobs
-        self._bindings = core.bindings
-        self._times = core.expiry_times
+    def __init__(self, parts: EngineParts, expiry: Expiry, period_ms: int) -> None:
+        self._timers = parts.timers
+        self._clock = parts.clock
+        self._jobs = parts.jobs
+        self._bindings = parts.bindings
+        self._times = parts.expiry_times
         self._expiry = expiry
         self._period_ms = period_ms
-        self._walk: _Walk | None = None
-        self._early: _Walk | None = None
+        self._walk: _ExpiryWalk | None = None
+        self._early: _ExpiryWalk | None = None
 
     def start(self) -> None:
         """Makes the first appointments."""
         if self._period_ms > 0:
             self._timers.at(self._clock.monotonic_ns() + self._period_ms * NS_PER_MS, self)
-            self._times.listener = _Due(self)
+            self._times.listener = _ExpiryDue(self)
             self._plan()
 
     def on_timer(self, now: MonotonicNs) -> None:
         self._timers.at(self._clock.monotonic_ns() + self._period_ms * NS_PER_MS, self)
         if self._walk is None or self._walk.done:
-            self._walk = _Walk(list(self._bindings.queues.values()), self._expiry)
+            self._walk = _ExpiryWalk(list(self._bindings.queues.values()), self._expiry)
             self._jobs.add(self._walk)
 
     def due(self) -> None:
@@ -237,7 +237,7 @@ class ExpiryScan(Timer):
             if queue.expiring_count and queue.next_expiry_ms <= now_ms and count <= SMALL_QUEUE and room > 0:
                 chosen.append(queue)
                 room -= count
-        self._early = _Walk(chosen, self._expiry, self)
+        self._early = _ExpiryWalk(chosen, self._expiry, self)
         self._jobs.add(self._early)
 
     def walked(self) -> None:
@@ -248,7 +248,7 @@ class ExpiryScan(Timer):
         """An operator looks at a queue: what is expired is gone, or goes now where that takes a while."""
         if queue.expiring_count == 0 or queue.next_expiry_ms > self._clock.wall_ms():
             return
-        walk = _Walk([queue], self._expiry)
+        walk = _ExpiryWalk([queue], self._expiry)
         if not walk.step():
             self._jobs.add(walk)
 
@@ -266,7 +266,7 @@ class ExpiryScan(Timer):
         self._times.note(earliest_ms)
 
 
-class _Due(DueListener):
+class _ExpiryDue(DueListener):
     """Starts an early walk."""
 
     def __init__(self, scan: ExpiryScan) -> None:
@@ -276,7 +276,7 @@ class _Due(DueListener):
         self._scan.due()
 
 
-class _Walk(Job):
+class _ExpiryWalk(Job):
     """One look at some queues; tells ``scan`` when it is done."""
 
     def __init__(self, queues: list[Queue], expiry: Expiry, scan: ExpiryScan | None = None) -> None:

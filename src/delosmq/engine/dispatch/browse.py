@@ -23,8 +23,8 @@ _TOGETHER: Final = 256
 
 def settle_loans(loans: Loans, queue: Queue, jobs: Jobs, ready: ReadyQueues) -> None:
     """Ends the loans that are answered: now, or when they are many, in slices."""
-    if not loans.settling and not loans.settle_some():
-        loans.settling = True
+    if not loans.settler and not loans.settle_some():
+        loans.settler = True
         jobs.add(_Settling(loans, queue, ready))
 
 

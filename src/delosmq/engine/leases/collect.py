@@ -9,7 +9,7 @@ from delosmq.engine.delivery.redelivery import record_counts
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.ports import ROOM_TO_COME, STAYS
 from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
-from delosmq.engine.leases.rows import LeaseRows
+from delosmq.engine.leases.rows import LeaseSlots
 from delosmq.engine.log.log import FITS, NO_ROOM, WAITS, Log
 from delosmq.engine.log.records import LEASE, encode_json
 from delosmq.engine.routing.enqueue import Enqueuer
@@ -22,7 +22,7 @@ RUNS_PER_LEASE: Final = 10_000
 """Runs of consecutive sequences in one lease; bounds the one record that makes it to about 30 KB."""
 
 
-class LeaseMaking:
+class LeaseCollector:
     """Takes pending messages for the lease under way of a group."""
 
     def __init__(
@@ -137,7 +137,7 @@ class LeaseMaking:
         value = {"op": "lease", "group": group.name, "lease": lease.number, "rows": lease.rows.packed()}
         record = encode_json(LEASE, value)
         self._log.ask_room(RECORD_BYTES + len(record), f"another lease of group '{group.name}'")
-        group.draft = LeaseRows()
+        group.draft = LeaseSlots()
         group.adopt(lease)
         self._log.record(record)
         try:

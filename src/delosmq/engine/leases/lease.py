@@ -6,7 +6,7 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.leases.rows import LeaseRows
+from delosmq.engine.leases.rows import LeaseSlots
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import BrokerError
@@ -44,7 +44,7 @@ class LeaseWaiter(ABC):
 class Lease:
     """One lease, of at least one message. Its rows never change."""
 
-    def __init__(self, number: int, rows: LeaseRows) -> None:
+    def __init__(self, number: int, rows: LeaseSlots) -> None:
         self.number = number
         self.rows = rows
         self.slots: list[Slot] = rows.slots
@@ -106,7 +106,7 @@ class LeaseGroup(Holder):
         self.contact_ns: int = 0
         self.leases: dict[int, Lease] = {}
         self.forgetting: dict[int, Lease] = {}
-        self.draft: LeaseRows = LeaseRows()
+        self.draft: LeaseSlots = LeaseSlots()
         self.owns_queue: bool = False
         self.waits_for_room: bool = False
         self.waiters: list[LeaseWaiter] = []

@@ -1,399 +1,79 @@
-"""Leases: numbered, immutable, ordered lists of messages that a reader may read again until it acknowledges them.
-
-A group holds its messages as a consumer does (``lease GROUP``): in delivery, outside the ring, never lost by time
-alone. Making and acknowledging leases of many messages is cut into slices; the one record that makes a lease, or
-acknowledges it, is the moment at which it happens as a whole.
-"""
+"""Lease groups and what they read: a queue, or a topic through a subscription made for them."""
 
 from typing import Final
 
-from delosmq.engine.addresses.binding_codec import group_state_bytes
-from delosmq.engine.addresses.client_limits import ClientLimits
-from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.base.jobs import Jobs
-from delosmq.engine.base.slots import Slot
-from delosmq.engine.base.timers import NS_PER_MS
-from delosmq.engine.delivery.acknowledge import Acknowledgements
-from delosmq.engine.dispatch.dispatcher import Dispatcher
-from delosmq.engine.leases.collect import LeaseMaking
-from delosmq.engine.leases.lease import (
-    FENCED,
-    FOREIGN_INCARNATION,
-    GROUP_BUSY,
-    LEASE_LOST,
-    Lease,
-    LeaseError,
-    LeaseGroup,
-    LeaseWaiter,
-)
-from delosmq.engine.leases.settle import LeaseSettling
-from delosmq.engine.log.log import Log
-from delosmq.engine.log.records import LEASE, encode_json
-from delosmq.engine.queues.queue import Queue
-from delosmq.engine.queues.removal import Removals
-from delosmq.engine.routing.enqueue import Enqueuer
-from delosmq.model.errors import MisuseError
-from delosmq.model.ports import Clock, Random
+from delosmq.engine.leases.lease import LeaseGroup
+from delosmq.engine.leases.leases import Leases
+from delosmq.engine.lifecycle.deletion import Deletion
+from delosmq.engine.routing.parts import EngineParts
+from delosmq.model.errors import NotFoundError
+from delosmq.model.message import MULTICAST
+from delosmq.model.settings import QueueSettings
 
-LIVE_WINDOW_MS: Final = 10_000
-"""A run heard of this recently counts as alive: another may not take over its group without the incarnation."""
-FIRST_BATCH_WINDOW_MS: Final = 60_000
-"""As `LIVE_WINDOW_MS` while a lease is made but none acknowledged: the run works on its first batch, has read its rows
-and calls again only when it is through. Wrongly taken over, both runs would archive that lease. Not longer, because a
-restarted query whose checkpoint holds nothing yet looks like a stranger and has to wait as long."""
-RETENTION_MS: Final = 7 * 24 * 3600 * 1000
+RECORD_BYTES: Final = 1_024
 
 
-class Leases:
-    """All lease groups of a broker.
+class LeaseGroups:
+    """Begins and ends lease groups."""
 
-    Attributes:
-        settling: what ends in slices.
-    """
-
-    def __init__(
-        self,
-        log: Log,
-        acks: Acknowledgements,
-        removals: Removals,
-        *,
-        enqueuer: Enqueuer,
-        dispatcher: Dispatcher,
-        jobs: Jobs,
-        clock: Clock,
-        random: Random,
-        events: EngineEvents,
-        ordinary_message_bytes: int,
-        client_limits: ClientLimits,
-    ) -> None:
-        self._log = log
-        self._client_limits = client_limits
-        self._clock = clock
-        self._random = random
-        self._events = events
-        self._making: LeaseMaking = LeaseMaking(
-            log,
-            acks,
-            enqueuer,
-            dispatcher=dispatcher,
-            clock=clock,
-            events=events,
-            ordinary_message_bytes=ordinary_message_bytes,
-        )
-        self.settling: LeaseSettling = LeaseSettling(log, acks, removals, dispatcher=dispatcher, jobs=jobs)
-        self.groups: dict[str, LeaseGroup] = {}
-        # While the broker was down nobody could be heard of: that time counts against no group.
-        self._started_ns: int = clock.monotonic_ns()
-
-    # -- opening -------------------------------------------------------------------------------------------------
+    def __init__(self, parts: EngineParts, leases: Leases, deletion: Deletion) -> None:
+        self._log = parts.log
+        self._bindings = parts.bindings
+        self._leases = leases
+        self._deletion = deletion
 
     def open(
-        self, name: str, queue: Queue, run: str, incarnation: str | None, *, owns_queue: bool = False, user: str = ""
+        self, group: str, *, queue: str, topic: str, run: str, incarnation: str | None, user: str = ""
     ) -> LeaseGroup:
-        """Gives ``run`` the group under a new epoch, which fences all earlier ones.
+        """Opens a lease group on a queue, or on a topic as a durable subscription named like the group.
 
         Args:
-            owns_queue: the queue was just made for this group, to end with it.
-            user: to whom a new group counts.
+            user: to whom the group and its subscription count, when they are new.
 
         Raises:
-            LeaseError: another run is alive, or the group has a history that is not this reader's.
+            LeaseError: see `Leases.open`.
+            NotFoundError: there is no such queue; or no such address, and it may not be created.
+            LimitError: the disk is full, or the user's clients have made as much as they may.
         """
-        group = self.groups.get(name)
-        if group is None:
-            _require_leasable(queue)
-            if incarnation is not None:
-                raise self.lost(name)
-            group = self.restore(name, queue, self._random.token(12))
-            group.made_by = user
-        else:
-            self._check_open(group, queue, run, incarnation)
-        if owns_queue:
-            group.owns_queue = True
-        group.epoch += 1
-        group.run = run
-        self.count_state(group)
-        self.heard_of(group)
-        # Whoever waits under an older epoch learns now that it is fenced.
-        self._tell(group)
-        opened: dict[str, object] = {
-            "op": "open",
-            "group": name,
-            "queue": int(group.queue.id),
-            "incarnation": group.incarnation,
-            "epoch": group.epoch,
-            "run": run,
-            "contact": group.contact_ms,
-            "owns": group.owns_queue,
-        }
-        if group.made_by:
-            opened["made_by"] = group.made_by
-        self._record(opened)
-        self._log.close()
-        self._events.lease_group_opened(name, group.epoch)
-        return group
-
-    def restore(self, name: str, queue: Queue, incarnation: str) -> LeaseGroup:
-        """Makes a group known, live and in replay."""
-        group = LeaseGroup(name, queue, incarnation)
-        self.groups[name] = group
-        queue.holders.append(group)
-        return group
-
-    def count_state(self, group: LeaseGroup) -> None:
-        """What a state block says of a group counts to who opened it first; live and in replay."""
-        size = group_state_bytes(group.name, group.run, group.made_by)
-        self._client_limits.change(group.made_by, 0, size - group.state_bytes)
-        group.state_bytes = size
-
-    def _check_open(self, group: LeaseGroup, queue: Queue, run: str, incarnation: str | None) -> None:
-        if group.queue is not queue:
-            raise LeaseError(
-                "DMQ2401",
-                FOREIGN_INCARNATION,
-                f"group '{group.name}' reads another queue than '{queue.name}'; use another group.id",
-            )
-        if incarnation is None:
-            if group.acked > 0:
-                raise LeaseError(
-                    "DMQ2402",
-                    FOREIGN_INCARNATION,
-                    f"group '{group.name}' has acknowledged leases that this reader knows nothing of: its checkpoint"
-                    " was deleted, or a second query uses the same group.id. Give this query a group.id of its own, or"
-                    " release the group if its query is gone for good",
+        self._log.ask_room(RECORD_BYTES + 4 * len(group) + len(run), f"lease group '{group}'")
+        known = self._leases.groups.get(group)
+        if known is None:
+            self._bindings.checks.check_group(group, run, user)
+        if known is not None and topic and known.queue.address.name == topic:
+            return self._leases.open(group, known.queue, run, incarnation)
+        if not topic:
+            return self._leases.open(group, self._bindings.queue_named(queue), run, incarnation, user=user)
+        if group not in self._bindings.queues:
+            address = self._bindings.addresses.get(topic)
+            if address is not None:
+                self._bindings.check_routing(address, MULTICAST)
+            elif not self._bindings.settings_of(topic).auto_create_addresses:
+                raise NotFoundError(
+                    "DMQ2114",
+                    f"there is no address '{topic}' to subscribe to, and its address-settings don't auto-create it;"
+                    " create it first",
                 )
-            silent_ms = self.silent_ms(group)
-            window_ms = FIRST_BATCH_WINDOW_MS if group.leases else LIVE_WINDOW_MS
-            if run != group.run and silent_ms < window_ms:
-                wait_s = -(-(window_ms - silent_ms) // 1000)
-                raise LeaseError(
-                    "DMQ2403",
-                    GROUP_BUSY,
-                    f"group '{group.name}' is in use by another query, heard of {silent_ms} ms ago; it is free in"
-                    f" {wait_s} s if nothing more is heard of that one. One group serves one checkpoint: give this"
-                    " query a group.id of its own",
-                )
-        elif incarnation != group.incarnation:
-            raise LeaseError(
-                "DMQ2404",
-                FOREIGN_INCARNATION,
-                f"the checkpoint belongs to another life of group '{group.name}': the group was released, or the"
-                " checkpoint comes from elsewhere. Use the checkpoint made with it, or a new group.id with a new"
-                " checkpoint",
-            )
+            settings = QueueSettings(group, topic, MULTICAST, durable=True)
+            made = self._bindings.create_queue(settings, of_client=True, user=user)
+            return self._leases.open(group, made, run, incarnation, owns_queue=True, user=user)
+        return self._leases.open(group, self._bindings.queues[group], run, incarnation, user=user)
 
-    def lost(self, name: str) -> LeaseError:
-        """Why nothing can be done with a group, for those too who may not know of it."""
-        return LeaseError(
-            "DMQ2405",
-            LEASE_LOST,
-            f"group '{name}' does not exist: it was released, its retention ended or its queue was deleted; or you may"
-            " not consume from its queue. Start over with a new checkpoint, or set failOnDataLoss=false",
-        )
-
-    def silent_ms(self, group: LeaseGroup) -> int:
-        """For how long nobody was heard of the group."""
-        return (self._clock.monotonic_ns() - max(group.contact_ns, self._started_ns)) // NS_PER_MS
-
-    def heard_of(self, group: LeaseGroup) -> None:
-        """A call of its run. Calls that only read carry no epoch: whose they are isn't known, but somebody reads."""
-        group.contact_ms = self._clock.wall_ms()
-        group.contact_ns = self._clock.monotonic_ns()
-
-    def find(self, name: str) -> LeaseGroup:
-        """The group.
+    def release(self, group: str) -> int:
+        """Ends a lease group, and with it the subscription that was made for it, unless others read that too.
 
         Raises:
-            LeaseError: condition LEASE_LOST when there is none.
+            LeaseError: there is no such group.
         """
-        group = self.groups.get(name)
-        if group is None:
-            raise self.lost(name)
-        return group
-
-    # -- making leases -------------------------------------------------------------------------------------------
-
-    def request(
-        self, name: str, *, after: int, max_rows: int, max_bytes: int, epoch: int, until: int | None
-    ) -> Lease | None:
-        """Acknowledges all leases up to ``after`` and gives the next one; None when it isn't there yet.
-
-        Call again after `LeaseWaiter.on_messages`: a large lease is collected in slices, so that others are served
-        meanwhile. The answer must wait for the log's position.
-
-        Raises:
-            LeaseError: FENCED; LEASE_LOST when the next lease is acknowledged already; FOREIGN_INCARNATION when
-                ``after`` was never made.
-            LimitError: the disk is full. What is acknowledged is acknowledged.
-        """
-        group = self._live(name, epoch)
-        self._check_made(group, after)
-        if after < group.acked:
-            raise self._unreadable(name, after + 1)
-        self._acknowledge(group, after)
-        existing = group.leases.get(after + 1)
-        if existing is not None:
-            return existing
-        if self._making.collect(group, max_rows, max_bytes, until):
-            return self._making.make(group)
-        return None
-
-    @staticmethod
-    def _check_made(group: LeaseGroup, number: int) -> None:
-        if number > group.newest:
-            raise LeaseError(
-                "DMQ2406",
-                FOREIGN_INCARNATION,
-                f"group '{group.name}' has made leases up to {group.newest}, not {number}: the checkpoint is not of"
-                " this group. Use the checkpoint made with it, or a new group.id with a new checkpoint",
-            )
-
-    @staticmethod
-    def _unreadable(name: str, number: int) -> LeaseError:
-        return LeaseError(
-            "DMQ2407",
-            LEASE_LOST,
-            f"lease {number} of group '{name}' is acknowledged or was never made, so it can't be read; a checkpoint"
-            " older than that can't be resumed",
-        )
-
-    def wait(self, name: str, waiter: LeaseWaiter) -> None:
-        """Registers for one `LeaseWaiter.on_messages`."""
-        self.find(name).waiters.append(waiter)
-
-    def cancel_wait(self, name: str, waiter: LeaseWaiter) -> None:
-        """Takes a registration back; harmless when it is gone."""
-        group = self.groups.get(name)
-        if group is not None and waiter in group.waiters:
-            group.waiters.remove(waiter)
-
-    def wake(self) -> bool:
-        """Called each tick: tells waiters whose queue has messages. True when somebody was told."""
-        told = False
-        no_room = self._log.storage_low and not self._log.storage_full
-        for group in self.groups.values():
-            if no_room and group.waits_for_room:
-                continue
-            if group.waiters and (group.building or group.queue.pending.count):
-                self._tell(group)
-                told = True
-        return told
-
-    @staticmethod
-    def _tell(group: LeaseGroup) -> None:
-        waiters = group.waiters
-        group.waiters = []
-        for waiter in waiters:
-            waiter.on_messages()
-
-    # -- reading -------------------------------------------------------------------------------------------------
-
-    def rows(self, name: str, number: int, start: int, stop: int) -> list[Slot]:
-        """Rows ``start`` to ``stop`` (exclusive) of a lease.
-
-        Raises:
-            LeaseError: LEASE_LOST when the lease is acknowledged or gone.
-        """
-        group = self.find(name)
-        lease = group.leases.get(number)
-        if lease is None:
-            raise self._unreadable(name, number)
-        self.heard_of(group)
-        return lease.slots[start:stop]
-
-    def describe(self, name: str, after: int, upto: int) -> list[Lease]:
-        """Leases ``after`` (exclusive) to ``upto`` (inclusive) that can still be read, in order."""
-        group = self.find(name)
-        self.heard_of(group)
-        numbers = range(max(after, group.acked) + 1, min(upto, group.newest) + 1)
-        return [group.leases[k] for k in numbers if k in group.leases]
-
-    # -- acknowledging -------------------------------------------------------------------------------------------
-
-    def acknowledge(self, name: str, number: int, epoch: int) -> int:
-        """Acknowledges all leases up to ``number``; gives the newest acknowledged. Idempotent.
-
-        Raises:
-            LeaseError: FENCED, LEASE_LOST, or FOREIGN_INCARNATION when ``number`` was never made.
-        """
-        group = self._live(name, epoch)
-        self._check_made(group, number)
-        self._acknowledge(group, number)
-        return group.acked
-
-    def _live(self, name: str, epoch: int) -> LeaseGroup:
-        group = self.find(name)
-        if epoch != group.epoch:
-            raise LeaseError(
-                "DMQ2408",
-                FENCED,
-                f"group '{name}' was opened by another run since (epoch {group.epoch}, this one has {epoch}); this run"
-                " must stop",
-            )
-        self.heard_of(group)
-        return group
-
-    def _acknowledge(self, group: LeaseGroup, number: int) -> None:
-        if number <= group.acked:
-            return
-        before = group.acked
-        group.acknowledge(number)
-        self._record({"op": "ack", "group": group.name, "lease": number})
-        self._log.close()
-        for k in range(before + 1, number + 1):
-            self.settling.forget_later(group, k)
-        self._events.lease_acknowledged(group.name, number)
-
-    # -- ending --------------------------------------------------------------------------------------------------
-
-    def release(self, name: str) -> int:
-        """Ends a group: what it holds unacknowledged goes back in order, redelivered. Gives how many messages.
-
-        They go back slice by slice, and nobody gets one of that queue before all are in their places. Should the broker
-        end meanwhile, the rest is back after its start.
-
-        Acknowledged leases that are not worked off yet are, at once: call when `is_settled`, if that can wait.
-        """
-        group = self.find(name)
-        # Acknowledged is acknowledged, also for what the slices had not reached yet.
-        self.settling.forget_all(group)
-        del self.groups[name]
-        self._client_limits.change(group.made_by, 0, -group.state_bytes)
-        if group in group.queue.holders:
-            group.queue.holders.remove(group)
-        # The moment it happens; should the rest be lost in a crash, only counts of deliveries are.
-        self._record({"op": "release", "group": name})
-        self._log.close()
-        count = self.settling.give_back_all(group)
-        self._events.lease_group_ended(name, count)
-        self._tell(group)
+        ended = self._leases.find(group)
+        queue = ended.queue
+        count = self._leases.release(group)
+        if ended.owns_queue and not queue.holders and not queue.operators:
+            self._deletion.drop(queue)  # nobody would ever empty it
         return count
 
-    def on_queue(self, queue: Queue) -> list[LeaseGroup]:
-        """Groups that hold messages of a queue, those included that return them just now."""
-        return [group for group in (*self.groups.values(), *self.settling.ending) if group.queue is queue]
-
-    def is_settled(self, name: str) -> bool:
-        """Whether nothing is left to do for what the group acknowledged."""
-        return not self.find(name).forgetting
-
-    def overdue(self) -> list[str]:
-        """Names of groups not heard of for `RETENTION_MS`."""
-        return [group.name for group in self.groups.values() if self.silent_ms(group) > RETENTION_MS]
-
-    def _record(self, value: dict[str, object]) -> None:
-        self._log.record(encode_json(LEASE, value))
-
-
-def _require_leasable(queue: Queue) -> None:
-    if queue.in_force.non_destructive:
-        raise MisuseError(
-            "DMQ2410",
-            f"queue '{queue.name}' is non-destructive, and leases take what they acknowledge; lease another"
-            " queue of its address, or browse this one",
-        )
-    if not queue.settings.durable:
-        raise MisuseError(
-            "DMQ2409",
-            f"queue '{queue.name}' is not durable, so its leases would not survive a restart; lease a durable queue",
-        )
+    def end_overdue(self) -> list[str]:
+        """Releases the groups that nobody asks for any more; gives their names. Called now and then by a timer."""
+        overdue = self._leases.overdue()
+        for name in overdue:
+            self.release(name)
+        return overdue

@@ -6,7 +6,7 @@ from base64 import b64decode, b64encode
 from delosmq.engine.base.slots import Slot
 
 
-class LeaseRows:
+class LeaseSlots:
     """Slots in the order of a lease. Sums and runs grow with each slot: over all at once they would hold a tick long.
 
     Attributes:
@@ -71,7 +71,7 @@ def _pack_run(packed: bytearray, distance: int, count: int) -> None:
 
 
 def unpack_sequences(text: str) -> list[int]:
-    """The sequences that `LeaseRows.packed` wrote."""
+    """The sequences that `LeaseSlots.packed` wrote."""
     values: list[int] = []
     value = 0
     shift = 0

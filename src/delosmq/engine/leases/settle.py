@@ -10,11 +10,11 @@ from delosmq.engine.log.records import ACKNOWLEDGED, PURGED
 from delosmq.engine.queues.removal import Removals
 
 
-class _Forget(Job):
+class _End(Job):
     """Ends the references of an acknowledged lease, a slice at a time."""
 
-    def __init__(self, settling: "LeaseSettling", group: LeaseGroup, lease: Lease) -> None:
-        self._settling = settling
+    def __init__(self, settler: "LeaseSettler", group: LeaseGroup, lease: Lease) -> None:
+        self._settler = settler
         self._group = group
         self._lease = lease
         self._at = 0
@@ -24,7 +24,7 @@ class _Forget(Job):
             return True
         part = self._lease.slots[self._at : self._at + ROWS_PER_SLICE]
         self._at += len(part)
-        self._settling.end_references(self._group, part)
+        self._settler.end_references(self._group, part)
         if self._at < len(self._lease.slots):
             return False
         del self._group.forgetting[self._lease.number]
@@ -34,8 +34,8 @@ class _Forget(Job):
 class _GiveBack(Job):
     """Returns what a released group held, a slice at a time."""
 
-    def __init__(self, settling: "LeaseSettling", group: LeaseGroup, newest_first: list[Slot]) -> None:
-        self._settling = settling
+    def __init__(self, settler: "LeaseSettler", group: LeaseGroup, newest_first: list[Slot]) -> None:
+        self._settler = settler
         self._group = group
         self._slots = newest_first
         self._at = 0
@@ -43,14 +43,14 @@ class _GiveBack(Job):
     def step(self) -> bool:
         part = self._slots[self._at : self._at + ROWS_PER_SLICE]
         self._at += len(part)
-        self._settling.give_back(self._group, part)
+        self._settler.give_back(self._group, part)
         if self._at < len(self._slots):
             return False
-        self._settling.given_back(self._group)
+        self._settler.given_back(self._group)
         return True
 
 
-class LeaseSettling:
+class LeaseSettler:
     """What is left to do once leases are acknowledged, or their group is released.
 
     Attributes:
@@ -71,7 +71,7 @@ class LeaseSettling:
         """Ends the references of an acknowledged lease in slices."""
         lease = group.forgetting.get(number)
         if lease is not None:
-            self._jobs.add(_Forget(self, group, lease))
+            self._jobs.add(_End(self, group, lease))
 
     def end_references(self, group: LeaseGroup, slots: list[Slot]) -> None:
         """Ends a slice of acknowledged references, as a decision of its own."""

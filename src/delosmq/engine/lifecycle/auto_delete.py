@@ -11,9 +11,9 @@ from typing import Final
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.base.jobs import Job
 from delosmq.engine.base.timers import NS_PER_MS, Timer
-from delosmq.engine.lifecycle.deletion import Dropping
+from delosmq.engine.lifecycle.deletion import Deletion
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import UNLIMITED
 
@@ -23,15 +23,15 @@ LOOKED_AT_PER_SLICE: Final = 500
 class AutoDelete(Timer):
     """Looks for what is not used any more."""
 
-    def __init__(self, core: Core, dropping: Dropping) -> None:
-        self._core = core
-        self._dropping = dropping
-        self._period_ns: int = core.settings.address_queue_scan_period_ms * NS_PER_MS
+    def __init__(self, parts: EngineParts, deletion: Deletion) -> None:
+        self._parts = parts
+        self._deletion = deletion
+        self._period_ns: int = parts.settings.address_queue_scan_period_ms * NS_PER_MS
 
     def drop_replayed(self) -> None:
         """Forgets the addresses that nothing needs: replay makes one for each queue there ever was, and what was made
         automatically ends with a restart."""
-        bindings = self._core.bindings
+        bindings = self._parts.bindings
         for address in list(bindings.addresses.values()):
             kept = address.history is not None or address.retained is not None or address.account.used_messages
             if address.auto_created and not kept and bindings.is_unbound(address):
@@ -41,21 +41,21 @@ class AutoDelete(Timer):
 
     def begin(self) -> None:
         """Counts the time from now on for what the store held, and makes the first appointment."""
-        now = self._core.clock.monotonic_ns()
-        for queue in self._core.bindings.queues.values():
+        now = self._parts.clock.monotonic_ns()
+        for queue in self._parts.bindings.queues.values():
             queue.unused_since = now
-        for address in self._core.bindings.addresses.values():
+        for address in self._parts.bindings.addresses.values():
             address.unused_since = now
         self.again()
 
     def again(self) -> None:
         """Makes the next appointment; a period of 0 or less switches the scan off."""
         if self._period_ns > 0:
-            self._core.timers.at(self._core.clock.monotonic_ns() + self._period_ns, self)
+            self._parts.timers.at(self._parts.clock.monotonic_ns() + self._period_ns, self)
 
     def on_timer(self, now: MonotonicNs) -> None:
-        bindings = self._core.bindings
-        self._core.jobs.add(_Scan(self, list(bindings.queues.values()), list(bindings.addresses.values())))
+        bindings = self._parts.bindings
+        self._parts.jobs.add(_Scan(self, list(bindings.queues.values()), list(bindings.addresses.values())))
 
     def look_at_queue(self, queue: Queue) -> None:
         """Deletes a queue that is unused for the second time."""
@@ -65,8 +65,8 @@ class AutoDelete(Timer):
             queue.swept = False
         elif queue.swept:
             messages = queue.message_count
-            self._dropping.drop(queue)
-            self._core.events.deleted_unused(queue.name, queue.address.name, messages)
+            self._deletion.drop(queue)
+            self._parts.events.deleted_unused(queue.name, queue.address.name, messages)
         else:
             queue.swept = True
 
@@ -82,17 +82,17 @@ class AutoDelete(Timer):
         # One that was never used, as a send to it was rolled back, is unused since it was made.
         since = 0 if queue.address.settings.auto_delete_queues_skip_usage_check else queue.unused_since
         since = since or queue.created_at
-        return self._core.clock.monotonic_ns() - since >= queue.in_force.auto_delete_delay * NS_PER_MS
+        return self._parts.clock.monotonic_ns() - since >= queue.in_force.auto_delete_delay * NS_PER_MS
 
     def look_at_address(self, address: Address) -> None:
         """Deletes an address that is unused for the second time."""
-        if self._core.bindings.addresses.get(address.name) is not address:
+        if self._parts.bindings.addresses.get(address.name) is not address:
             return
         if not self._is_address_unused(address):
             address.swept = False
         elif address.swept:
-            self._dropping.drop_address(address)
-            self._core.events.deleted_unused("", address.name, 0)
+            self._deletion.drop_address(address)
+            self._parts.events.deleted_unused("", address.name, 0)
         else:
             address.swept = True
 
@@ -105,12 +105,12 @@ class AutoDelete(Timer):
             address.messages_at_scan = sent
             return False
         # Those in queues of wildcard addresses count against its limits still.
-        if address.account.used_messages or not self._core.bindings.is_unbound(address):
+        if address.account.used_messages or not self._parts.bindings.is_unbound(address):
             return False
         # One that never had a queue, as it was only sent to, is unused since it was made.
         since = 0 if settings.auto_delete_addresses_skip_usage_check else address.unused_since
         since = since or address.created_at
-        return self._core.clock.monotonic_ns() - since >= settings.auto_delete_addresses_delay * NS_PER_MS
+        return self._parts.clock.monotonic_ns() - since >= settings.auto_delete_addresses_delay * NS_PER_MS
 
 
 class _Scan(Job):

@@ -4,33 +4,33 @@ from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.history import ring_of
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.parts import EngineParts
 
 
-class Dropping:
+class Deletion:
     """The end of queues and addresses. Consumers and lease groups must have left."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, parts: EngineParts) -> None:
+        self._parts = parts
 
     def drop(self, queue: Queue) -> None:
         """Forgets a queue, as a decision of its own; its address too when that was only made for it."""
-        core = self._core
-        address = core.bindings.address_of(queue)
+        parts = self._parts
+        address = parts.bindings.address_of(queue)
         self._forget(queue)
-        core.bindings.drop_if_unused(address)
-        core.log.close()
+        parts.bindings.drop_if_unused(address)
+        parts.log.close()
         self._forget_ids(address)
-        core.events.queue_deleted(queue.name)
+        parts.events.queue_deleted(queue.name)
 
     def drop_address(self, address: Address) -> None:
         """Forgets an address without queues, and what it kept for queues to come, as a decision of its own."""
-        core = self._core
+        parts = self._parts
         self.drop_history(address)
-        core.bindings.drop_address(address.name)
-        core.bindings.record_drop_address(address)
-        core.log.close()
-        core.events.address_deleted(address.name)
+        parts.bindings.drop_address(address.name)
+        parts.bindings.record_drop_address(address)
+        parts.log.close()
+        parts.events.address_deleted(address.name)
         self._forget_ids(address)
 
     def drop_history(self, address: Address) -> None:
@@ -48,19 +48,19 @@ class Dropping:
             self._forget(address.retained)
 
     def _forget(self, queue: Queue) -> None:
-        core = self._core
-        core.bindings.drop_queue(queue)
-        core.bindings.record_drop(queue)
+        parts = self._parts
+        parts.bindings.drop_queue(queue)
+        parts.bindings.record_drop(queue)
         if queue.pending.count or queue.scheduled.count:
-            core.jobs.add(Purge(queue, core.removals, core.log))
+            parts.jobs.add(Purge(queue, parts.removals, parts.log))
 
     def _forget_ids(self, address: Address) -> None:
         # Source: Artemis PostOfficeImpl.removeBinding, deleteDuplicateCache.
-        core = self._core
-        if core.bindings.addresses.get(address.name) is None:
-            work = core.duplicates.forget_address(address.name)
+        parts = self._parts
+        if parts.bindings.addresses.get(address.name) is None:
+            work = parts.duplicates.forget_address(address.name)
             if work is not None and not work.step():
-                core.jobs.add(work)
+                parts.jobs.add(work)
 
     def last_left(self, queue: Queue) -> None:
         """The last consumer of a queue has gone."""
@@ -71,10 +71,10 @@ class Dropping:
 
     def purge(self, queue: Queue) -> Purge:
         """Begins to empty a queue that lives on."""
-        core = self._core
-        work = Purge(queue, core.removals, core.log, core.dispatcher)
-        work.events = core.events
+        parts = self._parts
+        work = Purge(queue, parts.removals, parts.log, parts.dispatcher)
+        work.events = parts.events
         work.waits = True
         if not work.step():
-            core.jobs.add(work)
+            parts.jobs.add(work)
         return work

@@ -2,18 +2,18 @@
 
 from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST
 
 Creation = tuple[str, str, str]
 """A permission, the address that it is asked for, and the queue there if a queue is made; "" for the address's own."""
 
 
-class Foresight:
+class RequiredPermissions:
     """Looks, changes nothing."""
 
-    def __init__(self, core: Core) -> None:
-        self._bindings = core.bindings
+    def __init__(self, parts: EngineParts) -> None:
+        self._bindings = parts.bindings
 
     def needs_creation(
         self,

@@ -18,7 +18,7 @@ from delosmq.engine.base.slots import Cursor, Slot
 from delosmq.engine.log.log import FITS
 from delosmq.engine.log.origin import annotations_of, copy_for
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.parts import Core, record_room_bytes
+from delosmq.engine.routing.parts import EngineParts, record_room_bytes
 from delosmq.model.message import MULTICAST, Message
 from delosmq.model.settings import UNLIMITED
 
@@ -36,35 +36,35 @@ RETAINED: Final = "ActiveMQ.Retained"
 class Retroactive(QueueListener):
     """Fills new multicast queues."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._conditions = Conditions(core.conversions)
-        self._record_room_bytes: int = record_room_bytes(core.settings.journal)
+    def __init__(self, parts: EngineParts) -> None:
+        self._parts = parts
+        self._conditions = Conditions(parts.conversions)
+        self._record_room_bytes: int = record_room_bytes(parts.settings.journal)
 
     def history_added(self, history: Queue) -> None:
         ring = history.ring
         if not isinstance(ring, HistoryRing) or history.address.settings.subscription_recovery_duration == 0:
             return
-        core = self._core
-        ring.aging = Aging(history, core.evictions, timers=core.timers, clock=core.clock)
+        parts = self._parts
+        ring.aging = Aging(history, parts.evictions, timers=parts.timers, clock=parts.clock)
         if history.pending.count:
             ring.aging.arm()
 
     def queue_added(self, queue: Queue, *, asked: bool) -> None:
         if queue.settings.routing_type != MULTICAST:
             return
-        address = self._core.bindings.address_of(queue)
+        address = self._parts.bindings.address_of(queue)
         settings = address.settings
         all_of_it = asked or settings.always_retroactive is True
         work = _Fill(self, queue)
         if all_of_it:
-            work.take_all(address, self._core.bindings if address.wild else None)
+            work.take_all(address, self._parts.bindings if address.wild else None)
         elif settings.always_retroactive is None and address.history is not None:
             work.take_last(address.history, settings.retroactive_message_count)
         if not work.step():
-            self._core.dispatcher.suspend(queue)
+            self._parts.dispatcher.suspend(queue)
             work.holds_dispatch = True
-            self._core.jobs.add(work)
+            self._parts.jobs.add(work)
 
     def give_retained(self, queue: Queue, retained: Queue) -> bool:
         """Gives a queue a copy of what was retained before it was made. False when the store has no room for it now:
@@ -73,8 +73,8 @@ class Retroactive(QueueListener):
         if slot is None or slot.sequence > queue.id:
             return True
         message = slot.message
-        core = self._core
-        expired = 0 < message.expires_at_ms <= core.clock.wall_ms()
+        parts = self._parts
+        expired = 0 < message.expires_at_ms <= parts.clock.wall_ms()
         # An empty one is sent to have nothing retained.
         if expired or not message.body:
             return True
@@ -83,37 +83,37 @@ class Retroactive(QueueListener):
             return True
         stored = message.durable and queue.settings.durable
         if stored:
-            core.log.close()  # the copy may fill a batch of its own
+            parts.log.close()  # the copy may fill a batch of its own
             if not self._has_room(message):
                 return False
-        core.enqueuer.enqueue(self._as_retained(message), [queue], queue.address)
+        parts.enqueuer.enqueue(self._as_retained(message), [queue], queue.address)
         if stored:
-            core.log.close()
+            parts.log.close()
         return True
 
     def _has_room(self, message: Message) -> bool:
-        log = self._core.log
+        log = self._parts.log
         size = message.encoded_size_bytes + self._record_room_bytes
-        if message.encoded_size_bytes + MARK_BYTES > self._core.ordinary_message_bytes:
+        if message.encoded_size_bytes + MARK_BYTES > self._parts.ordinary_message_bytes:
             return not log.storage_full and log.ask_large(size) == FITS
         return log.takes(size)
 
     def wait(self, work: Job) -> None:
         """Goes on with it in a moment; on a full disk it may take longer till there is room."""
-        core = self._core
-        nap_ns = FULL_NAP_NS if core.log.storage_full else LOOK_AGAIN_NS
-        core.timers.at(core.clock.monotonic_ns() + nap_ns, GoOn(core.jobs, work))
+        parts = self._parts
+        nap_ns = FULL_NAP_NS if parts.log.storage_full else LOOK_AGAIN_NS
+        parts.timers.at(parts.clock.monotonic_ns() + nap_ns, GoOn(parts.jobs, work))
 
     def _as_retained(self, message: Message) -> Message:
         annotations = annotations_of(message)
         annotations.pop(RETAIN, None)
         annotations[RETAINED] = "true"
-        head = self._core.conversions.rewritten_head(message, (RETAIN,), {}, (RETAINED,))
+        head = self._parts.conversions.rewritten_head(message, (RETAIN,), {}, (RETAINED,))
         return copy_for(message, message.address, head, annotations)
 
     def refer(self, queue: Queue, slots: list[Slot]) -> None:
         """Gives a queue references to messages that the history of its address holds."""
-        core = self._core
+        parts = self._parts
         for held in slots:
             message = held.message
             self._conditions.look_at(message)
@@ -121,25 +121,25 @@ class Retroactive(QueueListener):
                 continue
             recorded = held.recorded and queue.settings.durable
             if recorded:
-                core.enqueuer.store_reference(message, queue.id)
+                parts.enqueuer.store_reference(message, queue.id)
             message.references += 1
             slot = Slot(message, recorded)
             queue.link(slot)
-            if queue.last_values is not None and not core.last_value_rule.returned(queue, slot):
+            if queue.last_values is not None and not parts.last_value_rule.returned(queue, slot):
                 continue  # a newer one of its key came while the queue was filled
             if queue.ring.size != UNLIMITED:
                 pushed_out = queue.ring.pushed_out(queue.pending)
                 if pushed_out is not None:
-                    core.enqueuer.replace(queue, pushed_out)
+                    parts.enqueuer.replace(queue, pushed_out)
 
     def filled(self, queue: Queue, held_dispatch: bool) -> None:
         """All is there."""
         if held_dispatch:
-            self._core.dispatcher.resume(queue)
+            self._parts.dispatcher.resume(queue)
 
     def close(self) -> None:
         """Ends the decision under way."""
-        self._core.log.close()
+        self._parts.log.close()
 
 
 class _Fill(Job):

@@ -6,10 +6,10 @@ Source: JMS 2.0, 8.3 (durable, shared); Artemis ActiveMQServerImpl and its JMS c
 from typing import Final
 
 from delosmq.engine.addresses.address import Address
-from delosmq.engine.lifecycle.deletion import Dropping
+from delosmq.engine.lifecycle.deletion import Deletion
 from delosmq.engine.queues.pending_limit import PendingLimit
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, MULTICAST
@@ -59,13 +59,13 @@ class SubscriptionOptions:
 NO_OPTIONS: Final = SubscriptionOptions()
 
 
-class Subscribing:
+class SubscriptionQueues:
     """Finds or makes the queue of a subscriber, within the decision under way."""
 
-    def __init__(self, core: Core, dropping: Dropping) -> None:
-        self._bindings = core.bindings
-        self._random = core.random
-        self._dropping = dropping
+    def __init__(self, parts: EngineParts, deletion: Deletion) -> None:
+        self._bindings = parts.bindings
+        self._random = parts.random
+        self._deletion = deletion
 
     def queue_for(self, address: str, queue_name: str, routing: int, options: SubscriptionOptions) -> Queue:
         """The queue that a subscription reads.
@@ -181,7 +181,7 @@ class Subscribing:
                 )
             # The name stands for another subscription now: as in JMS, the old one ends.
             self._bindings.checks.check_queue(settings, of_client=True, user=options.user, replaced=queue)
-            self._dropping.drop(queue)
+            self._deletion.drop(queue)
         made = self._bindings.create_queue(
             settings,
             temporary=not options.durable,

@@ -13,8 +13,8 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.redelivery import longest_delay_ms
 from delosmq.engine.dispatch.schedule import Schedule
 from delosmq.engine.leases.lease import Lease, LeaseGroup
-from delosmq.engine.leases.lease_group import Leases
-from delosmq.engine.leases.rows import LeaseRows, unpack_sequences
+from delosmq.engine.leases.leases import Leases
+from delosmq.engine.leases.rows import LeaseSlots, unpack_sequences
 from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.log.log import Log, Replay, StateSource, Store
 from delosmq.engine.log.records import (
@@ -499,7 +499,7 @@ class EngineReplay(Replay):
         group.made_by = state.made_by
         self._leases.count_state(group)
         for number in sorted(state.leases):
-            rows = LeaseRows()
+            rows = LeaseSlots()
             for sequence in unpack_sequences(state.leases[number]):
                 slot = slots.get(sequence)
                 if slot is not None:
@@ -511,4 +511,4 @@ class EngineReplay(Replay):
         group.newest = max(state.newest, state.acked)
         group.acknowledge(state.acked)
         for number in list(group.forgetting):
-            self._leases.settling.forget_later(group, number)
+            self._leases.settler.forget_later(group, number)

@@ -28,7 +28,7 @@ from delosmq.engine.queues.queue import DELETED, Queue
 from delosmq.engine.recovery.stored_messages import StoredMessages
 from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.transactions.transaction import PREPARED, Promised, Transaction
-from delosmq.engine.transactions.transactions import Transacting
+from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.engine.transactions.xa import Branches
 from delosmq.model.ids import QueueId
 from delosmq.model.message import ANYCAST, Home
@@ -69,14 +69,14 @@ class TransactionReplay:
         duplicates: Duplicates,
         *,
         stored: StoredMessages,
-        transacting: Transacting,
+        transactions: EngineTransactions,
         branches: Branches,
     ) -> None:
         self._stored = stored
         self._bindings = bindings
         self._memory = memory
         self._duplicates = duplicates
-        self._transacting = transacting
+        self._transactions = transactions
         self._branches = branches
         # By transaction; messages by their place in it.
         self._sent: dict[int, dict[int, SentRecord]] = {}
@@ -176,7 +176,7 @@ class TransactionReplay:
             self._restore_acks(transaction, slots)
             for known in self._coming.pop(transaction_id, {}).values():
                 self._restore_id(transaction, known)
-            self._transacting.adopt(transaction)
+            self._transactions.adopt(transaction)
         for number in sorted(self._known):
             self._duplicates.restore(self._known[number])
         self._known = {}

@@ -7,7 +7,7 @@ from delosmq.engine.log.log import FITS, NO_ROOM, WAITS
 from delosmq.engine.log.origin import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE, annotations_of, copy_for
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.enqueue import RoutedMessage
-from delosmq.engine.routing.parts import Core, record_room_bytes
+from delosmq.engine.routing.parts import EngineParts, record_room_bytes
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
@@ -30,17 +30,17 @@ IDS_REMEMBERED: Final = 16_384
 looks back 2,048 messages of each of 64 producers."""
 
 
-class Copies:
+class MovedCopies:
     """Makes copies, finds the queues for them, and makes queues where the settings say so."""
 
-    def __init__(self, core: Core) -> None:
-        self._log = core.log
-        self._ordinary_bytes: int = core.ordinary_message_bytes
-        self._record_room_bytes: int = record_room_bytes(core.settings.journal)
-        self._bindings = core.bindings
-        self._clock = core.clock
-        self._routes = core.routes
-        self._enqueuer = core.enqueuer
+    def __init__(self, parts: EngineParts) -> None:
+        self._log = parts.log
+        self._ordinary_bytes: int = parts.ordinary_message_bytes
+        self._record_room_bytes: int = record_room_bytes(parts.settings.journal)
+        self._bindings = parts.bindings
+        self._clock = parts.clock
+        self._routes = parts.routes
+        self._enqueuer = parts.enqueuer
         # Of messages, the oldest first: a dict because it keeps an order.
         self._kept_ids: dict[int, None] = {}
 

@@ -11,11 +11,11 @@ from delosmq.engine.log.origin import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORI
 from delosmq.engine.log.records import KILLED
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.copies import Copies, as_classic
+from delosmq.engine.routing.copies import MovedCopies, as_classic
 from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS
 from delosmq.engine.routing.enqueue import RoutedMessage
-from delosmq.engine.routing.held_messages import DEAD, Held, Mover
-from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.held_messages import DEAD, HeldMessages, Mover
+from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED, DispatchProfile
@@ -27,14 +27,14 @@ CALLED_POISON: Final = "given up by the client (poison acknowledgement)"
 class DeadLetters:
     """Copies to the dead-letter address and ends the original, both in the decision under way."""
 
-    def __init__(self, core: Core, copies: Copies, held: Held) -> None:
-        self._log = core.log
+    def __init__(self, parts: EngineParts, copies: MovedCopies, held: HeldMessages) -> None:
+        self._log = parts.log
         self._held = held
         held.movers[DEAD] = HeldDeadLetters(self)
-        self._ids = core.ids
-        self._removals = core.removals
-        self._events = core.events
-        self._losses = core.losses
+        self._ids = parts.ids
+        self._removals = parts.removals
+        self._events = parts.events
+        self._dropped = parts.dropped
         self._copies = copies
 
     @staticmethod
@@ -62,7 +62,7 @@ class DeadLetters:
         )
 
     def room_for(self, queue: Queue, slot: Slot) -> int:
-        """Whether the store has room for a dead letter; see `Copies.room_for`."""
+        """Whether the store has room for a dead letter; see `MovedCopies.room_for`."""
         settings = queue.address.settings
         classic = settings.dispatch_profile is DispatchProfile.CLASSIC
         return self._copies.room_for(slot, settings.dead_letter_address, kept_safe=classic)
@@ -77,7 +77,7 @@ class DeadLetters:
         moved_to = self._copy(queue, slot, cause)
         if moved_to is None:
             self._held.hold(queue, slot, DEAD)
-            self._losses.hold(queue.name, DEAD_LETTER_ADDRESS, queue.address.settings.dead_letter_address)
+            self._dropped.tell_held(queue.name, DEAD_LETTER_ADDRESS, queue.address.settings.dead_letter_address)
         else:
             self._end(queue, slot, moved_to)
 

@@ -15,8 +15,8 @@ QUEUES_REMEMBERED: Final = 1_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class LossListener(ABC):
-    """Somebody who tells people of losses."""
+class DroppedListener(ABC):
+    """Somebody who tells people of dropped."""
 
     @abstractmethod
     def messages_held(self, queue: str, setting: str, address: str) -> None:
@@ -33,7 +33,7 @@ class LossListener(ABC):
         """A stored queue has another name now, as broker.xml puts a queue of its name on another address."""
 
 
-class Losses:
+class DroppedMessages:
     """Tells the first of each queue, since start.
 
     Attributes:
@@ -41,11 +41,11 @@ class Losses:
     """
 
     def __init__(self) -> None:
-        self.listener: LossListener | None = None
+        self.listener: DroppedListener | None = None
         self._disabled: set[str] = set()
         self._told: dict[str, set[str]] = {DEAD_LETTER_ADDRESS: set(), EXPIRY_ADDRESS: set()}
 
-    def hold(self, queue: str, setting: str, address: str) -> None:
+    def tell_held(self, queue: str, setting: str, address: str) -> None:
         """One more message of a queue is held."""
         told = self._told[setting]
         if queue in told:
@@ -56,7 +56,7 @@ class Losses:
         if self.listener is not None:
             self.listener.messages_held(queue, setting, address)
 
-    def refuse(self, queue: str) -> None:
+    def tell_refused(self, queue: str) -> None:
         """A message found only a disabled queue."""
         if queue in self._disabled:
             return
@@ -66,7 +66,7 @@ class Losses:
         if self.listener is not None:
             self.listener.messages_refused(queue)
 
-    def moved_aside(self, stored: Queue, renamed: str, declared_on: str) -> None:
+    def tell_moved_aside(self, stored: Queue, renamed: str, declared_on: str) -> None:
         """A stored queue is about to be renamed for a declared one."""
         if self.listener is not None:
             self.listener.queue_moved_aside(

@@ -14,7 +14,7 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.log.records import encode_scheduled
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.ids import MonotonicNs
 
 DEAD: Final = 253_402_300_798_000
@@ -40,44 +40,44 @@ class Mover(ABC):
         """Moves a held slot, as a decision of its own. False when it can't be moved yet: nothing has changed then."""
 
 
-class Held(Timer):
+class HeldMessages(Timer):
     """What all queues hold, and when to look again."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, parts: EngineParts) -> None:
+        self._parts = parts
         self._queues: dict[int, Queue] = {}
         self._waits: bool = False
         self.movers: dict[int, Mover] = {}
 
     def begin(self) -> None:
         """Finds what was held before the restart."""
-        for queue in self._core.bindings.queues.values():
+        for queue in self._parts.bindings.queues.values():
             if held_count(queue):
                 self._remember(queue)
 
     def hold(self, queue: Queue, slot: Slot, due_at_ms: int) -> None:
         """Keeps a slot that is in no list, for DEAD or EXPIRED, as part of the decision under way."""
-        core = self._core
-        core.schedule.add_marked(queue, slot, due_at_ms)
+        parts = self._parts
+        parts.schedule.add_marked(queue, slot, due_at_ms)
         home = slot.message.home
         # On a full disk it is handed out or found too old once more after a crash, and held again.
-        if home is not None and slot.recorded and not core.log.storage_full:
-            core.log.record(encode_scheduled(queue.id, [slot]))
-            core.log.batch().targets.append(home)
+        if home is not None and slot.recorded and not parts.log.storage_full:
+            parts.log.record(encode_scheduled(queue.id, [slot]))
+            parts.log.batch().targets.append(home)
         self._remember(queue)
 
     def _remember(self, queue: Queue) -> None:
         self._queues[queue.id] = queue
         if not self._waits:
             self._waits = True
-            core = self._core
-            core.timers.at(core.clock.monotonic_ns() + LOOK_AGAIN_MS * NS_PER_MS, self)
+            parts = self._parts
+            parts.timers.at(parts.clock.monotonic_ns() + LOOK_AGAIN_MS * NS_PER_MS, self)
 
     def on_timer(self, now: MonotonicNs) -> None:
         self._waits = False
         queues = self._queues
         self._queues = {}
-        self._core.jobs.add(_Look(self, list(queues.values())))
+        self._parts.jobs.add(_Look(self, list(queues.values())))
 
     def looked_at(self, queue: Queue) -> None:
         """What is left of a queue is looked at again later."""
@@ -113,7 +113,7 @@ def _count(queue: Queue, due_at_ms: int) -> int:
 class _Look(Job):
     """One look at all that was held."""
 
-    def __init__(self, held: Held, queues: list[Queue]) -> None:
+    def __init__(self, held: HeldMessages, queues: list[Queue]) -> None:
         self._held = held
         self._queues = queues
         self._kinds: list[int] = [DEAD, EXPIRED]

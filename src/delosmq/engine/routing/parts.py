@@ -17,7 +17,7 @@ from delosmq.engine.queues.last_value import LastValueRule
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.removal import Removals
 from delosmq.engine.routing.blocked_producers import BlockedProducers
-from delosmq.engine.routing.dropped import Losses
+from delosmq.engine.routing.dropped import DroppedMessages
 from delosmq.engine.routing.enqueue import Enqueuer
 from delosmq.engine.routing.route import Routes
 from delosmq.model.conversion import Conversions
@@ -33,7 +33,7 @@ has larger files, and more room for them."""
 MAX_MESSAGE_BYTES = 1 << 31
 
 
-class Core:
+class EngineParts:
     """The innermost parts, made in the order in which they need each other.
 
     Attributes:
@@ -61,7 +61,7 @@ class Core:
         self.log: Log = Log(store)
         self.ids: Identifiers = Identifiers(self.log)
         self.memory: MemoryLimits = MemoryLimits(settings.global_max_size_bytes)
-        self.losses: Losses = Losses()
+        self.dropped: DroppedMessages = DroppedMessages()
         self.jobs: Jobs = Jobs()
         self.timers: Timers = Timers()
         self.bindings: Bindings = Bindings(

@@ -5,30 +5,30 @@ from delosmq.engine.addresses.expiry_delay import apply_expiry
 from delosmq.engine.log.log import NO_ROOM
 from delosmq.engine.routing.dead_letters import DeadLetters
 from delosmq.engine.routing.enqueue import RoutedMessage
-from delosmq.engine.routing.parts import Core, record_room_bytes
+from delosmq.engine.routing.parts import EngineParts, record_room_bytes
 from delosmq.engine.routing.send_result import BLOCKED, DROPPED, DUPLICATE, NO_ROUTE, ROUTED
 from delosmq.model.errors import LimitError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressFullPolicy
 
 
-class Sending:
+class EngineProducers:
     """The way in."""
 
-    def __init__(self, core: Core, dead_letters: DeadLetters) -> None:
-        self._log = core.log
-        self._memory = core.memory
-        self._bindings = core.bindings
-        self._enqueuer = core.enqueuer
-        self._events = core.events
-        self._clock = core.clock
-        self._routes = core.routes
-        self._duplicates = core.duplicates
+    def __init__(self, parts: EngineParts, dead_letters: DeadLetters) -> None:
+        self._log = parts.log
+        self._memory = parts.memory
+        self._bindings = parts.bindings
+        self._enqueuer = parts.enqueuer
+        self._events = parts.events
+        self._clock = parts.clock
+        self._routes = parts.routes
+        self._duplicates = parts.duplicates
         self._dead_letters = dead_letters
-        self._losses = core.losses
-        self._largest_message_bytes: int = core.largest_message_bytes
-        self._ordinary_bytes: int = core.ordinary_message_bytes
-        self._record_room_bytes: int = record_room_bytes(core.settings.journal)
+        self._dropped = parts.dropped
+        self._largest_message_bytes: int = parts.largest_message_bytes
+        self._ordinary_bytes: int = parts.ordinary_message_bytes
+        self._record_room_bytes: int = record_room_bytes(parts.settings.journal)
 
     def send(self, message: Message, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
         """Routes a message to the queues of its address, or to exactly the queue named.
@@ -140,7 +140,7 @@ class Sending:
         if routing != MULTICAST or queue is not None:
             for one in address.anycast if queue is None else [queue]:
                 if not one.settings.enabled:
-                    self._losses.refuse(one.name)
+                    self._dropped.tell_refused(one.name)
         return []
 
     def _too_large(self, message: Message) -> LimitError:

@@ -1,188 +1,408 @@
-"""The long ways to the end of a transaction, a slice at a time: a large commit, a prepare. Back: `rollback`."""
+"""How a transaction is committed, or prepared.
 
-from abc import ABC, abstractmethod
+A small one is a single batch. A large one is written in batches of its own first, none of which counts before the one
+record that commits it; then its messages are linked into their queues and what it acknowledged is removed, in slices. A
+crash leaves all of it or nothing: before that record replay discards what it finds, after it replay does the rest.
+"""
+
 from typing import Final
 
-from mypy_extensions import mypyc_attr
-
-from delosmq.engine.base.jobs import Job
-from delosmq.engine.transactions.commit import PLANNED_PER_SLICE, Committing, routing_error
+from delosmq.engine.base.jobs import LOOK_AGAIN_NS, GoOn, Job
+from delosmq.engine.base.slots import Slot
+from delosmq.engine.log.log import NO_ROOM, WAITS
+from delosmq.engine.log.records import (
+    ACKNOWLEDGED,
+    TRANSACTION,
+    encode_json,
+    encode_promised,
+    encode_sent,
+)
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.enqueue import RoutedMessage
+from delosmq.engine.routing.parts import RECORD_ROOM_BYTES, EngineParts, record_room_bytes
+from delosmq.engine.routing.send import EngineProducers
+from delosmq.engine.transactions.rollback import free_in_slices
 from delosmq.engine.transactions.transaction import (
+    ACKNOWLEDGED_BYTES,
+    COMMITTED,
+    COMMITTING,
+    DUPLICATE_ID,
     NOT_ROUTED,
     PREPARED,
-    PREPARING,
-    ROLLBACK_ONLY,
-    ROLLED_BACK,
+    Promised,
     Transaction,
     TransactionError,
+    cost_of,
+    find_originals,
+    id_cost,
 )
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import BrokerError, StorageError
+from delosmq.model.ids import MessageId, Sequence
+from delosmq.model.message import Home
 
-TAKING: Final = 0
-"""Not all that it acknowledges is collected yet."""
-PLANNING: Final = 1
-WRITING: Final = 2
-WRITING_ACKS: Final = 3
-WRITING_IDS: Final = 4
-DECIDING: Final = 5
-LINKING: Final = 6
-ENDING: Final = 7
-ENDING_IDS: Final = 8
-DONE: Final = 9
+SMALL_OPERATIONS: Final = 200
+SEGMENT_SHARE: Final = 8
+"""A batch of a transaction takes at most this part of a segment, so that none forces a roll."""
+PLANNED_PER_SLICE: Final = 200
+WRITTEN_PER_SLICE: Final = 200
+LINKED_PER_SLICE: Final = 200
+ACKNOWLEDGED_PER_SLICE: Final = 400
 
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Outcome(ABC):
-    """Who is told how it went."""
-
-    @abstractmethod
-    def on_done(self, transaction: Transaction, error: BrokerError | None) -> None:
-        """It is committed or prepared; or nothing has happened, because of ``error``, and it has to be rolled back."""
+LARGEST_BATCH_BYTES: Final = 8 << 20
 
 
-class Commit(Job):
-    """Takes a transaction through all steps of a large commit, or of a prepare."""
+class CommitSteps:
+    """The steps, each of which leaves the engine whole."""
 
-    def __init__(
-        self,
-        committing: Committing,
-        transaction: Transaction,
-        outcome: Outcome,
-        *,
-        phase: int,
-        prepare_at_ms: int = 0,
-        heuristic: bool = False,
-    ) -> None:
-        self._committing = committing
-        self._transaction = transaction
-        self._outcome = outcome
-        self._phase = phase
-        self._prepare_at_ms = prepare_at_ms
-        self._heuristic = heuristic
-        self._at = 0
-        self.failure: BrokerError | None = None
-
-    def step(self) -> bool:
-        if PLANNING < self._phase < DECIDING and self._waits_for_room():
-            self._committing.go_on_later(self)
-            return True
-        if self._phase < DECIDING:
-            self._try_before()
-        elif self._phase == DECIDING:
-            if self._is_early():
-                if not self._committing.waits():
-                    return False
-                self._committing.go_on_later(self)
-                return True
-            if self._phase == DECIDING:
-                self._decide()
-        else:
-            self._after()
-        if self._phase != DONE:
-            return False
-        self._outcome.on_done(self._transaction, self.failure)
-        return True
-
-    def _is_early(self) -> bool:
-        """Whether an acknowledgement must wait for one that it includes; it comes to nothing when that one did."""
-        after = self._transaction.after
-        if after is None:
-            return False
-        if after.state == PREPARING:
-            return True
-        self._transaction.after = None
-        if after.state in (ROLLBACK_ONLY, ROLLED_BACK):
-            self.failure = TransactionError(
-                "DMQ2680",
-                NOT_ROUTED,
-                "nothing of this acknowledgement was recorded, as an earlier one of the same consumer was not;"
-                " acknowledge again",
-            )
-            self._phase = DONE
-        return False
-
-    def _try_before(self) -> None:
-        try:
-            self._before()
-        except TransactionError as refusal:
-            self.failure = refusal
-        except BrokerError as error:
-            self.failure = routing_error(self._transaction, error)
-        if self.failure is None:
-            return
-        if self._phase == PLANNING:
-            self._committing.unplan(self._transaction)
-        self._phase = DONE
-
-    @property
-    def waits(self) -> bool:
-        """Whether it can't go on before other commits are through, or the store has another file ready."""
-        if self._phase == LINKING:
-            return not self._committing.is_turn(self._transaction)
-        return self._phase < DECIDING and self._waits_for_room()
-
-    def _waits_for_room(self) -> bool:
-        committing = self._committing
-        return committing.waits() or (
-            self._phase == WRITING and committing.waits_for_place(self._transaction, self._at)
+    def __init__(self, parts: EngineParts, producers: EngineProducers) -> None:
+        self._log = parts.log
+        self._ids = parts.ids
+        self._memory = parts.memory
+        self._enqueuer = parts.enqueuer
+        self._removals = parts.removals
+        self._dispatcher = parts.dispatcher
+        self._duplicates = parts.duplicates
+        self._events = parts.events
+        self._jobs = parts.jobs
+        self._timers = parts.timers
+        self._clock = parts.clock
+        self._ordinary_message_bytes: int = parts.ordinary_message_bytes
+        self._record_room_bytes: int = record_room_bytes(parts.settings.journal)
+        self._producers = producers
+        journal = parts.settings.journal
+        self.batch_bytes: int = (
+            min(journal.file_size_bytes // SEGMENT_SHARE, LARGEST_BATCH_BYTES)
+            if journal.directory
+            else LARGEST_BATCH_BYTES
         )
+        self.acknowledged_per_slice: int = ACKNOWLEDGED_PER_SLICE
+        self._linking: list[Transaction] = []
 
-    def _next(self, at: int, count: int) -> None:
-        self._at = at
-        if at >= count:
-            self._at = 0
-            self._phase += 1
+    # -- planning ------------------------------------------------------------------------------------------------
 
-    def _before(self) -> None:
-        transaction = self._transaction
-        committing = self._committing
-        if self._phase == TAKING:
-            if not transaction.taking:
-                self._phase = PLANNING
-        elif self._phase == PLANNING:
-            stop = min(len(transaction.sends), self._at + PLANNED_PER_SLICE)
-            committing.plan(transaction, self._at, stop)
-            self._next(stop, len(transaction.sends))
-        elif self._phase == WRITING:
-            if self._prepare_at_ms and self._at == 0:
-                committing.ask_room(transaction)
-            self._next(committing.write_sends(transaction, self._at), len(transaction.planned))
-        elif self._phase == WRITING_ACKS:
-            if self._at == 0:
-                # Or promises that come to nothing would use up the room that acknowledgements have on a full disk.
-                committing.check_ids(transaction)
-            self._next(committing.write_acks(transaction, self._at), len(transaction.acks))
-        else:
-            self._next(committing.write_ids(transaction, self._at), len(transaction.notes))
+    def plan(self, transaction: Transaction, start: int, stop: int) -> None:
+        """Routes a part of what is sent; nothing is added to any queue yet.
 
-    def _decide(self) -> None:
-        transaction = self._transaction
-        if transaction.state != PREPARED:
-            try:
-                self._committing.check_ids(transaction)
-            except TransactionError as refusal:
-                self.failure = refusal
-                self._phase = DONE
-                return
-        if self._prepare_at_ms:
-            self._committing.record_prepared(transaction, self._prepare_at_ms)
-            self._phase = DONE
-            return
-        self._committing.record_commit(transaction, self._heuristic)
-        self._phase = LINKING
+        Raises:
+            BrokerError: a message can't be routed any more.
+        """
+        planned = transaction.planned
+        for sent in transaction.sends[start:stop]:
+            routed = self._producers.route(sent.message, sent.queue_name, sent.routing)
+            charged = sent.message.account
+            for item in routed:
+                item.stamp_original(self._ids)
+                transaction.planned_bytes += item.message.encoded_size_bytes
+                for queue in item.queues:
+                    queue.pending_commits += 1
+                    transaction.queues[queue.id] = queue
+                if item.message is sent.message:
+                    charged = None
+            planned += routed
+            if len(routed) > 1:
+                find_originals(planned, len(planned) - len(routed))
+            if charged is not None:
+                self._memory.release(sent.message)
+        self._log.close()
 
-    def _after(self) -> None:
-        transaction = self._transaction
-        committing = self._committing
-        if self._phase == LINKING:
-            if not committing.is_turn(transaction):
-                return
-            self._next(committing.link(transaction, self._at), len(transaction.planned))
-            if self._phase != LINKING:
-                committing.all_linked(transaction)
-        elif self._phase == ENDING:
-            self._next(committing.end_acks(transaction, self._at), len(transaction.acks))
-        else:
-            self._next(committing.end_ids(transaction, self._at), len(transaction.notes))
-            if self._phase == DONE:
-                committing.committed(transaction)
+    def unplan(self, transaction: Transaction) -> None:
+        """Planning failed on the way: what it sends is as it was before."""
+        for item in transaction.planned:
+            for queue in item.queues:
+                queue.pending_commits -= 1
+        transaction.planned = []
+        transaction.queues = {}
+
+    def check_ids(self, transaction: Transaction) -> None:
+        """Refuses a transaction when one of its duplicate ids was seen meanwhile.
+
+        Raises:
+            TransactionError: condition DUPLICATE_ID.
+        """
+        for address, ids in transaction.ids.items():
+            known = self._duplicates.of(address)
+            if not ids.isdisjoint(known.ids) or not all(ids.isdisjoint(coming) for coming in known.coming):
+                raise duplicate_error(address)
+
+    def is_small(self, transaction: Transaction) -> bool:
+        """Whether one batch takes it, and the store such a batch."""
+        if transaction.operations > SMALL_OPERATIONS or len(transaction.planned) > SMALL_OPERATIONS:
+            return False
+        stored = sum([cost_of(item) for item in transaction.planned]) + sum(map(id_cost, transaction.notes))
+        size = stored + ACKNOWLEDGED_BYTES * len(transaction.acks)
+        return size <= self.batch_bytes and (stored == 0 or self._log.takes(size))
+
+    def ask_room(self, transaction: Transaction) -> None:
+        """To be asked before a branch is prepared: what it then acknowledges may come back all the same.
+
+        Raises:
+            LimitError: the disk is full.
+        """
+        size = RECORD_ROOM_BYTES + ACKNOWLEDGED_BYTES * len(transaction.acks)
+        self._log.ask_room(size, f"transaction {transaction.id}")
+
+    def waits(self) -> bool:
+        """Whether what a large one writes before its moment should wait until the store has another file ready."""
+        return self._log.waits(self._ordinary_message_bytes + RECORD_ROOM_BYTES)
+
+    def waits_for_place(self, transaction: Transaction, at: int) -> bool:
+        """Whether the message to be written next takes most of a journal file, for which the store makes ready."""
+        if at >= len(transaction.planned) or not self._is_large(transaction.planned[at]):
+            return False
+        return self._log.ask_large(self._place_of(transaction.planned[at])) == WAITS
+
+    def _is_large(self, item: RoutedMessage) -> bool:
+        return item.message.encoded_size_bytes > self._ordinary_message_bytes and item.message.durable
+
+    def _place_of(self, item: RoutedMessage) -> int:
+        return cost_of(item) + self._record_room_bytes
+
+    def go_on_later(self, job: Job) -> None:
+        """Takes the job up again in a moment."""
+        self._timers.at(self._clock.monotonic_ns() + LOOK_AGAIN_NS, GoOn(self._jobs, job))
+
+    # -- a small one ---------------------------------------------------------------------------------------------
+
+    def commit_at_once(self, transaction: Transaction) -> None:
+        """Everything in one batch."""
+        self._end_acks(transaction.acks)
+        for item in transaction.planned:
+            for queue in item.queues:
+                queue.pending_commits -= 1
+        self._enqueuer.enqueue_routed(transaction.planned)
+        for note in transaction.notes:
+            self._duplicates.remember(note.address, note.duplicate_id, durable=note.durable)
+        self._log.close()
+        self.committed(transaction)
+
+    def _end_acks(self, promised: list[Promised]) -> None:
+        by_queue: dict[int, list[Slot]] = {}
+        queues: dict[int, Queue] = {}
+        for item in promised:
+            queue = item.queue
+            queue.settle(item.slot, item.consumer)
+            queue.counters.acknowledged += 1
+            queues[queue.id] = queue
+            by_queue.setdefault(queue.id, []).append(item.slot)
+        for queue_id, slots in by_queue.items():
+            queue = queues[queue_id]
+            self._removals.remove(queue, slots, ACKNOWLEDGED)
+            self._dispatcher.mark(queue)
+
+    # -- a large one: before the moment --------------------------------------------------------------------------
+
+    def write_sends(self, transaction: Transaction, start: int) -> int:
+        """Writes some of the messages from ``start`` on, as a batch that counts for nothing yet; gives where to go on.
+
+        Raises:
+            StorageError: the store takes no more.
+            LimitError: the disk has no room for a large message.
+        """
+        at = start
+        stop = min(len(transaction.planned), start + WRITTEN_PER_SLICE)
+        if start < stop and self._is_large(transaction.planned[start]):
+            if self._log.ask_large(self._place_of(transaction.planned[start])) == NO_ROOM:
+                raise self._log.refusal_of_large(transaction.planned[start].message.encoded_size_bytes)
+            stop = start + 1  # a batch of its own
+        size = 0
+        homes: list[Home] = []
+        while at < stop:
+            item = transaction.planned[at]
+            message = item.message
+            cost = cost_of(item)
+            if (size and size + cost > self.batch_bytes) or (at > start and self._is_large(item)):
+                break
+            if message.account is None:  # a copy that routing made
+                self._memory.charge(item.address.account, message)
+            durable = [int(queue.id) for queue in item.queues if queue.settings.durable] if message.durable else []
+            if durable:
+                home = Home()
+                message.home = home
+                message.recorded_references = len(durable)
+                batch = self._log.batch()
+                batch.stored.append((len(batch.metas), home))
+                batch.metas.append(encode_sent(message, durable, transaction.id, at, item.original_place))
+                batch.bodies.append(message.head + message.body)
+                homes.append(home)
+                size += cost
+            at += 1
+        self._close(transaction, homes)
+        return at
+
+    def write_acks(self, transaction: Transaction, start: int) -> int:
+        """The same for acknowledgements."""
+        stop = min(len(transaction.acks), start + self.acknowledged_per_slice)
+        by_queue: dict[int, list[Slot]] = {}
+        homes: list[Home] = []
+        for item in transaction.acks[start:stop]:
+            home = item.slot.message.home
+            if item.slot.recorded and home is not None:
+                by_queue.setdefault(item.queue.id, []).append(item.slot)
+                homes.append(home)
+        for queue_id, slots in by_queue.items():
+            self._log.record(encode_promised(transaction.id, queue_id, slots))
+        if homes:
+            self._log.batch().targets.extend(homes)
+        self._close(transaction, homes)
+        return stop
+
+    def write_ids(self, transaction: Transaction, start: int) -> int:
+        """The same for duplicate ids."""
+        at = start
+        stop = min(len(transaction.notes), start + ACKNOWLEDGED_PER_SLICE)
+        size = 0
+        homes: list[Home] = []
+        while at < stop:
+            note = transaction.notes[at]
+            cost = id_cost(note)
+            if size and size + cost > self.batch_bytes:
+                break
+            size += cost
+            at += 1
+            if note.durable:
+                self._duplicates.record_for(transaction.id, note)
+            if note.home is not None:
+                homes.append(note.home)
+        self._close(transaction, homes)
+        return at
+
+    def _close(self, transaction: Transaction, homes: list[Home]) -> None:
+        self._log.close()
+        for home in homes:
+            transaction.recorded = True
+            if home.segment not in transaction.segments:
+                transaction.segments[home.segment] = home
+
+    # -- the moment ----------------------------------------------------------------------------------------------
+
+    def record_prepared(self, transaction: Transaction, prepared_ms: int) -> None:
+        """From now on the transaction survives everything but its coordinator's decision."""
+        xid = transaction.xid or b""
+        self._log.record(
+            encode_json(TRANSACTION, {"op": "prepare", "tx": transaction.id, "xid": xid.hex(), "at": prepared_ms})
+        )
+        before = transaction.state
+        # First the state, then the record: the store may ask for the whole state as it takes the batch.
+        transaction.prepared_ms = prepared_ms
+        transaction.state = PREPARED
+        try:
+            self._log.close()
+        except StorageError:
+            transaction.prepared_ms = 0
+            transaction.state = before
+            raise
+        transaction.recorded = True
+        self._events.transaction_prepared(transaction.id, xid)
+
+    def record_commit(self, transaction: Transaction, heuristic: bool) -> None:
+        """The moment at which everything happens, whatever comes after."""
+        transaction.state = COMMITTING
+        count = transaction.indexes[-1] + 1 if transaction.indexes else len(transaction.planned)
+        transaction.first_sequence = self._ids.take(count)
+        if transaction.recorded:
+            value: dict[str, object] = {"op": "commit", "tx": transaction.id, "first": transaction.first_sequence}
+            if heuristic and transaction.xid is not None:
+                value["heuristic"] = transaction.xid.hex()
+            self._log.record(encode_json(TRANSACTION, value))
+            # As long as a message that it brought to life, or ended, is on the disk, this record must be too.
+            self._log.batch().targets.extend(transaction.segments.values())
+        transaction.position = self._log.close()
+        for address, ids in transaction.ids.items():
+            self._duplicates.of(address).coming.append(ids)
+        self._linking.append(transaction)
+        self._set_barriers(transaction, transaction.first_sequence - 1)
+
+    def _set_barriers(self, transaction: Transaction, linked: int) -> None:
+        # A queue that waits for an earlier commit keeps the lower barrier.
+        first = self._linking[0] is transaction
+        for queue in transaction.queues.values():
+            if first or queue.barrier_sequence == 0:
+                queue.barrier_sequence = linked
+
+    # -- a large one: after the moment ---------------------------------------------------------------------------
+
+    def is_turn(self, transaction: Transaction) -> bool:
+        """Whether all that was committed before is linked: order of commits is order of messages."""
+        return self._linking[0] is transaction
+
+    def link(self, transaction: Transaction, start: int) -> int:
+        """Adds some of the messages from ``start`` on to their queues; gives where to go on."""
+        stop = min(len(transaction.planned), start + LINKED_PER_SLICE)
+        sequence = transaction.first_sequence - 1
+        for at in range(start, stop):
+            item = transaction.planned[at]
+            message = item.message
+            sequence = transaction.first_sequence + (transaction.indexes[at] if transaction.indexes else at)
+            message.sequence = Sequence(sequence)
+            message.message_id = MessageId(sequence)
+            message.position = transaction.position
+            if item.original_place is not None:
+                item.original_place.stamp(message, transaction.first_sequence)
+            for queue in item.queues:
+                queue.pending_commits -= 1
+            self._enqueuer.link(message, item.queues, item.address)
+            item.tell_divert(self._events)
+        self._log.close()
+        if stop > start:
+            self._set_barriers(transaction, sequence)
+            for queue in transaction.queues.values():
+                self._dispatcher.mark(queue)
+        return stop
+
+    def all_linked(self, transaction: Transaction) -> None:
+        """Lifts the barriers, or hands them to the next commit on the same queue."""
+        self._linking.remove(transaction)
+        for queue in transaction.queues.values():
+            queue.barrier_sequence = 0
+        for later in self._linking:
+            for queue in later.queues.values():
+                if queue.barrier_sequence == 0 and queue.id in transaction.queues:
+                    queue.barrier_sequence = later.first_sequence - 1
+        for queue in transaction.queues.values():
+            self._dispatcher.mark(queue)
+
+    def end_acks(self, transaction: Transaction, start: int) -> int:
+        """Removes some of what it acknowledged; gives where to go on."""
+        stop = min(len(transaction.acks), start + self.acknowledged_per_slice)
+        self._end_acks(transaction.acks[start:stop])
+        self._log.close()
+        return stop
+
+    def end_ids(self, transaction: Transaction, start: int) -> int:
+        """Takes some of its duplicate ids into the caches; gives where to go on."""
+        stop = min(len(transaction.notes), start + ACKNOWLEDGED_PER_SLICE)
+        for note in transaction.notes[start:stop]:
+            self._duplicates.adopt(note)
+        self._log.close()
+        if stop == len(transaction.notes):
+            for address, ids in transaction.ids.items():
+                self._duplicates.of(address).coming.remove(ids)
+        return stop
+
+    def mark(self, queue: Queue) -> None:
+        """A consumer of the queue may have room again."""
+        self._dispatcher.mark(queue)
+
+    def committed(self, transaction: Transaction) -> None:
+        """All is done."""
+        transaction.state = COMMITTED
+        if not transaction.internal:
+            self._events.transaction_committed(transaction.id, len(transaction.sends), len(transaction.acks))
+        free_in_slices(transaction, self._jobs)
+
+
+def duplicate_error(address: str) -> TransactionError:
+    """A duplicate id of the transaction is known to ``address``."""
+    return TransactionError(
+        "DMQ2660",
+        DUPLICATE_ID,
+        f"a message of the transaction has a duplicate id that address '{address}' has seen: the transaction was sent"
+        " before and is rolled back now; nothing need be done, or begin again with a new id",
+    )
+
+
+def routing_error(transaction: Transaction, error: BrokerError) -> TransactionError:
+    """A message can't be routed, or stored, at the commit."""
+    return TransactionError(
+        "DMQ2661", NOT_ROUTED, f"transaction {transaction.id} was rolled back: {error.message}; begin again"
+    )

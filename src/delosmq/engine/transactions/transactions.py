@@ -1,4 +1,4 @@
-"""Working in transactions: begin, send, acknowledge, commit, roll back. See `transactions` for what one is."""
+"""Working in transactions: begin, send, acknowledge, commit, roll back. See `transaction` for what one is."""
 
 from typing import Final
 
@@ -6,14 +6,14 @@ from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.browse import settle_loans
 from delosmq.engine.queues.consumer import Consumer
-from delosmq.engine.routing.parts import Core
-from delosmq.engine.routing.send import Sending
+from delosmq.engine.routing.parts import EngineParts
+from delosmq.engine.routing.send import EngineProducers
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
 from delosmq.engine.transactions.bulk_ack import TAKEN_PER_SLICE, TransactionAck
-from delosmq.engine.transactions.commit import SMALL_OPERATIONS, Committing, duplicate_error, routing_error
-from delosmq.engine.transactions.commit_steps import DECIDING, TAKING, WRITING, Commit, Outcome
+from delosmq.engine.transactions.commit import DECIDING, TAKING, WRITING, Commit, CommitListener
+from delosmq.engine.transactions.commit_steps import SMALL_OPERATIONS, CommitSteps, duplicate_error, routing_error
 from delosmq.engine.transactions.deadlocks import Deadlocks, fills
-from delosmq.engine.transactions.rollback import Rollback, RollingBack
+from delosmq.engine.transactions.rollback import Rollback, RollbackSteps
 from delosmq.engine.transactions.transaction import (
     ACTIVE,
     PREPARED,
@@ -32,7 +32,7 @@ ACKNOWLEDGED_AT_ONCE: Final = 1_000
 (64 KiB)."""
 
 
-class Transacting(Outcome):
+class EngineTransactions(CommitListener):
     """All open transactions of a broker.
 
     Attributes:
@@ -43,24 +43,24 @@ class Transacting(Outcome):
 
     def __init__(
         self,
-        core: Core,
-        sending: Sending,
-        committing: Committing,
-        rolling_back: RollingBack,
+        parts: EngineParts,
+        producers: EngineProducers,
+        commit_steps: CommitSteps,
+        rollback_steps: RollbackSteps,
         deadlocks: Deadlocks,
     ) -> None:
-        self._clock = core.clock
-        self._ids = core.ids
-        self._log = core.log
-        self._jobs = core.jobs
-        self._memory = core.memory
-        self._bindings = core.bindings
-        self._duplicates = core.duplicates
-        self._sending = sending
-        self._committing = committing
-        self._rolling_back = rolling_back
+        self._clock = parts.clock
+        self._ids = parts.ids
+        self._log = parts.log
+        self._jobs = parts.jobs
+        self._memory = parts.memory
+        self._bindings = parts.bindings
+        self._duplicates = parts.duplicates
+        self._producers = producers
+        self._commit_steps = commit_steps
+        self._rollback_steps = rollback_steps
         self.deadlocks = deadlocks
-        self._dispatcher = core.dispatcher
+        self._dispatcher = parts.dispatcher
         self.at_once: int = ACKNOWLEDGED_AT_ONCE
         self.taken_per_slice: int = TAKEN_PER_SLICE
         self._owned: dict[str, int] = {}
@@ -123,21 +123,21 @@ class Transacting(Outcome):
     # -- work ----------------------------------------------------------------------------------------------------
 
     def send(self, transaction: Transaction, message: Message, queue_name: str = "", routing: int = ANY_ROUTING) -> int:
-        """Checks a message as `Sending.send` does and keeps it for the commit; it counts against the limits of its
-        address from now on.
+        """Checks a message as `EngineProducers.send` does and keeps it for the commit; it counts against the limits of
+        its address from now on.
 
         Returns:
             ROUTED, DROPPED, BLOCKED, or DUPLICATE: then the transaction can only be rolled back, as in Artemis.
 
         Raises:
-            LimitError: as in `Sending.send`, or the transaction would wait for ever.
+            LimitError: as in `EngineProducers.send`, or the transaction would wait for ever.
         """
         self._check_active(transaction)
         self.deadlocks.goes_on(transaction)
         if message.duplicate_id and self._duplicates.seen(message):
             transaction.spoil(duplicate_error(message.address))
             return DUPLICATE
-        outcome = self._sending.admit(message, queue_name, routing)
+        outcome = self._producers.admit(message, queue_name, routing)
         if outcome != ROUTED:
             if outcome == BLOCKED:
                 self._check_alone(transaction, message.address)
@@ -217,7 +217,7 @@ class Transacting(Outcome):
     def _answered(self, consumer: Consumer, done: bool) -> bool:
         queue = consumer.queue
         if queue is not None:
-            self._committing.mark(queue)
+            self._commit_steps.mark(queue)
         return done
 
     def _promise(self, transaction: Transaction, consumer: Consumer, slot: Slot) -> None:
@@ -227,7 +227,7 @@ class Transacting(Outcome):
         transaction.acks.append(Promised(queue, consumer, slot))
         if consumer.full and not consumer.closed:
             queue.rejoin(consumer)
-        self._committing.mark(queue)
+        self._commit_steps.mark(queue)
 
     # -- ends ----------------------------------------------------------------------------------------------------
 
@@ -268,17 +268,17 @@ class Transacting(Outcome):
         if small:
             self._plan_all(transaction)
             phase = WRITING
-            if not prepare_at_ms and self._committing.is_small(transaction):
-                self._committing.commit_at_once(transaction)
+            if not prepare_at_ms and self._commit_steps.is_small(transaction):
+                self._commit_steps.commit_at_once(transaction)
                 self._forget(transaction)
                 return True
-        job = Commit(self._committing, transaction, self, phase=phase, prepare_at_ms=prepare_at_ms)
-        return self._run(job, transaction, waiter, small and self._committing.is_small(transaction))
+        job = Commit(self._commit_steps, transaction, self, phase=phase, prepare_at_ms=prepare_at_ms)
+        return self._run(job, transaction, waiter, small and self._commit_steps.is_small(transaction))
 
     def commit_prepared(self, transaction: Transaction, waiter: JobWaiter | None, *, heuristic: bool) -> bool:
         """Commits a prepared branch; as `commit`."""
         small = len(transaction.planned) + len(transaction.acks) <= SMALL_OPERATIONS
-        job = Commit(self._committing, transaction, self, phase=DECIDING, heuristic=heuristic)
+        job = Commit(self._commit_steps, transaction, self, phase=DECIDING, heuristic=heuristic)
         job.step()  # the moment, at once
         return self._run(job, transaction, waiter, small)
 
@@ -296,14 +296,14 @@ class Transacting(Outcome):
     def _plan_all(self, transaction: Transaction) -> None:
         failure: TransactionError | None = None
         try:
-            self._committing.check_ids(transaction)
-            self._committing.plan(transaction, 0, len(transaction.sends))
+            self._commit_steps.check_ids(transaction)
+            self._commit_steps.plan(transaction, 0, len(transaction.sends))
         except TransactionError as refusal:
             failure = refusal
         except BrokerError as error:
             failure = routing_error(transaction, error)
         if failure is not None:
-            self._committing.unplan(transaction)
+            self._commit_steps.unplan(transaction)
             self.roll_back(transaction)
             raise failure
 
@@ -340,10 +340,10 @@ class Transacting(Outcome):
         """`rollback` in whatever state. ``recorded``: it is prepared, so that a record has to say what became of it."""
         transaction.state = ROLLBACK_ONLY
         if recorded:
-            self._rolling_back.record_rollback(transaction, heuristic)
+            self._rollback_steps.record_rollback(transaction, heuristic)
         self._forget(transaction)
         keeps = keep_delivered or transaction.keeps_delivered
-        job = Rollback(self._rolling_back, transaction, self._dispatcher, keep_delivered=keeps)
+        job = Rollback(self._rollback_steps, transaction, self._dispatcher, keep_delivered=keeps)
         small = transaction.operations + len(transaction.planned) <= SMALL_OPERATIONS and not transaction.taking
         while not job.step():
             if not small:

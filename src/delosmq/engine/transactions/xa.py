@@ -10,7 +10,7 @@ from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import TRANSACTION, encode_json
-from delosmq.engine.routing.parts import Core
+from delosmq.engine.routing.parts import EngineParts
 from delosmq.engine.transactions.transaction import (
     ACTIVE,
     DUPLICATE_ID,
@@ -21,7 +21,7 @@ from delosmq.engine.transactions.transaction import (
     Transaction,
     TransactionError,
 )
-from delosmq.engine.transactions.transactions import Transacting
+from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.ids import MonotonicNs
 
@@ -96,14 +96,14 @@ class Branches(Timer):
         heuristics: branches that an operator ended, until their coordinator forgets them: whether they were committed.
     """
 
-    def __init__(self, core: Core, transacting: Transacting) -> None:
-        self._clock = core.clock
-        self._timers = core.timers
-        self._log: Log = core.log
-        self._events = core.events
-        self._transacting = transacting
-        self._default_timeout_ms: int = core.settings.transaction_timeout_ms
-        self._scan_period_ms: int = core.settings.transaction_timeout_scan_period_ms
+    def __init__(self, parts: EngineParts, transactions: EngineTransactions) -> None:
+        self._clock = parts.clock
+        self._timers = parts.timers
+        self._log: Log = parts.log
+        self._events = parts.events
+        self._transactions = transactions
+        self._default_timeout_ms: int = parts.settings.transaction_timeout_ms
+        self._scan_period_ms: int = parts.settings.transaction_timeout_scan_period_ms
         self.timeout_ms: int = self._default_timeout_ms
         self.heuristics: dict[bytes, bool] = {}
         self._armed: bool = False
@@ -123,19 +123,19 @@ class Branches(Timer):
             return branch
         if flags != TMNOFLAGS or not 0 < len(xid) <= XID_LIMIT_BYTES:
             raise XaError("DMQ2670", XAER_INVAL, f"start of branch {xid.hex()!r} with flags {flags:#x} makes no sense")
-        known = self._transacting.branches.get(xid)
+        known = self._transactions.branches.get(xid)
         if known is not None and known.timed_out:
-            del self._transacting.branches[xid]  # nothing is left of it, and whoever began it does not come back
+            del self._transactions.branches[xid]  # nothing is left of it, and whoever began it does not come back
         elif known is not None or xid in self.heuristics:
             raise XaError("DMQ2671", XAER_DUPID, f"branch {xid.hex()} exists already; join it or use another xid")
-        if len(self._transacting.branches) + len(self.heuristics) >= MOST_BRANCHES:
+        if len(self._transactions.branches) + len(self.heuristics) >= MOST_BRANCHES:
             raise XaError(
                 "DMQ2672",
                 XAER_RMFAIL,
                 f"there are {MOST_BRANCHES} branches open or in doubt, as many as the broker keeps; end or forget some",
             )
         try:
-            branch = self._transacting.begin_branch(owner, xid, BRANCHES_PER_OWNER)
+            branch = self._transactions.begin_branch(owner, xid, BRANCHES_PER_OWNER)
         except LimitError as error:
             raise XaError("DMQ2673", XAER_RMFAIL, error.message) from error
         branch.associations = 1
@@ -151,7 +151,7 @@ class Branches(Timer):
         """
         branch = self._find(xid)
         if branch.timed_out:
-            del self._transacting.branches[xid]
+            del self._transactions.branches[xid]
             raise XaError(
                 "DMQ2674",
                 XA_RBTIMEOUT,
@@ -168,7 +168,7 @@ class Branches(Timer):
     # -- ends ----------------------------------------------------------------------------------------------------
 
     def prepare(self, xid: bytes, waiter: JobWaiter | None = None) -> bool:
-        """Makes a branch survive everything but its coordinator's decision; returns as `Transacting.commit` does.
+        """Makes a branch survive everything but its coordinator's decision; returns as `EngineTransactions.commit`.
 
         Raises:
             XaError: XAER_NOTA, XAER_PROTO; XA_RBROLLBACK or XA_RBOTHER when it was rolled back instead.
@@ -181,14 +181,14 @@ class Branches(Timer):
 
     def _carry_out(self, branch: Transaction, waiter: JobWaiter | None, prepare_at_ms: int) -> bool:
         try:
-            self._transacting.refuse_spoiled(branch)
-            return self._transacting.carry_out(branch, waiter, prepare_at_ms)
+            self._transactions.refuse_spoiled(branch)
+            return self._transactions.carry_out(branch, waiter, prepare_at_ms)
         except TransactionError as error:
             kind = XA_RBOTHER if error.condition == DUPLICATE_ID else XA_RBROLLBACK
             raise XaError("DMQ2676", kind, error.message) from error
 
     def commit(self, xid: bytes, one_phase: bool, waiter: JobWaiter | None = None) -> bool:
-        """Commits a prepared branch, or in one phase one that isn't; returns as `Transacting.commit` does.
+        """Commits a prepared branch, or in one phase one that isn't; returns as `EngineTransactions.commit` does.
 
         Raises:
             XaError: XAER_NOTA, XAER_PROTO, XA_HEURCOM, XA_HEURRB; in one phase XA_RBROLLBACK, XA_RBOTHER too.
@@ -197,35 +197,34 @@ class Branches(Timer):
         self._check(branch, COMMIT_ONE_PHASE if one_phase else COMMIT)
         if one_phase:
             return self._carry_out(branch, waiter, 0)
-        return self._transacting.commit_prepared(branch, waiter, heuristic=False)
+        return self._transactions.commit_prepared(branch, waiter, heuristic=False)
 
     def rollback(self, xid: bytes, *, keep_delivered: bool = False) -> None:
         """Rolls a branch back, prepared or not.
 
         Args:
-            keep_delivered: as in `Transacting.rollback`.
+            keep_delivered: as in `EngineTransactions.rollback`.
 
         Raises:
             XaError: XAER_NOTA, XAER_PROTO, XA_HEURCOM, XA_HEURRB.
         """
         branch = self._find(xid)
         if branch.timed_out:
-            del self._transacting.branches[xid]
+            del self._transactions.branches[xid]
             return
         self._check(branch, ROLLBACK)
-        self._transacting.roll_back(branch, keep_delivered=keep_delivered, recorded=branch.state == PREPARED)
+        self._transactions.roll_back(branch, keep_delivered=keep_delivered, recorded=branch.state == PREPARED)
 
     # -- recovery ------------------------------------------------------------------------------------------------
 
     def recover(self) -> list[bytes]:
         """The branches that are in doubt: prepared ones, and those an operator ended."""
-        return [branch_xid for branch_xid, branch in self._transacting.branches.items() if branch.state == PREPARED] + [
-            *self.heuristics
-        ]
+        branches = self._transactions.branches
+        return [xid for xid, branch in branches.items() if branch.state == PREPARED] + [*self.heuristics]
 
     def prepared(self) -> list[Transaction]:
         """The prepared branches, for operators."""
-        return [branch for branch in self._transacting.branches.values() if branch.state == PREPARED]
+        return [branch for branch in self._transactions.branches.values() if branch.state == PREPARED]
 
     def forget(self, xid: bytes) -> None:
         """The coordinator knows what an operator did.
@@ -240,7 +239,7 @@ class Branches(Timer):
 
     def heuristic_commit(self, xid: bytes, waiter: JobWaiter | None = None) -> bool:
         """An operator commits a prepared branch; its coordinator is told so until it forgets. Returns as
-        `Transacting.commit` does.
+        `EngineTransactions.commit` does.
 
         Raises:
             XaError: XAER_NOTA, XAER_PROTO when the branch isn't prepared.
@@ -249,14 +248,14 @@ class Branches(Timer):
         self._check(branch, COMMIT)
         self.heuristics[xid] = True
         self._events.branch_ended_by_operator(branch.id, xid, True)
-        return self._transacting.commit_prepared(branch, waiter, heuristic=True)
+        return self._transactions.commit_prepared(branch, waiter, heuristic=True)
 
     def heuristic_rollback(self, xid: bytes) -> None:
         """The same, rolling it back."""
         branch = self._find(xid)
         self._check(branch, COMMIT)
         self.heuristics[xid] = False
-        self._transacting.roll_back(branch, recorded=True, heuristic=True)
+        self._transactions.roll_back(branch, recorded=True, heuristic=True)
         self._events.branch_ended_by_operator(branch.id, xid, False)
 
     def set_timeout(self, timeout_ms: int) -> None:
@@ -271,14 +270,14 @@ class Branches(Timer):
     def on_timer(self, now: MonotonicNs) -> None:
         self._armed = False
         waiting = False
-        for branch in list(self._transacting.branches.values()):
+        for branch in list(self._transactions.branches.values()):
             if not branch.timed_out and branch.state not in (ACTIVE, ENDED, SUSPENDED):
                 continue
             if now - branch.began_ns < self.timeout_ms * NS_PER_MS:
                 waiting = True
                 continue
             if branch.timed_out and branch.xid is not None:
-                del self._transacting.branches[branch.xid]
+                del self._transactions.branches[branch.xid]
                 continue
             # A session that works in it is told when it ends its work; for as long again, as it may be gone.
             branch.timed_out = branch.associations > 0
@@ -286,7 +285,7 @@ class Branches(Timer):
                 branch.began_ns = now
                 waiting = True
             self._events.transaction_timed_out(branch.id, b"" if branch.xid is None else branch.xid)
-            self._transacting.roll_back(branch)
+            self._transactions.roll_back(branch)
         if waiting:
             self._arm()
 
@@ -294,10 +293,10 @@ class Branches(Timer):
 
     def branch(self, xid: bytes) -> Transaction | None:
         """The branch of that xid, whatever its state; None when there is none, or an operator ended it."""
-        return None if xid in self.heuristics else self._transacting.branches.get(xid)
+        return None if xid in self.heuristics else self._transactions.branches.get(xid)
 
     def _find(self, xid: bytes) -> Transaction:
-        branch = self._transacting.branches.get(xid)
+        branch = self._transactions.branches.get(xid)
         if branch is None or xid in self.heuristics:
             raise self.unknown(xid)
         return branch

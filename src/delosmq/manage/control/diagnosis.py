@@ -156,4 +156,4 @@ def _is_made(broker: Broker, settings: AddressSettings, target: str) -> bool:
 
 def _reaches_a_queue(broker: Broker, name: str) -> bool:
     address = broker.addresses.get(name)
-    return address is not None and broker.explaining.reaches_a_queue(address)
+    return address is not None and broker.inspector.reaches_a_queue(address)

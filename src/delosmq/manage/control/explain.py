@@ -253,7 +253,7 @@ class MessageWalk:
             queue = self._broker.queues.get(name)
             if queue is None or len(found) >= QUEUES_AT_MOST:
                 continue
-            search = Search(self._broker.explaining, queue, self._sequence)
+            search = Search(self._broker.inspector, queue, self._sequence)
             yield from search.steps()
             if search.found is not None:
                 found.append(search.found)
@@ -295,7 +295,7 @@ class QueueWalk:
         broker = self._broker
         queue = self._queue
         asked = QUESTIONS_AT_MOST // (1 + len(queue.holders))
-        count = Count(broker.explaining, queue, min(COUNTED_AT_MOST, asked))
+        count = Count(broker.inspector, queue, min(COUNTED_AT_MOST, asked))
         yield from count.steps()
         yield
         page: list[Standing] = []
@@ -313,7 +313,7 @@ class QueueWalk:
             slots = browse.found
             following = slots[self._limit - 1].sequence if len(slots) > self._limit else 0
             for i, slot in enumerate(slots[: self._limit], 1):
-                stands = broker.explaining.standing(queue, slot)
+                stands = broker.inspector.standing(queue, slot)
                 if stands is not None:
                     page.append(stands)
                 if i % TOLD_PER_SLICE == 0 or len(queue.holders) > TOLD_PER_SLICE:
@@ -330,7 +330,7 @@ class QueueWalk:
         broker = self._broker
         queue = self._queue
         slot = queue.pending.head()
-        first = broker.explaining.standing(queue, slot) if slot is not None else None
+        first = broker.inspector.standing(queue, slot) if slot is not None else None
         head = _standing_info(broker, first) if first is not None else None
         rules = rules_of(queue)
         owner = rules.ownership.owner if rules is not None else None
@@ -413,7 +413,7 @@ def _standing_info(broker: Broker, standing: Standing) -> StandingInfo:
     queue = standing.queue
     slot = standing.slot
     holder = standing.consumer if standing.consumer is not None else _waited_for(standing)
-    transaction = broker.transactions.get(standing.transaction) if standing.transaction else None
+    transaction = broker.transactions.open.get(standing.transaction) if standing.transaction else None
     rule = standing.rule if standing.standing in (READY, WAITING) else standing.standing
     group = standing.group.name if standing.group is not None else ""
     return StandingInfo(

@@ -91,7 +91,7 @@ class ExplainAddressControl:
             NotFoundError: there is none of that name.
         """
         address = self._addresses.find(login, name, VIEW)
-        links = self._broker.explaining.links(address)
+        links = self._broker.inspector.links(address)
         wild = [one for one in links if self._access.check(login.roles, one.name, VIEW)]
         queues = [queue for one in (address, *wild) for queue in one.queues()]
         return AddressExplanation(
@@ -132,15 +132,15 @@ class ExplainAddressControl:
         ends = self._ends(address)
         if ends and not address.waiters:
             return ends[0]
-        return _advice(address, reached=self._broker.explaining.reaches_a_queue(address))
+        return _advice(address, reached=self._broker.inspector.reaches_a_queue(address))
 
     def _dead_ends(self, address: Address, divert: Divert) -> list[str]:
-        return [target for target in divert.targets if self._broker.explaining.dead_end(divert, target, address)]
+        return [target for target in divert.targets if self._broker.inspector.dead_end(divert, target, address)]
 
     def _ends(self, address: Address) -> list[str]:
         """A sentence for each dead end of its diverts."""
         return [
-            _DEAD_ENDS[self._broker.explaining.dead_end(divert, target, address)].format(
+            _DEAD_ENDS[self._broker.inspector.dead_end(divert, target, address)].format(
                 divert=divert.name, target=target, lost=_lost(divert), name=target.partition(QUEUE_MARK)[0]
             )
             for divert in address.diverts

@@ -149,7 +149,7 @@ class MessageControl:
         conditions.look_at(message)
         name, settings = queue.name, queue.settings
         address = self._broker.addresses[queue.address.name]
-        for source in (address, *self._broker.explaining.links(address)):
+        for source in (address, *self._broker.inspector.links(address)):
             for divert in source.diverts:
                 if divert.exclusive and conditions.match(divert.filter):
                     return (
@@ -197,7 +197,7 @@ class MessageWalk:
         slots = browse.found
         shown: list[ShownMessage] = []
         for i, slot in enumerate(slots[: self._limit], 1):
-            standing = broker.explaining.standing(queue, slot)
+            standing = broker.inspector.standing(queue, slot)
             if standing is not None:  # else it left meanwhile
                 shown.append(self._shown(standing))
             if i % _SHOWN_PER_SLICE == 0:

@@ -47,7 +47,7 @@ class TransactionControl:
     def ids(self, login: Login, *, after: int, limit: int, prepared_only: bool) -> list[int]:
         """Ids of open transactions above ``after``, in order, one more than ``limit`` if there are more."""
         self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
-        known = self._broker.transactions
+        known = self._broker.transactions.open
         found = [
             transaction.id
             for transaction in known.values()
@@ -57,7 +57,7 @@ class TransactionControl:
 
     def peek(self, transaction_id: int) -> TransactionInfo | None:
         """One that `ids` gave, or None when it has ended since."""
-        found = self._broker.transactions.get(transaction_id)
+        found = self._broker.transactions.open.get(transaction_id)
         return None if found is None else transaction_info(found)
 
     def commit(self, login: Login, xid: str, waiter: JobWaiter) -> bool:

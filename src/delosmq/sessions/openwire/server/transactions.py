@@ -115,7 +115,7 @@ class Transactions:
 
     def _drop_ended(self) -> None:
         """Branches that other connections have ended."""
-        known = self._broker.transactions
+        known = self._broker.transactions.open
         self._works = {key: work for key, work in self._works.items() if work.running or work.transaction.id in known}
         self._look_at = max(OPEN_LIMIT, 2 * len(self._works))
 
@@ -208,7 +208,7 @@ class Transactions:
 
     def _keep(self, work: LocalWork) -> None:
         """What could not be ended is still this connection's, if it was, and goes with it."""
-        if (work.began or not work.xid) and work.transaction.id in self._broker.transactions:
+        if (work.began or not work.xid) and work.transaction.id in self._broker.transactions.open:
             self._works.setdefault(work.key, work)
 
     def open(self) -> list[LocalWork]:
@@ -229,7 +229,7 @@ class Transactions:
             if (
                 work.running
                 or work.transaction.state == PREPARED
-                or work.transaction.id not in self._broker.transactions
+                or work.transaction.id not in self._broker.transactions.open
             ):
                 continue
             try:
