@@ -45,7 +45,7 @@ def count_engine(parts: Parts, durable: bool) -> None:
         messages = [engine.message(name, durable) for _ in range(BATCH)]
         parts.mark()
         for message in messages:
-            broker.send(message)
+            broker.producers.send(message)
         parts.mark(f"engine, {kind}: send" if counts else "")
         while len(taken) < BATCH and broker.tick():
             pass
@@ -56,7 +56,7 @@ def count_engine(parts: Parts, durable: bool) -> None:
         taken.clear()
         parts.mark()
         for consumer, sequence in pairs:
-            broker.acknowledge(consumer, sequence)
+            broker.consumers.acknowledge(consumer, sequence)
         parts.mark(f"engine, {kind}: acknowledge" if counts else "")
 
 

@@ -132,7 +132,7 @@ class Engine:
             for _ in range(consumers):
                 options = ConsumerOptions(selector=parse_selector(selector)) if selector else PLAIN
                 credit = MessageCredit(prefetch)
-                consumer = self.broker.subscribe(name, Taker(), credit, routing=ANYCAST, options=options)
+                consumer = self.broker.consumers.subscribe(name, Taker(), credit, routing=ANYCAST, options=options)
                 self.consumers[id(consumer.in_delivery)] = consumer
 
     def message(self, name: str, durable: bool, **more: Any) -> Message:
@@ -142,7 +142,7 @@ class Engine:
     def fill(self, count: int, durable: bool = False, **more: Any) -> None:
         """A backlog on the first queue."""
         for _ in range(count):
-            self.broker.send(self.message(self.names[0], durable, **more))
+            self.broker.producers.send(self.message(self.names[0], durable, **more))
 
 
 class Turns:
@@ -165,7 +165,7 @@ class Turns:
         """One batch: as many as one queue hands out in a tick."""
         engine, broker, store = self.engine, self.engine.broker, self.engine.store
         names = self._next_names()
-        send, acknowledge, tick, taken = broker.send, broker.acknowledge, broker.tick, Taker.taken
+        send, acknowledge, tick, taken = broker.producers.send, broker.consumers.acknowledge, broker.tick, Taker.taken
         clock = time.perf_counter_ns
         start = clock()
         messages = [engine.message(name, self.durable) for name in names]
@@ -338,32 +338,33 @@ def wait_for(what: str, count: int, durable: bool) -> dict[str, float]:
     """
     engine = Engine(queues=2, message_expiry_scan_period_ms=1_000)
     broker, long, other = engine.broker, engine.names[0], engine.names[1]
-    port = broker.subscribe(other, Taker(), MessageCredit(PREFETCH), routing=ANYCAST)
-    transaction = broker.begin("bench") if what.startswith("commit") else None
+    port = broker.consumers.subscribe(other, Taker(), MessageCredit(PREFETCH), routing=ANYCAST)
+    transaction = broker.transactions.begin("bench") if what.startswith("commit") else None
     if what == "commit of sends":
         for _ in range(count):
-            broker.send(engine.message(long, durable), transaction=transaction)
+            assert transaction is not None
+            broker.transactions.send(transaction, engine.message(long, durable))
     else:
         engine.fill(count, durable, expires_at_ms=NOW + 60_000 if what == "expiry" else 0)
     if what == "commit of acks" or what in OF_A_CONSUMER:
-        reader = broker.subscribe(long, Taker(), MessageCredit(count), routing=ANYCAST)
+        reader = broker.consumers.subscribe(long, Taker(), MessageCredit(count), routing=ANYCAST)
         while broker.tick():
             pass
         for slot in Taker.taken if transaction is not None else ():
-            broker.acknowledge(reader, slot.sequence, transaction)
+            broker.consumers.acknowledge(reader, slot.sequence, transaction)
         newest = Taker.taken[-1].sequence
         Taker.taken.clear()
     start = time.thread_time_ns()
     if what == "purge":
-        broker.purge_queue(long)
+        broker.resources.purge_queue(long)
     elif what == "expiry":
         engine.clock.ahead_ms = 120_000
     elif what == "cumulative ack of 65,536":
-        broker.acknowledge_through(reader, newest)
+        broker.consumers.acknowledge_through(reader, newest)
     elif what == "close with 65,536":
-        broker.close_consumer(reader)
+        broker.consumers.close(reader)
     elif transaction is not None:
-        broker.commit(transaction)
+        broker.transactions.commit(transaction)
         transaction = None  # as a session does, so that what it takes to let go of it counts too
     command_ns = time.thread_time_ns() - start
     spent = [command_ns]
@@ -371,9 +372,9 @@ def wait_for(what: str, count: int, durable: bool) -> dict[str, float]:
     while not over:
         before = time.thread_time_ns()
         more = broker.tick()
-        broker.send(engine.message(other, durable))
+        broker.producers.send(engine.message(other, durable))
         while Taker.taken:
-            broker.acknowledge(port, Taker.taken.pop().sequence)
+            broker.consumers.acknowledge(port, Taker.taken.pop().sequence)
         spent.append(time.thread_time_ns() - before)
         over = not more and len(spent) > 10 and is_over(engine, what, count)
     total_s = (time.thread_time_ns() - start) / 1e9

@@ -208,7 +208,7 @@ def test_its_own_thread_is_told_that_it_cannot_stop_it() -> None:
         async def create() -> None:
             from delosmq.model.settings import QueueSettings
 
-            broker.composed.broker.create_queue(QueueSettings("q", "q"))
+            broker.composed.broker.resources.create_queue(QueueSettings("q", "q"))
 
         broker.call(create())
     assert events.told is not None

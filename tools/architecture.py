@@ -102,7 +102,6 @@ MOST_FILE_LINES = 500
 MOST_FOLDER_FILES = 16
 LARGE_FILES = frozenset(
     {
-        "src/delosmq/engine/broker.py",
         "src/delosmq/engine/recovery/replay.py",
         "src/delosmq/sessions/openwire/server/session.py",
         "src/delosmq/sessions/outbox.py",

@@ -403,7 +403,7 @@ class ComposedBroker(Host):
         self.failed.set()
 
     def _on_lease_timer(self) -> None:
-        for group in self.broker.end_overdue_leases():
+        for group in self.broker.lease_groups.end_overdue():
             self.logger.warning(
                 "DMQ6007: lease group '%s' was not heard of for 7 days and is released; its messages are back in the"
                 " queue, or gone with the subscription that was made for it",

@@ -36,7 +36,7 @@ class Peer:
     def __init__(self, field: "Field", options: ConsumerOptions, credit: Credit) -> None:
         self.port = Port()
         self.broker = field.broker
-        self.consumer = field.broker.subscribe("q", self.port, credit, routing=ANYCAST, options=options)
+        self.consumer = field.broker.consumers.subscribe("q", self.port, credit, routing=ANYCAST, options=options)
         self.port.consumer = self.consumer
 
     @property
@@ -44,16 +44,16 @@ class Peer:
         return self.port.bodies
 
     def ack(self, body: str) -> None:
-        assert self.broker.acknowledge(self.consumer, self._sequence(body))
+        assert self.broker.consumers.acknowledge(self.consumer, self._sequence(body))
 
     def reject(self, body: str) -> None:
-        assert self.broker.reject(self.consumer, self._sequence(body))
+        assert self.broker.consumers.reject(self.consumer, self._sequence(body))
 
     def _sequence(self, body: str) -> int:
         return next(s.sequence for s in reversed(self.port.slots) if s.message.body.decode() == body)
 
     def close(self) -> None:
-        self.broker.close_consumer(self.consumer)
+        self.broker.consumers.close(self.consumer)
 
 
 class Field(Bench):
@@ -112,7 +112,7 @@ class Field(Bench):
                 group_sequence=sequence,
                 connection_id=connection,
             )
-            self.broker.send(message)
+            self.broker.producers.send(message)
         if run:
             self.run()
 

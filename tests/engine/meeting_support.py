@@ -112,7 +112,7 @@ def durable(slots: list[Slot]) -> list[Slot]:
 
 def kept(broker: Broker) -> dict[str, list[tuple[int, str, bool]]]:
     """Per durable queue what a restart must find: sequence, body, and whether a prepared branch acknowledges it."""
-    prepared = {transaction.id for transaction in broker.prepared_branches()}
+    prepared = {transaction.id for transaction in broker.branches.prepared()}
     found: dict[str, list[tuple[int, str, bool]]] = {}
     for queue in broker.queues.values():
         if queue.settings.durable:

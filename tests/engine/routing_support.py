@@ -45,14 +45,14 @@ class RoutingBench(Bench):
         self, address: str, body: str, *, routing: int = ANY_ROUTING, queue_name: str = "", **properties: str
     ) -> int:
         message = self.with_properties(address, body, properties)
-        return self.broker.send(message, routing=routing, queue_name=queue_name)
+        return self.broker.producers.send(message, routing=routing, queue_name=queue_name)
 
     def listen(
         self, address: str, *, routing: int = MULTICAST, queue_name: str = "", **options: object
     ) -> tuple[Consumer, Collector]:
         port = Collector()
         subscription = SubscriptionOptions(**options) if options else None  # type: ignore[arg-type]
-        consumer = self.broker.subscribe(
+        consumer = self.broker.consumers.subscribe(
             address, port, OpenCredit(), routing=routing, queue_name=queue_name, subscription=subscription
         )
         return consumer, port
@@ -61,7 +61,7 @@ class RoutingBench(Bench):
         """Dispatches and acknowledges everything."""
         self.run()
         if port.slots:
-            self.broker.acknowledge_through(consumer, port.slots[-1].sequence)
+            self.broker.consumers.acknowledge_through(consumer, port.slots[-1].sequence)
 
 
 def projection(bench: Bench) -> dict[str, object]:

@@ -177,7 +177,7 @@ class Bench:
     ) -> list[int]:
         """Sends each word of ``bodies`` as a message; gives the outcomes."""
         return [
-            self.broker.send(
+            self.broker.producers.send(
                 self.message(
                     address,
                     body,
@@ -203,7 +203,7 @@ class Bench:
         port = Collector()
         known = self.broker.queues.get(queue)
         elsewhere = known is not None and known.address.name != queue
-        consumer = self.broker.subscribe(
+        consumer = self.broker.consumers.subscribe(
             known.address.name if known is not None else queue,
             port,
             credit if credit is not None else OpenCredit(),

@@ -71,7 +71,7 @@ def test_equal_filters_are_evaluated_once_for_a_message():
     conditions = Conditions(Conversions({"stomp": conversion}))
     bench = RoutingBench()
     for number in range(50):
-        bench.broker.create_queue(QueueSettings(f"q{number}", "a", MULTICAST, filter="colour = 'red'"))
+        bench.broker.resources.create_queue(QueueSettings(f"q{number}", "a", MULTICAST, filter="colour = 'red'"))
     address = bench.broker.addresses["a"]
     conditions.look_at(bench.with_properties("a", "A", {"colour": "red"}))
     assert len(address.route_where(ANY_ROUTING, conditions)) == 50
@@ -89,7 +89,7 @@ def test_a_send_to_one_queue_by_name_respects_its_filter():
 
 def test_a_disabled_anycast_queue_leaves_its_turn_to_the_next():
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("p", "a", ANYCAST), QueueSettings("q", "a", ANYCAST))))
-    bench.broker.disable_queue("p")
+    bench.broker.resources.disable_queue("p")
     for body in "ABC":
         assert bench.put("a", body) == ROUTED
     assert (bench.pending("p"), bench.pending("q")) == ("", "A B C")
@@ -102,7 +102,7 @@ def test_a_queue_that_purges_takes_part_only_while_it_has_consumers():
     port.room = False
     assert bench.put("q", "B") == ROUTED
     assert bench.pending("q") == "B"
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.run()
     queue = bench.broker.queues["q"]
     assert (queue.message_count, queue.counters.killed, bench.broker.used_bytes) == (0, 1, 0)
@@ -145,8 +145,8 @@ def test_purging_ends_what_nobody_has_and_keeps_what_comes_later():
         bench.send("q", f"m{number}")
     later = bench.with_properties("q", "due", {})
     later.due_at_ms = bench.clock.wall_ms() + 1_000
-    bench.broker.send(later)
-    work = bench.broker.purge_queue("q")
+    bench.broker.producers.send(later)
+    work = bench.broker.resources.purge_queue("q")
     assert not work.done
     bench.send("q", "new")
     bench.run()
@@ -155,7 +155,7 @@ def test_purging_ends_what_nobody_has_and_keeps_what_comes_later():
     assert (queue.counters.killed, queue.counters.acknowledged, queue.delivering_count) == (1_201, 0, 1)
     assert bench.restart().pending("q") == "held new"
     assert bench.broker.addresses["q"].account.used_messages == 2
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert bench.pending("q") == "held new"
 
 
@@ -163,8 +163,8 @@ def test_while_a_queue_is_purged_nothing_of_it_is_handed_out():
     bench = RoutingBench(BrokerSettings(queues=(anycast("q"),)))
     for number in range(1_200):
         bench.send("q", f"m{number}")
-    bench.broker.purge_queue("q")
-    second = bench.broker.purge_queue("q")
+    bench.broker.resources.purge_queue("q")
+    second = bench.broker.resources.purge_queue("q")
     _, port = bench.consume("q")
     bench.send("q", "new")
     bench.run()
@@ -179,15 +179,15 @@ def test_an_address_with_queues_goes_only_by_force():
     bench.put("a", "A")
     _, port = bench.listen("a", queue_name="q")
     with pytest.raises(MisuseError, match="address 'a' has 2 queues; delete them first, or force"):
-        bench.broker.delete_address("a")
-    bench.broker.delete_address("a", force=True)
+        bench.broker.resources.delete_address("a")
+    bench.broker.resources.delete_address("a", force=True)
     bench.run()
     assert (dict(bench.broker.queues), dict(bench.broker.addresses), bench.broker.used_bytes) == ({}, {}, 0)
     assert port.closed is not None
     bench.settings = BrokerSettings()
     assert dict(bench.restart().broker.addresses) == {}
     with pytest.raises(NotFoundError, match="no address 'a'"):
-        bench.broker.delete_address("a")
+        bench.broker.resources.delete_address("a")
 
 
 # -- looking back ----------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def test_what_was_copied_and_what_is_kept_survive_a_restart():
     third = again.restart()
     third.send("news", "D", routing=MULTICAST)
     assert third.pending("me") == "B C D"
-    third.broker.create_queue(QueueSettings("you", "news", MULTICAST))
+    third.broker.resources.create_queue(QueueSettings("you", "news", MULTICAST))
     assert third.pending("you") == "C D"
 
 
@@ -239,12 +239,12 @@ def test_the_kept_messages_are_hidden_from_clients_and_follow_the_setting():
     for body in "ABC":
         bench.put("news", body, routing=MULTICAST)
     with pytest.raises(NotFoundError, match="there is no queue"):
-        bench.broker.update_queue("$delosmq.history.news", ring_size=1)
+        bench.broker.resources.update_queue("$delosmq.history.news", ring_size=1)
     with pytest.raises((NotFoundError, MisuseError)):
         bench.listen("news", queue_name="$delosmq.history.news", routing=ANY_ROUTING)
     bench.settings = retroactive(1).settings
     fewer = bench.restart()
-    fewer.broker.create_queue(QueueSettings("me", "news", MULTICAST))
+    fewer.broker.resources.create_queue(QueueSettings("me", "news", MULTICAST))
     assert fewer.pending("me") == "C"
     fewer.settings = BrokerSettings()
     none = fewer.restart()
@@ -256,7 +256,7 @@ def test_the_kept_messages_are_hidden_from_clients_and_follow_the_setting():
 def test_many_kept_messages_come_in_slices_before_newer_ones():
     bench = retroactive(1_500)
     for number in range(1_500):
-        bench.broker.send(bench.message("news", f"m{number}", durable=False), routing=MULTICAST)
+        bench.broker.producers.send(bench.message("news", f"m{number}", durable=False), routing=MULTICAST)
     _, port = bench.listen("news")
     bench.put("news", "new", routing=MULTICAST)
     assert bench.broker.tick()
@@ -275,4 +275,4 @@ def test_a_send_is_refused_when_the_name_of_its_queue_is_taken_on_another_addres
 
 def test_a_name_with_the_mark_between_address_and_queue_is_refused():
     with pytest.raises(MisuseError, match="DMQ2645"):
-        RoutingBench(BrokerSettings()).broker.create_queue(QueueSettings("a::b", "a::b", ANYCAST))
+        RoutingBench(BrokerSettings()).broker.resources.create_queue(QueueSettings("a::b", "a::b", ANYCAST))

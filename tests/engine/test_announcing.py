@@ -37,8 +37,8 @@ def bench_with(**fields: object) -> tuple[Bench, Heard]:
 @pytest.mark.parametrize("fields", TOLD_OF_SENDS)
 def test_sends_are_told_of(fields: dict[str, object]) -> None:
     bench, heard = bench_with(**fields)
-    bench.broker.create_queue(QueueSettings("a", "t", MULTICAST))
-    bench.broker.create_queue(QueueSettings("b", "t", MULTICAST))
+    bench.broker.resources.create_queue(QueueSettings("a", "t", MULTICAST))
+    bench.broker.resources.create_queue(QueueSettings("b", "t", MULTICAST))
     bench.send("t", "m1", routing=MULTICAST)
     bench.send("q", "m2", routing=ANYCAST)
     bench.send("nobody", "m3", routing=MULTICAST)
@@ -48,11 +48,11 @@ def test_sends_are_told_of(fields: dict[str, object]) -> None:
 @pytest.mark.parametrize("count", [3, 2_500])
 def test_sends_of_a_transaction_are_told_of_at_its_commit(count: int) -> None:
     bench, heard = bench_with(advisory_for_delivery=True)
-    transaction = bench.broker.begin("me")
+    transaction = bench.broker.transactions.begin("me")
     for number in range(count):
-        bench.broker.send(bench.message("q", str(number)), routing=ANYCAST, transaction=transaction)
+        bench.broker.transactions.send(transaction, bench.message("q", str(number)), routing=ANYCAST)
     assert heard.told == []
-    bench.broker.commit(transaction)
+    bench.broker.transactions.commit(transaction)
     bench.run()
     assert heard.told == [f"{number} in q" for number in range(count)]
 
@@ -63,12 +63,12 @@ def test_acknowledgements_are_told_of() -> None:
     consumer, port = bench.consume("q")
     bench.run()
     broker = bench.broker
-    broker.acknowledge(consumer, port.slots[1].sequence)
-    transaction = broker.begin("me")
-    broker.acknowledge(consumer, port.slots[0].sequence, transaction)
+    broker.consumers.acknowledge(consumer, port.slots[1].sequence)
+    transaction = broker.transactions.begin("me")
+    broker.consumers.acknowledge(consumer, port.slots[0].sequence, transaction)
     assert heard.told == ["m2 done in q"]
-    broker.commit(transaction)
-    broker.acknowledge_through(consumer, port.slots[3].sequence)
+    broker.transactions.commit(transaction)
+    broker.consumers.acknowledge_through(consumer, port.slots[3].sequence)
     assert heard.told == ["m2 done in q", "m1 done in q", "m3 done in q", "m4 done in q"]
 
 
@@ -77,7 +77,7 @@ def test_many_acknowledgements_at_once_are_told_of() -> None:
     bench.send("q", " ".join(str(number) for number in range(1_500)), routing=ANYCAST)
     consumer, port = bench.consume("q")
     bench.run()
-    bench.broker.acknowledge_through(consumer, port.slots[-1].sequence)
+    bench.broker.consumers.acknowledge_through(consumer, port.slots[-1].sequence)
     bench.run()
     assert heard.told == [f"{number} done in q" for number in range(1_500)]
 
@@ -85,7 +85,7 @@ def test_many_acknowledgements_at_once_are_told_of() -> None:
 def test_a_purge_is_no_acknowledgement() -> None:
     bench, heard = bench_with(advisory_for_consumed=True)
     bench.send("q", "m1", routing=ANYCAST)
-    bench.broker.purge_queue("q")
+    bench.broker.resources.purge_queue("q")
     bench.run()
     assert heard.told == []
 
@@ -97,6 +97,6 @@ def test_by_default_only_full_addresses_are_told_of() -> None:
         bench.send("q", "m2", routing=ANYCAST)
     consumer, port = bench.consume("q")
     bench.run()
-    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
     bench.send("nobody", "m3", routing=MULTICAST)
     assert heard.told == ["no room for m2"]

@@ -14,7 +14,7 @@ def used_once(bench: RoutingBench, name: str = "q") -> None:
     bench.put(name, "A", routing=ANYCAST)
     consumer, port = bench.consume(name)
     bench.take_all(consumer, port)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
 
 
 def test_a_queue_unused_in_two_scans_goes_with_its_address():
@@ -38,9 +38,9 @@ def test_use_between_two_scans_keeps_a_queue():
 
 def test_a_queue_that_nobody_used_goes_too():
     bench = RoutingBench()
-    transaction = bench.broker.begin("c")
-    bench.broker.send(bench.message("q", "A"), routing=ANYCAST, transaction=transaction)
-    bench.broker.rollback(transaction)
+    transaction = bench.broker.transactions.begin("c")
+    bench.broker.transactions.send(transaction, bench.message("q", "A"), routing=ANYCAST)
+    bench.broker.transactions.rollback(transaction)
     assert "q" in bench.broker.queues
     for _ in range(2):
         bench.later(SCAN_MS)
@@ -74,7 +74,7 @@ def test_consumers_leases_and_open_transactions_keep_a_queue():
     for name in ("read", "leased", "claimed", "free"):
         used_once(bench, name)
     bench.consume("read")
-    bench.broker.open_lease("group", queue="leased", topic="", run="run", incarnation=None)
+    bench.broker.lease_groups.open("group", queue="leased", topic="", run="run", incarnation=None)
     bench.broker.queues["claimed"].pending_commits = 1
     for _ in range(3):
         bench.later(SCAN_MS)
@@ -84,7 +84,7 @@ def test_consumers_leases_and_open_transactions_keep_a_queue():
 def test_a_lease_group_keeps_its_queue_while_its_reader_is_away():
     bench = RoutingBench()
     used_once(bench)
-    bench.broker.open_lease("group", queue="q", topic="", run="run", incarnation=None)
+    bench.broker.lease_groups.open("group", queue="q", topic="", run="run", incarnation=None)
     again = bench.restart()
     for _ in range(3):
         again.later(SCAN_MS)
@@ -125,7 +125,7 @@ def test_after_a_restart_unused_queues_go_after_two_scans():
 def test_an_address_may_outlive_its_last_queue_by_a_delay():
     bench = RoutingBench(addresses={"#": {"auto_delete_addresses_delay": 50_000}})
     consumer, _ = bench.listen("news")
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.later(SCAN_MS)
     assert "news" in bench.broker.addresses
     bench.later(SCAN_MS)
@@ -136,7 +136,7 @@ def test_an_address_may_outlive_its_last_queue_by_a_delay():
 def test_addresses_stay_where_settings_say_so():
     bench = RoutingBench(addresses={"#": {"auto_delete_addresses": False}})
     consumer, _ = bench.listen("news")
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     for _ in range(3):
         bench.later(SCAN_MS)
     assert "news" in bench.broker.addresses
@@ -155,10 +155,10 @@ def test_an_address_that_never_had_a_queue_goes_when_nothing_was_sent_to_it_betw
 def test_an_address_that_a_durable_subscription_made_goes_with_it():
     bench = RoutingBench()
     consumer, _ = bench.listen("news", name="me", durable=True)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     again = bench.restart()
     assert "news" in again.broker.addresses
-    again.broker.unsubscribe("me")
+    again.broker.resources.unsubscribe("me")
     assert again.broker.addresses.keys() == again.restart().broker.addresses.keys() == set()
 
 
@@ -166,7 +166,7 @@ def test_an_address_that_a_durable_subscription_made_goes_with_it():
 def test_an_address_stays_while_it_keeps_messages_for_queues_to_come(fields: dict[str, object]):
     bench = RoutingBench(addresses={"#": fields})
     for name in ("empty", "kept"):
-        bench.broker.close_consumer(bench.listen(name)[0])
+        bench.broker.consumers.close(bench.listen(name)[0])
     bench.put("kept", "A", routing=MULTICAST, **{"ActiveMQ.Retain": "true"})
     for _ in range(4):
         bench.later(SCAN_MS)
@@ -185,7 +185,9 @@ def test_the_scan_can_be_switched_off():
 def test_scanning_many_queues_takes_several_ticks():
     bench = RoutingBench()
     for number in range(1_200):
-        bench.broker.create_queue(QueueSettings(f"q{number}", f"q{number}", ANYCAST, durable=False, auto_created=True))
+        bench.broker.resources.create_queue(
+            QueueSettings(f"q{number}", f"q{number}", ANYCAST, durable=False, auto_created=True)
+        )
     bench.clock.now_ms += SCAN_MS
     ticks = 1
     while bench.broker.tick():
@@ -203,20 +205,20 @@ def test_a_commit_finds_a_queue_for_what_was_sent_to_one_that_went(
     used_once(bench)
     broker = bench.broker
     if prepared:
-        broker.xa_set_timeout(10_000_000)
-    transaction = broker.xa_start(b"x") if prepared else broker.begin("s")
+        broker.branches.set_timeout(10_000_000)
+    transaction = broker.branches.start(b"x") if prepared else broker.transactions.begin("s")
     for number in range(count):
-        broker.send(bench.message("q", str(number)), routing=ANYCAST, transaction=transaction)
+        broker.transactions.send(transaction, bench.message("q", str(number)), routing=ANYCAST)
     for _ in range(3):
         bench.later(SCAN_MS)
     assert "q" not in broker.queues  # what is sent claims it only with the commit
     if prepared:
-        broker.xa_end(b"x")
-        broker.xa_prepare(b"x")
+        broker.branches.end(b"x")
+        broker.branches.prepare(b"x")
         bench.run()
-        broker.xa_commit(b"x", False)
+        broker.branches.commit(b"x", False)
     else:
-        broker.commit(transaction)
+        broker.transactions.commit(transaction)
     bench.run()
     words = " ".join(str(number) for number in range(count))
     assert bench.pending("q") == words

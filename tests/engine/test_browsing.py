@@ -152,10 +152,10 @@ def test_an_answer_to_a_borrowed_message_is_true_once():
     browser = field.peer(browser=True)
     field.run()
     sequence = browser.port.slots[1].sequence
-    assert field.broker.acknowledge_through(browser.consumer, sequence)
-    assert not field.broker.acknowledge_through(browser.consumer, sequence)
-    assert not field.broker.acknowledge(browser.consumer, sequence)
-    assert not field.broker.reject_through(browser.consumer, sequence)
+    assert field.broker.consumers.acknowledge_through(browser.consumer, sequence)
+    assert not field.broker.consumers.acknowledge_through(browser.consumer, sequence)
+    assert not field.broker.consumers.acknowledge(browser.consumer, sequence)
+    assert not field.broker.consumers.reject_through(browser.consumer, sequence)
     assert field.broker.queues["q"].counters.acknowledged == 0
     assert field.waiting == "1 2"
 
@@ -227,7 +227,7 @@ def test_all_can_be_acknowledged_that_a_ring_has_replaced_since():
     reader = field.peer()
     for body in "123":
         field.put(body)
-    assert field.broker.acknowledge_through(reader.consumer, reader.port.slots[1].sequence)
+    assert field.broker.consumers.acknowledge_through(reader.consumer, reader.port.slots[1].sequence)
     assert (reader.got, field.waiting) == ("1 2 3", "3")
     assert reader.consumer.loans is not None
     assert reader.consumer.loans.holds(reader.port.slots[2].sequence)
@@ -253,20 +253,22 @@ def test_very_much_that_was_lent_is_let_go_of_in_slices(how: str):
     bench = Bench(queues=(anycast("q"),))
     bench.send("q", "m " * 3_000, durable=False)
     port, credit = Collector(), CountedCredit()
-    reader = bench.broker.subscribe("q", port, credit, options=ConsumerOptions(browser=True))
+    reader = bench.broker.consumers.subscribe("q", port, credit, options=ConsumerOptions(browser=True))
     bench.run()
     sequences = [slot.sequence for slot in port.slots]
     last = sequences[-1]
     if how == "close":
-        bench.broker.close_consumer(reader)
+        bench.broker.consumers.close(reader)
     elif how == "reject":
-        assert bench.broker.reject_through(reader, last)
+        assert bench.broker.consumers.reject_through(reader, last)
     else:
-        assert bench.broker.acknowledge_through(reader, last, bench.broker.begin("s") if "trans" in how else None)
+        assert bench.broker.consumers.acknowledge_through(
+            reader, last, bench.broker.transactions.begin("s") if "trans" in how else None
+        )
     assert credit.settled_count == 1_000
     # Whatever is under way, it is answered.
-    assert not bench.broker.acknowledge_through(reader, last)
-    assert not bench.broker.acknowledge(reader, sequences[2_000])
+    assert not bench.broker.consumers.acknowledge_through(reader, last)
+    assert not bench.broker.consumers.acknowledge(reader, sequences[2_000])
     assert not reader.holds(last)
     bench.broker.tick()
     assert credit.settled_count == 2_000
@@ -280,13 +282,13 @@ def test_answers_for_more_and_more_of_what_was_lent_add_up():
     bench = Bench(queues=(anycast("q"),))
     bench.send("q", "m " * 3_000, durable=False)
     port, credit = Collector(), CountedCredit()
-    reader = bench.broker.subscribe("q", port, credit, options=ConsumerOptions(browser=True))
+    reader = bench.broker.consumers.subscribe("q", port, credit, options=ConsumerOptions(browser=True))
     bench.run()
     sequences = [slot.sequence for slot in port.slots]
-    assert bench.broker.acknowledge(reader, sequences[2_500])
-    assert bench.broker.acknowledge_through(reader, sequences[1_999])
-    assert bench.broker.acknowledge_through(reader, sequences[2_499])
-    assert not bench.broker.acknowledge_through(reader, sequences[2_500])
+    assert bench.broker.consumers.acknowledge(reader, sequences[2_500])
+    assert bench.broker.consumers.acknowledge_through(reader, sequences[1_999])
+    assert bench.broker.consumers.acknowledge_through(reader, sequences[2_499])
+    assert not bench.broker.consumers.acknowledge_through(reader, sequences[2_500])
     bench.run()
     assert credit.settled_count == 2_501
     assert [reader.holds(sequence) for sequence in (sequences[2_499], sequences[2_501])] == [False, True]

@@ -22,7 +22,7 @@ def bounded(of_all: int = -1, of_user: int = -1) -> RoutingBench:
 def send(bench: RoutingBench, name: str, user: str, routing: int) -> None:
     message = bench.message(name, "A")
     message.user = user
-    bench.broker.send(message, routing=routing)
+    bench.broker.producers.send(message, routing=routing)
 
 
 def make_many(bench: RoutingBench, way: str, users: str) -> None:
@@ -33,30 +33,30 @@ def make_many(bench: RoutingBench, way: str, users: str) -> None:
 def make(bench: RoutingBench, way: str, name: str, user: str) -> None:
     """One use of a name, that is over at once."""
     if way == "topic":
-        bench.broker.close_consumer(bench.listen(name, user=user)[0])
+        bench.broker.consumers.close(bench.listen(name, user=user)[0])
     elif way == "wildcard":
-        bench.broker.close_consumer(bench.listen(f"{name}.#", user=user)[0])
+        bench.broker.consumers.close(bench.listen(f"{name}.#", user=user)[0])
     elif way == "send":
         send(bench, name, user, MULTICAST)
     elif way == "queue":
-        bench.broker.close_consumer(bench.listen(name, routing=ANYCAST, user=user)[0])
+        bench.broker.consumers.close(bench.listen(name, routing=ANYCAST, user=user)[0])
     elif way == "named queue":
         consumer, _ = bench.listen("one", queue_name=name, routing=ANYCAST, user=user)
-        bench.broker.close_consumer(consumer)
+        bench.broker.consumers.close(consumer)
     elif way == "durable":
-        bench.broker.close_consumer(bench.listen(name, name=f"{name}.s", durable=True, user=user)[0])
-        bench.broker.unsubscribe(f"{name}.s")
+        bench.broker.consumers.close(bench.listen(name, name=f"{name}.s", durable=True, user=user)[0])
+        bench.broker.resources.unsubscribe(f"{name}.s")
     elif way == "rolled back":
-        transaction = bench.broker.begin("c")
+        transaction = bench.broker.transactions.begin("c")
         message = bench.message(name, "A")
         message.user = user
-        bench.broker.send(message, routing=ANYCAST, transaction=transaction)
-        bench.broker.rollback(transaction)
+        bench.broker.transactions.send(transaction, message, routing=ANYCAST)
+        bench.broker.transactions.rollback(transaction)
     elif way == "advisory":
-        bench.broker.close_consumer(bench.listen(f"ActiveMQ.Advisory.{name}", user=user)[0])
+        bench.broker.consumers.close(bench.listen(f"ActiveMQ.Advisory.{name}", user=user)[0])
     else:
-        bench.broker.create_temporary_queue(name, MULTICAST if way == "temporary topic" else ANYCAST, "c", user)
-        bench.broker.delete_temporary_queues("c")
+        bench.broker.resources.create_temporary(name, MULTICAST if way == "temporary topic" else ANYCAST, "c", user)
+        bench.broker.resources.delete_temporary("c")
 
 
 WAYS = [
@@ -83,7 +83,7 @@ def rooms(bench: Bench) -> tuple[object, ...]:
 def made_until_refused(bench: Bench, user: str, code: str) -> int:
     for number in range(1_000):
         try:
-            bench.broker.create_queue(anycast(f"{user}{number}"), user)
+            bench.broker.resources.create_queue(anycast(f"{user}{number}"), user)
         except LimitError as error:
             if error.code != code:
                 raise
@@ -112,7 +112,7 @@ def test_a_user_at_its_bound_makes_no_more_and_others_do(way: str):
     assert "orders" in bench.broker.queues
     # What is there may be used on, and what operators make is not counted as hers.
     make(bench, way, "x1", "eve")
-    bench.broker.create_queue(QueueSettings("more", "more", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("more", "more", ANYCAST))
     for _ in range(4):
         bench.later(SCAN_MS)
     make(bench, way, "again", "eve")
@@ -122,7 +122,7 @@ def test_the_bound_of_all_is_for_clients_and_not_for_operators():
     bench = bounded(of_all=10)
     with pytest.raises(LimitError, match=r"DMQ2655: .*there are 1[01] addresses .* max-destinations is 10"):
         make_many(bench, "queue", "user{}")
-    bench.broker.create_queue(QueueSettings("more", "more", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("more", "more", ANYCAST))
 
 
 @pytest.mark.slow
@@ -138,7 +138,7 @@ def test_tens_of_thousands_leave_another_user_room_and_the_memory_returns():
             for number in range(made // 10):
                 make(bench, "queue", f"c{round}.{number}", "eve")
             make(bench, "queue", f"orders{round}", "bob")
-            bench.broker.create_queue(QueueSettings(f"kept{round}", "kept", ANYCAST))
+            bench.broker.resources.create_queue(QueueSettings(f"kept{round}", "kept", ANYCAST))
             for _ in range(4):
                 bench.later(SCAN_MS)
             bench.store.batches.clear()
@@ -160,8 +160,8 @@ def test_a_client_that_comes_back_finds_its_queue_and_what_is_in_it():
         durable, _ = bench.listen("news", name="bob.s", durable=True, user="bob")
         bench.run()
         bench.take_all(consumer, port)
-        bench.broker.close_consumer(consumer)
-        bench.broker.close_consumer(durable)
+        bench.broker.consumers.close(consumer)
+        bench.broker.consumers.close(durable)
         send(bench, "orders", "bob", ANYCAST)
         bench.later(2 * SCAN_MS)
         assert bench.pending("orders") == "A"

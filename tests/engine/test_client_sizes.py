@@ -35,7 +35,7 @@ def bounded(share: int = SHARE, **more: object) -> RoutingBench:
 def send(bench: RoutingBench, name: str, user: str) -> None:
     message = bench.message(name, "A")
     message.user = user
-    bench.broker.send(message, routing=ANYCAST)
+    bench.broker.producers.send(message, routing=ANYCAST)
 
 
 def make(bench: RoutingBench, way: str, number: int, user: str) -> None:
@@ -48,13 +48,13 @@ def make(bench: RoutingBench, way: str, number: int, user: str) -> None:
     elif way == "filter":
         bench.listen("news", name=f"{user}.{number}", durable=True, filter=LONG_FILTER, user=user)
     elif way == "lease":
-        bench.broker.open_lease(name[:1_000], queue="", topic="news", run="r", incarnation=None, user=user)
+        bench.broker.lease_groups.open(name[:1_000], queue="", topic="news", run="r", incarnation=None, user=user)
     elif way == "group":
-        bench.broker.open_lease(name, queue="groups", topic="", run="r", incarnation=None, user=user)
+        bench.broker.lease_groups.open(name, queue="groups", topic="", run="r", incarnation=None, user=user)
     elif way == "queue":
-        bench.broker.create_queue(QueueSettings(name, "jobs", ANYCAST), user)
+        bench.broker.resources.create_queue(QueueSettings(name, "jobs", ANYCAST), user)
     else:
-        bench.broker.create_address(name, {MULTICAST}, user)
+        bench.broker.resources.create_address(name, {MULTICAST}, user)
 
 
 def make_many(bench: RoutingBench, way: str, user: str, first: int = 0) -> None:
@@ -95,14 +95,14 @@ def restarted(bench: RoutingBench) -> RoutingBench:
 @pytest.mark.parametrize("way", ["send", "consume", "filter", "lease", "group", "queue", "address"])
 def test_a_user_with_long_names_and_filters_is_refused_and_others_go_on(way: str):
     bench = bounded()
-    bench.broker.create_queue(QueueSettings("groups", "groups", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("groups", "groups", ANYCAST))
     refusal = r"DMQ2686: .* is not made: .*'eve'.* max-destinations-size-per-user is 20000; delete"
     for round in range(2):
         with pytest.raises(LimitError, match=refusal):
             make_many(bench, way, "eve", 100 * round)
         assert SHARE - 5_000 < sizes(bench)[1] <= SHARE
         make(bench, way, 500 + round, "bob")
-        bench.broker.create_queue(QueueSettings(f"more{round}", "more", ANYCAST))
+        bench.broker.resources.create_queue(QueueSettings(f"more{round}", "more", ANYCAST))
         # What is there is used on, and what takes nothing of the journal is made.
         if way in ("send", "consume"):
             make(bench, way, 0, "eve")
@@ -150,7 +150,7 @@ def test_a_store_that_never_heard_of_makers_starts_and_counts_to_no_user():
     assert again.broker.queues.keys() == bench.broker.queues.keys()
     assert sizes(again) == (0, 0)
     make(again, "filter", 90, "eve")
-    again.broker.delete_queue(long(4))
+    again.broker.resources.delete_queue(long(4))
     check_shares(again.broker)
     state = json.loads(again.broker.state.state())
     assert [queue.get("made_by") for queue in state["queues"]] == [None, "eve"]
@@ -161,7 +161,7 @@ def test_a_store_that_never_heard_of_makers_starts_and_counts_to_no_user():
 
 def test_a_subscription_that_would_be_too_large_leaves_the_old_one_as_it_is():
     bench = bounded(6_000)
-    bench.broker.close_consumer(bench.listen("news", name="s", durable=True, filter="color = 'red'", user="eve")[0])
+    bench.broker.consumers.close(bench.listen("news", name="s", durable=True, filter="color = 'red'", user="eve")[0])
     make(bench, "filter", 1, "eve")
     make(bench, "filter", 2, "eve")
     bench.put("news", "A", color="red")
@@ -169,15 +169,15 @@ def test_a_subscription_that_would_be_too_large_leaves_the_old_one_as_it_is():
         bench.listen("news", name="s", durable=True, filter=LONG_FILTER, user="eve")
     assert (bench.broker.queues["s"].settings.filter, bench.pending("s")) == ("color = 'red'", "A")
     # What it is replaced by counts less than both together.
-    bench.broker.delete_queue("eve.1")
+    bench.broker.resources.delete_queue("eve.1")
     for filter in (LONG_FILTER, LONG_FILTER + " or size = 1", "size = 2"):
-        bench.broker.close_consumer(bench.listen("news", name="s", durable=True, filter=filter, user="eve")[0])
+        bench.broker.consumers.close(bench.listen("news", name="s", durable=True, filter=filter, user="eve")[0])
     check_shares(bench.broker)
 
 
 def test_nor_does_the_bound_of_their_number_end_it():
     bench = bounded(max_destinations_per_user=1)
-    bench.broker.close_consumer(bench.listen("news", name="s", durable=True, user="bob")[0])
+    bench.broker.consumers.close(bench.listen("news", name="s", durable=True, user="bob")[0])
     bench.listen("other", user="eve")
     with pytest.raises(LimitError, match="DMQ2654"):
         bench.listen("other", name="s", durable=True, user="eve")
@@ -186,7 +186,7 @@ def test_nor_does_the_bound_of_their_number_end_it():
 
 def test_nor_does_the_bound_of_addresses_end_it():
     bench = bounded(address_settings=(AddressMatch("other", {"max_addresses": 0}),))
-    bench.broker.close_consumer(bench.listen("news", name="s", durable=True, user="bob")[0])
+    bench.broker.consumers.close(bench.listen("news", name="s", durable=True, user="bob")[0])
     with pytest.raises(LimitError, match="DMQ2651"):
         bench.listen("other", name="s", durable=True, user="bob")
     assert bench.broker.queues["s"].address.name == "news"
@@ -194,7 +194,7 @@ def test_nor_does_the_bound_of_addresses_end_it():
 
 def test_nor_does_a_selector_that_makes_no_sense():
     bench = bounded()
-    bench.broker.close_consumer(bench.listen("news", name="s", durable=True, user="bob")[0])
+    bench.broker.consumers.close(bench.listen("news", name="s", durable=True, user="bob")[0])
     with pytest.raises(BrokerError):
         bench.listen("news", name="s", durable=True, filter="color = = 1", user="bob")
     assert "s" in bench.broker.queues
@@ -220,7 +220,7 @@ def test_operators_make_queues_after_clients_were_refused():
     limits = bench.broker.client_limits
     assert 27_000 < limits.state_bytes <= 30_000
     for number in range(5):
-        bench.broker.create_queue(QueueSettings(f"op{number}", f"op{number}", ANYCAST))
+        bench.broker.resources.create_queue(QueueSettings(f"op{number}", f"op{number}", ANYCAST))
     declared = QueueSettings("declared", "declared", ANYCAST)
     assert bench.broker.reload(replace(bench.settings, queues=(declared,))) == []
     assert "declared" in bench.broker.queues
@@ -255,15 +255,15 @@ def test_what_broker_xml_names_no_longer_counts_to_its_maker(reload: bool):
     bench.settings = replace(wanted, addresses=(), queues=())
     again = restarted(bench)
     assert sizes(again) == one
-    again.broker.delete_queue("c")
+    again.broker.resources.delete_queue("c")
     assert sizes(again) == (0, 0)
 
 
 def test_an_address_that_an_operator_names_no_longer_counts_to_its_maker():
     bench = bounded(address_settings=(AddressMatch("#", {"retroactive_message_count": 5}),))
-    bench.broker.create_address("a", {MULTICAST}, "eve")
+    bench.broker.resources.create_address("a", {MULTICAST}, "eve")
     assert sizes(bench)[1] > 300
-    bench.broker.create_address("a", {MULTICAST, ANYCAST})
+    bench.broker.resources.create_address("a", {MULTICAST, ANYCAST})
     assert sizes(bench) == (0, 0)
     assert sizes(restarted(bench)) == (0, 0)
 
@@ -271,8 +271,8 @@ def test_an_address_that_an_operator_names_no_longer_counts_to_its_maker():
 def test_an_address_counts_to_the_user_who_has_it_recorded():
     bench = bounded()
     bench.listen("a", user="bob")
-    bench.broker.create_address("a", {MULTICAST}, "eve")
-    bench.broker.create_address("a", {ANYCAST}, "bob")
+    bench.broker.resources.create_address("a", {MULTICAST}, "eve")
+    bench.broker.resources.create_address("a", {ANYCAST}, "bob")
     assert (sizes(bench)[0], sizes(bench, "bob")[1]) == (1, 0)
     assert sizes(restarted(bench)) == sizes(bench)
 
@@ -282,7 +282,7 @@ def test_an_address_counts_to_the_user_who_has_it_recorded():
 
 def listen_to_many(bench: RoutingBench) -> None:
     for number in range(100):
-        bench.broker.close_consumer(bench.listen(long(number), user="eve")[0])
+        bench.broker.consumers.close(bench.listen(long(number), user="eve")[0])
 
 
 def test_what_an_address_keeps_counts_to_its_maker():
@@ -313,7 +313,7 @@ def test_queues_of_dead_letters_count_to_the_maker_of_the_address_they_come_from
         message = bench.message(long(number), "A", expires_in_ms=10 if end == "expired" else 0)
         message.user = "eve"
         try:
-            bench.broker.send(message, routing=ANYCAST)
+            bench.broker.producers.send(message, routing=ANYCAST)
         except LimitError:
             break
         if end == "expired":
@@ -321,8 +321,8 @@ def test_queues_of_dead_letters_count_to_the_maker_of_the_address_they_come_from
         else:
             consumer, port = bench.listen(long(number), routing=ANYCAST, user="eve")
             bench.run()
-            bench.broker.reject(consumer, port.slots[0].sequence)
-            bench.broker.close_consumer(consumer)
+            bench.broker.consumers.reject(consumer, port.slots[0].sequence)
+            bench.broker.consumers.close(consumer)
             bench.run()
         moved += 1
     made = [queue for queue in bench.broker.queues.values() if queue.address.name == "end" and queue.settings.filter]
@@ -353,7 +353,7 @@ def test_after_anything_the_shares_equal_a_recount_and_in_the_end_they_are_gone(
 ):
     fields: dict[str, object] = {"retroactive_message_count": 2} if keeps else {}
     bench = bounded(30_000, address_settings=(AddressMatch("#", fields),))
-    bench.broker.create_queue(QueueSettings("groups", "groups", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("groups", "groups", ANYCAST))
     for act, number, user in acts:
         with suppress(BrokerError):
             do(bench, act, number, user)
@@ -363,12 +363,12 @@ def test_after_anything_the_shares_equal_a_recount_and_in_the_end_they_are_gone(
     bench = restarted(bench)
     assert {user: sizes(bench, user)[1] for user in USERS} == live
     for group in list(bench.broker.leases.groups):
-        bench.broker.release_lease(group)
+        bench.broker.lease_groups.release(group)
     for queue in list(bench.broker.queues.values()):
         if not queue.internal and not queue.deleted:
-            bench.broker.delete_queue(queue.name)
+            bench.broker.resources.delete_queue(queue.name)
     for name in list(bench.broker.addresses):
-        bench.broker.delete_address(name)
+        bench.broker.resources.delete_address(name)
     limits = bench.broker.client_limits
     assert (limits.count, limits.state_bytes) == (0, 0)
     assert [sizes(bench, user) for user in USERS] == [(0, 0)] * len(USERS)
@@ -378,7 +378,7 @@ def do(bench: RoutingBench, act: str, number: int, user: str) -> None:
     if act == "drop":
         names = list(bench.broker.queues)
         if names:
-            bench.broker.delete_queue(names[number % len(names)])
+            bench.broker.resources.delete_queue(names[number % len(names)])
     elif act == "declare":
         bench.broker.reload(declared(bench, long(number)))
     elif act == "rename":

@@ -108,8 +108,8 @@ def test_pending_messages_move_and_keep_their_order_priority_and_counts() -> Non
     moving.bench.send("jobs", "urgent", priority=9)
     consumer, port = moving.bench.consume("jobs")
     moving.bench.run()
-    moving.broker.reject(consumer, port.slots[1].sequence)
-    moving.broker.close_consumer(consumer, {slot.sequence for slot in port.slots})
+    moving.broker.consumers.reject(consumer, port.slots[1].sequence)
+    moving.broker.consumers.close(consumer, {slot.sequence for slot in port.slots})
     moving.remember()
     moving.move()
     assert moving.homes("jobs") == [NEW] * 4
@@ -123,7 +123,7 @@ def test_the_delivery_under_way_is_not_recorded() -> None:
     moving.bench.send("jobs", "a b")
     consumer, port = moving.bench.consume("jobs")
     moving.bench.run()
-    moving.broker.reject(consumer, port.slots[0].sequence)
+    moving.broker.consumers.reject(consumer, port.slots[0].sequence)
     moving.bench.run()
     assert [slot.delivery_count for slot in moving.slots("jobs")] == [1, 2]
     moving.remember()
@@ -138,7 +138,7 @@ def test_the_delivery_under_way_is_recorded_where_it_was() -> None:
     moving.bench.send("jobs", "a b")
     consumer, port = moving.bench.consume("jobs")
     moving.bench.run()
-    moving.broker.reject(consumer, port.slots[0].sequence)
+    moving.broker.consumers.reject(consumer, port.slots[0].sequence)
     moving.bench.run()
     moving.remember()
     moving.move()
@@ -151,14 +151,14 @@ def test_what_an_open_transaction_acknowledges_moves_and_ends_with_its_commit() 
     moving.bench.send("jobs", "m " * 300 + "last")
     consumer, port = moving.bench.consume("jobs")
     moving.bench.run()
-    transaction = moving.broker.begin("session")
-    assert moving.broker.acknowledge_through(consumer, port.slots[-2].sequence, transaction)
+    transaction = moving.broker.transactions.begin("session")
+    assert moving.broker.consumers.acknowledge_through(consumer, port.slots[-2].sequence, transaction)
     moving.remember()
     moving.move()
     assert [slot.message.home.segment for slot in port.slots if slot.message.home] == [NEW] * 301
     assert transaction.segments == {}
     assert len(moving.after_crash()["jobs"]) == 301
-    assert not moving.broker.commit(transaction)
+    assert not moving.broker.transactions.commit(transaction)
     moving.bench.run()
     assert moving.bench.restart().pending("jobs") == "last"
 
@@ -169,9 +169,9 @@ def test_so_does_what_a_branch_acknowledges_that_nobody_works_in(suspended: bool
     moving.bench.send("jobs", "a")
     consumer, port = moving.bench.consume("jobs")
     moving.bench.run()
-    transaction = moving.broker.xa_start(b"x")
-    moving.broker.acknowledge(consumer, port.slots[0].sequence, transaction)
-    moving.broker.xa_end(b"x", TMSUSPEND if suspended else TMSUCCESS)
+    transaction = moving.broker.branches.start(b"x")
+    moving.broker.consumers.acknowledge(consumer, port.slots[0].sequence, transaction)
+    moving.broker.branches.end(b"x", TMSUSPEND if suspended else TMSUCCESS)
     moving.move()
     assert [slot.message.home.segment for slot in port.slots if slot.message.home] == [NEW]
 
@@ -182,9 +182,9 @@ def test_what_a_transaction_acknowledges_stays_while_that_is_recorded() -> None:
     consumer, port = moving.bench.consume("jobs")
     while len(port.slots) < 900:
         moving.broker.tick()
-    transaction = moving.broker.begin("session")
-    assert moving.broker.acknowledge_through(consumer, port.slots[-1].sequence, transaction)
-    assert not moving.broker.commit(transaction)
+    transaction = moving.broker.transactions.begin("session")
+    assert moving.broker.consumers.acknowledge_through(consumer, port.slots[-1].sequence, transaction)
+    assert not moving.broker.transactions.commit(transaction)
     moving.broker.tick()
     moving.move()
     assert {slot.message.home.segment for slot in port.slots if slot.message.home} == {OLD}
@@ -205,7 +205,7 @@ def test_what_is_scheduled_moves_with_its_time_and_count() -> None:
     moving = Moving(anycast("jobs"))
     now = moving.bench.clock.now_ms
     message = Message("jobs", "stomp/12", b"", b"later", durable=True, timestamp_ms=WallMs(now), due_at_ms=now + 9_000)
-    moving.broker.send(message)
+    moving.broker.producers.send(message)
     moving.bench.send("jobs", "returned")
     (returned,) = moving.queue("jobs").pending.in_order()
     moving.queue("jobs").pending.remove(returned)
@@ -236,9 +236,9 @@ def test_a_queue_that_has_acknowledged_is_not_stored_again() -> None:
     moving = Moving(*NEWS)
     moving.bench.send("news", "a")
     port = Collector()
-    consumer = moving.broker.subscribe("news", port, OpenCredit(), queue_name="news.a")
+    consumer = moving.broker.consumers.subscribe("news", port, OpenCredit(), queue_name="news.a")
     moving.bench.run()
-    assert moving.broker.acknowledge(consumer, port.slots[0].sequence)
+    assert moving.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
     moving.remember()
     moving.move()
     assert moving.homes("news.b") == [NEW]
@@ -250,14 +250,14 @@ def test_a_record_stored_again_on_top_of_the_old_one_changes_nothing() -> None:
     moving = Moving(*NEWS)
     moving.bench.send("news", "a b c")
     port = Collector()
-    consumer = moving.broker.subscribe("news", port, OpenCredit(), queue_name="news.a")
+    consumer = moving.broker.consumers.subscribe("news", port, OpenCredit(), queue_name="news.a")
     moving.bench.run()
     a, b, c = [slot.sequence for slot in port.slots]
-    assert moving.broker.acknowledge(consumer, a)
-    assert moving.broker.reject(consumer, b)
+    assert moving.broker.consumers.acknowledge(consumer, a)
+    assert moving.broker.consumers.reject(consumer, b)
     moving.bench.run()
     moving.move()
-    assert moving.broker.acknowledge(consumer, c)
+    assert moving.broker.consumers.acknowledge(consumer, c)
     again = moving.bench.restart().broker.queues
     assert [(s.message.body, s.delivery_count) for s in again["news.a"].pending.in_order()] == [(b"b", 1)]
     assert [s.message.body for s in again["news.b"].pending.in_order()] == [b"a", b"b", b"c"]
@@ -289,7 +289,7 @@ def test_a_reference_that_ends_between_two_slices_does_not_come_back() -> None:
     moving.store.segment = NEW
     moving.restoring.begin(OLD)
     moving.restoring.found(moving.queue("news.a"), first, place)
-    moving.broker.delete_queue("news.a")
+    moving.broker.resources.delete_queue("news.a")
     moving.bench.run()
     moving.restoring.found(moving.queue("news.b"), second, place)
     moving.remember()
@@ -352,7 +352,7 @@ def test_messages_that_go_and_come_while_it_works_are_all_found() -> None:
     while not job.step():
         moving.broker.tick()
         for slot in port.slots[turn * 40 : turn * 40 + 30]:
-            moving.broker.acknowledge(consumer, slot.sequence)
+            moving.broker.consumers.acknowledge(consumer, slot.sequence)
         turn += 1
     assert set(moving.homes("jobs")) == {NEW}
 
@@ -367,7 +367,7 @@ def test_held_messages_are_found_although_the_last_one_seen_is_gone() -> None:
         moved = [slot for slot in moving.slots("jobs") if slot.message.home is not None]
         last = [slot for slot in moved if slot.message.home is not None and slot.message.home.segment == NEW]
         if last:
-            moving.broker.acknowledge(consumer, last[-1].sequence)
+            moving.broker.consumers.acknowledge(consumer, last[-1].sequence)
     assert set(moving.homes("jobs")) == {NEW}
 
 
@@ -383,7 +383,7 @@ def test_a_store_that_refuses_changes_nothing() -> None:
     moving.store.refusing = False
     consumer, port = moving.bench.consume("jobs")
     moving.bench.run()
-    assert moving.broker.acknowledge_through(consumer, port.slots[1].sequence)
+    assert moving.broker.consumers.acknowledge_through(consumer, port.slots[1].sequence)
 
 
 def test_a_broker_that_has_stopped_moves_nothing() -> None:
@@ -411,7 +411,7 @@ def test_a_queue_deleted_meanwhile_does_no_harm() -> None:
     moving.bench.send("more", "m " * 250)
     job = moving.begin()
     job.step()
-    moving.broker.delete_queue("more")
+    moving.broker.resources.delete_queue("more")
     while not job.step():
         moving.broker.tick()
     assert set(moving.homes("jobs")) == {NEW}

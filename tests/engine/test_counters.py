@@ -91,17 +91,17 @@ class History:
         consumer, port = self.consumers[value % len(self.consumers)]
         if kind == 3:
             self.consumers.remove((consumer, port))
-            broker.close_consumer(consumer)
+            broker.consumers.close(consumer)
         elif port.slots:
             sequence = port.slots[value % len(port.slots)].sequence
             if kind == 4:
-                broker.acknowledge(consumer, sequence)
+                broker.consumers.acknowledge(consumer, sequence)
             elif kind == 5:
-                broker.acknowledge_through(consumer, sequence)
+                broker.consumers.acknowledge_through(consumer, sequence)
             elif kind == 6:
-                broker.reject(consumer, sequence, poison=value % 5 == 0, count_delivery=value % 4 > 0)
+                broker.consumers.reject(consumer, sequence, poison=value % 5 == 0, count_delivery=value % 4 > 0)
             elif kind == 7:
-                broker.expire_delivered(consumer, sequence)
+                broker.consumers.expire_delivered(consumer, sequence)
 
 
 @settings(max_examples=tries(150))
@@ -129,7 +129,7 @@ def test_leasing_makes_a_message_durable():
     bench.send("q", "A B", durable=False)
     queue = bench.broker.queues["q"]
     assert (queue.durable_count, queue.total_bytes) == (0, 2)
-    group = bench.broker.open_lease("g", queue="q", topic="", run="run", incarnation=None)
+    group = bench.broker.lease_groups.open("g", queue="q", topic="", run="run", incarnation=None)
     bench.broker.leases.request("g", after=0, max_rows=1, max_bytes=1_000, epoch=group.epoch, until=None)
     assert (queue.durable_count, queue.delivering_durable_count, queue.delivering_count) == (1, 1, 1)
 
@@ -139,13 +139,13 @@ def test_attempts_of_a_rolled_back_transaction_count_as_attempts():
     consumer, port = bench.consume("q")
     bench.send("q", "A B")
     bench.run()
-    transaction = bench.broker.begin("session")
-    bench.broker.acknowledge(consumer, port.slots[0].sequence, transaction)
-    bench.broker.rollback(transaction)
+    transaction = bench.broker.transactions.begin("session")
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, transaction)
+    bench.broker.transactions.rollback(transaction)
     bench.run()
     queue = bench.broker.queues["q"]
     assert (queue.counters.acknowledged, queue.counters.acknowledge_attempts) == (0, 1)
-    bench.broker.acknowledge(consumer, port.slots[1].sequence)
+    bench.broker.consumers.acknowledge(consumer, port.slots[1].sequence)
     assert (queue.counters.acknowledged, queue.counters.acknowledge_attempts) == (1, 2)
 
 

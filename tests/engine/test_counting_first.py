@@ -31,7 +31,7 @@ def test_a_delivery_counts_after_a_crash(first: bool, counted: list[int]):
     bench.send("q", "A B")
     bench.consume("q")
     bench.run()
-    bench.broker.pause_queue("q")
+    bench.broker.resources.pause_queue("q")
     bench.send("q", "C")
     assert counts(bench.restart()) == counted
 
@@ -51,7 +51,7 @@ def test_what_nobody_has_seen_does_not_count():
     bench.send("q", "A B")
     consumer, port = bench.consume("q")
     bench.run()
-    bench.broker.close_consumer(consumer, unseen={port.slots[1].sequence})
+    bench.broker.consumers.close(consumer, unseen={port.slots[1].sequence})
     assert counts(bench) == [1, 0]
     assert counts(bench.restart()) == [1, 0]
 
@@ -94,7 +94,7 @@ def test_attempts_that_crashes_ended_are_used_up():
         bench = bench.restart()
     consumer, port = bench.consume("q")
     bench.run()
-    bench.broker.reject_through(consumer, port.slots[0].sequence)
+    bench.broker.consumers.reject_through(consumer, port.slots[0].sequence)
     assert (bench.pending("q"), bench.pending("DLQ")) == ("", "A")
 
 

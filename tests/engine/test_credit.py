@@ -96,7 +96,7 @@ def test_a_pull_of_a_waiting_consumer_is_served_by_the_next_message():
     peer = field.peer(PrefetchCredit(0))
     field.put("A B")
     assert peer.got == ""
-    field.broker.pull(peer.consumer, 1)
+    field.broker.consumers.pull(peer.consumer, 1)
     field.run()
     assert peer.got == "A"
     peer.ack("A")
@@ -111,12 +111,12 @@ def test_delivered_lets_more_go_out_and_has_to_name_what_is_held():
     field.put("A B C D E")
     assert peer.got == "A B"
     last = peer.port.slots[1].sequence
-    field.broker.extend(peer.consumer, last, 2)
+    field.broker.consumers.extend(peer.consumer, last, 2)
     field.run()
     assert peer.got == "A B C D"
     with pytest.raises(MisuseError, match="not in delivery to consumer"):
-        field.broker.extend(peer.consumer, last + 1000, 1)
-    assert field.broker.acknowledge_through(peer.consumer, last)
+        field.broker.consumers.extend(peer.consumer, last + 1000, 1)
+    assert field.broker.consumers.acknowledge_through(peer.consumer, last)
     field.run()
     assert peer.got == "A B C D"  # two less in delivery, two less of extension
     peer.ack("C")
@@ -133,7 +133,7 @@ def test_what_an_open_transaction_acknowledged_can_still_be_reported_as_delivere
     peer.consumer.promise(slot, 7)
     field.run()
     assert peer.got == "A"
-    field.broker.extend(peer.consumer, slot.sequence, 1)
+    field.broker.consumers.extend(peer.consumer, slot.sequence, 1)
     field.run()
     assert peer.got == "A B"
 

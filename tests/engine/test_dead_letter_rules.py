@@ -29,10 +29,10 @@ def start(**fields: object) -> Bench:
 def fail(bench: Bench, name: str) -> None:
     port = Collector()
     address = bench.broker.queues[name].address.name
-    consumer = bench.broker.subscribe(address, port, OpenCredit(), queue_name=name if address != name else "")
+    consumer = bench.broker.consumers.subscribe(address, port, OpenCredit(), queue_name=name if address != name else "")
     bench.run()
-    bench.broker.reject_through(consumer, port.slots[-1].sequence, poison=True)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.reject_through(consumer, port.slots[-1].sequence, poison=True)
+    bench.broker.consumers.close(consumer)
     bench.run()
 
 
@@ -66,11 +66,11 @@ def test_a_dead_letter_reaches_the_connection_that_sent_its_message():
     bench = start()
     message = bench.message("news", "A")
     message.connection_id = "me"
-    bench.broker.send(message, routing=MULTICAST)
+    bench.broker.producers.send(message, routing=MULTICAST)
     fail(bench, "a")
     port = Collector()
     options = ConsumerOptions(no_local="me")
-    bench.broker.subscribe("DLQ", port, OpenCredit(), routing=ANYCAST, options=options)
+    bench.broker.consumers.subscribe("DLQ", port, OpenCredit(), routing=ANYCAST, options=options)
     bench.run()
     assert port.bodies == "A"
 
@@ -85,23 +85,23 @@ def test_what_failed_in_one_subscription_does_not_expire_in_another():
 
 def test_an_attempt_that_kept_nothing_does_not_count():
     bench = start(dead_letter_duplicates=False, auto_create_queues=False)
-    bench.broker.delete_queue("DLQ")
+    bench.broker.resources.delete_queue("DLQ")
     bench.send("news", "A")
     fail(bench, "a")
-    bench.broker.create_queue(QueueSettings("DLQ", "DLQ", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("DLQ", "DLQ", ANYCAST))
     fail(bench, "b")
     assert bench.pending("DLQ") == "A"
 
 
 def test_an_expiry_that_kept_nothing_does_not_count():
     bench = start(dead_letter_duplicates=False, auto_create_queues=False)
-    bench.broker.delete_queue("EXP")
+    bench.broker.resources.delete_queue("EXP")
     bench.send("news", "A", expires_in_ms=10)
-    bench.broker.pause_queue("b")
+    bench.broker.resources.pause_queue("b")
     bench.clock.now_ms += 20
-    bench.broker.subscribe("news", Collector(), OpenCredit(), queue_name="a")
+    bench.broker.consumers.subscribe("news", Collector(), OpenCredit(), queue_name="a")
     bench.run()
-    bench.broker.create_queue(QueueSettings("EXP", "EXP", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("EXP", "EXP", ANYCAST))
     bench.later(40_000)
     assert bench.pending("EXP") == "A"
 

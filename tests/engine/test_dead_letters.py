@@ -30,8 +30,8 @@ def bench_with(events: EngineEvents | None = None, queues: tuple[QueueSettings, 
 def fail(bench: Bench, queue: str, *, poison: bool = False) -> None:
     consumer, port = bench.consume(queue)
     bench.run()
-    bench.broker.reject_through(consumer, port.slots[-1].sequence, poison=poison)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.reject_through(consumer, port.slots[-1].sequence, poison=poison)
+    bench.broker.consumers.close(consumer)
     bench.run()
 
 
@@ -125,9 +125,9 @@ def test_a_queue_that_was_deleted_is_made_again(expired: bool, profile: Dispatch
     )
     for body in "AB":
         if with_address:
-            bench.broker.delete_address("DLQ", force=True)
+            bench.broker.resources.delete_address("DLQ", force=True)
         else:
-            bench.broker.delete_queue("DLQ")
+            bench.broker.resources.delete_queue("DLQ")
         bench.send("q", body, expires_in_ms=10 if expired else 0)
         die(bench, expired=expired)
         assert (bench.pending("DLQ"), bench.counts("q")) == (body, (0, 0, 0))
@@ -150,7 +150,7 @@ def test_what_no_queue_takes_is_held_and_moves_once_one_does(expired: bool):
         assert again.broker.used_bytes == used
         assert (held_count(queue), queue.counters.killed, queue.counters.expired) == (2, 0, 0)
     bench = bench.restart()
-    bench.broker.create_queue(anycast("DLQ"))
+    bench.broker.resources.create_queue(anycast("DLQ"))
     bench.later(5_000)
     assert (bench.pending("DLQ"), bench.counts("q")) == ("A B", (0, 0, 0))
     assert held_count(bench.broker.queues["q"]) == 0
@@ -172,12 +172,12 @@ def test_what_a_client_schedules_so_late_is_not_held(due_at_ms: int):
 
 def test_many_that_are_held_move_in_slices_those_alone_that_a_queue_takes():
     bench = bench_with(auto_create_queues=False)
-    bench.broker.update_queue("DLQ", filter="_AMQ_ORIG_QUEUE = 'other'")
+    bench.broker.resources.update_queue("DLQ", filter="_AMQ_ORIG_QUEUE = 'other'")
     bench.send("q", " ".join(["A"] * 300))
     fail(bench, "q")
     bench.later(5_000)
     assert held_count(bench.broker.queues["q"]) == 300
-    bench.broker.update_queue("DLQ", filter="_AMQ_ORIG_QUEUE = 'q'")
+    bench.broker.resources.update_queue("DLQ", filter="_AMQ_ORIG_QUEUE = 'q'")
     bench.later(5_000)
     assert (bench.broker.queues["DLQ"].message_count, bench.counts("q")) == (300, (0, 0, 0))
 
@@ -188,7 +188,7 @@ def test_what_is_held_ends_with_its_queue(end: str):
     bench.send("q", "A B")
     fail(bench, "q")
     assert held_count(bench.broker.queues["q"]) == 2
-    getattr(bench.broker, end)("q")
+    getattr(bench.broker.resources, end)("q")
     bench.later(10_000)
     assert bench.broker.used_bytes == 0
     bench.later(10_000)
@@ -201,7 +201,7 @@ def test_poison_that_is_held_is_not_handed_out_again():
     _, port = bench.consume("q")
     bench.later(60_000)
     assert (port.bodies, bench.counts("q")) == ("", (1, 0, 1))
-    bench.broker.create_queue(anycast("DLQ"))
+    bench.broker.resources.create_queue(anycast("DLQ"))
     bench.later(5_000)
     assert bench.pending("DLQ") == "A"
 
@@ -303,7 +303,7 @@ def test_many_dead_letters_take_several_ticks():
     bench.send("q", " ".join(["m"] * 200))
     consumer, port = bench.consume("q")
     bench.run()
-    bench.broker.reject_through(consumer, port.slots[-1].sequence)
+    bench.broker.consumers.reject_through(consumer, port.slots[-1].sequence)
     assert 0 < bench.broker.queues["q"].counters.killed < 100
     assert bench.broker.queues["q"].delivering_count > 100
     bench.run()
@@ -317,7 +317,7 @@ def test_on_a_full_disk_nobody_becomes_a_dead_letter():
     bench.broker.set_storage_full(True)
     consumer, port = bench.consume("q")
     bench.run()
-    bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     assert (bench.pending("q"), bench.pending("DLQ")) == ("A", "")
 
 
@@ -358,9 +358,9 @@ def test_classic_keeps_a_safe_copy_with_the_reason_once_for_each_message():
     expires_at_ms = bench.clock.wall_ms() + 60_000
     for name in ("a", "b"):
         port = Collector()
-        consumer = bench.broker.subscribe("news", port, OpenCredit(), queue_name=name)
+        consumer = bench.broker.consumers.subscribe("news", port, OpenCredit(), queue_name=name)
         bench.run()
-        bench.broker.reject(consumer, port.slots[0].sequence)
+        bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     assert bench.pending("DLQ") == "A"
     found = stamps(bench, "DLQ")
     assert (found["originalExpiration"], found["dlqDeliveryFailureCause"]) == (
@@ -392,7 +392,7 @@ def test_an_unrouted_message_nobody_takes_in_the_end_is_left_as_it_was():
     settings = {"dead_letter_address": "DLQ", "send_to_dla_on_no_route": True, "auto_create_queues": False}
     bench = Bench(settings={"#": settings})
     message = bench.message("kept", "A", expires_in_ms=1_000)
-    assert bench.broker.send(message, routing=MULTICAST) == NO_ROUTE
+    assert bench.broker.producers.send(message, routing=MULTICAST) == NO_ROUTE
     assert (message.address, message.annotations) == ("kept", None)
     assert message.expires_at_ms == bench.clock.wall_ms() + 1_000
 
@@ -418,7 +418,7 @@ def test_dead_letters_that_nobody_takes_any_more_are_told_once_of_each_queue():
     bench.send("q", "A")
     fail(bench, "q")
     assert told.seen == []
-    bench.broker.delete_queue("DLQ")
+    bench.broker.resources.delete_queue("DLQ")
     for queue in ("q", "q", "p"):
         bench.send(queue, "B")
         fail(bench, queue)
@@ -460,15 +460,15 @@ class Refused(DroppedListener):
 def test_what_goes_to_a_disabled_queue_alone_is_told_once_until_it_is_enabled():
     bench = bench_with(queues=(anycast("q"), anycast("p")))
     bench.broker.dropped.listener = told = Refused()
-    bench.broker.disable_queue("q")
+    bench.broker.resources.disable_queue("q")
     for body in "AB":
-        assert bench.broker.send(bench.message("q", body)) == NO_ROUTE
+        assert bench.broker.producers.send(bench.message("q", body)) == NO_ROUTE
     bench.send("p", "C")
     assert told.seen == ["q"]
-    bench.broker.enable_queue("q")
+    bench.broker.resources.enable_queue("q")
     bench.send("q", "D")
-    bench.broker.disable_queue("q")
-    assert bench.broker.send(bench.message("q", "E"), queue_name="q") == NO_ROUTE
+    bench.broker.resources.disable_queue("q")
+    assert bench.broker.producers.send(bench.message("q", "E"), queue_name="q") == NO_ROUTE
     assert told.seen == ["q", "q"]
     assert bench.pending("q") == "D"
 
@@ -476,10 +476,10 @@ def test_what_goes_to_a_disabled_queue_alone_is_told_once_until_it_is_enabled():
 def test_nothing_is_told_where_another_queue_takes_it_or_the_dead_letter_address_does():
     bench = bench_with(queues=(anycast("q"), QueueSettings("other", "q", ANYCAST), anycast("DLQ")))
     bench.broker.dropped.listener = told = Refused()
-    bench.broker.disable_queue("q")
+    bench.broker.resources.disable_queue("q")
     bench.send("q", "A")
     assert bench.pending("other") == "A"
-    assert bench.broker.send(bench.message("topic", "B"), routing=MULTICAST) == NO_ROUTE
+    assert bench.broker.producers.send(bench.message("topic", "B"), routing=MULTICAST) == NO_ROUTE
     assert told.seen == []
 
 

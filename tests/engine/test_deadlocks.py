@@ -25,55 +25,55 @@ def bench_of(*names: str) -> Bench:
 
 
 def send(bench: Bench, transaction: Transaction, address: str, count: int = 1) -> list[int]:
-    return [bench.broker.send(bench.message(address, "m"), transaction=transaction) for _ in range(count)]
+    return [bench.broker.transactions.send(transaction, bench.message(address, "m")) for _ in range(count)]
 
 
 def test_the_second_of_two_that_hold_half_an_address_each_is_refused():
     bench = bench_of("q")
-    first, second = bench.broker.begin("a"), bench.broker.begin("b")
+    first, second = bench.broker.transactions.begin("a"), bench.broker.transactions.begin("b")
     assert send(bench, first, "q", HALF) == send(bench, second, "q", HALF) == [ROUTED] * HALF
     assert send(bench, first, "q") == [BLOCKED]
     with pytest.raises(LimitError, match=rf"{FOR_EVER}: address 'q'.*2 open transactions"):
         send(bench, second, "q")
     assert send(bench, first, "q") == [BLOCKED]
-    bench.broker.rollback(second)
+    bench.broker.transactions.rollback(second)
     assert send(bench, first, "q") == [ROUTED]
-    bench.broker.commit(first)
+    bench.broker.transactions.commit(first)
     assert bench.counts("q") == (HALF + 1, 0, 0)
 
 
 def test_who_may_get_room_from_consumers_waits():
     bench = bench_of("q")
     bench.send("q", "m")
-    first, second = bench.broker.begin("a"), bench.broker.begin("b")
+    first, second = bench.broker.transactions.begin("a"), bench.broker.transactions.begin("b")
     send(bench, first, "q")
     send(bench, second, "q", 2)
     assert send(bench, first, "q") == send(bench, second, "q") == [BLOCKED]
     consumer, port = bench.consume("q")
     bench.run()
-    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
     assert send(bench, first, "q") == [ROUTED]
 
 
 def test_who_may_get_room_from_a_transaction_that_does_not_wait_waits():
     bench = bench_of("q")
-    first, second = bench.broker.begin("a"), bench.broker.begin("b")
+    first, second = bench.broker.transactions.begin("a"), bench.broker.transactions.begin("b")
     send(bench, first, "q", HALF)
     send(bench, second, "q", HALF)
     assert send(bench, first, "q") == [BLOCKED]
-    bench.broker.commit(second)
-    third = bench.broker.begin("c")
+    bench.broker.transactions.commit(second)
+    third = bench.broker.transactions.begin("c")
     assert send(bench, third, "q") == [BLOCKED]
 
 
 def test_circles_over_several_addresses_are_found():
     bench = bench_of("p", "q", "r")
     names = ("p", "q", "r")
-    circle = [bench.broker.begin(name) for name in names]
+    circle = [bench.broker.transactions.begin(name) for name in names]
     for transaction, name in zip(circle, names, strict=True):
         send(bench, transaction, name, 2 * HALF)
     assert send(bench, circle[0], "q") == send(bench, circle[1], "r") == [BLOCKED]
-    outsider = bench.broker.begin("o")
+    outsider = bench.broker.transactions.begin("o")
     assert send(bench, outsider, "p") == [BLOCKED]
     with pytest.raises(LimitError, match=FOR_EVER):
         send(bench, circle[2], "p")
@@ -81,7 +81,7 @@ def test_circles_over_several_addresses_are_found():
 
 def test_who_waits_behind_a_line_with_an_open_end_waits():
     bench = bench_of("p", "q")
-    first, second = bench.broker.begin("a"), bench.broker.begin("b")
+    first, second = bench.broker.transactions.begin("a"), bench.broker.transactions.begin("b")
     send(bench, first, "p", 2 * HALF)
     bench.send("q", "m m m m")
     assert send(bench, first, "q") == [BLOCKED]
@@ -90,7 +90,7 @@ def test_who_waits_behind_a_line_with_an_open_end_waits():
 
 def test_the_limit_of_the_whole_broker_counts_as_well():
     bench = Bench(queues=(anycast("p"), anycast("q")), global_max=600)
-    first, second = bench.broker.begin("a"), bench.broker.begin("b")
+    first, second = bench.broker.transactions.begin("a"), bench.broker.transactions.begin("b")
     assert send(bench, first, "p") == send(bench, second, "q") == [ROUTED]
     outcomes = send(bench, first, "p")
     while outcomes == [ROUTED]:
@@ -102,13 +102,13 @@ def test_the_limit_of_the_whole_broker_counts_as_well():
 def test_nothing_is_left_of_those_who_waited():
     bench = bench_of("q")
     for _ in range(3):
-        first, second = bench.broker.begin("a"), bench.broker.begin("b")
+        first, second = bench.broker.transactions.begin("a"), bench.broker.transactions.begin("b")
         send(bench, first, "q", HALF)
         send(bench, second, "q", HALF)
         assert send(bench, first, "q") == [BLOCKED]
-        bench.broker.rollback(first)
-        bench.broker.rollback(second)
-    third = bench.broker.begin("c")
+        bench.broker.transactions.rollback(first)
+        bench.broker.transactions.rollback(second)
+    third = bench.broker.transactions.begin("c")
     assert send(bench, third, "q", 2 * HALF) == [ROUTED] * (2 * HALF)
 
 
@@ -125,7 +125,7 @@ class Asking(SpaceWaiter):
         broker = self._field.bench.broker
         try:
             message = self._field.bench.message(self.address, "m", durable=False)
-            self.outcome = broker.send(message, transaction=self.transaction)
+            self.outcome = broker.transactions.send(self.transaction, message)
         except LimitError as error:
             self.outcome = -int(error.code[3:])
         if self.outcome == BLOCKED:
@@ -157,18 +157,18 @@ class Field:
         transaction = self.transactions.get(number)
         waits = number in self.asking and self.asking[number].outcome == BLOCKED
         if what == 0:
-            broker.send(self.bench.message(name, "m", durable=False))
+            broker.producers.send(self.bench.message(name, "m", durable=False))
         elif what == 1 and transaction is not None:
             if waits:
                 self.asking.pop(number).cancel()
-            broker.rollback(self.transactions.pop(number))
+            broker.transactions.rollback(self.transactions.pop(number))
         elif what == 2 and transaction is not None and not waits:
-            broker.commit(self.transactions.pop(number))
+            broker.transactions.commit(self.transactions.pop(number))
         elif what == 3:
-            broker.purge_queue(name)
+            broker.resources.purge_queue(name)
         elif what > 3 and not waits:
             if transaction is None:
-                transaction = broker.begin(str(number))
+                transaction = broker.transactions.begin(str(number))
                 self.transactions[number] = transaction
             self.asking[number] = Asking(self, transaction, name)
             self.asking[number].on_space()
@@ -224,7 +224,7 @@ def test_a_tick_spends_a_bounded_time_on_those_who_wait():
     field = Field(AT_ONCE, -1)
     bench = field.bench
     for number in range(count):
-        transaction = bench.broker.begin(str(number))
+        transaction = bench.broker.transactions.begin(str(number))
         assert send(bench, transaction, f"a{number}", 2 * HALF) == [ROUTED] * 2 * HALF
         field.asking[number] = Asking(field, transaction, f"a{(number + 1) % count}")
     field.looks_at_once = False
@@ -243,12 +243,12 @@ def test_a_tick_spends_a_bounded_time_on_those_who_wait():
 def test_who_is_found_to_wait_for_ever_but_gets_room_first_goes_on():
     field = Field(0, -1)
     bench = field.bench
-    first, second = bench.broker.begin("a"), bench.broker.begin("b")
+    first, second = bench.broker.transactions.begin("a"), bench.broker.transactions.begin("b")
     for transaction in (first, second):
         send(bench, transaction, "p", HALF)
     assert send(bench, first, "p") == send(bench, second, "p") == [BLOCKED]
     bench.run()
-    bench.broker.rollback(first)
+    bench.broker.transactions.rollback(first)
     assert send(bench, second, "p") == [ROUTED]
     assert send(bench, second, "q", 2 * HALF) == [ROUTED] * 2 * HALF
     bench.send("p", "m m m", durable=False)
@@ -260,11 +260,11 @@ def test_of_those_who_waited_unseen_the_ones_who_closed_a_circle_are_refused():
     broker = field.bench.broker
     names = ("a", "b", "c", "d")
     for name in names:
-        transaction = broker.begin(name)
+        transaction = broker.transactions.begin(name)
         send(field.bench, transaction, name, 2 * HALF)
         field.asking[len(field.asking)] = Asking(field, transaction, names[names.index(name) ^ 1])
     for name in ("a", "c", "b", "d") * 3:
-        field.asking[len(field.asking)] = Asking(field, broker.begin("behind"), name)
+        field.asking[len(field.asking)] = Asking(field, broker.transactions.begin("behind"), name)
     for number in (4, 0, 5, 1, 6, 7, 2, 8, 3, *range(9, len(field.asking))):
         field.asking[number].on_space()
     field.bench.run()
@@ -278,7 +278,7 @@ def test_many_who_waited_unseen_end_as_if_each_had_been_seen(wanted: list[int], 
     for at_once in (1_000_000, 0):
         field = Field(at_once, -1)
         for number in range(8):
-            transaction = field.bench.broker.begin(str(number))
+            transaction = field.bench.broker.transactions.begin(str(number))
             send(field.bench, transaction, f"a{number}", 2 * HALF if number % 4 else 1)
             if not number % 4:
                 field.bench.send(f"a{number}", "m m m")
@@ -294,10 +294,10 @@ def test_many_who_waited_unseen_end_as_if_each_had_been_seen(wanted: list[int], 
 def test_who_the_limit_of_the_whole_broker_holds_up_goes_on_when_somebody_else_ends():
     field = Field(1_000_000, 6 * CHARGED)
     bench = field.bench
-    first, second, third = (bench.broker.begin(name) for name in NAMES)
+    first, second, third = (bench.broker.transactions.begin(name) for name in NAMES)
     for transaction, name in zip((first, second, third), NAMES, strict=True):
         send(bench, transaction, name, HALF)
-    bench.broker.purge_queue("p")
+    bench.broker.resources.purge_queue("p")
     asking = [Asking(field, transaction, "p") for transaction in (first, second, third)]
     for number, one in enumerate(asking):
         field.asking[number] = one

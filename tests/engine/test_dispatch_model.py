@@ -286,7 +286,7 @@ class Dispatching(RuleBasedStateMachine):
 
     @rule()
     def purge(self) -> None:
-        self.field.broker.purge_queue("q")
+        self.field.broker.resources.purge_queue("q")
         self.obvious.pending.clear()
 
     @rule()
@@ -294,7 +294,7 @@ class Dispatching(RuleBasedStateMachine):
         obvious = self.obvious
         assume(not any(letter.expires for reader in obvious.readers for letter in reader.held))
         self.field.clock.now_ms += LIFE_MS
-        self.field.broker.expire_due(self.field.broker.queues["q"])
+        self.field.broker.expiry_scan.look(self.field.broker.queues["q"])
         obvious.pending = [letter for letter in obvious.pending if not letter.expires]
 
     def _pick(self, choice: int) -> tuple[Reader, Peer]:

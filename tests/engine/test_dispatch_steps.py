@@ -58,7 +58,7 @@ def steps(
     with Steps() as counted:
         while done < MESSAGES:
             peer = busy[done % len(busy)]
-            field.broker.acknowledge(peer.consumer, peer.port.slots.pop().sequence)
+            field.broker.consumers.acknowledge(peer.consumer, peer.port.slots.pop().sequence)
             field.broker.tick()
             done += 1
     return counted.count / MESSAGES

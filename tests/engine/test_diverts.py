@@ -148,7 +148,7 @@ def test_copies_keep_what_the_broker_knows_of_the_original():
     bench = bench_with(DivertSettings("d", "a", ("b",)), queues=(anycast("a"), anycast("b")))
     message = bench.message("a", "A", priority=7, due_in_ms=1_000, expires_in_ms=5_000)
     message.group_id = "g"
-    bench.broker.send(message)
+    bench.broker.producers.send(message)
     assert (bench.scheduled("a"), bench.scheduled("b")) == ("A", "A")
     bench.later(1_000)
     slot = bench.broker.queues["b"].pending.head()
@@ -235,13 +235,13 @@ def test_too_many_copies_are_refused():
     many = tuple(f"t{number}" for number in range(1_100))
     bench = bench_with(DivertSettings("d", "a", many, routing_type=ANYCAST), queues=(anycast("a"),))
     with pytest.raises(LimitError, match="more than 1000 copies"):
-        bench.broker.send(bench.with_properties("a", "A", {}, durable=False))
+        bench.broker.producers.send(bench.with_properties("a", "A", {}, durable=False))
     assert bench.broker.used_bytes == 0
 
 
 def test_a_divert_on_a_wildcard_address_takes_from_all_it_stands_for():
     bench = bench_with(DivertSettings("d", "news.#", ("all",)), queues=(anycast("all"),))
-    bench.broker.create_address("news.#", {MULTICAST})
+    bench.broker.resources.create_address("news.#", {MULTICAST})
     bench.put("news.eu", "A", routing=MULTICAST)
     assert bench.pending("all") == "A"
 
@@ -256,7 +256,7 @@ def test_dead_letters_take_diverts_as_well_and_circles_end_there():
     bench.put("a", "A")
     consumer, port = bench.consume("a")
     bench.run()
-    assert bench.broker.reject(consumer, port.slots[0].sequence)
+    assert bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     assert bench.pending("DLQ").split()[0] == "A"
     assert bench.pending("archive").split()[0] == "A"
     assert bench.pending("a") == ""
@@ -264,7 +264,7 @@ def test_dead_letters_take_diverts_as_well_and_circles_end_there():
 
 def test_a_message_no_divert_and_no_queue_takes_has_no_route():
     bench = bench_with(DivertSettings("d", "a", ("b",), filter="x = 'y'"))
-    bench.broker.create_address("a", {MULTICAST})
+    bench.broker.resources.create_address("a", {MULTICAST})
     assert bench.put("a", "A", routing=MULTICAST) == NO_ROUTE
     assert bench.broker.addresses["a"].unrouted_messages == 1
 
@@ -272,10 +272,10 @@ def test_a_message_no_divert_and_no_queue_takes_has_no_route():
 def test_in_a_transaction_copies_come_with_the_commit():
     bench = bench_with(DivertSettings("d", "a", ("b",)), queues=(anycast("a"), anycast("b")))
     broker = bench.broker
-    transaction = broker.begin("client")
-    broker.send(bench.message("a", "A"), transaction=transaction)
+    transaction = broker.transactions.begin("client")
+    broker.transactions.send(transaction, bench.message("a", "A"))
     assert (bench.pending("a"), bench.pending("b")) == ("", "")
-    broker.commit(transaction)
+    broker.transactions.commit(transaction)
     bench.run()
     assert (bench.pending("a"), bench.pending("b")) == ("A", "A")
     recount(bench)

@@ -22,7 +22,7 @@ def marked(bench: Bench, address: str, duplicate_id: str, *, durable: bool = Tru
 
 
 def send(bench: Bench, address: str, ids: str, *, durable: bool = True) -> list[int]:
-    return [bench.broker.send(marked(bench, address, word, durable=durable)) for word in ids.split()]
+    return [bench.broker.producers.send(marked(bench, address, word, durable=durable)) for word in ids.split()]
 
 
 def reopened(store: CountingStore, **more: dict[str, dict[str, object]]) -> tuple[Bench, CountingStore]:
@@ -44,7 +44,7 @@ def test_a_duplicate_changes_nothing_and_is_no_error() -> None:
     assert seen.bodies == [b"1"]
     assert send(bench, "r", "1") == [ROUTED]  # ids are those of an address
     assert bench.pending("q") == "1 2"
-    assert bench.broker.duplicate_id_count("q") == 2
+    assert bench.broker.duplicate_ids.count("q") == 2
     assert bench.send("q", "a a") == [ROUTED, ROUTED]  # without an id nothing is looked at
 
 
@@ -87,7 +87,7 @@ def test_the_oldest_ids_go_and_their_places_with_them() -> None:
     send(bench, "q", "n", durable=False)
     send(bench, "q", "3 4 5")
     drain(bench, "q")
-    assert bench.broker.duplicate_id_count("q") == 3
+    assert bench.broker.duplicate_ids.count("q") == 3
     assert store.live == 3
     assert send(bench, "q", "3 4 5") == [DUPLICATE] * 3
     again, kept = reopened(store, settings=settings)
@@ -102,7 +102,7 @@ def test_a_smaller_cache_after_a_restart_gives_up_the_oldest_ids() -> None:
     send(bench, "q", "1 2 3 4")
     drain(bench, "q")
     smaller, kept = reopened(store, settings={"q": {"id_cache_size": 2}})
-    assert smaller.broker.duplicate_id_count("q") == 2
+    assert smaller.broker.duplicate_ids.count("q") == 2
     assert kept.live == 2
     assert send(smaller, "q", "4 3 1") == [DUPLICATE, DUPLICATE, ROUTED]
     none, kept = reopened(kept, settings={"q": {"id_cache_size": 0}})
@@ -116,11 +116,11 @@ def test_ids_can_be_cleared() -> None:
     bench = Bench(queues=(anycast("q"),), store=store)
     send(bench, "q", "1 2")
     drain(bench, "q")
-    assert bench.broker.clear_duplicate_ids("q") == 2
-    assert bench.broker.clear_duplicate_ids("unknown") == 0
+    assert bench.broker.duplicate_ids.clear("q") == 2
+    assert bench.broker.duplicate_ids.clear("unknown") == 0
     assert store.live == 0
     again, _ = reopened(store)
-    assert again.broker.duplicate_id_count("q") == 0
+    assert again.broker.duplicate_ids.count("q") == 0
     assert send(again, "q", "1") == [ROUTED]
 
 
@@ -139,9 +139,9 @@ def test_a_refused_message_leaves_its_id_unknown() -> None:
 
 def test_an_id_nobody_took_is_known_all_the_same() -> None:
     bench = Bench()
-    bench.broker.create_address("news", {ANYCAST, MULTICAST})
-    assert bench.broker.send(marked(bench, "news", "1"), routing=MULTICAST) == NO_ROUTE
-    assert bench.broker.send(marked(bench, "news", "1"), routing=MULTICAST) == DUPLICATE
+    bench.broker.resources.create_address("news", {ANYCAST, MULTICAST})
+    assert bench.broker.producers.send(marked(bench, "news", "1"), routing=MULTICAST) == NO_ROUTE
+    assert bench.broker.producers.send(marked(bench, "news", "1"), routing=MULTICAST) == DUPLICATE
 
 
 # -- transactions --------------------------------------------------------------------------------------------------
@@ -151,15 +151,15 @@ def test_one_id_covers_a_whole_transaction() -> None:  # ACK-5
     store = CountingStore()
     bench = Bench(queues=(anycast("q"),), store=store)
     for expected in ("1 a", "1 a"):
-        transaction = bench.broker.begin("session")
-        outcome = bench.broker.send(marked(bench, "q", "1"), transaction=transaction)
-        bench.broker.send(bench.message("q", "a"), transaction=transaction)
+        transaction = bench.broker.transactions.begin("session")
+        outcome = bench.broker.transactions.send(transaction, marked(bench, "q", "1"))
+        bench.broker.transactions.send(transaction, bench.message("q", "a"))
         if outcome == DUPLICATE:
             with pytest.raises(TransactionError, match=r"DMQ2660.*'q'") as error:
-                bench.broker.commit(transaction)
+                bench.broker.transactions.commit(transaction)
             assert error.value.condition == "DUPLICATE_ID"
         else:
-            bench.broker.commit(transaction)
+            bench.broker.transactions.commit(transaction)
         assert bench.pending("q") == expected
     drain(bench, "q")
     assert store.live == 1
@@ -169,26 +169,26 @@ def test_one_id_covers_a_whole_transaction() -> None:  # ACK-5
 
 def test_an_id_counts_with_the_commit_only() -> None:  # ACK-5
     bench = Bench(queues=(anycast("q"),))
-    first = bench.broker.begin("session")
-    second = bench.broker.begin("session")
-    assert bench.broker.send(marked(bench, "q", "1"), transaction=first) == ROUTED
-    assert bench.broker.send(marked(bench, "q", "1"), transaction=second) == ROUTED
-    bench.broker.rollback(first)
-    assert bench.broker.duplicate_id_count("q") == 0
+    first = bench.broker.transactions.begin("session")
+    second = bench.broker.transactions.begin("session")
+    assert bench.broker.transactions.send(first, marked(bench, "q", "1")) == ROUTED
+    assert bench.broker.transactions.send(second, marked(bench, "q", "1")) == ROUTED
+    bench.broker.transactions.rollback(first)
+    assert bench.broker.duplicate_ids.count("q") == 0
     assert send(bench, "q", "1") == [ROUTED]
     with pytest.raises(TransactionError, match="DMQ2660"):
-        bench.broker.commit(second)
+        bench.broker.transactions.commit(second)
     assert bench.pending("q") == "1"
     assert bench.broker.used_bytes == bench.broker.addresses["q"].account.used_bytes > 0
     assert bench.broker.addresses["q"].account.used_messages == 1
 
 
 def _large(bench: Bench, first: int, count: int) -> tuple[Broker, Waiter]:
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     for k in range(first, first + count):
-        bench.broker.send(marked(bench, "q", str(k)), transaction=transaction)
+        bench.broker.transactions.send(transaction, marked(bench, "q", str(k)))
     waiter = Waiter()
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     return bench.broker, waiter
 
 
@@ -204,10 +204,10 @@ def test_ids_of_a_large_commit_count_from_its_record_on_wherever_it_crashes() ->
         kept = store.upto(count)
         cut = Bench(queues=(anycast("q"),), store=kept)
         there = cut.pending("q") != ""
-        assert cut.broker.duplicate_id_count("q") == (300 if there else 0), count
+        assert cut.broker.duplicate_ids.count("q") == (300 if there else 0), count
         assert send(cut, "q", "7 299") == ([DUPLICATE] * 2 if there else [ROUTED] * 2)
         drain(cut, "q")
-        cut.broker.clear_duplicate_ids("q")
+        cut.broker.duplicate_ids.clear("q")
         assert kept.live == 0, count
 
 
@@ -274,7 +274,7 @@ def test_ids_of_a_nearly_dead_segment_are_stored_again_elsewhere() -> None:
     # Both with the old records and, once their segment is free, without them.
     for batches in (store.batches, [store.batches[0], *store.batches[before:]]):
         again = Bench(queues=(anycast("q"),), store=CountingStore(list(batches)))
-        assert again.broker.duplicate_id_count("q") == 3
+        assert again.broker.duplicate_ids.count("q") == 3
         assert send(again, "q", "3 1 2") == [DUPLICATE] * 3
 
 

@@ -81,7 +81,7 @@ def send(made: Bench, count: int = 1, **fields: object) -> None:
         message = made.message("q", "m")
         for name, value in fields.items():
             setattr(message, name, value)
-        made.broker.send(message)
+        made.broker.producers.send(message)
     run(made)
 
 
@@ -93,52 +93,54 @@ def run(made: Bench) -> None:
 def test_a_switch_is_told_once_and_only_when_it_changes() -> None:
     made, heard = bench()
     for change in (
-        made.broker.pause_queue,
-        made.broker.pause_queue,
-        made.broker.resume_queue,
-        made.broker.disable_queue,
-        made.broker.enable_queue,
+        made.broker.resources.pause_queue,
+        made.broker.resources.pause_queue,
+        made.broker.resources.resume_queue,
+        made.broker.resources.disable_queue,
+        made.broker.resources.enable_queue,
     ):
         change("q")
-    made.broker.update_queue("q", ring_size=5)
+    made.broker.resources.update_queue("q", ring_size=5)
     assert heard.told == [("paused", "q"), ("resumed", "q"), ("disabled", "q"), ("enabled", "q")]
 
 
 def test_a_purge_is_told_when_all_is_gone() -> None:
     made, heard = bench()
     send(made, 1_200)
-    work = made.broker.purge_queue("q")
+    work = made.broker.resources.purge_queue("q")
     assert not work.done
     assert heard.told == []
     run(made)
     assert heard.told == [("purged", "q", 1_200)]
-    made.broker.delete_queue("q")
+    made.broker.resources.delete_queue("q")
     assert heard.told[1:] == []
 
 
 def test_addresses_come_and_go() -> None:
     made, heard = bench()
-    made.broker.create_address("news", {MULTICAST})
-    made.broker.create_address("news", {ANYCAST})
-    made.broker.delete_address("news")
-    made.broker.create_queue(QueueSettings("auto", "auto", auto_created=True))
-    made.broker.delete_queue("auto")
+    made.broker.resources.create_address("news", {MULTICAST})
+    made.broker.resources.create_address("news", {ANYCAST})
+    made.broker.resources.delete_address("news")
+    made.broker.resources.create_queue(QueueSettings("auto", "auto", auto_created=True))
+    made.broker.resources.delete_queue("auto")
     assert heard.told == [("created", "news"), ("deleted", "news"), ("created", "auto"), ("deleted", "auto")]
 
 
 def test_an_exclusive_owner_is_told_with_its_successor_and_its_end() -> None:  # EXCL-2
     made, heard = bench()
     exclusive = ConsumerOptions(exclusive=True)
-    consumers = [made.broker.subscribe("q", Collector(), OpenCredit(), queue_name="q", options=exclusive) for _ in "ab"]
+    consumers = [
+        made.broker.consumers.subscribe("q", Collector(), OpenCredit(), queue_name="q", options=exclusive) for _ in "ab"
+    ]
     for consumer in consumers:
-        made.broker.close_consumer(consumer)
+        made.broker.consumers.close(consumer)
     first, second = (consumer.id for consumer in consumers)
     assert heard.told == [("owner", "q", first), ("owner", "q", second), ("owner", "q", 0)]
 
 
 def test_a_group_is_told_with_its_owner() -> None:
     made, heard = bench()
-    consumer = made.broker.subscribe("q", Collector(), MessageCredit(10), queue_name="q")
+    consumer = made.broker.consumers.subscribe("q", Collector(), MessageCredit(10), queue_name="q")
     send(made, 2, group_id="g")
     assert heard.told == [("group", "q", "g", consumer.id)]
 
@@ -155,9 +157,9 @@ def test_a_scheduled_message_is_told_and_told_again_when_it_is_due() -> None:
 
 def test_a_delayed_redelivery_is_told_as_scheduled() -> None:
     made, heard = bench(redelivery_delay=1_000)
-    consumer = made.broker.subscribe("q", Collector(), MessageCredit(1), queue_name="q")
+    consumer = made.broker.consumers.subscribe("q", Collector(), MessageCredit(1), queue_name="q")
     send(made)
-    made.broker.reject(consumer, made.broker.queues["q"].newest_sequence)
+    made.broker.consumers.reject(consumer, made.broker.queues["q"].newest_sequence)
     assert heard.told == [("scheduled", "q", made.clock.now_ms + 1_000)]
 
 
@@ -182,11 +184,11 @@ def test_a_copy_in_a_transaction_is_told_with_its_commit_however_large() -> None
     for count in (1, 3_000):
         heard = Heard()
         made = diverted(heard)
-        transaction = made.broker.begin("owner")
+        transaction = made.broker.transactions.begin("owner")
         for _ in range(count):
-            made.broker.send(made.message("q", "m"), transaction=transaction)
+            made.broker.transactions.send(transaction, made.message("q", "m"))
         assert heard.told == []
-        made.broker.commit(transaction)
+        made.broker.transactions.commit(transaction)
         run(made)
         assert heard.told == [("diverted", "q", "audit", "copy", True)] * count
 
@@ -194,7 +196,7 @@ def test_a_copy_in_a_transaction_is_told_with_its_commit_however_large() -> None
 def test_leases_are_told() -> None:
     made, heard = bench()
     send(made, 3)
-    group = made.broker.open_lease("g", queue="q", topic="", run="r", incarnation=None)
+    group = made.broker.lease_groups.open("g", queue="q", topic="", run="r", incarnation=None)
     made.broker.leases.request("g", after=0, max_rows=2, max_bytes=1 << 20, epoch=group.epoch, until=None)
     made.broker.leases.acknowledge("g", 1, group.epoch)
     made.broker.leases.acknowledge("g", 1, group.epoch)
@@ -205,19 +207,19 @@ def test_forgetting_duplicate_ids_is_told() -> None:
     made, heard = bench()
     send(made, duplicate_id=b"1")
     send(made, duplicate_id=b"2")
-    made.broker.clear_duplicate_ids("q")
+    made.broker.duplicate_ids.clear("q")
     assert heard.told == [("cleared", "q", 2)]
 
 
 def test_what_operators_and_time_do_to_branches_is_told() -> None:  # ACK-5
     made, heard = bench()
     for xid in (b"1", b"2"):
-        made.broker.xa_start(xid)
-        made.broker.xa_end(xid)
-        made.broker.xa_prepare(xid)
-    made.broker.heuristic_commit(b"1")
-    made.broker.heuristic_rollback(b"2")
-    made.broker.xa_start(b"3")
+        made.broker.branches.start(xid)
+        made.broker.branches.end(xid)
+        made.broker.branches.prepare(xid)
+    made.broker.branches.heuristic_commit(b"1")
+    made.broker.branches.heuristic_rollback(b"2")
+    made.broker.branches.start(b"3")
     made.clock.now_ms += made.settings.transaction_timeout_ms + 2_000
     run(made)
     assert heard.told == [("operator", b"1", True), ("operator", b"2", False), ("timed out", b"3")]

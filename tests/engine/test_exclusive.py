@@ -104,7 +104,7 @@ def test_order_holds_across_the_death_of_the_owner():
     heir = field.peer(exclusive=True)
     field.put("m0 m1 m2 m3 m4 m5")
     unseen = {int(slot.sequence) for slot in owner.port.slots[2:]}
-    field.broker.close_consumer(owner.consumer, unseen)
+    field.broker.consumers.close(owner.consumer, unseen)
     field.run()
     assert heir.got == "m0 m1 m2 m3 m4 m5"
     assert [slot.delivery_count for slot in heir.port.slots] == [2, 2, 1, 1, 1, 1]
@@ -211,7 +211,7 @@ def test_default_exclusive_queue_makes_queues_exclusive_and_a_full_consumer_is_n
     field.put("1 2")
     assert (full.got, low.got) == ("", "1 2")
     full.port.room = True
-    field.broker.credit_changed(full.consumer)
+    field.broker.consumers.credit_changed(full.consumer)
     field.put("3")
     assert (full.got, low.got) == ("", "1 2 3")
 

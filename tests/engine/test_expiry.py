@@ -122,7 +122,7 @@ def test_a_browser_shows_what_is_still_there_though_it_has_expired():
     bench.send("q", "B " * SMALL_QUEUE)
     bench.clock.now_ms += 100
     port = Collector()
-    bench.broker.subscribe("q", port, MessageCredit(2), options=ConsumerOptions(browser=True))
+    bench.broker.consumers.subscribe("q", port, MessageCredit(2), options=ConsumerOptions(browser=True))
     bench.run()
     assert (port.bodies, bench.pending("EXP")) == ("A B", "")
 
@@ -134,7 +134,7 @@ def test_a_lease_takes_no_expired_message():
     bench.send("q", "C", expires_in_ms=101)
     bench.send("q", "D", expires_in_ms=100)
     bench.clock.now_ms += 100
-    group = bench.broker.open_lease("g", queue="q", topic="", run="run", incarnation=None)
+    group = bench.broker.lease_groups.open("g", queue="q", topic="", run="run", incarnation=None)
     lease = bench.broker.leases.request("g", after=0, max_rows=9, max_bytes=1_000, epoch=group.epoch, until=None)
     assert lease is not None
     assert [slot.message.body.decode() for slot in lease.slots] == ["B", "C"]
@@ -214,7 +214,7 @@ def test_what_came_back_to_a_small_queue_expires_within_a_second():
     bench.later(100)
     assert (bench.counts("q"), bench.pending("EXP")) == ((1, 1, 0), "B")
     bench.later(200)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.later(UNKNOWN_AGAIN_MS)
     assert (bench.pending("q"), bench.pending("EXP")) == ("", "B A")
 
@@ -236,7 +236,7 @@ def test_in_a_large_queue_it_goes_when_somebody_looks():
     bench.later(100)
     queue = bench.broker.queues["q"]
     assert queue.expiring_count == 1
-    bench.broker.expire_due(queue)
+    bench.broker.expiry_scan.look(queue)
     bench.run()
     assert bench.pending("EXP") == "A"
 
@@ -246,7 +246,7 @@ def test_a_short_queue_shows_nothing_expired_to_who_looks():
     bench.send("q", "A B C", expires_in_ms=100)
     bench.clock.now_ms += 100  # and no tick since
     queue = bench.broker.queues["q"]
-    bench.broker.expire_due(queue)
+    bench.broker.expiry_scan.look(queue)
     assert queue.message_count == 0
 
 
@@ -325,7 +325,7 @@ def test_what_came_back_between_two_scans_is_found():
     bench.run()
     bench.later(SCAN_MS)
     assert bench.counts("q") == (2, 2, 0)  # in delivery nothing expires
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.later(SCAN_MS)
     assert (bench.pending("q"), bench.pending("EXP")) == ("B", "A")
 
@@ -371,11 +371,11 @@ def test_a_queue_deleted_during_a_scan_leaves_nothing_behind():
     bench.send("q", " ".join(["m"] * 100), expires_in_ms=100)
     bench.clock.now_ms += SCAN_MS
     bench.broker.tick()
-    bench.broker.delete_queue("q")
+    bench.broker.resources.delete_queue("q")
     bench.run()
     expired = bench.broker.queues["EXP"].message_count
     assert 0 < expired < 100
-    bench.broker.delete_queue("EXP")
+    bench.broker.resources.delete_queue("EXP")
     bench.run()
     assert bench.broker.used_bytes == 0
 
@@ -396,8 +396,8 @@ def test_a_client_reports_an_expired_message():
     bench.send("q", "A B")
     consumer, port = bench.consume("q")
     bench.run()
-    assert bench.broker.expire_delivered(consumer, port.slots[0].sequence)
-    assert not bench.broker.expire_delivered(consumer, port.slots[0].sequence)
+    assert bench.broker.consumers.expire_delivered(consumer, port.slots[0].sequence)
+    assert not bench.broker.consumers.expire_delivered(consumer, port.slots[0].sequence)
     queue = bench.broker.queues["q"]
     assert (queue.counters.expired, queue.delivering_count, bench.pending("EXP")) == (1, 1, "A")
 

@@ -88,7 +88,7 @@ def test_everything_goes_on(name: str) -> None:
 def test_all_are_told_in_their_order() -> None:
     notes: list[str] = []
     bench = Bench(events=events_for([Noting(notes, "a"), NO_EVENTS, Noting(notes, "b")]))
-    bench.broker.create_queue(QueueSettings("q", "orders", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("q", "orders", ANYCAST))
     assert notes == ["a q of orders", "b q of orders"]
 
 

@@ -74,20 +74,22 @@ def fill(bench: Bench, store: FullStore, full: bool = True) -> None:
 
 def subscribe(bench: Bench, name: str = "me", *, durable: bool = True, selector: str = "") -> Consumer:
     options = SubscriptionOptions(name=name, durable=durable, filter=selector)
-    return bench.broker.subscribe("t", Collector(), OpenCredit(), routing=MULTICAST, subscription=options)
+    return bench.broker.consumers.subscribe("t", Collector(), OpenCredit(), routing=MULTICAST, subscription=options)
 
 
 BEGINNINGS: dict[str, Callable[[Bench], object]] = {
-    "a queue": lambda bench: bench.broker.create_queue(anycast("new")),
-    "an address": lambda bench: bench.broker.create_address("new", {ANYCAST}),
-    "a routing type": lambda bench: bench.broker.create_address("q", {MULTICAST}),
+    "a queue": lambda bench: bench.broker.resources.create_queue(anycast("new")),
+    "an address": lambda bench: bench.broker.resources.create_address("new", {ANYCAST}),
+    "a routing type": lambda bench: bench.broker.resources.create_address("q", {MULTICAST}),
     "a durable subscription": subscribe,
     "a queue that a consumer needs": lambda bench: bench.consume("new"),
-    "a queue that a message needs": lambda bench: bench.broker.send(bench.message("new", "A"), routing=ANYCAST),
-    "other settings": lambda bench: bench.broker.update_queue("q", ring_size=5),
-    "a pause": lambda bench: bench.broker.pause_queue("q"),
-    "a lease group": lambda bench: bench.broker.open_lease("g", queue="q", topic="", run="r", incarnation=None),
-    "one with a subscription": lambda bench: bench.broker.open_lease(
+    "a queue that a message needs": lambda bench: bench.broker.producers.send(
+        bench.message("new", "A"), routing=ANYCAST
+    ),
+    "other settings": lambda bench: bench.broker.resources.update_queue("q", ring_size=5),
+    "a pause": lambda bench: bench.broker.resources.pause_queue("q"),
+    "a lease group": lambda bench: bench.broker.lease_groups.open("g", queue="q", topic="", run="r", incarnation=None),
+    "one with a subscription": lambda bench: bench.broker.lease_groups.open(
         "g", queue="", topic="t", run="r", incarnation=None
     ),
 }
@@ -123,8 +125,8 @@ def test_it_is_not_while_a_file_is_only_late(name: str) -> None:
 
 def test_a_subscription_that_can_not_become_another_one_stays_what_it_is() -> None:
     bench, store = bench_with()
-    bench.broker.close_consumer(subscribe(bench))
-    bench.broker.send(bench.message("t", "kept"), routing=MULTICAST)
+    bench.broker.consumers.close(subscribe(bench))
+    bench.broker.producers.send(bench.message("t", "kept"), routing=MULTICAST)
     fill(bench, store)
     with pytest.raises(LimitError, match="DMQ2685"):
         subscribe(bench, selector="a = 1")
@@ -136,28 +138,28 @@ def test_what_is_not_recorded_goes_on() -> None:
     fill(bench, store)
     before = len(bench.store.batches)
     subscribe(bench, durable=False)
-    bench.broker.subscribe("t", Collector(), OpenCredit(), routing=MULTICAST)
-    bench.broker.create_temporary_queue("mine", ANYCAST, "me")
+    bench.broker.consumers.subscribe("t", Collector(), OpenCredit(), routing=MULTICAST)
+    bench.broker.resources.create_temporary("mine", ANYCAST, "me")
     assert len(bench.store.batches) == before
 
 
 def test_what_ends_something_goes_on() -> None:
     bench, store = bench_with()
-    bench.broker.close_consumer(subscribe(bench))
-    bench.broker.open_lease("g", queue="q", topic="", run="r", incarnation=None)
-    bench.broker.create_queue(anycast("other"))
+    bench.broker.consumers.close(subscribe(bench))
+    bench.broker.lease_groups.open("g", queue="q", topic="", run="r", incarnation=None)
+    bench.broker.resources.create_queue(anycast("other"))
     bench.send("q", "A B C D")
     fill(bench, store)
-    bench.broker.unsubscribe("me")
-    bench.broker.release_lease("g")
+    bench.broker.resources.unsubscribe("me")
+    bench.broker.lease_groups.release("g")
     bench.run()
     consumer, port = bench.consume("q")
     bench.run()
-    assert bench.broker.acknowledge(consumer, port.slots[0].sequence)
-    bench.broker.close_consumer(consumer)
-    bench.broker.purge_queue("q")
+    assert bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.consumers.close(consumer)
+    bench.broker.resources.purge_queue("q")
     bench.run()
-    bench.broker.delete_queue("other")
+    bench.broker.resources.delete_queue("other")
     queues = bench.restart().broker.queues
     assert (queues["q"].message_count, "other" in queues, "me" in queues) == (0, False, False)
 
@@ -170,16 +172,16 @@ def test_a_branch_is_not_prepared_but_rolled_back() -> None:
     bench.send("q", "A")
     consumer, port = bench.consume("q")
     bench.run()
-    branch = bench.broker.xa_start(X)
-    bench.broker.acknowledge(consumer, port.slots[0].sequence, branch)
-    bench.broker.xa_end(X)
+    branch = bench.broker.branches.start(X)
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, branch)
+    bench.broker.branches.end(X)
     fill(bench, store)
     before = len(store.batches)
     with pytest.raises(XaError, match="the disk is full") as error:
-        bench.broker.xa_prepare(X)
+        bench.broker.branches.prepare(X)
     bench.run()
     assert error.value.xa_code == XA_RBROLLBACK
-    assert (len(store.batches), bench.broker.xa_recover(), len(port.slots)) == (before, [], 2)
+    assert (len(store.batches), bench.broker.branches.recover(), len(port.slots)) == (before, [], 2)
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -188,20 +190,20 @@ def test_one_that_is_prepared_ends(commit: bool) -> None:
     bench.send("q", "A")
     consumer, port = bench.consume("q")
     bench.run()
-    branch = bench.broker.xa_start(X)
-    bench.broker.acknowledge(consumer, port.slots[0].sequence, branch)
-    bench.broker.xa_end(X)
-    bench.broker.xa_prepare(X)
+    branch = bench.broker.branches.start(X)
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, branch)
+    bench.broker.branches.end(X)
+    bench.broker.branches.prepare(X)
     bench.run()
     fill(bench, store)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     if commit:
-        bench.broker.xa_commit(X, False)
+        bench.broker.branches.commit(X, False)
     else:
-        bench.broker.xa_rollback(X)
+        bench.broker.branches.rollback(X)
     bench.run()
     again = bench.restart()
-    assert (again.pending("q"), again.broker.xa_recover()) == ("" if commit else "A", [])
+    assert (again.pending("q"), again.broker.branches.recover()) == ("" if commit else "A", [])
 
 
 # -- leases --------------------------------------------------------------------------------------------------------
@@ -209,7 +211,7 @@ def test_one_that_is_prepared_ends(commit: bool) -> None:
 
 def test_a_lease_is_not_made_and_what_it_would_hold_is_in_the_next() -> None:
     bench, store = bench_with()
-    group = bench.broker.open_lease("g", queue="q", topic="", run="r", incarnation=None)
+    group = bench.broker.lease_groups.open("g", queue="q", topic="", run="r", incarnation=None)
     bench.send("q", "A B")
     fill(bench, store)
 
@@ -234,7 +236,7 @@ def test_without_room_for_its_copy_it_stays_with_the_client_till_there_is() -> N
     bench.run()
     bench.clock.now_ms += 20
     fill(bench, store)
-    assert bench.broker.expire_delivered(consumer, port.slots[0].sequence)
+    assert bench.broker.consumers.expire_delivered(consumer, port.slots[0].sequence)
     bench.later(SECOND_MS)
     assert (bench.counts("q"), bench.pending("EXP"), len(port.slots)) == ((1, 1, 0), "", 1)
     again = bench.restart()
@@ -253,8 +255,8 @@ def test_it_returns_with_its_consumer() -> None:
     bench.run()
     bench.clock.now_ms += 20
     fill(bench, store)
-    assert bench.broker.expire_delivered(consumer, port.slots[0].sequence)
-    bench.broker.close_consumer(consumer)
+    assert bench.broker.consumers.expire_delivered(consumer, port.slots[0].sequence)
+    bench.broker.consumers.close(consumer)
     assert bench.counts("q") == (1, 0, 0)
     fill(bench, store, False)
     bench.later(2 * SECOND_MS)
@@ -270,7 +272,7 @@ def test_without_an_expiry_address_it_just_ends() -> None:
     bench.run()
     bench.clock.now_ms += 20
     fill(bench, store)
-    assert bench.broker.expire_delivered(consumer, port.slots[0].sequence)
+    assert bench.broker.consumers.expire_delivered(consumer, port.slots[0].sequence)
     assert bench.restart().pending("q") == ""
 
 
@@ -312,17 +314,20 @@ def test_a_large_one_that_is_refused_has_promised_nothing() -> None:
     bench.send("q", " ".join(map(str, range(300))))
     consumer, port = bench.consume("q")
     bench.run()
-    transaction = bench.broker.begin("me")
+    transaction = bench.broker.transactions.begin("me")
     for slot in port.slots:
-        bench.broker.acknowledge(consumer, slot.sequence, transaction)
-    for held in (transaction, None):
+        bench.broker.consumers.acknowledge(consumer, slot.sequence, transaction)
+    for in_transaction in (True, False):
         message = bench.message("EXP", "twice", durable=False)
         message.duplicate_id = b"id"
-        bench.broker.send(message, transaction=held)
+        if in_transaction:
+            bench.broker.transactions.send(transaction, message)
+        else:
+            bench.broker.producers.send(message)
     fill(bench, store)
     before = len(store.batches)
     told = Told()
-    assert not bench.broker.commit(transaction, told)
+    assert not bench.broker.transactions.commit(transaction, told)
     bench.run()
     assert [error is None for error in told.ended] == [False]
     assert len(store.batches) == before
@@ -332,7 +337,7 @@ def test_what_is_kept_for_queues_to_come_expires_without_room_for_a_copy():
     store = FullStore()
     settings = {"news": {"retroactive_message_count": 5, "expiry_address": "EXP"}}
     bench = Bench(queues=(anycast("EXP"),), settings=settings, store=store)
-    bench.broker.send(bench.message("news", "A", expires_in_ms=10), routing=MULTICAST)
+    bench.broker.producers.send(bench.message("news", "A", expires_in_ms=10), routing=MULTICAST)
     history = bench.broker.queues["$delosmq.history.news"]
     assert history.message_count == 1
     fill(bench, store)
@@ -351,13 +356,13 @@ def test_a_subscription_begins_and_what_is_retained_for_it_waits_for_room():
     store = SomeRoom()
     bench = RetainingBench(store)
     head = bench.with_properties("news", "x" * 5_000, {"ActiveMQ.Retain": "true"})
-    bench.broker.send(head, routing=MULTICAST)
+    bench.broker.producers.send(head, routing=MULTICAST)
     fill(bench, store)
     ports: list[Collector] = []
     for name, selector in (("wants", "TRUE"), ("rejects", "FALSE")):
         ports.append(Collector())
         options = SubscriptionOptions(name=name, durable=True, filter=selector, retroactive=True)
-        bench.broker.subscribe("news", ports[-1], OpenCredit(), routing=MULTICAST, subscription=options)
+        bench.broker.consumers.subscribe("news", ports[-1], OpenCredit(), routing=MULTICAST, subscription=options)
     bench.later(SECOND_MS)
     assert [len(port.slots) for port in ports] == [0, 0]
     assert [bench.broker.queues[name].returning for name in ("wants", "rejects")] == [1, 0]

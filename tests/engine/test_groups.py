@@ -188,7 +188,7 @@ def test_what_several_selectors_passed_over_is_not_handed_out_once_it_is_gone(en
         others.append(field.peer(selector=f"{name} IS NULL"))
         field.run()
     if ending == "purged":
-        field.broker.purge_queue("q")
+        field.broker.resources.purge_queue("q")
         field.run()
     else:
         field.later(1_001)
@@ -261,7 +261,7 @@ def test_what_is_purged_while_it_waits_for_a_full_owner_is_forgotten():
     field.peer()
     field.put("p2 p3", group="purged", durable=False)
     assert kept_in_memory("purged") == ["p1", "p2", "p3"]
-    field.broker.purge_queue("q")
+    field.broker.resources.purge_queue("q")
     field.run()
     assert (owner.got, kept_in_memory("purged")) == ("p1", ["p1"])
 

@@ -28,13 +28,13 @@ def keeping(**fields: object) -> RoutingBench:
 
 def publish(bench: Bench, bodies: str) -> None:
     for body in bodies.split():
-        bench.broker.send(bench.message("news", body), routing=MULTICAST)
+        bench.broker.producers.send(bench.message("news", body), routing=MULTICAST)
 
 
 def listen(bench: Bench, *, asks: bool = True, filter: str = "", address: str = "news") -> Collector:
     port = Collector()
     options = SubscriptionOptions(retroactive=asks, filter=filter)
-    bench.broker.subscribe(address, port, OpenCredit(), routing=MULTICAST, subscription=options)
+    bench.broker.consumers.subscribe(address, port, OpenCredit(), routing=MULTICAST, subscription=options)
     bench.run()
     return port
 
@@ -75,7 +75,7 @@ def test_everybody_gets_it_if_that_is_said():
     bench = keeping(count=2, always_retroactive=True)
     publish(bench, "A B C")
     assert heard(bench, asks=False) == "B C"
-    bench.broker.create_queue(QueueSettings("made", "news", MULTICAST))
+    bench.broker.resources.create_queue(QueueSettings("made", "news", MULTICAST))
     assert bench.pending("made") == "B C"
 
 
@@ -96,14 +96,14 @@ def test_a_wildcard_that_asks_gets_what_is_kept_for_all_that_it_stands_for():
         addresses={"news.#": {"subscription_recovery_count": 2, "subscription_recovery_retained": True}}
     )
     for address, body in (("a", "A1"), ("b", "B1"), ("a", "A2"), ("a", "A3"), ("b", "B2")):
-        bench.broker.send(bench.message(f"news.{address}", body), routing=MULTICAST)
+        bench.broker.producers.send(bench.message(f"news.{address}", body), routing=MULTICAST)
     marked(bench, "C1", "news.c")
-    bench.broker.send(bench.message("olds", "D1"), routing=MULTICAST)
+    bench.broker.producers.send(bench.message("olds", "D1"), routing=MULTICAST)
     assert heard(bench, address="news.*") == "B1 A2 A3 B2 C1 C1"
     assert heard(bench, address="news.*", asks=False) == ""
     assert heard(bench, address="news.*.x") == ""
     # The wildcard keeps messages too by now; each is given once.
-    bench.broker.send(bench.message("news.a", "A4"), routing=MULTICAST)
+    bench.broker.producers.send(bench.message("news.a", "A4"), routing=MULTICAST)
     assert heard(bench, address="news.*") == "B1 A3 B2 C1 A4 C1"
 
 
@@ -115,7 +115,7 @@ def test_what_was_sent_last_is_kept_whatever_its_priority():
     for body, priority in (("low", "1"), ("high", "9"), ("last", "1")):
         message = bench.with_properties("news", body, {})
         message.priority = int(priority)
-        bench.broker.send(message, routing=MULTICAST)
+        bench.broker.producers.send(message, routing=MULTICAST)
     assert bench.pending(HISTORY) == "high last"
 
 
@@ -163,7 +163,7 @@ def test_what_is_too_old_goes():
 def test_very_many_that_are_too_old_go_in_slices():
     bench = keeping(duration=10_000)
     for number in range(1_200):
-        bench.broker.send(bench.message("news", f"m{number}", durable=False), routing=MULTICAST)
+        bench.broker.producers.send(bench.message("news", f"m{number}", durable=False), routing=MULTICAST)
     kept = bench.broker.queues[HISTORY].pending
     counts = set()
     until = bench.clock.now_ms + 13_000
@@ -222,7 +222,7 @@ def test_what_is_kept_expires_without_a_trace():
         BrokerSettings(queues=(QueueSettings("late", "late"),)),
         addresses={"news": {"subscription_recovery_count": 5, "expiry_address": "late"}},
     )
-    bench.broker.send(bench.message("news", "A", expires_in_ms=100), routing=MULTICAST)
+    bench.broker.producers.send(bench.message("news", "A", expires_in_ms=100), routing=MULTICAST)
     pass_time(bench, 60_000)
     assert (bench.pending(HISTORY), bench.pending("late")) == ("", "")
 
@@ -231,7 +231,9 @@ def test_what_is_kept_expires_without_a_trace():
 
 
 def marked(bench: RoutingBench, body: str, address: str = "news") -> None:
-    bench.broker.send(bench.with_properties(address, body, {"ActiveMQ.Retain": "TRUE", "a": "1"}), routing=MULTICAST)
+    bench.broker.producers.send(
+        bench.with_properties(address, body, {"ActiveMQ.Retain": "TRUE", "a": "1"}), routing=MULTICAST
+    )
 
 
 def test_the_last_marked_message_is_for_those_that_ask():
@@ -298,7 +300,7 @@ def test_a_durable_subscription_keeps_it_over_a_restart():
     options = SubscriptionOptions(name="me", durable=True, retroactive=True)
     port = Collector()
     port.room = False
-    bench.broker.subscribe("news", port, OpenCredit(), routing=MULTICAST, subscription=options)
+    bench.broker.consumers.subscribe("news", port, OpenCredit(), routing=MULTICAST, subscription=options)
     again = bench.restart()
     # The marked one is among the last messages too, as it was sent.
     assert (bench.pending("me"), again.pending("me")) == ("A B A", "A B A")
@@ -312,7 +314,7 @@ def test_an_expired_one_is_not_given():
     )
     message = bench.with_properties("news", "A", {"ActiveMQ.Retain": "true"})
     message.expires_at_ms = bench.clock.now_ms + 10
-    bench.broker.send(message, routing=MULTICAST)
+    bench.broker.producers.send(message, routing=MULTICAST)
     bench.clock.now_ms += 20
     assert (heard(bench), bench.pending("late")) == ("", "")
 
@@ -338,7 +340,7 @@ def test_subscribers_are_served_as_they_came_or_by_their_priority(policy: Dispat
     served: list[str] = []
     for name, priority in (("a", 0), ("b", 5), ("c", 9), ("d", 5), ("e", 0)):
         options = ConsumerOptions(priority=priority)
-        bench.broker.subscribe("news", Noting(name, served), OpenCredit(), routing=MULTICAST, options=options)
+        bench.broker.consumers.subscribe("news", Noting(name, served), OpenCredit(), routing=MULTICAST, options=options)
     publish(bench, "A")
     bench.run()
     assert " ".join(served) == order
@@ -350,10 +352,10 @@ def test_subscribers_are_served_as_they_came_or_by_their_priority(policy: Dispat
 def test_one_message_that_takes_the_place_of_many():  # RING-11
     bench = keeping(size=60_000)
     for number in range(1_000):
-        bench.broker.send(bench.message("news", f"m{number}"), routing=MULTICAST)
+        bench.broker.producers.send(bench.message("news", f"m{number}"), routing=MULTICAST)
     history = bench.broker.queues[HISTORY]
     count = history.pending.count
-    bench.broker.send(bench.message("news", "x" * 59_000), routing=MULTICAST)
+    bench.broker.producers.send(bench.message("news", "x" * 59_000), routing=MULTICAST)
     assert history.pending.count == count + 1 - 3
     bench.broker.tick()
     assert history.pending.count > count / 2 - 100
@@ -367,11 +369,13 @@ def test_one_message_that_takes_the_place_of_many():  # RING-11
 def test_a_subscriber_gets_very_many_in_slices_and_its_limit_holds_in_slices():  # RING-11
     bench = keeping(count=3_000)
     for number in range(3_000):
-        bench.broker.send(bench.message("news", f"m{number}"), routing=MULTICAST)
+        bench.broker.producers.send(bench.message("news", f"m{number}"), routing=MULTICAST)
     limit = PendingLimit(10, EvictionChoice())
     port = Collector()
     options = SubscriptionOptions(retroactive=True, pending_limit=limit)
-    consumer = bench.broker.subscribe("news", port, PrefetchCredit(5), routing=MULTICAST, subscription=options)
+    consumer = bench.broker.consumers.subscribe(
+        "news", port, PrefetchCredit(5), routing=MULTICAST, subscription=options
+    )
     queue = consumer.queue
     assert queue is not None
     assert 0 < queue.pending.count <= 500
@@ -386,10 +390,10 @@ def test_a_subscriber_gets_very_many_in_slices_and_its_limit_holds_in_slices(): 
 def test_what_is_sent_while_a_subscriber_is_filled_comes_once_and_last():
     bench = keeping(count=1_000)
     for number in range(1_000):
-        bench.broker.send(bench.message("news", f"m{number}"), routing=MULTICAST)
+        bench.broker.producers.send(bench.message("news", f"m{number}"), routing=MULTICAST)
     port = Collector()
     options = SubscriptionOptions(retroactive=True)
-    bench.broker.subscribe("news", port, OpenCredit(), routing=MULTICAST, subscription=options)
+    bench.broker.consumers.subscribe("news", port, OpenCredit(), routing=MULTICAST, subscription=options)
     publish(bench, "A B")
     bench.run()
     # A and B have pushed two out, which were given before.
@@ -402,7 +406,7 @@ def test_retained_messages_of_many_addresses_come_in_slices():
         marked(bench, f"m{number}", f"news.a{number}")
     port = Collector()
     options = SubscriptionOptions(retroactive=True)
-    consumer = bench.broker.subscribe("news.*", port, OpenCredit(), routing=MULTICAST, subscription=options)
+    consumer = bench.broker.consumers.subscribe("news.*", port, OpenCredit(), routing=MULTICAST, subscription=options)
     assert consumer.queue is not None
     assert consumer.queue.pending.count < 50
     marked(bench, "newer", "news.a199")
@@ -417,11 +421,11 @@ def test_a_queue_that_is_deleted_while_it_is_filled():
     bench = keeping(count=2_000, retained=True)
     marked(bench, "R")
     for number in range(2_000):
-        bench.broker.send(bench.message("news", f"m{number}"), routing=MULTICAST)
-    consumer = bench.broker.subscribe(
+        bench.broker.producers.send(bench.message("news", f"m{number}"), routing=MULTICAST)
+    consumer = bench.broker.consumers.subscribe(
         "news", Collector(), OpenCredit(), routing=MULTICAST, subscription=SubscriptionOptions(retroactive=True)
     )
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.run()
     assert stood_on(bench.broker.queues[HISTORY]) == ""
     recount(bench)

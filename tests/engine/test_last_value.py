@@ -36,7 +36,7 @@ def test_what_is_in_delivery_stays_until_it_is_answered():
     port.room = False
     bench.put("q", "A2", key="a")
     assert (bench.pending("q"), bench.counts("q")) == ("A2", (2, 1, 0))
-    assert bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    assert bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
     assert bench.pending("q") == "A2"
 
 
@@ -47,7 +47,7 @@ def test_a_returning_message_goes_when_a_newer_one_is_pending():
     bench.run()
     port.room = False
     bench.put("q", "A2", key="a")
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert (bench.pending("q"), bench.broker.queues["q"].counters.replaced) == ("A2", 1)
     recount(bench)
 
@@ -57,7 +57,7 @@ def test_a_returning_message_stays_when_no_newer_one_is_there():
     bench.put("q", "A1", key="a")
     consumer, _ = bench.consume("q")
     bench.run()
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert bench.pending("q") == "A1"
 
 
@@ -71,7 +71,7 @@ def test_of_two_that_return_the_newer_stays_whichever_comes_first():
         bench.put("q", "A2", key="a")
         bench.run()
         for consumer in (second, first) if newest_first else (first, second):
-            bench.broker.close_consumer(consumer)
+            bench.broker.consumers.close(consumer)
         assert bench.pending("q") == "A2"
         recount(bench)
 
@@ -83,7 +83,7 @@ def test_replacing_survives_a_restart_and_goes_on_after_it():
     again = bench.restart()
     assert projection(again) == projection(bench)
     assert again.pending("q") == "B1 A2"
-    again.broker.send(bench.with_properties("q", "B2", {"key": "b"}))
+    again.broker.producers.send(bench.with_properties("q", "B2", {"key": "b"}))
     assert again.pending("q") == "A2 B2"
 
 
@@ -91,7 +91,7 @@ def test_a_scheduled_message_counts_when_it_is_due():
     bench = bench_with()
     message = bench.with_properties("q", "later", {"key": "a"})
     message.due_at_ms = bench.clock.wall_ms() + 1_000
-    bench.broker.send(message)
+    bench.broker.producers.send(message)
     bench.put("q", "now", key="a")
     assert (bench.pending("q"), bench.scheduled("q")) == ("now", "later")
     bench.later(1_000)
@@ -103,7 +103,7 @@ def test_of_those_due_together_the_newest_stays():
     for body in ("one", "two", "three"):
         message = bench.with_properties("q", body, {"key": "a"})
         message.due_at_ms = bench.clock.wall_ms() + 1_000
-        bench.broker.send(message)
+        bench.broker.producers.send(message)
     bench.later(1_000)
     assert bench.pending("q") == "three"
 
@@ -132,14 +132,14 @@ def test_a_queue_may_stay_an_ordinary_one_where_its_address_makes_others():
     bench = RoutingBench(BrokerSettings(queues=queues), addresses={"#": {"default_last_value_queue": True}})
     again = bench.restart()
     for body in ("A1", "A2"):
-        again.broker.send(bench.with_properties("q", body, {"_AMQ_LVQ_NAME": "a"}))
+        again.broker.producers.send(bench.with_properties("q", body, {"_AMQ_LVQ_NAME": "a"}))
     assert again.pending("q") == "A1 A2"
 
 
 def test_the_key_of_a_queue_cannot_change():
     bench = bench_with()
     with pytest.raises(MisuseError, match="last-value-key of queue 'q' can't change while it exists"):
-        bench.broker.update_queue("q", last_value_key="other")
+        bench.broker.resources.update_queue("q", last_value_key="other")
 
 
 def test_keys_of_messages_that_left_are_forgotten():

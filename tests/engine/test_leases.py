@@ -52,7 +52,9 @@ class Reader:
 
     def __init__(self, bench: Bench, run: str = "run", incarnation: str | None = None, queue: str = "q") -> None:
         self.bench = bench
-        self.group: LeaseGroup = bench.broker.open_lease("g", queue=queue, topic="", run=run, incarnation=incarnation)
+        self.group: LeaseGroup = bench.broker.lease_groups.open(
+            "g", queue=queue, topic="", run=run, incarnation=incarnation
+        )
         self.epoch = self.group.epoch
 
     def next(
@@ -441,13 +443,13 @@ def test_a_queue_that_is_not_there_can_not_be_leased():
 def test_a_topic_is_read_through_a_durable_subscription_named_like_the_group():
     bench = Bench(queues=(QueueSettings("other", "news", MULTICAST),))
     broker = bench.broker
-    broker.open_lease("g", queue="", topic="news", run="r", incarnation=None)
+    broker.lease_groups.open("g", queue="", topic="news", run="r", incarnation=None)
     bench.send("news", "a")
     lease = broker.leases.request("g", after=0, max_rows=9, max_bytes=MANY, epoch=1, until=None)
     assert lease is not None
     assert words(lease) == "a"
     assert broker.queues["g"].settings.durable
-    assert broker.open_lease("g", queue="", topic="news", run="r", incarnation=None).epoch == 2
+    assert broker.lease_groups.open("g", queue="", topic="news", run="r", incarnation=None).epoch == 2
 
 
 # -- ending -------------------------------------------------------------------------------------------------------
@@ -486,7 +488,7 @@ def test_a_large_release_is_worked_off_in_slices_and_out_of_order_nothing_is_han
     queue = bench.broker.queues["q"]
     assert bench.broker.leases.release("g") == count
     assert (queue.pending_count, queue.delivering_count) == (ROWS_PER_SLICE, ROWS_PER_SLICE + 1)
-    other = bench.broker.open_lease("other", queue="q", topic="", run="r", incarnation=None)
+    other = bench.broker.lease_groups.open("other", queue="q", topic="", run="r", incarnation=None)
     bench.broker.leases.request("other", after=0, max_rows=9, max_bytes=MANY, epoch=other.epoch, until=None)
     bench.broker.tick()
     assert (queue.pending_count, port.bodies, other.building) == (2 * ROWS_PER_SLICE, "", [])
@@ -508,7 +510,7 @@ def test_a_queue_deleted_while_a_release_returns_to_it_keeps_nothing():
     bench = bench_with(" ".join(str(i) for i in range(2 * ROWS_PER_SLICE)))
     Reader(bench).next(0)
     bench.broker.leases.release("g")
-    bench.broker.delete_queue("q")
+    bench.broker.resources.delete_queue("q")
     bench.run()
     assert bench.broker.used_bytes == 0
     assert bench.store.released == 2 * ROWS_PER_SLICE
@@ -517,7 +519,7 @@ def test_a_queue_deleted_while_a_release_returns_to_it_keeps_nothing():
 def subscribed_group() -> Bench:
     """Group ``g`` on topic ``news``, with a lease of one message and another one waiting."""
     bench = Bench(queues=(QueueSettings("other", "news", MULTICAST),))
-    bench.broker.open_lease("g", queue="", topic="news", run="r", incarnation=None)
+    bench.broker.lease_groups.open("g", queue="", topic="news", run="r", incarnation=None)
     bench.send("news", "a b")
     bench.broker.leases.request("g", after=0, max_rows=1, max_bytes=MANY, epoch=1, until=None)
     return bench
@@ -530,7 +532,7 @@ def test_a_group_that_ends_takes_the_subscription_made_for_it_along(restarted: s
         bench = bench.restart()
     elif restarted == "state":
         bench = restart_from_state(bench)
-    assert bench.broker.release_lease("g") == 1
+    assert bench.broker.lease_groups.release("g") == 1
     bench.run()
     assert "g" not in bench.broker.queues
     assert bench.pending("other") == "a b"
@@ -540,18 +542,18 @@ def test_a_group_that_ends_takes_the_subscription_made_for_it_along(restarted: s
 def test_an_overdue_group_takes_its_subscription_along():
     bench = subscribed_group()
     bench.clock.now_ms += RETENTION_MS + 1
-    assert bench.broker.end_overdue_leases() == ["g"]
+    assert bench.broker.lease_groups.end_overdue() == ["g"]
     assert "g" not in bench.broker.queues
 
 
 def test_a_subscription_that_was_there_before_the_group_or_that_others_read_stays():
     bench = Bench(queues=(QueueSettings("g", "news", MULTICAST),))
-    bench.broker.open_lease("g", queue="", topic="news", run="r", incarnation=None)
-    bench.broker.release_lease("g")
+    bench.broker.lease_groups.open("g", queue="", topic="news", run="r", incarnation=None)
+    bench.broker.lease_groups.release("g")
     assert "g" in bench.broker.queues
     shared = subscribed_group()
-    shared.broker.subscribe("news", Collector(), OpenCredit(), queue_name="g")
-    shared.broker.release_lease("g")
+    shared.broker.consumers.subscribe("news", Collector(), OpenCredit(), queue_name="g")
+    shared.broker.lease_groups.release("g")
     assert "g" in shared.broker.queues
 
 
@@ -595,7 +597,7 @@ def test_deleting_the_queue_makes_its_leases_lost():
     bench = bench_with("a")
     reader = Reader(bench)
     reader.take(0)
-    bench.broker.delete_queue("q")
+    bench.broker.resources.delete_queue("q")
     with pytest.raises(LeaseError) as failed:
         bench.broker.leases.rows("g", 1, 0, 1)
     assert condition_of(failed) == LEASE_LOST
@@ -607,9 +609,9 @@ def test_a_group_nobody_asks_for_ends_after_its_retention():
     bench = bench_with("a b")
     Reader(bench).take(0)
     bench.clock.now_ms += RETENTION_MS
-    assert bench.broker.end_overdue_leases() == []
+    assert bench.broker.lease_groups.end_overdue() == []
     bench.clock.now_ms += 1
-    assert bench.broker.end_overdue_leases() == ["g"]
+    assert bench.broker.lease_groups.end_overdue() == ["g"]
     assert bench.pending("q") == "a b"
 
 
@@ -673,7 +675,7 @@ def test_a_message_of_two_queues_leased_from_both_is_stored_once_and_kept_for_bo
     bench.send("news", "a", durable=False)
     broker = bench.broker
     for queue in ("q", "p"):
-        broker.open_lease(queue, queue=queue, topic="", run="r", incarnation=None)
+        broker.lease_groups.open(queue, queue=queue, topic="", run="r", incarnation=None)
         broker.leases.request(queue, after=0, max_rows=9, max_bytes=MANY, epoch=1, until=None)
     broker.leases.acknowledge("q", 1, 1)
     bench.run()
@@ -724,7 +726,7 @@ def test_the_time_a_broker_was_down_counts_against_no_group():
     reader.take(0)
     bench.clock.now_ms += RETENTION_MS + 1
     again = bench.restart()
-    assert again.broker.end_overdue_leases() == []
+    assert again.broker.lease_groups.end_overdue() == []
     with pytest.raises(LeaseError) as failed:
         Reader(again, "two")
     assert condition_of(failed) == GROUP_BUSY
@@ -803,7 +805,7 @@ class OnDisk(Bench):
         """Waits for the next journal file as a client would, when the background lags behind."""
         outcomes = []
         for body in bodies.split():
-            while (outcome := self.broker.send(self.message(address, body, durable=durable))) == BLOCKED:
+            while (outcome := self.broker.producers.send(self.message(address, body, durable=durable))) == BLOCKED:
                 self.journal.wait_synced(self.broker.log.position, 60.0)
                 self.journal.on_readable()
             outcomes.append(outcome)
@@ -929,13 +931,15 @@ def test_many_messages_that_are_not_durable_are_stored_one_by_one():
 
 def test_a_lease_gets_nothing_while_a_consumer_owns_the_queue() -> None:  # EXCL-1
     bench = Bench(queues=(anycast("q"),))
-    owner = bench.broker.subscribe("q", Collector(), MessageCredit(1), options=ConsumerOptions(exclusive=True))
+    owner = bench.broker.consumers.subscribe(
+        "q", Collector(), MessageCredit(1), options=ConsumerOptions(exclusive=True)
+    )
     bench.send("q", "a")
     bench.run()
     bench.send("q", "b")
     reader = Reader(bench)
     assert reader.take(0) == ""
-    bench.broker.close_consumer(owner)
+    bench.broker.consumers.close(owner)
     assert reader.take(0) == "a b"
 
 
@@ -945,7 +949,7 @@ def test_a_lease_skips_groups_that_a_consumer_owns() -> None:  # EXCL-4
     for body, group in (("a", "g"), ("b", "g"), ("c", "h")):
         message = bench.message("q", body)
         message.group_id = group
-        bench.broker.send(message)
+        bench.broker.producers.send(message)
         bench.run()
     assert Reader(bench).take(0) == "c"
 

@@ -40,9 +40,9 @@ def test_subscriptions_and_operators_make_no_more_either():
     with pytest.raises(AddressLimitError):
         bench.listen("a.1", routing=MULTICAST)
     with pytest.raises(AddressLimitError):
-        bench.broker.create_address("a.1", {MULTICAST})
+        bench.broker.resources.create_address("a.1", {MULTICAST})
     with pytest.raises(AddressLimitError):
-        bench.broker.create_queue(QueueSettings("q", "a.1", ANYCAST))
+        bench.broker.resources.create_queue(QueueSettings("q", "a.1", ANYCAST))
     assert not bench.broker.addresses
     assert not bench.broker.queues
 
@@ -51,7 +51,7 @@ def test_what_is_deleted_leaves_its_place_to_another():
     bench = limited(a_=1)
     bench.put("a.1", "A", routing=ANYCAST)
     refused(bench, "a.2", 1, "a.#", 1)
-    bench.broker.delete_address("a.1", force=True)
+    bench.broker.resources.delete_address("a.1", force=True)
     assert bench.put("a.2", "A", routing=ANYCAST) == ROUTED
 
 
@@ -79,13 +79,13 @@ def test_what_the_configuration_names_is_made_and_counted():
 
 def test_temporary_addresses_wildcards_and_advisories_do_not_count():
     bench = limited(all=1)
-    bench.broker.create_temporary_queue("t", ANYCAST, "me")
+    bench.broker.resources.create_temporary("t", ANYCAST, "me")
     bench.listen("a.*", routing=MULTICAST)
     bench.listen("ActiveMQ.Advisory.TempQueue", routing=MULTICAST)
     assert bench.put("one", "A", routing=MULTICAST) == NO_ROUTE
-    bench.broker.delete_temporary_queues("me")
+    bench.broker.resources.delete_temporary("me")
     refused(bench, "two", 1, "#", 1)
-    bench.broker.create_temporary_queue("t", ANYCAST, "me")
+    bench.broker.resources.create_temporary("t", ANYCAST, "me")
     bench.listen("b.*", routing=MULTICAST)
     bench.listen("ActiveMQ.Advisory.TempTopic", routing=MULTICAST)
     assert len(bench.broker.addresses) == 6

@@ -30,7 +30,7 @@ def words(count: int, start: int = 0) -> str:
 
 def send_in(bench: Bench, transaction: Transaction, address: str, bodies: str, **fields: int) -> None:
     for body in bodies.split():
-        bench.broker.send(bench.message(address, body, **fields), transaction=transaction)  # type: ignore[arg-type]
+        bench.broker.transactions.send(transaction, bench.message(address, body, **fields))  # type: ignore[arg-type]
 
 
 # -- settings that change under consumers ---------------------------------------------------------------------------
@@ -42,10 +42,10 @@ def test_a_queue_does_not_become_non_destructive_under_its_consumers() -> None:
     bench.send("q", "a b")
     bench.run()
     with pytest.raises(MisuseError, match=r"DMQ2643.*'q'.*close"):
-        bench.broker.update_queue("q", non_destructive=True)
-    assert bench.broker.acknowledge(consumer, port.slots[0].sequence)
-    bench.broker.close_consumer(consumer)
-    bench.broker.update_queue("q", non_destructive=True)
+        bench.broker.resources.update_queue("q", non_destructive=True)
+    assert bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.consumers.close(consumer)
+    bench.broker.resources.update_queue("q", non_destructive=True)
     _, port = bench.consume("q")
     bench.run()
     assert (port.bodies, bench.pending("q")) == ("b", "b")
@@ -59,7 +59,7 @@ def test_a_queue_that_is_exclusive_no_longer_serves_all_its_consumers() -> None:
     bench.send("q", "a b")
     bench.run()
     assert (one.bodies, two.bodies) == ("a b", "")
-    bench.broker.update_queue("q", exclusive=False)
+    bench.broker.resources.update_queue("q", exclusive=False)
     bench.send("q", "c d")
     bench.run()
     assert two.bodies != ""
@@ -72,7 +72,7 @@ def test_a_queue_becomes_exclusive_under_its_consumers() -> None:
     _, two = bench.consume("q")
     bench.send("q", "a b")
     bench.run()
-    bench.broker.update_queue("q", exclusive=True)
+    bench.broker.resources.update_queue("q", exclusive=True)
     bench.send("q", "c d e")
     bench.run()
     assert sorted((len(one.slots), len(two.slots))) == [1, 4]
@@ -87,11 +87,11 @@ def test_a_borrowed_message_acknowledged_in_a_transaction_makes_room_for_the_nex
     consumer, port = bench.consume("q", MessageCredit(1))
     bench.send("q", "a b")
     bench.run()
-    transaction = bench.broker.begin("s")
-    assert bench.broker.acknowledge(consumer, port.slots[0].sequence, transaction)
+    transaction = bench.broker.transactions.begin("s")
+    assert bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, transaction)
     bench.run()
     assert port.bodies == "a b"
-    bench.broker.commit(transaction)
+    bench.broker.transactions.commit(transaction)
     check(bench)
 
 
@@ -100,7 +100,7 @@ def test_a_borrowed_message_that_its_reader_finds_expired_makes_room_for_the_nex
     consumer, port = bench.consume("q", MessageCredit(1))
     bench.send("q", "a b")
     bench.run()
-    assert bench.broker.expire_delivered(consumer, port.slots[0].sequence)
+    assert bench.broker.consumers.expire_delivered(consumer, port.slots[0].sequence)
     bench.run()
     assert port.bodies == "a b"
     check(bench)
@@ -115,11 +115,11 @@ def test_a_message_on_its_way_back_can_be_acknowledged_in_a_transaction() -> Non
     bench.send("q", words(1_500))
     bench.run()
     port.room = False
-    bench.broker.reject_through(consumer, port.slots[-1].sequence)
-    transaction = bench.broker.begin("s")
-    assert bench.broker.acknowledge(consumer, port.slots[0].sequence, transaction)
+    bench.broker.consumers.reject_through(consumer, port.slots[-1].sequence)
+    transaction = bench.broker.transactions.begin("s")
+    assert bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, transaction)
     bench.run()
-    bench.broker.commit(transaction)
+    bench.broker.transactions.commit(transaction)
     bench.run()
     assert bench.counts("q")[0] == 1_499
     check(bench)
@@ -130,12 +130,12 @@ def test_a_closed_consumer_whose_messages_are_on_their_way_back() -> None:
     consumer, port = bench.consume("q")
     bench.send("q", words(1_500))
     bench.run()
-    bench.broker.close_consumer(consumer)
-    transaction = bench.broker.begin("s")
-    assert bench.broker.acknowledge(consumer, port.slots[0].sequence, transaction)
-    assert bench.broker.acknowledge(consumer, port.slots[1].sequence)
+    bench.broker.consumers.close(consumer)
+    transaction = bench.broker.transactions.begin("s")
+    assert bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, transaction)
+    assert bench.broker.consumers.acknowledge(consumer, port.slots[1].sequence)
     bench.run()
-    bench.broker.rollback(transaction)
+    bench.broker.transactions.rollback(transaction)
     bench.run()
     assert bench.pending("q").split()[:2] == ["m0", "m2"]
     check(bench)
@@ -146,11 +146,11 @@ def test_a_commit_of_what_was_on_its_way_back_when_it_was_acknowledged() -> None
     consumer, port = bench.consume("q")
     bench.send("q", words(1_500))
     bench.run()
-    bench.broker.close_consumer(consumer)
-    transaction = bench.broker.begin("s")
-    assert bench.broker.acknowledge(consumer, port.slots[0].sequence, transaction)
+    bench.broker.consumers.close(consumer)
+    transaction = bench.broker.transactions.begin("s")
+    assert bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, transaction)
     bench.run()
-    bench.broker.commit(transaction)
+    bench.broker.transactions.commit(transaction)
     bench.run()
     assert bench.pending("q").split()[0] == "m1"
     check(bench)
@@ -162,12 +162,12 @@ def test_two_subscriptions_of_a_queue_in_one_transaction_roll_back_in_order() ->
     two, second = bench.consume("q")
     bench.send("q", "a b c d")
     bench.run()
-    transaction = bench.broker.begin("s")
+    transaction = bench.broker.transactions.begin("s")
     for consumer, port in ((one, first), (two, second)):
         for slot in port.slots:
-            assert bench.broker.acknowledge(consumer, slot.sequence, transaction)
-    bench.broker.pause_queue("q")
-    bench.broker.rollback(transaction)
+            assert bench.broker.consumers.acknowledge(consumer, slot.sequence, transaction)
+    bench.broker.resources.pause_queue("q")
+    bench.broker.transactions.rollback(transaction)
     assert bench.pending("q") == "a b c d"
     check(bench)
 
@@ -178,15 +178,15 @@ def test_a_queue_is_deleted_under_a_transaction() -> None:
         consumer, port = bench.consume("q")
         bench.send("q", "a b c")
         bench.run()
-        transaction = bench.broker.begin("s")
-        bench.broker.acknowledge(consumer, port.slots[0].sequence, transaction)
+        transaction = bench.broker.transactions.begin("s")
+        bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, transaction)
         send_in(bench, transaction, "r", "x")
-        bench.broker.delete_queue("q")
+        bench.broker.resources.delete_queue("q")
         bench.run()
         if ending == "commit":
-            bench.broker.commit(transaction)
+            bench.broker.transactions.commit(transaction)
         else:
-            bench.broker.rollback(transaction)
+            bench.broker.transactions.rollback(transaction)
         bench.run()
         assert bench.pending("r") == ("x" if ending == "commit" else "")
         recount(bench.broker)
@@ -199,13 +199,13 @@ def test_a_queue_is_deleted_under_a_transaction() -> None:
 
 def test_a_queue_is_deleted_under_a_large_commit() -> None:
     bench = Bench(queues=(QueueSettings("one", "t", MULTICAST), QueueSettings("two", "t", MULTICAST)))
-    transaction = bench.broker.begin("s")
+    transaction = bench.broker.transactions.begin("s")
     send_in(bench, transaction, "t", words(MANY))
     waiter = Waiter()
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     for _ in range(6):
         bench.broker.tick()
-    bench.broker.delete_queue("one")
+    bench.broker.resources.delete_queue("one")
     bench.run()
     assert waiter.ended == [None]
     assert bench.broker.queues["two"].message_count == MANY
@@ -219,18 +219,18 @@ def test_a_queue_is_deleted_under_a_prepared_branch_that_sends_to_it_and_acknowl
         consumer, port = bench.consume("q")
         bench.send("q", "a b c")
         bench.run()
-        branch = bench.broker.xa_start(b"x")
-        bench.broker.acknowledge(consumer, port.slots[0].sequence, branch)
+        branch = bench.broker.branches.start(b"x")
+        bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, branch)
         send_in(bench, branch, "q", "d")
         send_in(bench, branch, "r", "x")
-        bench.broker.xa_end(b"x")
-        assert bench.broker.xa_prepare(b"x")
-        bench.broker.delete_queue("q")
+        bench.broker.branches.end(b"x")
+        assert bench.broker.branches.prepare(b"x")
+        bench.broker.resources.delete_queue("q")
         bench.run()
         if restart:
             bench.settings = BrokerSettings(queues=(anycast("r"),))
             bench = bench.restart()
-        assert bench.broker.xa_commit(b"x", False)
+        assert bench.broker.branches.commit(b"x", False)
         bench.run()
         recount(bench.broker)
         assert bench.pending("r") == "x"
@@ -241,12 +241,12 @@ def test_a_queue_is_deleted_under_a_prepared_branch_that_sends_to_it_and_acknowl
 
 def test_a_large_commit_into_a_last_value_queue_does_not_replace_what_was_sent_after_it() -> None:
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("q", "q", ANYCAST, last_value_key="k"), anycast("r"))))
-    transaction = bench.broker.begin("s")
+    transaction = bench.broker.transactions.begin("s")
     for k in range(MANY):
         message = bench.with_properties("q", f"old{k}", {"k": str(k)})
-        bench.broker.send(message, transaction=transaction)
+        bench.broker.transactions.send(transaction, message)
     waiter = Waiter()
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     while transaction.first_sequence == 0:
         bench.broker.tick()
     bench.put("q", "new", k=str(MANY - 1))
@@ -258,10 +258,10 @@ def test_a_large_commit_into_a_last_value_queue_does_not_replace_what_was_sent_a
 
 def test_a_large_commit_into_a_ring() -> None:  # RING-1
     bench = Bench(queues=(anycast("q", ring_size=3),))
-    transaction = bench.broker.begin("s")
+    transaction = bench.broker.transactions.begin("s")
     send_in(bench, transaction, "q", words(MANY))
     waiter = Waiter()
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     while transaction.first_sequence == 0:
         bench.broker.tick()
     bench.send("q", "new")
@@ -273,10 +273,10 @@ def test_a_large_commit_into_a_ring() -> None:  # RING-1
 
 def test_a_transaction_sends_what_is_due_later_into_a_ring() -> None:  # RING-9
     bench = Bench(queues=(anycast("q", ring_size=2),))
-    transaction = bench.broker.begin("s")
+    transaction = bench.broker.transactions.begin("s")
     send_in(bench, transaction, "q", "a b", due_in_ms=1_000)
     send_in(bench, transaction, "q", "c d e")
-    bench.broker.commit(transaction)
+    bench.broker.transactions.commit(transaction)
     bench.run()
     assert (bench.pending("q"), bench.scheduled("q")) == ("d e", "a b")
     check(bench)
@@ -288,9 +288,9 @@ def test_a_transaction_sends_what_is_due_later_into_a_ring() -> None:  # RING-9
 def test_a_divert_s_copy_in_a_transaction_names_the_id_of_the_original() -> None:
     divert = DivertSettings("d", "q", ("copies",))
     bench = RoutingBench(BrokerSettings(queues=(anycast("q"), anycast("copies")), diverts=(divert,)))
-    transaction = bench.broker.begin("s")
+    transaction = bench.broker.transactions.begin("s")
     send_in(bench, transaction, "q", "a")
-    bench.broker.commit(transaction)
+    bench.broker.transactions.commit(transaction)
     original = bench.broker.queues["q"].pending.head()
     copy = bench.broker.queues["copies"].pending.head()
     assert original is not None
@@ -309,16 +309,16 @@ def test_a_large_or_prepared_one_s_copies_name_them_too(prepared: bool, crashed:
     settings = BrokerSettings(queues=tuple(anycast(name) for name in names), diverts=(twice, again))
     bench = RoutingBench(settings)
     count = 3 if prepared else SMALL_OPERATIONS + 1
-    transaction = bench.broker.xa_start(b"x") if prepared else bench.broker.begin("s")
+    transaction = bench.broker.branches.start(b"x") if prepared else bench.broker.transactions.begin("s")
     send_in(bench, transaction, "q", " ".join(str(k) for k in range(count)))
     if prepared:
-        bench.broker.xa_end(b"x")
-        assert bench.broker.xa_prepare(b"x")
+        bench.broker.branches.end(b"x")
+        assert bench.broker.branches.prepare(b"x")
         if crashed:
             bench = bench.restart()
-        bench.broker.xa_commit(b"x", False)
+        bench.broker.branches.commit(b"x", False)
     else:
-        bench.broker.commit(transaction)
+        bench.broker.transactions.commit(transaction)
     bench.run()
     check_names(bench, count)
     if crashed:
@@ -347,7 +347,7 @@ def test_a_purge_takes_what_is_older_though_newer_ones_are_due_first() -> None:
     bench = Bench(queues=(anycast("q"),))
     bench.send("q", words(700))
     bench.send("q", words(20), due_in_ms=60_000)
-    work = bench.broker.purge_queue("q")
+    work = bench.broker.resources.purge_queue("q")
     assert work.removed < 720
     bench.send("q", "later", due_in_ms=70_000)
     bench.send("q", "soon", due_in_ms=1)
@@ -363,16 +363,16 @@ def test_a_purge_leaves_what_a_transaction_holds_and_it_comes_back() -> None:
     consumer, port = bench.consume("q", MessageCredit(1))
     bench.send("q", "a b c")
     bench.run()
-    branch = bench.broker.xa_start(b"x")
-    bench.broker.acknowledge(consumer, port.slots[0].sequence, branch)
-    bench.broker.xa_end(b"x")
-    bench.broker.xa_prepare(b"x")
-    bench.broker.close_consumer(consumer)
-    bench.broker.purge_queue("q")
+    branch = bench.broker.branches.start(b"x")
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, branch)
+    bench.broker.branches.end(b"x")
+    bench.broker.branches.prepare(b"x")
+    bench.broker.consumers.close(consumer)
+    bench.broker.resources.purge_queue("q")
     bench.run()
     assert bench.counts("q") == (1, 1, 0)
     check(bench)
-    bench.broker.xa_rollback(b"x")
+    bench.broker.branches.rollback(b"x")
     bench.run()
     assert bench.pending("q") == "a"
     check(bench)
@@ -384,21 +384,21 @@ def test_a_purge_leaves_what_a_transaction_holds_and_it_comes_back() -> None:
 def test_a_rollback_under_an_exclusive_owner_with_a_delay_keeps_the_books() -> None:
     bench = Bench(queues=(anycast("q"),), settings={"#": {"redelivery_delay": 100, "max_delivery_attempts": 2}})
     port = Collector()
-    owner = bench.broker.subscribe(
+    owner = bench.broker.consumers.subscribe(
         "q", port, OpenCredit(), routing=ANYCAST, options=ConsumerOptions(exclusive=True, priority=5)
     )
     bench.send("q", "a b c")
     bench.run()
-    transaction = bench.broker.begin("s")
+    transaction = bench.broker.transactions.begin("s")
     for slot in list(port.slots):
-        bench.broker.acknowledge(owner, slot.sequence, transaction)
-    bench.broker.rollback(transaction)
+        bench.broker.consumers.acknowledge(owner, slot.sequence, transaction)
+    bench.broker.transactions.rollback(transaction)
     bench.run()
     assert bench.counts("q") == (3, 0, 3)
     check(bench)
     bench.later(100)
     assert port.bodies == "a b c a b c"
-    bench.broker.reject_through(owner, port.slots[-1].sequence)
+    bench.broker.consumers.reject_through(owner, port.slots[-1].sequence)
     bench.run()
     assert bench.counts("q") == (0, 0, 0)
     check(bench)
@@ -414,7 +414,7 @@ def test_what_a_wildcard_queue_holds_counts_against_the_address_it_was_sent_to()
     bench.run()
     check(bench)
     assert bench.broker.addresses["news.eu"].account.used_messages == 2
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.run()
     assert bench.broker.used_bytes == 0
     check(bench)
@@ -424,13 +424,13 @@ def test_duplicate_ids_go_with_their_address() -> None:
     bench = Bench(settings={"#": {"auto_delete_queues_delay": 0}})
     message = bench.message("t", "a")
     message.duplicate_id = b"one"
-    bench.broker.create_address("t", {MULTICAST})
-    bench.broker.send(message, routing=MULTICAST)
-    assert bench.broker.duplicate_id_count("t") == 1
-    bench.broker.delete_address("t")
+    bench.broker.resources.create_address("t", {MULTICAST})
+    bench.broker.producers.send(message, routing=MULTICAST)
+    assert bench.broker.duplicate_ids.count("t") == 1
+    bench.broker.resources.delete_address("t")
     bench.run()
-    assert bench.broker.duplicate_id_count("t") == 0
-    assert bench.restart().broker.duplicate_id_count("t") == 0
+    assert bench.broker.duplicate_ids.count("t") == 0
+    assert bench.restart().broker.duplicate_ids.count("t") == 0
 
 
 # -- long work and memory -------------------------------------------------------------------------------------------
@@ -443,7 +443,7 @@ def test_many_consumers_that_go_at_once_give_back_in_slices_that_interleave() ->
     bench.send("q", words(consumers * each), durable=False)
     bench.run()
     for consumer, _ in ports:
-        bench.broker.close_consumer(consumer)
+        bench.broker.consumers.close(consumer)
     ticks = 0
     while bench.broker.queues["q"].pending_count < consumers * each:
         before = bench.broker.queues["q"].pending_count
@@ -478,9 +478,9 @@ def test_a_destination_that_is_gone_is_not_remembered_until_what_it_held_had_bee
     bench = Bench()
     before = len(living(Queue))
     for k in range(3_000):
-        bench.broker.create_temporary_queue(f"reply{k}", ANYCAST, "c")
+        bench.broker.resources.create_temporary(f"reply{k}", ANYCAST, "c")
         bench.send(f"reply{k}", "x", due_in_ms=10**9 + k)
-        bench.broker.delete_temporary_queues("c", f"reply{k}")
+        bench.broker.resources.delete_temporary("c", f"reply{k}")
         bench.broker.tick()
     bench.run()
     assert len(living(Queue)) <= before + 2_048
@@ -550,11 +550,11 @@ def journaled(*names: str, diverts: tuple[DivertSettings, ...] = (), **address: 
 def test_the_largest_message_after_smaller_ones_in_one_transaction() -> None:  # ACK-5
     bench = journaled("q")
     waiter = Waiter()
-    transaction = bench.broker.begin("s")
+    transaction = bench.broker.transactions.begin("s")
     largest = largest_batch_bytes(FILE_BYTES) - record_room_bytes(bench.settings.journal)
     for size in (FILE_BYTES // 8 - 100, largest):
         send_in(bench, transaction, "q", "x" * size)
-    assert not bench.broker.commit(transaction, waiter)
+    assert not bench.broker.transactions.commit(transaction, waiter)
     bench.run()
     assert waiter.ended == [None]
     # A journal refuses larger batches.
@@ -568,10 +568,10 @@ def test_a_dead_letter_goes_where_its_batch_has_room_for_the_copies() -> None:  
         "q", "DLQ", "c1", "c2", diverts=(DivertSettings("d", "DLQ", ("c1", "c2")),), dead_letter_address="DLQ"
     )
     largest = ordinary_batch_bytes(FILE_BYTES) - record_room_bytes(bench.settings.journal)
-    bench.broker.send(bench.message("q", "x" * (largest // 2 - 100)))
+    bench.broker.producers.send(bench.message("q", "x" * (largest // 2 - 100)))
     consumer, port = bench.consume("q")
     bench.run()
-    bench.broker.reject(consumer, port.slots[0].sequence, poison=True)
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence, poison=True)
     assert [bench.broker.queues[name].message_count for name in ("q", "DLQ", "c1", "c2")] == [0, 1, 1, 0]
     check(bench)
 
@@ -579,9 +579,9 @@ def test_a_dead_letter_goes_where_its_batch_has_room_for_the_copies() -> None:  
 def test_a_transaction_leaves_no_claim_on_the_queues_it_sent_to() -> None:
     bench = Bench(queues=(anycast("q"),))
     for count in (1, MANY):
-        transaction = bench.broker.begin("s")
+        transaction = bench.broker.transactions.begin("s")
         send_in(bench, transaction, "q", words(count))
-        bench.broker.commit(transaction, Waiter())
+        bench.broker.transactions.commit(transaction, Waiter())
         bench.run()
         assert bench.broker.queues["q"].pending_commits == 0
     check(bench)

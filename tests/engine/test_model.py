@@ -179,7 +179,7 @@ class Engine(RuleBasedStateMachine):
     def resize(self, pick: int, ring: int) -> None:
         name = self.focus[pick % len(self.focus)]
         if name in self.reference.queues:
-            self.bench.broker.update_queue(name, ring_size=ring, max_consumers=None)
+            self.bench.broker.resources.update_queue(name, ring_size=ring, max_consumers=None)
             self.reference.queues[name].ring = ring
 
     @rule(pick=st.integers(0, 2), sure=RARELY)
@@ -190,11 +190,11 @@ class Engine(RuleBasedStateMachine):
         settings = next(queue for queue in QUEUES if queue.name == name)
         queue = self.reference.queues.get(name)
         if queue is None:
-            self.bench.broker.create_queue(settings)
+            self.bench.broker.resources.create_queue(settings)
             self.reference.queues[name] = self._reference_queue(settings)
             return
         gone = list(queue.consumers)
-        self.bench.broker.delete_queue(name)
+        self.bench.broker.resources.delete_queue(name)
         self.reference.delete(queue)
         for consumer in gone:
             assert self.ports.pop(consumer)[1].closed is not None
@@ -216,7 +216,9 @@ class Engine(RuleBasedStateMachine):
     def _attach(self, queue: RefQueue, limit: int | None, routing: int) -> None:
         port = Port(self.deliveries)
         credit = OpenCredit() if limit is None else MessageCredit(limit)
-        consumer = self.bench.broker.subscribe(queue.address, port, credit, queue_name=queue.name, routing=routing)
+        consumer = self.bench.broker.consumers.subscribe(
+            queue.address, port, credit, queue_name=queue.name, routing=routing
+        )
         if queue.temporary:
             assert consumer.queue is not None
             queue.name = consumer.queue.name
@@ -265,10 +267,10 @@ class Engine(RuleBasedStateMachine):
         consumer, _ = self.ports[ours]
         broker = self.bench.broker
         command = {
-            (True, True): broker.acknowledge_through,
-            (False, True): broker.acknowledge,
-            (True, False): broker.reject_through,
-            (False, False): broker.reject,
+            (True, True): broker.consumers.acknowledge_through,
+            (False, True): broker.consumers.acknowledge,
+            (True, False): broker.consumers.reject_through,
+            (False, False): broker.consumers.reject,
         }[cumulative, accepted]
         if not ours.held:
             assert not command(consumer, 1)
@@ -288,8 +290,8 @@ class Engine(RuleBasedStateMachine):
         ours = picked.draw(st.sampled_from(self._consumers()))
         consumer, _ = self.ports.pop(ours)
         unseen: set[int] = {slot.sequence for slot in consumer_slots(consumer)[written:]}
-        self.bench.broker.close_consumer(consumer, unseen)
-        self.bench.broker.close_consumer(consumer, unseen)  # a second time changes nothing
+        self.bench.broker.consumers.close(consumer, unseen)
+        self.bench.broker.consumers.close(consumer, unseen)  # a second time changes nothing
         self.reference.close(ours, ours.held[written:])
         self.settle()
 
@@ -301,7 +303,7 @@ class Engine(RuleBasedStateMachine):
         consumer, port = self.ports[ours]
         ours.room = port.room = not port.room
         if port.room:
-            self.bench.broker.credit_changed(consumer)
+            self.bench.broker.consumers.credit_changed(consumer)
 
     # -- rules: leases -------------------------------------------------------------------------------------------
 
@@ -313,7 +315,7 @@ class Engine(RuleBasedStateMachine):
         leases = self.bench.broker.leases
         group = self.reference.groups.get(GROUP)
         if group is None:
-            opened = self.bench.broker.open_lease(GROUP, queue=name, topic="", run="r", incarnation=None)
+            opened = self.bench.broker.lease_groups.open(GROUP, queue=name, topic="", run="r", incarnation=None)
             assert (opened.acked, opened.newest) == (0, 0)
             self.reference.groups[GROUP] = group = RefGroup(self.reference.queues[name])
         expected = self.reference.lease(GROUP, rows)

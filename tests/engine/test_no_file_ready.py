@@ -38,7 +38,7 @@ def bench_with(**settings: object) -> tuple[Bench, FullSegment]:
 
 
 def refuse(bench: Bench, consumer: Consumer, port: Collector) -> None:
-    assert bench.broker.reject(consumer, port.slots[-1].sequence)
+    assert bench.broker.consumers.reject(consumer, port.slots[-1].sequence)
 
 
 def test_what_used_up_its_attempts_is_a_dead_letter_at_once_while_there_is_room_for_it():
@@ -59,15 +59,15 @@ def test_without_it_the_dead_letter_waits_and_is_delivered_no_more():
     consumer, port = bench.consume("q")
     bench.run()
     for slot in port.slots[:]:
-        bench.broker.reject(consumer, slot.sequence)
+        bench.broker.consumers.reject(consumer, slot.sequence)
     bench.run()
     first, second = port.slots[2:]
     bench.broker.set_storage_low(True)
-    bench.broker.reject(consumer, first.sequence)
+    bench.broker.consumers.reject(consumer, first.sequence)
     bench.later(MOMENT_MS)
     bench.later(MOMENT_MS)
     assert (bench.pending("DLQ"), bench.counts("q"), len(port.slots)) == ("", (2, 2, 0), 4)
-    assert bench.broker.acknowledge(consumer, second.sequence)
+    assert bench.broker.consumers.acknowledge(consumer, second.sequence)
     store.room = 1 << 20
     bench.later(MOMENT_MS)
     assert (bench.pending("DLQ"), bench.counts("q"), len(port.slots)) == ("A", (0, 0, 0), 4)
@@ -96,7 +96,7 @@ def test_counts_and_delays_wait_too_and_are_recorded():
 def test_what_expired_is_not_delivered_while_its_copy_waits(consumers: str):
     bench, store = bench_with(expiry_address="DLQ")
     if consumers == "exclusive":
-        bench.broker.update_queue("q", exclusive=True)
+        bench.broker.resources.update_queue("q", exclusive=True)
     bench.send("q", "A", expires_in_ms=10)
     bench.send("q", "B C")
     if consumers == "of a group":
@@ -106,7 +106,7 @@ def test_what_expired_is_not_delivered_while_its_copy_waits(consumers: str):
     bench.broker.set_storage_low(True)
     options = ConsumerOptions(selector=parse_selector("TRUE")) if consumers == "by selector" else ConsumerOptions()
     port = Collector()
-    bench.broker.subscribe("q", port, OpenCredit(), options=options)
+    bench.broker.consumers.subscribe("q", port, OpenCredit(), options=options)
     bench.run()
     bench.later(MOMENT_MS)
     assert (port.bodies, bench.pending("DLQ")) == ("", "")
@@ -130,7 +130,7 @@ def test_nor_is_it_lent_or_leased_then():
     bench.broker.set_storage_low(True)
     _, port = bench.consume("q")
     bench.run()
-    group = bench.broker.open_lease("g", queue="r", topic="", run="run", incarnation=None)
+    group = bench.broker.lease_groups.open("g", queue="r", topic="", run="run", incarnation=None)
 
     def request() -> Lease | None:
         limits = {"max_rows": 9, "max_bytes": 1_000, "epoch": group.epoch}
@@ -150,11 +150,11 @@ def test_nor_is_it_lent_or_leased_then():
 def test_one_that_waited_for_the_owner_of_its_group_is_not_lost_when_its_copy_waits_too():
     bench, store = bench_with(expiry_address="DLQ", dispatch_profile=DispatchProfile.CLASSIC)
     port = Collector()
-    consumer = bench.broker.subscribe("q", port, PrefetchCredit(1))
+    consumer = bench.broker.consumers.subscribe("q", port, PrefetchCredit(1))
     for body, expires_in_ms in (("A", 0), ("B", 10), ("C", 0)):
         message = bench.message("q", body, expires_in_ms=expires_in_ms)
         message.group_id = "g"
-        bench.broker.send(message)
+        bench.broker.producers.send(message)
         bench.run()
     _, other = bench.consume("q")
     bench.send("q", "free")
@@ -162,7 +162,7 @@ def test_one_that_waited_for_the_owner_of_its_group_is_not_lost_when_its_copy_wa
     assert (port.bodies, other.bodies) == ("A", "free"), "B and C are passed over"
     bench.clock.now_ms += 20
     bench.broker.set_storage_low(True)
-    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
     bench.run()
     bench.later(MOMENT_MS)
     assert (port.bodies, bench.pending("q"), bench.pending("DLQ")) == ("A", "B C", "")
@@ -213,8 +213,8 @@ def test_a_queue_deleted_meanwhile_leaves_nothing_behind():
     consumer, _ = bench.consume("q")
     bench.run()
     bench.broker.set_storage_low(True)
-    bench.broker.close_consumer(consumer)
-    bench.broker.delete_queue("q")
+    bench.broker.consumers.close(consumer)
+    bench.broker.resources.delete_queue("q")
     bench.later(MOMENT_MS)
     assert (bench.broker.used_bytes, store.released) == (0, 1)
 
@@ -250,8 +250,8 @@ def test_a_purge_rests_while_what_it_waits_for_waits_for_a_file():
     consumer, _ = bench.consume("q")
     bench.run()
     bench.broker.set_storage_low(True)
-    bench.broker.close_consumer(consumer)
-    first, second = bench.broker.purge_queue("q"), bench.broker.purge_queue("q")
+    bench.broker.consumers.close(consumer)
+    first, second = bench.broker.resources.purge_queue("q"), bench.broker.resources.purge_queue("q")
     assert not bench.broker.tick()
     assert not bench.broker.tick()
     assert not first.done

@@ -16,7 +16,7 @@ def limited(size: int, prefetch: int) -> tuple[Bench, Consumer, Collector, Queue
     bench = Bench()
     port = Collector()
     limit = PendingLimit(size, EvictionChoice())
-    consumer = bench.broker.subscribe(
+    consumer = bench.broker.consumers.subscribe(
         "t", port, PrefetchCredit(prefetch), routing=MULTICAST, subscription=SubscriptionOptions(pending_limit=limit)
     )
     assert consumer.queue is not None
@@ -32,10 +32,10 @@ def send(bench: Bench, bodies: str, due_in_ms: int = 0) -> None:
 def test_what_comes_back_is_not_lost_and_counts_with_the_next_message() -> None:
     bench, consumer, port, queue = limited(1, 2)
     send(bench, "A B C")
-    bench.broker.pause_queue(queue.name)
-    assert bench.broker.reject(consumer, port.slots[1].sequence)
+    bench.broker.resources.pause_queue(queue.name)
+    assert bench.broker.consumers.reject(consumer, port.slots[1].sequence)
     assert (bench.pending(queue.name), queue.counters.replaced) == ("B C", 0)
-    bench.broker.resume_queue(queue.name)
+    bench.broker.resources.resume_queue(queue.name)
     bench.run()
     assert (port.bodies, bench.pending(queue.name)) == ("A B B", "C")
 
@@ -54,7 +54,7 @@ def test_what_becomes_due_counts() -> None:
 def test_a_closed_consumer_is_forgotten() -> None:
     bench, consumer, _, queue = limited(1, 2)
     send(bench, "A B C")
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert not queue.bounded
     assert not isinstance(queue.ring, PendingLimit)
     assert queue.counters.replaced == 0

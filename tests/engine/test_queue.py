@@ -41,7 +41,7 @@ def test_priorities_may_mean_nothing():
     bench.send("q", "c d", priority=9)
     bench.send("q", "e", priority=0)
     bench.run()
-    bench.broker.close_consumer(consumer, {port.slots[1].sequence})
+    bench.broker.consumers.close(consumer, {port.slots[1].sequence})
     _, port = bench.consume("q")
     bench.run()
     assert port.bodies == "a b c d e"
@@ -75,7 +75,7 @@ def test_a_consumer_without_credit_holds_up_nobody():
     bench.send("q", "1 2 3 4")
     bench.run()
     assert (slow_port.bodies, quick_port.bodies) == ("1", "2 3 4")
-    assert bench.broker.acknowledge(slow, slow_port.slots[0].sequence)
+    assert bench.broker.consumers.acknowledge(slow, slow_port.slots[0].sequence)
     bench.send("q", "5 6")
     bench.run()
     assert len(slow_port.slots) == 2
@@ -87,7 +87,7 @@ def test_a_window_lets_one_message_through_that_is_larger_than_itself():
     bench.send("q", "A B")
     bench.run()
     assert port.bodies == "A"
-    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
     bench.run()
     assert port.bodies == "A B"
 
@@ -100,7 +100,7 @@ def test_a_full_outbox_stops_dispatch_until_the_session_says_so():
     bench.run()
     assert port.bodies == ""
     port.room = True
-    bench.broker.credit_changed(consumer)
+    bench.broker.consumers.credit_changed(consumer)
     bench.run()
     assert port.bodies == "A"
 
@@ -110,7 +110,7 @@ def test_cumulative_acknowledgement_ends_everything_delivered_before():
     consumer, port = bench.consume("q")
     bench.send("q", "A B C")
     bench.run()
-    assert bench.broker.acknowledge_through(consumer, port.slots[1].sequence)
+    assert bench.broker.consumers.acknowledge_through(consumer, port.slots[1].sequence)
     assert consumer.held_count == 1
     assert bench.broker.queues["q"].counters.acknowledged == 2
     assert bench.store.released == 2
@@ -122,11 +122,11 @@ def test_acknowledging_what_is_not_held_changes_nothing():
     bench.send("q", "A")
     bench.run()
     sequence = port.slots[0].sequence
-    assert not bench.broker.acknowledge(consumer, sequence + 999)
-    assert bench.broker.acknowledge(consumer, sequence)
-    assert not bench.broker.acknowledge(consumer, sequence)
-    assert not bench.broker.acknowledge_through(consumer, sequence)
-    assert not bench.broker.reject(consumer, sequence)
+    assert not bench.broker.consumers.acknowledge(consumer, sequence + 999)
+    assert bench.broker.consumers.acknowledge(consumer, sequence)
+    assert not bench.broker.consumers.acknowledge(consumer, sequence)
+    assert not bench.broker.consumers.acknowledge_through(consumer, sequence)
+    assert not bench.broker.consumers.reject(consumer, sequence)
 
 
 def test_what_the_peer_never_saw_does_not_count_as_delivered():
@@ -134,7 +134,7 @@ def test_what_the_peer_never_saw_does_not_count_as_delivered():
     consumer, port = bench.consume("q")
     bench.send("q", "A B")
     bench.run()
-    bench.broker.close_consumer(consumer, {port.slots[1].sequence})
+    bench.broker.consumers.close(consumer, {port.slots[1].sequence})
     _, again = bench.consume("q")
     bench.run()
     assert [(slot.message.body, slot.delivery_count) for slot in again.slots] == [(b"A", 2), (b"B", 1)]
@@ -150,7 +150,7 @@ def test_rejected_messages_go_to_the_dead_letter_address_when_attempts_are_used_
     bench.send("q", "A")
     for _ in range(3):
         bench.run()
-        assert bench.broker.reject(consumer, port.slots[-1].sequence)
+        assert bench.broker.consumers.reject(consumer, port.slots[-1].sequence)
     bench.run()
     assert [slot.delivery_count for slot in port.slots[:1]] == [3]
     assert len(port.slots) == 3
@@ -172,7 +172,7 @@ def test_without_a_dead_letter_queue_exhausted_messages_are_dropped():
     consumer, port = bench.consume("q")
     bench.send("q", "A")
     bench.run()
-    bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     assert bench.broker.queues["q"].message_count == 0
     assert bench.broker.used_bytes == 0
 
@@ -182,7 +182,7 @@ def test_delivery_counts_survive_a_restart_once_the_message_is_back():
     consumer, _ = bench.consume("q")
     bench.send("q", "A")
     bench.run()
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     again = bench.restart()
     _, port = again.consume("q")
     again.run()
@@ -208,10 +208,10 @@ def test_each_multicast_queue_gets_a_copy_and_anycast_queues_share():
 def test_one_queue_of_an_address_can_be_sent_to_directly():
     queues = (QueueSettings("m1", "a", MULTICAST), QueueSettings("m2", "a", MULTICAST))
     bench = Bench(queues=queues)
-    bench.broker.send(bench.message("a", "A"), queue_name="m2")
+    bench.broker.producers.send(bench.message("a", "A"), queue_name="m2")
     assert (bench.pending("m1"), bench.pending("m2")) == ("", "A")
     with pytest.raises(NotFoundError, match="no queue 'm3'"):
-        bench.broker.send(bench.message("a", "A"), queue_name="m3")
+        bench.broker.producers.send(bench.message("a", "A"), queue_name="m3")
 
 
 def test_memory_counts_a_message_once_whatever_the_number_of_its_queues():
@@ -223,9 +223,9 @@ def test_memory_counts_a_message_once_whatever_the_number_of_its_queues():
     for name in ("m1", "m2"):
         assert bench.broker.used_bytes == charge
         port = Collector()
-        consumer = bench.broker.subscribe("a", port, OpenCredit(), queue_name=name)
+        consumer = bench.broker.consumers.subscribe("a", port, OpenCredit(), queue_name=name)
         bench.run()
-        bench.broker.acknowledge(consumer, port.slots[0].sequence)
+        bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
     assert bench.broker.used_bytes == 0
 
 
@@ -271,7 +271,7 @@ def test_a_topic_subscription_lives_as_long_as_its_consumer():
     bench.run()
     assert port.bodies == "A"
     bench.send("news", "B")
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.run()
     assert bench.broker.queues == {}
     assert bench.broker.used_bytes == 0
@@ -282,7 +282,7 @@ def test_max_consumers_is_a_limit():
     consumer, _ = bench.consume("q")
     with pytest.raises(LimitError, match="max-consumers"):
         bench.consume("q")
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.consume("q")
 
 
@@ -297,7 +297,7 @@ def test_block_changes_nothing_and_calls_back_when_there_is_room():
     consumer, port = bench.consume("q")
     bench.run()
     assert waiter.called == 0
-    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
     bench.run()
     assert waiter.called == 1
     assert bench.send("q", "C") == [ROUTED]
@@ -331,7 +331,7 @@ def test_senders_that_come_and_go_at_a_full_address_leave_nothing():
     assert events.told == [*told, "blocked q"]
     consumer, port = bench.consume("q")
     bench.run()
-    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
     bench.run()
     assert last.called == 1
     assert events.told == [*told, "blocked q", "unblocked q"]
@@ -376,7 +376,7 @@ def test_a_deleted_queue_closes_its_consumers_and_gives_back_its_memory():
     _, port = bench.consume("q", MessageCredit(1))
     bench.send("q", " ".join(str(i) for i in range(1200)))
     bench.run()
-    bench.broker.delete_queue("q")
+    bench.broker.resources.delete_queue("q")
     bench.run()
     assert port.closed is not None
     assert bench.broker.used_bytes == 0
@@ -405,7 +405,7 @@ def test_many_dead_letters_at_once_are_pairs_of_their_own_in_the_journal():
     bench.send("q", "A B C")
     bench.run()
     before = len(bench.store.batches)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     batches = bench.store.batches[before:]
     assert [len(metas) for _, metas, _ in batches] == [2, 2, 2]
     assert bench.restart().pending("DLQ") == "C B A"
@@ -420,11 +420,11 @@ def test_without_room_for_the_copy_an_exhausted_message_stays_in_its_queue():
     bench.send("q", "A")
     bench.run()
     bench.broker.set_storage_full(True)
-    assert bench.broker.reject(consumer, port.slots[0].sequence)
+    assert bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     assert (bench.pending("q"), bench.pending("DLQ")) == ("A", "")
     bench.broker.set_storage_low(False)
     bench.run()
-    assert bench.broker.reject(consumer, port.slots[1].sequence)
+    assert bench.broker.consumers.reject(consumer, port.slots[1].sequence)
     assert (bench.pending("q"), bench.pending("DLQ")) == ("", "A")
 
 
@@ -467,7 +467,7 @@ def test_there_are_no_more_addresses_and_queues_than_the_store_can_describe():
 def test_an_auto_created_address_goes_with_its_last_subscription_and_is_never_recorded():
     bench = Bench()
     consumer, _ = bench.consume("reply.1", routing=MULTICAST)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert bench.broker.addresses == {}
     bench.send("reply.2", "A")
     assert "reply.2" not in bench.restart().broker.addresses
@@ -476,7 +476,7 @@ def test_an_auto_created_address_goes_with_its_last_subscription_and_is_never_re
 # RING-4
 def test_a_ring_size_set_at_run_time_survives_a_change_of_another_setting():
     bench = Bench(queues=(anycast("q"),))
-    bench.broker.update_queue("q", ring_size=7, max_consumers=None)
+    bench.broker.resources.update_queue("q", ring_size=7, max_consumers=None)
     bench.settings = Bench(queues=(anycast("q", max_consumers=3),)).settings
     queue = bench.restart().broker.queues["q"]
     assert (queue.ring_size, queue.in_force.max_consumers) == (7, 3)
@@ -488,7 +488,7 @@ def test_a_message_that_fails_in_the_dead_letter_queue_stays_there():
     consumer, port = bench.consume("DLQ")
     bench.send("DLQ", "A")
     bench.run()
-    assert bench.broker.reject(consumer, port.slots[0].sequence)
+    assert bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     bench.run()
     assert [slot.delivery_count for slot in port.slots] == [2, 2]
     assert port.slots[0] is port.slots[1]

@@ -121,7 +121,7 @@ def test_running_queues_can_be_changed_and_stay_so():
         "enabled": False,
         "user": "you",
     }
-    bench.broker.update_queue("q", **changes)
+    bench.broker.resources.update_queue("q", **changes)
     bench.settings = BrokerSettings()
     again = bench.restart()
     assert again.broker.queues["q"].settings == replace(anycast("q"), **changes)  # type: ignore[arg-type]
@@ -154,13 +154,13 @@ def test_changes_that_make_no_sense_are_refused_with_the_reason(change: str, val
         bench.consume("q")
     before = bench.broker.queues["q"].settings
     with pytest.raises(MisuseError, match=why):
-        bench.broker.update_queue("q", **{change: value})
+        bench.broker.resources.update_queue("q", **{change: value})
     assert bench.broker.queues["q"].settings == before
 
 
 def test_a_queue_changes_its_routing_type_when_the_address_takes_both():
     bench = RoutingBench(BrokerSettings(queues=(anycast("q"), QueueSettings("t", "q", MULTICAST))))
-    bench.broker.update_queue("q", routing_type=MULTICAST)
+    bench.broker.resources.update_queue("q", routing_type=MULTICAST)
     bench.put("q", "A", routing=MULTICAST)
     assert (bench.pending("q"), bench.pending("t")) == ("A", "A")
     bench.settings = BrokerSettings()
@@ -171,7 +171,7 @@ def test_a_queue_changes_its_routing_type_when_the_address_takes_both():
 
 def test_broker_xml_changes_stored_queues_where_it_says_something():
     bench = RoutingBench(BrokerSettings(queues=(anycast("q"),)))
-    bench.broker.update_queue("q", max_consumers=5, group_buckets=3, filter="a = 1")
+    bench.broker.resources.update_queue("q", max_consumers=5, group_buckets=3, filter="a = 1")
     bench.settings = BrokerSettings(queues=(replace(anycast("q"), group_buckets=4, exclusive=True, enabled=False),))
     settings = bench.restart().broker.queues["q"].settings
     assert (settings.max_consumers, settings.group_buckets, settings.exclusive) == (5, 4, True)
@@ -197,7 +197,7 @@ def test_a_declared_queue_has_its_name_and_the_stored_one_keeps_its_messages_und
     bench = RoutingBench()
     bench.listen("bob.x", queue_name="orders.new", routing=routing)
     bench.put("bob.x", "A", queue_name="orders.new")
-    bench.broker.create_queue(QueueSettings("orders.new.aside", "else", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("orders.new.aside", "else", ANYCAST))
     bench.settings = BrokerSettings(queues=(anycast("orders.new"),))
     listener = Aside()
     again = bench.restart(listener=listener)
@@ -209,13 +209,13 @@ def test_a_declared_queue_has_its_name_and_the_stored_one_keeps_its_messages_und
     assert (third.pending("orders.new"), third.pending("orders.new.aside-2")) == ("B", "A")
     moved = third.broker.queues["orders.new.aside-2"]
     assert (moved.address.name, moved.settings.enabled) == ("bob.x", False)
-    third.broker.delete_queue("orders.new.aside-2")
+    third.broker.resources.delete_queue("orders.new.aside-2")
     assert sorted(third.restart().broker.queues) == ["orders.new", "orders.new.aside"]
 
 
 def test_a_stored_queue_that_an_operator_made_gives_its_name_to_no_declared_one():
     bench = RoutingBench()
-    bench.broker.create_queue(QueueSettings("q", "a", ANYCAST, user="anna"))
+    bench.broker.resources.create_queue(QueueSettings("q", "a", ANYCAST, user="anna"))
     bench.settings = BrokerSettings(queues=(anycast("q"),))
     with pytest.raises(MisuseError, match=r"DMQ2106: .*where user 'anna' created it"):
         bench.restart()
@@ -223,13 +223,13 @@ def test_a_stored_queue_that_an_operator_made_gives_its_name_to_no_declared_one(
 
 def test_pausing_and_resuming_survive_a_restart():
     bench = RoutingBench(BrokerSettings(queues=(anycast("q"),)))
-    bench.broker.pause_queue("q")
+    bench.broker.resources.pause_queue("q")
     bench.put("q", "A")
     again = bench.restart()
     _, port = again.consume("q")
     again.run()
     assert port.bodies == ""
-    again.broker.resume_queue("q")
+    again.broker.resources.resume_queue("q")
     again.run()
     assert port.bodies == "A"
     assert not again.restart().broker.queues["q"].paused
@@ -239,12 +239,12 @@ def test_disabled_queues_get_nothing_until_they_are_enabled():
     bench = RoutingBench(
         BrokerSettings(queues=(QueueSettings("q", "a", MULTICAST), QueueSettings("r", "a", MULTICAST)))
     )
-    bench.broker.disable_queue("q")
+    bench.broker.resources.disable_queue("q")
     bench.put("a", "A")
     again = bench.restart()
     again.send("a", "B")
     assert (again.pending("q"), again.pending("r")) == ("", "A B")
-    again.broker.enable_queue("q")
+    again.broker.resources.enable_queue("q")
     again.send("a", "C")
     assert again.pending("q") == "C"
     assert again.restart().broker.queues["q"].settings.enabled
@@ -253,6 +253,6 @@ def test_disabled_queues_get_nothing_until_they_are_enabled():
 def test_names_of_the_broker_itself_are_refused():
     bench = RoutingBench()
     with pytest.raises(MisuseError, match=r"'\$delosmq.x' is no name for a queue"):
-        bench.broker.create_queue(QueueSettings("$delosmq.x", "a", ANYCAST))
+        bench.broker.resources.create_queue(QueueSettings("$delosmq.x", "a", ANYCAST))
     with pytest.raises(MisuseError, match=r"'\$delosmq.x' is no name for an? address"):
-        bench.broker.create_address("$delosmq.x", {ANYCAST})
+        bench.broker.resources.create_address("$delosmq.x", {ANYCAST})

@@ -182,7 +182,9 @@ def test_messages_of_many_senders_in_one_queue_keep_what_is_theirs() -> None:
     bench = Bench(queues=(anycast("orders"), anycast("bills")))
     senders = [("orders", "stomp/12", "ann"), ("orders", "stomp/12", "bob"), ("orders", "stomp/11", "bob")] * 2
     for address, protocol, user in senders:
-        bench.broker.send(Message(address, protocol, b"", b"x", user=user, durable=True, timestamp_ms=WallMs(7)))
+        bench.broker.producers.send(
+            Message(address, protocol, b"", b"x", user=user, durable=True, timestamp_ms=WallMs(7))
+        )
     bench.send("bills", "y")
     again = bench.restart()
     found = [slot.message for slot in again.broker.queues["orders"].pending.in_order()]
@@ -195,10 +197,10 @@ def test_a_removal_says_why() -> None:
     bench.send("orders", "a")
     consumer, port = bench.consume("orders")
     bench.run()
-    bench.broker.acknowledge(consumer, port.slots[0].sequence)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.consumers.close(consumer)
     bench.send("orders", "b")
-    bench.broker.purge_queue("orders")
+    bench.broker.resources.purge_queue("orders")
     bench.run()
     removed = [decode_removed(meta) for _, metas, _ in bench.store.batches for meta in metas if meta[0] == REMOVED]
     assert [record.reason for record in removed] == [ACKNOWLEDGED, KILLED]

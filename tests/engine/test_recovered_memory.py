@@ -58,7 +58,7 @@ class Life:
                 user="ann",
                 **fields,  # type: ignore[arg-type]
             )
-            self.broker.send(message)
+            self.broker.producers.send(message)
             if number % 100 == 0:
                 self.settle()
             while self.listener.space and self.listener.space[-1]:  # as senders wait for the next file

@@ -49,12 +49,12 @@ def test_a_rejected_message_waits_and_the_others_keep_their_order():
     consumer, port = bench.consume("q")
     bench.send("q", "A B C")
     bench.run()
-    bench.broker.reject(consumer, port.slots[1].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[1].sequence)
     bench.run()
     assert (bench.counts("q"), port.bodies) == ((3, 2, 1), "A B C")
     bench.later(100)
     assert port.bodies == "A B C B"
-    bench.broker.reject(consumer, port.slots[3].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[3].sequence)
     bench.later(199)
     assert port.bodies == "A B C B"
     bench.later(1)
@@ -66,8 +66,8 @@ def test_what_is_rejected_together_comes_again_in_order():
     consumer, port = bench.consume("q")
     bench.send("q", "A B C")
     bench.run()
-    bench.broker.reject_through(consumer, port.slots[1].sequence)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.reject_through(consumer, port.slots[1].sequence)
+    bench.broker.consumers.close(consumer)
     bench.later(100)
     assert bench.pending("q") == "A B C"
 
@@ -77,7 +77,7 @@ def test_closing_a_consumer_delays_nothing():
     consumer, _ = bench.consume("q")
     bench.send("q", "A B")
     bench.run()
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert (bench.pending("q"), bench.counts("q")) == ("A B", (2, 0, 0))
 
 
@@ -86,7 +86,7 @@ def test_a_message_that_was_not_looked_at_does_not_count():
     consumer, port = bench.consume("q")
     bench.send("q", "A B")
     bench.run()
-    bench.broker.reject_through(consumer, port.slots[1].sequence, count_delivery=False)
+    bench.broker.consumers.reject_through(consumer, port.slots[1].sequence, count_delivery=False)
     bench.run()
     assert [slot.delivery_count for slot in port.slots] == [1, 1, 1, 1]
     assert port.bodies == "A B A B"
@@ -98,7 +98,7 @@ def test_a_restart_keeps_delay_and_count_with_one_record():
     bench.send("q", "A")
     bench.run()
     before = len(bench.store.batches)
-    bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     assert [len(metas) for _, metas, _ in bench.store.batches[before:]] == [1]
     again = bench.restart()
     assert (again.pending("q"), again.scheduled("q")) == ("", "A")
@@ -115,7 +115,7 @@ def test_a_delay_of_a_non_durable_message_is_not_recorded():
     bench.send("q", "A", durable=False)
     bench.run()
     before = len(bench.store.batches)
-    bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     assert len(bench.store.batches) == before
     bench.later(100)
     assert port.bodies == "A A"
@@ -128,7 +128,7 @@ def test_on_a_full_disk_delays_are_kept_but_not_recorded():
     bench.run()
     bench.broker.set_storage_full(True)
     before = len(bench.store.batches)
-    bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     assert len(bench.store.batches) == before
     assert bench.scheduled("q") == "A"
 
@@ -141,7 +141,7 @@ def test_many_returns_take_several_ticks_and_nobody_overtakes():
     bench.run()
     assert len(port.slots) == len(words)
     _, other = bench.consume("q")
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     queue = bench.broker.queues["q"]
     assert 0 < queue.delivering_count < len(words)
     bench.send("q", "last", durable=False)
@@ -155,8 +155,8 @@ def test_what_is_acknowledged_while_it_returns_stays_acknowledged():
     bench.send("q", " ".join(["m"] * 2 * SLICE_COST), durable=False)
     bench.run()
     first = port.slots[0].sequence
-    bench.broker.reject_through(consumer, port.slots[-1].sequence)
-    assert bench.broker.acknowledge(consumer, first)
+    bench.broker.consumers.reject_through(consumer, port.slots[-1].sequence)
+    assert bench.broker.consumers.acknowledge(consumer, first)
     bench.run()
     queue = bench.broker.queues["q"]
     assert (queue.message_count, queue.counters.acknowledged) == (2 * SLICE_COST - 1, 1)
@@ -167,8 +167,8 @@ def test_a_queue_deleted_while_messages_return_to_it_leaves_nothing_behind():
     consumer, _ = bench.consume("q")
     bench.send("q", " ".join(["m"] * 2 * SLICE_COST))
     bench.run()
-    bench.broker.close_consumer(consumer)
-    bench.broker.delete_queue("q")
+    bench.broker.consumers.close(consumer)
+    bench.broker.resources.delete_queue("q")
     bench.run()
     assert bench.broker.used_bytes == 0
     assert bench.store.released == 2 * SLICE_COST
@@ -179,10 +179,10 @@ def test_the_credit_of_a_rejected_message_comes_back():
     consumer, port = bench.consume("q")
     bench.send("q", "A B")
     bench.run()
-    bench.broker.reject(consumer, port.slots[0].sequence)
-    assert not bench.broker.acknowledge(consumer, port.slots[0].sequence)
-    assert not bench.broker.reject(consumer, port.slots[0].sequence)
-    assert bench.broker.acknowledge(consumer, port.slots[1].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence)
+    assert not bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
+    assert not bench.broker.consumers.reject(consumer, port.slots[0].sequence)
+    assert bench.broker.consumers.acknowledge(consumer, port.slots[1].sequence)
     assert consumer.held_count == 0
 
 
@@ -191,10 +191,10 @@ def test_what_returns_after_its_queue_was_emptied_is_ended_too():
     consumer, port = bench.consume("q")
     bench.send("q", " ".join(["m"] * 2 * SLICE_COST))
     bench.run()
-    bench.broker.reject_through(consumer, port.slots[-1].sequence)
+    bench.broker.consumers.reject_through(consumer, port.slots[-1].sequence)
     for slot in port.slots[:SLICE_COST:2]:
-        assert bench.broker.acknowledge(consumer, slot.sequence)
-    bench.broker.delete_queue("q")
+        assert bench.broker.consumers.acknowledge(consumer, slot.sequence)
+    bench.broker.resources.delete_queue("q")
     bench.run()
     assert bench.broker.used_bytes == 0
     assert bench.store.released == 2 * SLICE_COST

@@ -39,10 +39,10 @@ def test_address_settings_count_for_addresses_that_exist_and_for_new_ones() -> N
     bench.put("q", "c")
     assert bench.pending("q") == "b c"
     assert bench.broker.addresses["q"].settings.max_delivery_attempts == 3
-    bench.broker.create_queue(anycast("new"))
+    bench.broker.resources.create_queue(anycast("new"))
     assert bench.broker.queues["new"].ring_size == 2
     assert reload(bench, BrokerSettings(queues=(anycast("q"),))) == []
-    assert (bench.broker.queues["q"].ring_size, bench.broker.settings_of("q")) == (-1, AddressSettings())
+    assert (bench.broker.queues["q"].ring_size, bench.broker.bindings.settings_of("q")) == (-1, AddressSettings())
 
 
 def test_who_waits_for_room_goes_on_when_there_is_more() -> None:
@@ -79,7 +79,7 @@ def test_new_addresses_and_queues_are_there_after_a_restart_too() -> None:
 
 def test_what_an_operator_changed_stays_unless_the_file_changes_it() -> None:
     bench = RoutingBench(BrokerSettings(queues=(replace(anycast("q"), ring_size=5),)))
-    bench.broker.update_queue("q", ring_size=9)
+    bench.broker.resources.update_queue("q", ring_size=9)
     reload(bench, with_settings(bench.settings, max_delivery_attempts=3))
     assert bench.broker.queues["q"].ring_size == 9
     reload(bench, replace(bench.settings, queues=(replace(anycast("q"), ring_size=6),)))
@@ -137,12 +137,12 @@ def test_of_one_match_some_settings_are_taken_over_and_others_wait() -> None:
 
 def test_a_queue_that_was_refused_is_tried_again_with_each_reload() -> None:
     bench = RoutingBench(BrokerSettings(queues=(anycast("q"),)))
-    bench.broker.create_queue(QueueSettings("orders", "elsewhere", user="op"))
+    bench.broker.resources.create_queue(QueueSettings("orders", "elsewhere", user="op"))
     wanted = BrokerSettings(queues=(anycast("q"), anycast("orders")))
     for _ in range(2):
         (sentence,) = reload(bench, wanted)
         assert sentence.startswith("queue 'orders' stays as it is: DMQ2106")
-    bench.broker.delete_queue("orders")
+    bench.broker.resources.delete_queue("orders")
     assert reload(bench, wanted) == []
     assert bench.broker.queues["orders"].address.name == "orders"
 
@@ -153,6 +153,6 @@ def test_a_change_of_a_queue_that_was_refused_is_tried_again() -> None:
     (sentence,) = reload(bench, wanted)
     assert "DMQ2106" in sentence
     assert reload(bench, wanted) == [sentence]
-    bench.broker.delete_queue("q")
+    bench.broker.resources.delete_queue("q")
     assert reload(bench, wanted) == []
     assert bench.broker.queues["q"].address.name == "other"

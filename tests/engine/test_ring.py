@@ -48,7 +48,7 @@ def test_a_queue_without_ring_size_takes_the_default_of_its_address():  # RING-3
 def test_shrinking_removes_nothing_and_the_queue_keeps_its_size_until_it_is_consumed():  # RING-4
     bench = Bench(queues=(anycast("q", ring_size=10),))
     bench.send("q", "1 2 3 4 5 6 7 8 9 10")
-    bench.broker.update_queue("q", ring_size=3, max_consumers=None)
+    bench.broker.resources.update_queue("q", ring_size=3, max_consumers=None)
     queue = bench.broker.queues["q"]
     assert queue.message_count == 10
     bench.send("q", "11")
@@ -56,15 +56,15 @@ def test_shrinking_removes_nothing_and_the_queue_keeps_its_size_until_it_is_cons
     assert bench.pending("q").startswith("2 3")
     consumer, port = bench.consume("q")
     bench.run()
-    assert bench.broker.acknowledge_through(consumer, port.slots[7].sequence)
-    bench.broker.close_consumer(consumer)
+    assert bench.broker.consumers.acknowledge_through(consumer, port.slots[7].sequence)
+    bench.broker.consumers.close(consumer)
     bench.send("q", "12 13")
     assert bench.pending("q") == "11 12 13"
 
 
 def test_enlarging_takes_effect_at_once():  # RING-4
     bench = Bench(queues=(anycast("q", ring_size=1),))
-    bench.broker.update_queue("q", ring_size=3, max_consumers=None)
+    bench.broker.resources.update_queue("q", ring_size=3, max_consumers=None)
     bench.send("q", "A B C")
     assert bench.pending("q") == "A B C"
 
@@ -86,7 +86,7 @@ def test_a_closing_consumer_returns_the_newest_and_the_ring_drops_its_oldest(): 
     for body in "ABCD":
         bench.send("q", body)
         bench.run()
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert bench.pending("q") == "B C D"
     assert bench.broker.queues["q"].counters.replaced == 1
 
@@ -98,8 +98,8 @@ def test_messages_of_two_consumers_go_back_to_their_places():  # RING-6
     bench.send("q", "A B C D")
     bench.run()
     assert (got1.bodies, got2.bodies) == ("A C", "B D")
-    bench.broker.close_consumer(second)
-    bench.broker.close_consumer(first)
+    bench.broker.consumers.close(second)
+    bench.broker.consumers.close(first)
     assert bench.pending("q") == "A B C D"
 
 
@@ -108,12 +108,12 @@ def test_a_returning_message_never_pushes_out_one_that_is_queued():  # RING-6
     consumer, _ = bench.consume("q")
     bench.send("q", "A")
     bench.run()
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     consumer, _ = bench.consume("q")
     bench.run()
     bench.broker.queues["q"].rotation.popleft().full = True
     bench.send("q", "B C")
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert bench.pending("q") == "B C"
 
 
@@ -135,14 +135,14 @@ def test_ring_zero_keeps_nothing_pending():
 def test_other_negative_rings_are_refused():
     bench = Bench(queues=(anycast("q"),))
     with pytest.raises(MisuseError, match="ring-size -2 of queue 'q'"):
-        bench.broker.update_queue("q", ring_size=-2, max_consumers=None)
+        bench.broker.resources.update_queue("q", ring_size=-2, max_consumers=None)
     assert bench.broker.queues["q"].ring_size == -1
 
 
 def test_after_a_restart_the_queue_is_trimmed_to_its_ring():
     bench = Bench(queues=(anycast("q", ring_size=10),))
     bench.send("q", "1 2 3 4 5 6")
-    bench.broker.update_queue("q", ring_size=2, max_consumers=None)
+    bench.broker.resources.update_queue("q", ring_size=2, max_consumers=None)
     bench.settings = Bench(queues=(anycast("q", ring_size=2),)).settings
     assert bench.restart().pending("q") == "5 6"
 
@@ -176,6 +176,6 @@ def test_attempts_are_checked_before_the_ring():
     for body in "AB":
         bench.send("q", body)
         bench.run()
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert bench.pending("DLQ") == "B A"
     assert bench.pending("q") == ""

@@ -41,7 +41,7 @@ def test_four_dispatched_to_a_consumer_that_then_closes():  # RING-5, RING-6, wo
         bench.send("q", body)
         bench.run()
     assert bench.counts("q") == (4, 4, 0)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert (bench.pending("q"), bench.counts("q")) == ("B C D", (3, 0, 0))
 
 
@@ -67,13 +67,13 @@ def test_two_scheduled_messages_become_due_together():  # RING-9: newest first
 def test_a_shrunk_ring_keeps_its_size_until_it_is_consumed():  # RING-4, worked example
     bench = ring(10)
     bench.send("q", "1 2 3 4 5 6 7 8 9 10")
-    bench.broker.update_queue("q", ring_size=3)
+    bench.broker.resources.update_queue("q", ring_size=3)
     bench.send("q", "11")
     assert bench.counts("q") == (10, 0, 0)
     consumer, port = bench.consume("q")
     bench.run()
-    bench.broker.acknowledge_through(consumer, port.slots[-1].sequence)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.acknowledge_through(consumer, port.slots[-1].sequence)
+    bench.broker.consumers.close(consumer)
     bench.send("q", "12 13 14 15")
     assert bench.pending("q") == "13 14 15"
 
@@ -85,9 +85,9 @@ def test_the_messages_of_two_consumers_return_to_their_places():  # RING-6
     bench.send("q", "A B C D")
     bench.run()
     assert (got1.bodies, got2.bodies) == ("A C", "B D")
-    bench.broker.close_consumer(second)
+    bench.broker.consumers.close(second)
     assert bench.pending("q") == "B D"
-    bench.broker.close_consumer(first)
+    bench.broker.consumers.close(first)
     assert bench.pending("q") == "A B C D"
 
 
@@ -100,8 +100,8 @@ def test_each_of_two_consumers_loses_its_oldest_to_the_ring():  # RING-6
     bench.send("q", "C D")
     bench.run()
     first.port.room = False  # type: ignore[attr-defined]
-    bench.broker.close_consumer(second)
-    bench.broker.close_consumer(first)
+    bench.broker.consumers.close(second)
+    bench.broker.consumers.close(first)
     assert bench.pending("q") == "B C D"
 
 
@@ -115,9 +115,9 @@ def test_returning_messages_are_checked_newest_first(how: str):  # RING-6
     port.room = False
     bench.send("q", "D")
     if how == "close":
-        bench.broker.close_consumer(consumer)
+        bench.broker.consumers.close(consumer)
     else:
-        bench.broker.reject_through(consumer, port.slots[-1].sequence)
+        bench.broker.consumers.reject_through(consumer, port.slots[-1].sequence)
     assert bench.pending("q") == "C D"
 
 
@@ -129,14 +129,14 @@ def test_a_delayed_return_is_checked_before_its_delay_and_when_it_is_due():  # R
         bench.send("q", body)
         bench.run()
     port.room = False
-    bench.broker.reject(consumer, port.slots[2].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[2].sequence)
     assert (bench.scheduled("q"), events.seen) == ("C", [])
     bench.send("q", "D E")
-    bench.broker.reject(consumer, port.slots[0].sequence)  # no room: dropped at once
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence)  # no room: dropped at once
     assert (bench.scheduled("q"), events.seen) == ("C", ["A"])
     bench.later(100)  # no room either
     assert (bench.pending("q"), events.seen) == ("D E", ["A", "C"])
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert events.seen == ["A", "C", "B"]
 
 
@@ -147,7 +147,7 @@ def test_attempts_are_checked_before_the_ring():  # RING-11: a ring makes no dea
     bench.run()
     port.room = False
     bench.send("q", "B")
-    bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     assert (bench.pending("q"), bench.pending("DLQ")) == ("B", "A")
     assert bench.broker.queues["q"].counters.replaced == 0
 
@@ -187,8 +187,8 @@ def test_a_restart_trims_a_queue_to_a_ring_that_was_shrunk():  # RING-10 without
 
 def test_a_new_ring_size_survives_a_restart():  # RING-4
     bench = Bench(queues=(anycast("other"),))
-    bench.broker.create_queue(QueueSettings("q", "q", ring_size=5))
-    bench.broker.update_queue("q", ring_size=2)
+    bench.broker.resources.create_queue(QueueSettings("q", "q", ring_size=5))
+    bench.broker.resources.update_queue("q", ring_size=2)
     bench.send("q", "A B C")
     again = bench.restart()
     again.send("q", "D")
@@ -219,11 +219,11 @@ def test_a_rollback_returns_as_a_closing_consumer_does():  # RING-7
     for body in "ABCD":
         bench.send("q", body)
         bench.run()
-    transaction = bench.broker.begin("session")
-    assert bench.broker.acknowledge_through(consumer, port.slots[-1].sequence, transaction)
+    transaction = bench.broker.transactions.begin("session")
+    assert bench.broker.consumers.acknowledge_through(consumer, port.slots[-1].sequence, transaction)
     assert bench.counts("q") == (4, 4, 0)
     port.room = False
-    bench.broker.rollback(transaction)
+    bench.broker.transactions.rollback(transaction)
     bench.run()
     assert (bench.pending("q"), bench.broker.queues["q"].counters.replaced) == ("B C D", 1)
 
@@ -233,10 +233,10 @@ def test_a_rollback_waits_for_its_redelivery_delay():  # RING-7, RING-9
     consumer, port = bench.consume("q")
     bench.send("q", "A")
     bench.run()
-    transaction = bench.broker.begin("session")
-    bench.broker.acknowledge(consumer, port.slots[0].sequence, transaction)
+    transaction = bench.broker.transactions.begin("session")
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, transaction)
     port.room = False
-    bench.broker.rollback(transaction)
+    bench.broker.transactions.rollback(transaction)
     bench.run()
     assert (bench.pending("q"), bench.scheduled("q")) == ("", "A")
     bench.later(100)
@@ -250,7 +250,7 @@ def test_a_window_of_bytes_bounds_what_is_outside_the_ring():  # RING-8
         bench.send("q", body)
         bench.run()
     assert (port.bodies, bench.pending("q")) == ("A B C", "E F")
-    bench.broker.acknowledge(consumer, port.slots[0].sequence)
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
     bench.run()
     assert (port.bodies, bench.pending("q")) == ("A B C E", "F")
 
@@ -288,11 +288,13 @@ class World:
         if kind == 25 and len(self.consumers) < 3:
             self.consumers.append(self.bench.consume("q"))
         elif kind == 26 and self.consumers:
-            self.bench.broker.close_consumer(self.consumers.pop(choice // 30 % len(self.consumers))[0])
+            self.bench.broker.consumers.close(self.consumers.pop(choice // 30 % len(self.consumers))[0])
         elif kind == 27 and self.consumers:
             consumer, port = self.consumers[choice // 30 % len(self.consumers)]
             if port.slots:
-                self.bench.broker.reject_through(consumer, port.slots[choice // 30 % len(port.slots)].sequence)
+                self.bench.broker.consumers.reject_through(
+                    consumer, port.slots[choice // 30 % len(port.slots)].sequence
+                )
         elif kind == 28:
             self.bench.run()
         else:
@@ -304,7 +306,7 @@ class World:
             while self.left[producer]:
                 self.produce(producer)
         for consumer, _ in self.consumers:
-            self.bench.broker.close_consumer(consumer)
+            self.bench.broker.consumers.close(consumer)
         self.bench.run()
         queue = self.queue
         assert self.bench.counts("q") == (25, 0, 0)

@@ -102,7 +102,7 @@ def test_deleting_a_queue_takes_what_is_not_due():
     bench = Bench(queues=(anycast("q"), anycast("other")))
     bench.send("q", "A B", due_in_ms=100)
     bench.send("q", "C")
-    bench.broker.delete_queue("q")
+    bench.broker.resources.delete_queue("q")
     bench.run()
     assert bench.broker.used_bytes == 0
     assert bench.store.released == 3
@@ -128,7 +128,7 @@ def test_a_queue_deleted_while_its_messages_become_due_leaves_nothing_behind():
     bench.send("q", " ".join(["m"] * 3 * SLOTS_PER_SLICE), due_in_ms=10)
     bench.clock.now_ms += 10
     bench.broker.tick()
-    bench.broker.delete_queue("q")
+    bench.broker.resources.delete_queue("q")
     bench.run()
     assert bench.broker.used_bytes == 0
     bench.later(1_000)
@@ -154,7 +154,7 @@ def test_what_was_due_and_is_leased_is_leased_after_a_restart():
     bench.send("q", "A", due_in_ms=100)
     bench.send("q", "B", due_in_ms=200)
     bench.later(100)
-    group = bench.broker.open_lease("g", queue="q", topic="", run="run", incarnation=None)
+    group = bench.broker.lease_groups.open("g", queue="q", topic="", run="run", incarnation=None)
     bench.broker.leases.request("g", after=0, max_rows=5, max_bytes=1_000, epoch=group.epoch, until=None)
     again = bench.restart()
     assert (again.counts("q"), again.scheduled("q"), again.pending("q")) == ((2, 1, 1), "B", "")
@@ -203,7 +203,7 @@ def test_the_delay_of_a_redelivery_goes_on_while_the_wall_clock_is_set(set_by_ms
     consumer, port = bench.consume("q")
     bench.send("q", "A")
     bench.run()
-    bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     bench.clock.set_by_ms = set_by_ms
     bench.later(4_999)
     assert port.bodies == "A"
@@ -217,7 +217,7 @@ def test_after_a_restart_a_delay_goes_by_the_wall_clock_and_has_its_bound(set_by
     consumer, port = bench.consume("q")
     bench.send("q", "A")
     bench.run()
-    bench.broker.reject(consumer, port.slots[0].sequence)
+    bench.broker.consumers.reject(consumer, port.slots[0].sequence)
     bench.run()
     bench.clock.set_by_ms = set_by_ms
     again = bench.restart()

@@ -53,7 +53,7 @@ def refused_by_xml(tmp_path: Path, settings: dict[str, object]) -> bool:
 
 def refused_by_engine(settings: dict[str, object]) -> bool:
     try:
-        RoutingBench().broker.create_queue(QueueSettings("q", "a", **settings))  # type: ignore[arg-type]
+        RoutingBench().broker.resources.create_queue(QueueSettings("q", "a", **settings))  # type: ignore[arg-type]
     except MisuseError:
         return True
     return False
@@ -67,14 +67,14 @@ def test_broker_xml_and_the_running_broker_refuse_the_same(tmp_path: Path, setti
 def test_a_change_that_contradicts_what_is_there_is_refused_and_changes_nothing():
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("q", "a", consumers_before_dispatch=3),)))
     with pytest.raises(MisuseError, match=r"DMQ2626: queue 'q' waits for 3 consumers .* lets in 2 .*"):
-        bench.broker.update_queue("q", max_consumers=2)
+        bench.broker.resources.update_queue("q", max_consumers=2)
     assert bench.broker.queues["q"].in_force.max_consumers == -1
 
 
 def test_what_contradicts_a_default_of_its_address_is_refused():
     settings = BrokerSettings(address_settings=(AddressMatch("#", {"default_purge_on_no_consumers": True}),))
     with pytest.raises(MisuseError, match="set one of the two to false"):
-        RoutingBench(settings).broker.create_queue(QueueSettings("q", "a", non_destructive=True))
+        RoutingBench(settings).broker.resources.create_queue(QueueSettings("q", "a", non_destructive=True))
 
 
 def test_a_queue_that_contradicts_itself_already_can_be_paused():
@@ -83,6 +83,6 @@ def test_a_queue_that_contradicts_itself_already_can_be_paused():
         AddressMatch("a", {"default_non_destructive": True}),
     )
     bench = RoutingBench(BrokerSettings(address_settings=entries))
-    bench.broker.create_queue(QueueSettings("q", "a"))
-    bench.broker.update_queue("q", paused=True)
+    bench.broker.resources.create_queue(QueueSettings("q", "a"))
+    bench.broker.resources.update_queue("q", paused=True)
     assert bench.broker.queues["q"].paused

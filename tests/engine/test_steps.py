@@ -169,12 +169,12 @@ class World:
             for _ in range(consumers):
                 options = ConsumerOptions(selector=parse_selector(selector)) if selector else PLAIN
                 port = CountedPort(self.count, self.taken)
-                port.consumer = self.broker.subscribe(
+                port.consumer = self.broker.consumers.subscribe(
                     name, port, CountedCredit(self.count), routing=ANYCAST, options=options
                 )
 
     def send(self, name: str, *, durable: bool) -> None:
-        self.broker.send(
+        self.broker.producers.send(
             Message(name, "stomp/12", b"color:red\n", b"x", durable=durable, timestamp_ms=WallMs(1_700_000_000_000))
         )
 
@@ -183,7 +183,7 @@ class World:
         self.send(name, durable=durable)
         self.broker.tick()
         for consumer, slot in self.taken:
-            self.broker.acknowledge(consumer, slot.sequence)
+            self.broker.consumers.acknowledge(consumer, slot.sequence)
         self.taken.clear()
 
     def cost(self, *, durable: bool = False) -> tuple[int, int]:
@@ -237,8 +237,8 @@ def test_the_backlog_of_a_queue_is_not_looked_at_when_another_is_used() -> None:
     one, other = World(queues=2), World(queues=2)
     for _ in range(20_000):
         other.send("q0", durable=False)
-    other.broker.pause_queue("q0")
-    one.broker.pause_queue("q0")
+    other.broker.resources.pause_queue("q0")
+    one.broker.resources.pause_queue("q0")
     assert cost_of(one, "q1") == cost_of(other, "q1")
 
 
@@ -255,15 +255,15 @@ def cost_of(world: World, name: str) -> tuple[int, int]:
 def test_what_a_large_transaction_collected_is_let_go_of_in_slices(ending: str) -> None:
     # Freed at once, a million of them would hold up everybody else.
     world = World()
-    transaction = world.broker.begin("somebody")
+    transaction = world.broker.transactions.begin("somebody")
     for number in range(2_500):
         body = str(number).encode()
         message = Message("q0", "stomp/12", b"", body, timestamp_ms=WallMs(1), duplicate_id=body)
-        world.broker.send(message, transaction=transaction)
+        world.broker.transactions.send(transaction, message)
     if ending == "commit":
-        world.broker.commit(transaction)
+        world.broker.transactions.commit(transaction)
     else:
-        world.broker.rollback(transaction)
+        world.broker.transactions.rollback(transaction)
     left = [sizes_of(transaction)]
     while world.broker.tick() or transaction.sends:
         left.append(sizes_of(transaction))

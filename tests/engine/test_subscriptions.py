@@ -16,7 +16,7 @@ def test_a_durable_subscription_keeps_what_comes_while_nobody_reads():
     consumer, port = bench.listen("news", name="me", durable=True)
     bench.put("news", "A", routing=MULTICAST)
     bench.take_all(consumer, port)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.put("news", "B", routing=MULTICAST)
     again = bench.restart()
     assert projection(again) == projection(bench)
@@ -30,7 +30,7 @@ def test_a_non_durable_subscription_ends_with_its_consumer():
     assert bench.put("news", "A", routing=MULTICAST, colour="red") == ROUTED
     bench.put("news", "B", routing=MULTICAST, colour="blue")
     assert bench.broker.queues[name].message_count == 1
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert name not in bench.broker.queues
     bench.run()
     assert bench.broker.used_bytes == 0
@@ -43,7 +43,7 @@ def test_a_durable_subscription_takes_one_consumer_at_a_time():
         bench.listen("news", name="me", durable=True)
     with pytest.raises(MisuseError, match="subscription 'me' is in use and not shared"):
         bench.listen("news", name="me", durable=True, shared=True)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.listen("news", name="me", durable=True, shared=True)
     with pytest.raises(MisuseError, match="subscription 'me' is in use and not shared"):
         bench.listen("news", name="me", durable=True)
@@ -61,9 +61,9 @@ def test_consumers_of_a_shared_subscription_divide_its_messages(durable: bool):
     assert sorted((one.bodies + " " + two.bodies).split()) == ["A", "B", "C", "D"]
     assert one.slots
     assert two.slots
-    bench.broker.close_consumer(first)
+    bench.broker.consumers.close(first)
     assert "us" in bench.broker.queues
-    bench.broker.close_consumer(second)
+    bench.broker.consumers.close(second)
     assert ("us" in bench.broker.queues) is durable
 
 
@@ -73,7 +73,7 @@ def test_another_filter_is_refused_while_the_subscription_is_in_use_and_replaces
     with pytest.raises(MisuseError, match="'us' is in use with address 'news' and filter 'a = '1''"):
         bench.listen("news", name="us", shared=True, durable=True, filter="a = '2'")
     bench.put("news", "old", routing=MULTICAST, a="1")
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.listen("news", name="us", shared=True, durable=True, filter="a = '2'")
     bench.put("news", "new", routing=MULTICAST, a="2")
     bench.run()
@@ -93,7 +93,7 @@ def test_the_same_name_on_another_address_is_another_subscription():
     consumer, _ = bench.listen("news", name="me", durable=True)
     with pytest.raises(MisuseError, match="in use with address 'news'"):
         bench.listen("weather", name="me", durable=True)
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     bench.listen("weather", name="me", durable=True)
     assert bench.broker.queues["me"].address.name == "weather"
 
@@ -102,14 +102,14 @@ def test_a_subscription_ends_by_unsubscribing_when_nobody_uses_it():
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("q", "q", ANYCAST),)))
     consumer, _ = bench.listen("news", name="me", durable=True)
     with pytest.raises(MisuseError, match="subscription 'me' is in use; close its consumers first"):
-        bench.broker.unsubscribe("me")
-    bench.broker.close_consumer(consumer)
-    bench.broker.unsubscribe("me")
+        bench.broker.resources.unsubscribe("me")
+    bench.broker.consumers.close(consumer)
+    bench.broker.resources.unsubscribe("me")
     assert "me" not in bench.restart().broker.queues
     with pytest.raises(NotFoundError, match="no queue 'me'"):
-        bench.broker.unsubscribe("me")
+        bench.broker.resources.unsubscribe("me")
     with pytest.raises(MisuseError, match="'q' is a queue and no subscription"):
-        bench.broker.unsubscribe("q")
+        bench.broker.resources.unsubscribe("q")
 
 
 def test_a_subscription_without_the_name_it_needs_is_refused():
@@ -163,7 +163,7 @@ def test_an_address_does_not_stand_for_a_queue_of_its_name_on_another_address():
 
 def test_without_a_routing_type_the_address_decides_and_no_queue_of_its_name_elsewhere():
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("all", "news", MULTICAST),)))
-    needed = bench.broker.needs_creation("all", "", ANY_ROUTING, for_subscription=True)
+    needed = bench.broker.required_permissions.needs_creation("all", "", ANY_ROUTING, for_subscription=True)
     assert needed == [("createAddress", "all", ""), ("createNonDurableQueue", "all", "")]
     consumer, _ = bench.listen("all", routing=ANY_ROUTING)
     assert consumer.queue is not None
@@ -192,7 +192,7 @@ def test_what_a_subscription_creates_is_known_before():
     assert creations(bench, "news", name="me", durable=True, filter="a = 1") == ["createDurableQueue"]
     assert creations(bench, "news", name="us", shared=True) == ["createNonDurableQueue"]
     assert creations(bench, "news") == ["createNonDurableQueue"]
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
 
 
 @pytest.mark.parametrize("made", ["by broker.xml", "by an operator"])
@@ -200,26 +200,28 @@ def test_a_subscription_never_replaces_or_ends_what_an_operator_made(made: str):
     own = QueueSettings("me", "news", MULTICAST)
     bench = RoutingBench(BrokerSettings(queues=(own,) if made == "by broker.xml" else ()))
     if made == "by an operator":
-        bench.broker.create_queue(replace(own, user="anna"))
+        bench.broker.resources.create_queue(replace(own, user="anna"))
     bench.put("news", "A", routing=MULTICAST)
     for address, filter in (("news", "a = 1"), ("other", "")):
         with pytest.raises(MisuseError, match="DMQ2658: queue 'me' on address 'news' was made by an operator"):
             bench.listen(address, name="me", durable=True, filter=filter)
     for broker in (bench.broker, bench.restart().broker):
         with pytest.raises(MisuseError, match="DMQ2641"):
-            broker.unsubscribe("me")
+            broker.resources.unsubscribe("me")
     assert bench.pending("me") == "A"
     consumer, port = bench.listen("news", name="me", durable=True)
     bench.run()
     assert port.bodies == "A"
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
 
 
 def creations(bench: RoutingBench, address: str, **options: object) -> list[str]:
     from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 
     subscription = SubscriptionOptions(**options)  # type: ignore[arg-type]
-    needed = bench.broker.needs_creation(address, "", MULTICAST, for_subscription=True, subscription=subscription)
+    needed = bench.broker.required_permissions.needs_creation(
+        address, "", MULTICAST, for_subscription=True, subscription=subscription
+    )
     return [permission for permission, _, _ in needed]
 
 
@@ -229,7 +231,7 @@ def creations(bench: RoutingBench, address: str, **options: object) -> list[str]
 @pytest.mark.parametrize("routing", [ANYCAST, MULTICAST])
 def test_only_its_owner_consumes_from_a_temporary_destination(routing: int):
     bench = RoutingBench()
-    bench.broker.create_temporary_queue("tmp", routing, "me")
+    bench.broker.resources.create_temporary("tmp", routing, "me")
     with pytest.raises(MisuseError, match="'tmp' is temporary and belongs to another connection"):
         bench.listen("tmp", routing=routing, connection_id="you")
     with pytest.raises(MisuseError, match="'tmp' is temporary and belongs to another connection"):
@@ -243,36 +245,36 @@ def test_only_its_owner_consumes_from_a_temporary_destination(routing: int):
 @pytest.mark.parametrize("routing", [ANYCAST, MULTICAST])
 def test_others_consume_from_a_temporary_destination_where_the_settings_let_them(routing: int):
     bench = RoutingBench(addresses={"tmp": {"allow_temp_destination_stealing": True}})
-    bench.broker.create_temporary_queue("tmp", routing, "me")
+    bench.broker.resources.create_temporary("tmp", routing, "me")
     _, port = bench.listen("tmp", routing=routing, connection_id="you")
     assert bench.put("tmp", "A", routing=routing) == ROUTED
     bench.run()
     assert port.bodies == "A"
     # It still ends with its owner.
-    bench.broker.delete_temporary_queues("me")
+    bench.broker.resources.delete_temporary("me")
     assert port.closed is not None
 
 
 def test_temporary_destinations_end_with_their_connection():
     bench = RoutingBench()
     for name, owner in (("one", "me"), ("two", "me"), ("three", "you")):
-        bench.broker.create_temporary_queue(name, ANYCAST, owner)
+        bench.broker.resources.create_temporary(name, ANYCAST, owner)
         bench.put(name, "A", routing=ANYCAST)
     _, port = bench.listen("one", routing=ANYCAST, connection_id="me")
-    assert bench.broker.delete_temporary_queues("me") == 2
+    assert bench.broker.resources.delete_temporary("me") == 2
     bench.run()
     assert (sorted(bench.broker.queues), sorted(bench.broker.addresses)) == (["three"], ["three"])
     assert port.closed is not None
-    assert bench.broker.delete_temporary_queues("me") == 0
-    assert bench.broker.delete_temporary_queues("you", "other") == 0
-    assert bench.broker.delete_temporary_queues("you", "three") == 1
+    assert bench.broker.resources.delete_temporary("me") == 0
+    assert bench.broker.resources.delete_temporary("you", "other") == 0
+    assert bench.broker.resources.delete_temporary("you", "three") == 1
     bench.run()
     assert bench.broker.used_bytes == 0
 
 
 def test_temporary_destinations_leave_no_trace_in_the_store():
     bench = RoutingBench()
-    bench.broker.create_temporary_queue("tmp", ANYCAST, "me")
+    bench.broker.resources.create_temporary("tmp", ANYCAST, "me")
     bench.put("tmp", "A", routing=ANYCAST)
     again = bench.restart()
     assert ("tmp" in again.broker.queues, "tmp" in again.broker.addresses) == (False, False)
@@ -281,4 +283,4 @@ def test_temporary_destinations_leave_no_trace_in_the_store():
 def test_a_temporary_destination_needs_a_name_of_its_own():
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("q", "q", ANYCAST),)))
     with pytest.raises(MisuseError, match="'q' exists already"):
-        bench.broker.create_temporary_queue("q", ANYCAST, "me")
+        bench.broker.resources.create_temporary("q", ANYCAST, "me")

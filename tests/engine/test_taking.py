@@ -67,9 +67,9 @@ def holding(
     """A consumer that holds that many messages, and their sequences."""
     bench = Bench(queues=(anycast("q"),), store=store)
     for number in range(count):
-        bench.broker.send(bench.message("q", str(number)))
+        bench.broker.producers.send(bench.message("q", str(number)))
     port = Collector()
-    consumer = bench.broker.subscribe("q", port, credit if credit is not None else OpenCredit())
+    consumer = bench.broker.consumers.subscribe("q", port, credit if credit is not None else OpenCredit())
     while len(port.slots) < count:
         bench.broker.tick()
     return bench, consumer, [slot.sequence for slot in port.slots]
@@ -89,25 +89,25 @@ def test_a_tick_does_a_bounded_part_of_what_concerns_very_many_messages(what: st
     credit = CountedCredit()
     bench, consumer, sequences = holding(credit=credit)
     broker = bench.broker
-    transaction = broker.begin("session") if what in ("roll back", "commit") else None
+    transaction = broker.transactions.begin("session") if what in ("roll back", "commit") else None
     credit.count = 0
     if what == "acknowledge" or transaction is not None:
-        assert broker.acknowledge_through(consumer, sequences[-1], transaction)
+        assert broker.consumers.acknowledge_through(consumer, sequences[-1], transaction)
     elif what == "reject":
-        bench.broker.pause_queue("q")
-        assert broker.reject_through(consumer, sequences[-1])
+        bench.broker.resources.pause_queue("q")
+        assert broker.consumers.reject_through(consumer, sequences[-1])
     else:
-        broker.close_consumer(consumer)
+        broker.consumers.close(consumer)
     if transaction is not None:
         while consumer.under_way is not None:
             assert credit.count <= PER_TICK
             credit.count = 0
             broker.tick()
         if what == "commit":
-            broker.commit(transaction)
+            broker.transactions.commit(transaction)
         else:
-            bench.broker.pause_queue("q")
-            broker.rollback(transaction)
+            bench.broker.resources.pause_queue("q")
+            broker.transactions.rollback(transaction)
     while consumer.held_count:
         assert credit.count <= PER_TICK
         credit.count = 0
@@ -120,7 +120,7 @@ def test_a_tick_does_a_bounded_part_of_what_concerns_very_many_messages(what: st
 def test_of_a_large_cumulative_acknowledgement_a_crash_leaves_all_or_nothing() -> None:  # ACK-5
     bench, consumer, sequences = holding()
     before = len(bench.store.batches)
-    assert bench.broker.acknowledge_through(consumer, sequences[-2])
+    assert bench.broker.consumers.acknowledge_through(consumer, sequences[-2])
     settle(bench)
     assert bench.broker.queues["q"].message_count == 1
     batches = bench.store.batches
@@ -133,7 +133,7 @@ def test_of_a_large_cumulative_acknowledgement_a_crash_leaves_all_or_nothing() -
 
 def test_whoever_waits_for_a_large_acknowledgement_is_told_when_all_is_recorded() -> None:
     bench, consumer, sequences = holding()
-    assert bench.broker.acknowledge_through(consumer, sequences[-1])
+    assert bench.broker.consumers.acknowledge_through(consumer, sequences[-1])
     waiter = Waiter()
     assert consumer.under_way is not None
     consumer.under_way.waiter = waiter
@@ -149,7 +149,7 @@ def test_whoever_waits_for_a_large_acknowledgement_is_told_when_all_is_recorded(
 def test_a_thousand_messages_are_acknowledged_at_once() -> None:
     bench, consumer, sequences = holding()
     before = len(bench.store.batches)
-    assert bench.broker.acknowledge_through(consumer, sequences[999])
+    assert bench.broker.consumers.acknowledge_through(consumer, sequences[999])
     assert consumer.under_way is None
     assert len(bench.store.batches) == before + 1
     assert bench.broker.queues["q"].message_count == MANY - 1_000
@@ -158,11 +158,11 @@ def test_a_thousand_messages_are_acknowledged_at_once() -> None:
 def test_a_consumer_that_closes_amid_its_acknowledgement_gets_nothing_of_it_returned() -> None:
     bench, consumer, sequences = holding()
     broker = bench.broker
-    broker.acknowledge_through(consumer, sequences[-11])
+    broker.consumers.acknowledge_through(consumer, sequences[-11])
     broker.tick()
-    broker.close_consumer(consumer)
+    broker.consumers.close(consumer)
     assert bench.pending("q") == ""  # order: nothing before it is known what returns
-    bench.broker.send(bench.message("q", "new"))
+    bench.broker.producers.send(bench.message("q", "new"))
     later, port = bench.consume("q")
     assert later is not None
     while len(port.slots) < 11:
@@ -177,8 +177,8 @@ def test_a_consumer_that_closes_amid_its_acknowledgement_gets_nothing_of_it_retu
 def test_acknowledgements_that_overlap_are_one_after_the_other() -> None:
     bench, consumer, sequences = holding(credit=MessageCredit(MANY))
     broker = bench.broker
-    assert broker.acknowledge_through(consumer, sequences[1_500])
-    assert broker.acknowledge_through(consumer, sequences[2_500])
+    assert broker.consumers.acknowledge_through(consumer, sequences[1_500])
+    assert broker.consumers.acknowledge_through(consumer, sequences[2_500])
     first = len(bench.store.batches)
     settle(bench)
     assert broker.queues["q"].counters.acknowledged == 2_501
@@ -194,13 +194,13 @@ def test_acknowledgements_that_overlap_are_one_after_the_other() -> None:
 def test_what_a_client_rejected_before_stays_out_of_its_acknowledgement(transacted: bool) -> None:  # ACK-5
     bench, consumer, sequences = holding()
     broker = bench.broker
-    assert broker.acknowledge_through(consumer, sequences[1_499])
-    assert broker.reject(consumer, sequences[1_500])
-    transaction = broker.begin("session") if transacted else None
-    assert broker.acknowledge_through(consumer, sequences[-1], transaction)
+    assert broker.consumers.acknowledge_through(consumer, sequences[1_499])
+    assert broker.consumers.reject(consumer, sequences[1_500])
+    transaction = broker.transactions.begin("session") if transacted else None
+    assert broker.consumers.acknowledge_through(consumer, sequences[-1], transaction)
     settle(bench)
     if transaction is not None:
-        broker.commit(transaction)
+        broker.transactions.commit(transaction)
         settle(bench)
     assert [(slot.sequence, slot.delivery_count) for slot in consumer.held_newest_first()] == [(sequences[1_500], 2)]
 
@@ -208,11 +208,11 @@ def test_what_a_client_rejected_before_stays_out_of_its_acknowledgement(transact
 def test_what_was_rejected_and_is_delivered_again_amid_an_acknowledgement_stays_out_of_it() -> None:  # ACK-5
     bench, consumer, sequences = holding()
     broker = bench.broker
-    assert broker.acknowledge_through(consumer, sequences[1_000])
-    assert broker.reject(consumer, sequences[2_500])
+    assert broker.consumers.acknowledge_through(consumer, sequences[1_000])
+    assert broker.consumers.reject(consumer, sequences[2_500])
     while consumer.under_way is not None:
         broker.tick()
-    assert broker.acknowledge_through(consumer, sequences[-1])
+    assert broker.consumers.acknowledge_through(consumer, sequences[-1])
     settle(bench)
     assert [(slot.sequence, slot.delivery_count) for slot in consumer.held_newest_first()] == [(sequences[2_500], 2)]
 
@@ -221,12 +221,14 @@ def test_what_was_rejected_and_is_delivered_again_amid_an_acknowledgement_stays_
 def test_so_does_what_is_still_on_its_way_back(count: int) -> None:  # ACK-5
     bench, consumer, sequences = holding(count)
     broker = bench.broker
-    assert broker.reject_through(consumer, sequences[-101])
+    assert broker.consumers.reject_through(consumer, sequences[-101])
     assert consumer.held_count > 100, "all of it is back at once"
-    assert broker.acknowledge_through(consumer, sequences[-1])
+    assert broker.consumers.acknowledge_through(consumer, sequences[-1])
     settle(bench)
     assert sorted(slot.sequence for slot in consumer.held_newest_first()) == sequences[:-100]
-    assert broker.acknowledge_through(consumer, sequences[-101]), "it was delivered again, and can be acknowledged"
+    assert broker.consumers.acknowledge_through(consumer, sequences[-101]), (
+        "it was delivered again, and can be acknowledged"
+    )
     settle(bench)
     assert consumer.held_count == bench.broker.queues["q"].message_count == 0
 
@@ -234,8 +236,8 @@ def test_so_does_what_is_still_on_its_way_back(count: int) -> None:  # ACK-5
 def test_an_acknowledgement_is_not_recorded_before_an_earlier_one_that_it_includes() -> None:  # ACK-5
     bench, consumer, sequences = holding()
     broker = bench.broker
-    assert broker.acknowledge_through(consumer, sequences[2_500])
-    assert broker.acknowledge_through(consumer, sequences[2_510])
+    assert broker.consumers.acknowledge_through(consumer, sequences[2_500])
+    assert broker.consumers.acknowledge_through(consumer, sequences[2_510])
     first = len(bench.store.batches)
     settle(bench)
     batches = bench.store.batches
@@ -250,7 +252,7 @@ def test_and_comes_to_nothing_when_that_one_does() -> None:  # ACK-5
     broker = bench.broker
     told = []
     for sequence in (sequences[1_500], sequences[2_900]):
-        assert broker.acknowledge_through(consumer, sequence)
+        assert broker.consumers.acknowledge_through(consumer, sequence)
         waiter = Waiter()
         assert consumer.under_way is not None
         consumer.under_way.waiter = waiter
@@ -260,7 +262,7 @@ def test_and_comes_to_nothing_when_that_one_does() -> None:  # ACK-5
     assert [error is None for waiter in told for error in waiter.ended] == [False, False]
     assert consumer.held_count == MANY
     assert len(consumer.held_newest_first()) == MANY
-    assert broker.acknowledge_through(consumer, sequences[-1])
+    assert broker.consumers.acknowledge_through(consumer, sequences[-1])
     settle(bench)
     assert bench.restart().pending("q") == ""
 
@@ -268,11 +270,11 @@ def test_and_comes_to_nothing_when_that_one_does() -> None:  # ACK-5
 def test_a_rollback_amid_a_large_acknowledgement_keeps_the_order() -> None:  # RING-7
     bench, consumer, sequences = holding()
     broker = bench.broker
-    transaction = broker.begin("session")
-    assert broker.acknowledge_through(consumer, sequences[2_000], transaction)
+    transaction = broker.transactions.begin("session")
+    assert broker.consumers.acknowledge_through(consumer, sequences[2_000], transaction)
     broker.tick()
-    broker.rollback(transaction)
-    broker.close_consumer(consumer)
+    broker.transactions.rollback(transaction)
+    broker.consumers.close(consumer)
     _, port = bench.consume("q")
     settle(bench)
     while len(port.slots) < MANY:
@@ -284,11 +286,11 @@ def test_a_rollback_amid_a_large_acknowledgement_keeps_the_order() -> None:  # R
 def test_a_rollback_amid_an_acknowledgement_returns_all_of_it(count: int) -> None:  # RING-7
     bench, consumer, sequences = holding(count)
     broker = bench.broker
-    transaction = broker.begin("session")
-    assert broker.acknowledge_through(consumer, sequences[-2], transaction)
+    transaction = broker.transactions.begin("session")
+    assert broker.consumers.acknowledge_through(consumer, sequences[-2], transaction)
     broker.tick()
-    bench.broker.pause_queue("q")
-    broker.rollback(transaction)
+    bench.broker.resources.pause_queue("q")
+    broker.transactions.rollback(transaction)
     settle(bench)
     assert bench.pending("q") == words(0, count - 1)
     assert consumer.held_count == 1
@@ -297,11 +299,11 @@ def test_a_rollback_amid_an_acknowledgement_returns_all_of_it(count: int) -> Non
 def test_a_commit_waits_for_what_its_transaction_is_taking() -> None:
     bench, consumer, sequences = holding()
     broker = bench.broker
-    transaction = broker.begin("session")
-    assert broker.acknowledge_through(consumer, sequences[2_000], transaction)
+    transaction = broker.transactions.begin("session")
+    assert broker.consumers.acknowledge_through(consumer, sequences[2_000], transaction)
     waiter = Waiter()
-    assert not broker.commit(transaction, waiter)
-    broker.close_consumer(consumer)
+    assert not broker.transactions.commit(transaction, waiter)
+    broker.consumers.close(consumer)
     settle(bench)
     assert waiter.ended == [None]
     assert bench.pending("q") == words(2_001, MANY)
@@ -313,9 +315,9 @@ def test_a_queue_deleted_amid_a_large_acknowledgement_keeps_nothing() -> None:
     bench, consumer, sequences = holding()
     broker = bench.broker
     queue = broker.queues["q"]
-    broker.acknowledge_through(consumer, sequences[2_000])
+    broker.consumers.acknowledge_through(consumer, sequences[2_000])
     broker.tick()
-    broker.delete_queue("q")
+    broker.resources.delete_queue("q")
     settle(bench)
     assert queue.message_count == 0
     assert broker.used_bytes == 0
@@ -326,14 +328,14 @@ def test_a_queue_deleted_amid_a_large_acknowledgement_keeps_nothing() -> None:
 def test_what_another_transaction_has_when_an_acknowledgement_comes_stays_out_of_it(count: int, through: bool) -> None:
     bench, consumer, sequences = holding(count)
     broker = bench.broker
-    transaction = broker.begin("session")
+    transaction = broker.transactions.begin("session")
     for sequence in [sequences[-3]] if not through else sequences[-12:-2]:
-        assert broker.acknowledge(consumer, sequence, transaction)
-    assert broker.acknowledge_through(consumer, sequences[-1])
-    broker.rollback(transaction)
+        assert broker.consumers.acknowledge(consumer, sequence, transaction)
+    assert broker.consumers.acknowledge_through(consumer, sequences[-1])
+    broker.transactions.rollback(transaction)
     settle(bench)
     left = words(count - 12, count - 2) if through else words(count - 3, count - 2)
-    broker.close_consumer(consumer)
+    broker.consumers.close(consumer)
     settle(bench)
     assert bench.pending("q") == left
     assert bench.restart().pending("q") == left
@@ -342,12 +344,12 @@ def test_what_another_transaction_has_when_an_acknowledgement_comes_stays_out_of
 def test_what_a_transaction_is_still_taking_stays_out_of_a_later_acknowledgement() -> None:
     bench, consumer, sequences = holding()
     broker = bench.broker
-    transaction = broker.begin("session")
-    assert broker.acknowledge_through(consumer, sequences[1_500], transaction)
-    assert broker.acknowledge_through(consumer, sequences[2_900])
+    transaction = broker.transactions.begin("session")
+    assert broker.consumers.acknowledge_through(consumer, sequences[1_500], transaction)
+    assert broker.consumers.acknowledge_through(consumer, sequences[2_900])
     broker.tick()
-    broker.rollback(transaction)
-    broker.close_consumer(consumer)
+    broker.transactions.rollback(transaction)
+    broker.consumers.close(consumer)
     settle(bench)
     assert bench.pending("q") == words(0, 1_501) + " " + words(2_901, MANY)
 
@@ -356,11 +358,11 @@ def test_what_a_transaction_is_still_taking_stays_out_of_a_later_acknowledgement
 def test_an_acknowledgement_of_what_others_acknowledge_is_refused_however_large(count: int) -> None:
     bench, consumer, sequences = holding(count)
     broker = bench.broker
-    transaction = broker.begin("session")
+    transaction = broker.transactions.begin("session")
     for sequence in sequences:
-        assert broker.acknowledge(consumer, sequence, transaction)
-    assert not broker.acknowledge_through(consumer, sequences[-1])
-    assert not broker.acknowledge_through(consumer, sequences[-1], broker.begin("session"))
+        assert broker.consumers.acknowledge(consumer, sequence, transaction)
+    assert not broker.consumers.acknowledge_through(consumer, sequences[-1])
+    assert not broker.consumers.acknowledge_through(consumer, sequences[-1], broker.transactions.begin("session"))
     assert consumer.under_way is None
 
 
@@ -368,10 +370,10 @@ def test_what_is_acknowledged_in_slices_is_found_after_its_consumer_left() -> No
     bench, consumer, sequences = holding()
     broker = bench.broker
     queue = broker.queues["q"]
-    broker.acknowledge_through(consumer, sequences[-1])
+    broker.consumers.acknowledge_through(consumer, sequences[-1])
     for _ in range(4):
         broker.tick()
-    broker.close_consumer(consumer)
+    broker.consumers.close(consumer)
     search = Search(broker.inspector, queue, sequences[5])
     assert list(search.steps()) is not None
     assert search.found is not None
@@ -390,17 +392,17 @@ def test_what_is_under_way_gives_the_garbage_collector_nothing_to_look_at(what: 
     slot = consumer.slot_of(sequences[0])
     before = long_lists_with(slot)
     if what == "acknowledge":
-        assert broker.acknowledge_through(consumer, sequences[-1])
+        assert broker.consumers.acknowledge_through(consumer, sequences[-1])
     elif what == "reject":
-        assert broker.reject_through(consumer, sequences[-1])
+        assert broker.consumers.reject_through(consumer, sequences[-1])
     elif what == "close":
-        broker.close_consumer(consumer)
+        broker.consumers.close(consumer)
     else:
-        transaction = broker.begin("session")
-        assert broker.acknowledge_through(consumer, sequences[-1], transaction)
+        transaction = broker.transactions.begin("session")
+        assert broker.consumers.acknowledge_through(consumer, sequences[-1], transaction)
         while consumer.under_way is not None:
             broker.tick()
-        broker.rollback(transaction)
+        broker.transactions.rollback(transaction)
         while consumer.held_count == MANY:
             broker.tick()
     assert consumer.held_count > PER_TICK

@@ -46,14 +46,14 @@ class Ends(EngineEvents):
 
 def send(bench: Bench, transaction: Transaction, address: str, bodies: str, *, durable: bool = True) -> list[int]:
     return [
-        bench.broker.send(bench.message(address, body, durable=durable), transaction=transaction)
+        bench.broker.transactions.send(transaction, bench.message(address, body, durable=durable))
         for body in bodies.split()
     ]
 
 
 def promise(bench: Bench, transaction: Transaction, consumer: Consumer, slots: list[Slot]) -> None:
     for slot in slots:
-        assert bench.broker.acknowledge(consumer, slot.sequence, transaction)
+        assert bench.broker.consumers.acknowledge(consumer, slot.sequence, transaction)
 
 
 def recount(broker: Broker) -> int:
@@ -99,9 +99,9 @@ def drain(bench: Bench, queue: str) -> None:
     consumer, _ = bench.consume(queue)
     bench.run()
     while consumer.in_delivery.tail is not None:
-        bench.broker.acknowledge_through(consumer, consumer.in_delivery.tail.sequence)
+        bench.broker.consumers.acknowledge_through(consumer, consumer.in_delivery.tail.sequence)
         bench.run()
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
 
 
 def numbers(start: int, count: int) -> str:
@@ -118,13 +118,13 @@ def test_nothing_happens_before_the_commit_and_all_of_it_with_one_batch() -> Non
     bench.send("in", "a b")
     bench.run()
     batches = len(bench.store.batches)
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     assert send(bench, transaction, "out", "x y") == [ROUTED, ROUTED]
     promise(bench, transaction, consumer, port.slots)
     assert len(bench.store.batches) == batches
     assert bench.pending("out") == ""
     assert bench.broker.queues["in"].delivering_count == 2
-    assert bench.broker.commit(transaction)
+    assert bench.broker.transactions.commit(transaction)
     assert len(bench.store.batches) == batches + 1
     assert bench.pending("out") == "x y"
     assert bench.broker.queues["in"].message_count == 0
@@ -139,12 +139,12 @@ def test_a_commit_survives_a_restart_and_its_lack_leaves_nothing() -> None:  # A
     consumer, port = bench.consume("in")
     bench.send("in", "a b")
     bench.run()
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     send(bench, transaction, "out", "x")
     promise(bench, transaction, consumer, port.slots[:1])
     before = bench.restart()
     assert (before.pending("in"), before.pending("out")) == ("a b", "")
-    bench.broker.commit(transaction)
+    bench.broker.transactions.commit(transaction)
     after = bench.restart()
     assert (after.pending("in"), after.pending("out")) == ("b", "x")
     assert after.broker.used_bytes == recount(after.broker)
@@ -155,11 +155,11 @@ def test_a_rollback_gives_back_what_a_closing_consumer_would_in_its_order() -> N
     consumer, port = bench.consume("in")
     bench.send("in", "a b c")
     bench.run()
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     promise(bench, transaction, consumer, [port.slots[1], port.slots[0], port.slots[2]])
     port.room = False
     bench.send("in", "d e f")
-    bench.broker.rollback(transaction)
+    bench.broker.transactions.rollback(transaction)
     # Three are pending and one place is free: the newest of what returns gets it.
     assert bench.pending("in") == "c d e f"
     assert bench.broker.queues["in"].counters.replaced == 2
@@ -175,14 +175,14 @@ def test_a_rollback_can_leave_messages_with_their_consumer() -> None:
     consumer, port = bench.consume("in", MessageCredit(2))
     bench.send("in", "a b c d")
     bench.run()
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     promise(bench, transaction, consumer, port.slots)
     bench.run()
     assert port.bodies == "a b c d"  # a promised message takes no credit
-    bench.broker.rollback(transaction, keep_delivered=True)
+    bench.broker.transactions.rollback(transaction, keep_delivered=True)
     assert consumer.held_count == 4
     assert not consumer.credit.has_room()
-    assert bench.broker.acknowledge_through(consumer, port.slots[3].sequence)
+    assert bench.broker.consumers.acknowledge_through(consumer, port.slots[3].sequence)
     assert bench.broker.queues["in"].message_count == 0
     assert consumer.credit.has_room()
 
@@ -193,12 +193,12 @@ def test_a_commit_that_fails_leaves_messages_with_a_consumer_that_delivers_them_
     consumer, port = bench.consume("in")
     bench.send("in", "a b")
     bench.run()
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     transaction.keeps_delivered = keeps
     promise(bench, transaction, consumer, port.slots)
     transaction.spoil(MisuseError("DMQ2104", "a message of it can't be sent"))
     with pytest.raises(MisuseError, match="can't be sent"):
-        bench.broker.commit(transaction)
+        bench.broker.transactions.commit(transaction)
     assert consumer.held_count == (2 if keeps else 0)
 
 
@@ -208,16 +208,16 @@ def test_acknowledgements_stay_with_the_transaction_when_their_consumer_closes(c
     consumer, port = bench.consume("in")
     bench.send("in", "a b c")
     bench.run()
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     promise(bench, transaction, consumer, port.slots[:2])
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert bench.pending("in") == "c"
     assert bench.broker.queues["in"].delivering_count == 2
     if commit:
-        bench.broker.commit(transaction)
+        bench.broker.transactions.commit(transaction)
         assert bench.pending("in") == "c"
     else:
-        bench.broker.rollback(transaction, keep_delivered=True)
+        bench.broker.transactions.rollback(transaction, keep_delivered=True)
         assert bench.pending("in") == "a b c"
     assert bench.broker.queues["in"].delivering_count == 0
 
@@ -227,13 +227,13 @@ def test_a_promised_message_cannot_be_answered_again() -> None:
     consumer, port = bench.consume("in")
     bench.send("in", "a b c")
     bench.run()
-    transaction = bench.broker.begin("session")
-    assert bench.broker.acknowledge(consumer, port.slots[1].sequence, transaction)
-    assert not bench.broker.acknowledge(consumer, port.slots[1].sequence, transaction)
-    assert not bench.broker.acknowledge(consumer, port.slots[1].sequence)
-    assert not bench.broker.reject(consumer, port.slots[1].sequence)
-    assert bench.broker.acknowledge_through(consumer, port.slots[2].sequence, transaction)
-    bench.broker.rollback(transaction)
+    transaction = bench.broker.transactions.begin("session")
+    assert bench.broker.consumers.acknowledge(consumer, port.slots[1].sequence, transaction)
+    assert not bench.broker.consumers.acknowledge(consumer, port.slots[1].sequence, transaction)
+    assert not bench.broker.consumers.acknowledge(consumer, port.slots[1].sequence)
+    assert not bench.broker.consumers.reject(consumer, port.slots[1].sequence)
+    assert bench.broker.consumers.acknowledge_through(consumer, port.slots[2].sequence, transaction)
+    bench.broker.transactions.rollback(transaction)
     bench.run()
     assert port.bodies == "a b c a b c"
 
@@ -244,14 +244,14 @@ def test_a_deleted_queue_takes_the_acknowledgements_with_it(commit: bool) -> Non
     consumer, port = bench.consume("in")
     bench.send("in", "a b")
     bench.run()
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     promise(bench, transaction, consumer, port.slots)
     send(bench, transaction, "out", "x")
-    bench.broker.delete_queue("in")
+    bench.broker.resources.delete_queue("in")
     if commit:
-        bench.broker.commit(transaction)
+        bench.broker.transactions.commit(transaction)
     else:
-        bench.broker.rollback(transaction)
+        bench.broker.transactions.rollback(transaction)
     bench.run()
     assert bench.pending("out") == ("x" if commit else "")
     assert bench.broker.used_bytes == recount(bench.broker)
@@ -264,14 +264,14 @@ def test_a_message_that_cannot_be_routed_at_the_commit_rolls_all_back() -> None:
     consumer, port = bench.consume("in")
     bench.send("in", "a")
     bench.run()
-    transaction = bench.broker.begin("session")
-    bench.broker.send(bench.message("in", "b"), transaction=transaction)
-    bench.broker.send(bench.message("out", "x"), queue_name="out", transaction=transaction)
+    transaction = bench.broker.transactions.begin("session")
+    bench.broker.transactions.send(transaction, bench.message("in", "b"))
+    bench.broker.transactions.send(transaction, bench.message("out", "x"), queue_name="out")
     promise(bench, transaction, consumer, port.slots)
     port.room = False
-    bench.broker.delete_queue("out")
+    bench.broker.resources.delete_queue("out")
     with pytest.raises(TransactionError, match=r"DMQ2661.*out"):
-        bench.broker.commit(transaction)
+        bench.broker.transactions.commit(transaction)
     assert bench.pending("in") == "a"
     assert bench.broker.used_bytes == recount(bench.broker)
     assert transaction.state == ROLLED_BACK
@@ -280,19 +280,19 @@ def test_a_message_that_cannot_be_routed_at_the_commit_rolls_all_back() -> None:
 
 def test_what_nobody_takes_is_no_error() -> None:
     bench = Bench(settings={"news": {"auto_create_queues": False}})
-    transaction = bench.broker.begin("session")
-    bench.broker.send(bench.message("news", "x"), routing=MULTICAST, transaction=transaction)
-    assert bench.broker.commit(transaction)
+    transaction = bench.broker.transactions.begin("session")
+    bench.broker.transactions.send(transaction, bench.message("news", "x"), routing=MULTICAST)
+    assert bench.broker.transactions.commit(transaction)
     assert bench.broker.used_bytes == 0
 
 
 def test_a_message_for_several_queues_is_stored_once() -> None:
     queues = tuple(QueueSettings(name, "news", MULTICAST, True) for name in ("one", "two"))
     bench = Bench(queues=queues)
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     send(bench, transaction, "news", "x")
     used = bench.broker.used_bytes
-    bench.broker.commit(transaction)
+    bench.broker.transactions.commit(transaction)
     assert bench.broker.used_bytes == used == recount(bench.broker)
     again = bench.restart()
     assert (again.pending("one"), again.pending("two")) == ("x", "x")
@@ -305,7 +305,7 @@ def test_what_is_sent_counts_from_the_send_on() -> None:
     bench = Bench(
         queues=(anycast("q"),), settings={"q": {"max_size_messages": 2, "address_full_policy": _policy("FAIL")}}
     )
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     assert send(bench, transaction, "q", "a b") == [ROUTED, ROUTED]
     used = bench.broker.used_bytes
     assert used > 0
@@ -313,7 +313,7 @@ def test_what_is_sent_counts_from_the_send_on() -> None:
         send(bench, transaction, "q", "c")
     with pytest.raises(LimitError, match="DMQ2201"):
         bench.send("q", "c")
-    assert bench.broker.commit(transaction)  # the send was refused, not the transaction
+    assert bench.broker.transactions.commit(transaction)  # the send was refused, not the transaction
     assert bench.pending("q") == "a b"
     assert bench.broker.used_bytes == used == recount(bench.broker)
 
@@ -322,9 +322,9 @@ def test_a_rollback_gives_the_memory_back() -> None:
     bench = Bench(
         queues=(anycast("q"),), settings={"q": {"max_size_messages": 2, "address_full_policy": _policy("DROP")}}
     )
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     assert send(bench, transaction, "q", "a b c") == [ROUTED, ROUTED, DROPPED]
-    bench.broker.rollback(transaction)
+    bench.broker.transactions.rollback(transaction)
     assert bench.broker.used_bytes == 0
     assert bench.send("q", "d e f") == [ROUTED, ROUTED, DROPPED]
 
@@ -334,41 +334,41 @@ def test_a_transaction_waits_for_others_but_never_for_itself() -> None:
         queues=(anycast("q"),), settings={"q": {"max_size_messages": 2, "address_full_policy": _policy("BLOCK")}}
     )
     bench.send("q", "a")
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     assert send(bench, transaction, "q", "b c") == [ROUTED, BLOCKED]
     bench.consume("q")
     bench.run()
     for holder in bench.broker.queues["q"].holders:
-        bench.broker.acknowledge_through(
+        bench.broker.consumers.acknowledge_through(
             holder, 0 if holder.in_delivery.head is None else holder.in_delivery.head.sequence
         )
     assert send(bench, transaction, "q", "c") == [ROUTED]
     with pytest.raises(LimitError, match=r"DMQ2664.*'q'"):
         send(bench, transaction, "q", "d")
-    assert bench.broker.commit(transaction)
+    assert bench.broker.transactions.commit(transaction)
 
 
 def test_an_owner_has_a_bound_of_open_transactions() -> None:
     bench = Bench()
-    first = bench.broker.begin("session", 2)
-    bench.broker.begin("session", 2)
+    first = bench.broker.transactions.begin("session", 2)
+    bench.broker.transactions.begin("session", 2)
     with pytest.raises(LimitError, match=r"DMQ2662.*'session' has 2"):
-        bench.broker.begin("session", 2)
-    bench.broker.begin("other", 2)
-    bench.broker.rollback(first)
-    bench.broker.begin("session", 2)
+        bench.broker.transactions.begin("session", 2)
+    bench.broker.transactions.begin("other", 2)
+    bench.broker.transactions.rollback(first)
+    bench.broker.transactions.begin("session", 2)
 
 
 def test_an_ended_transaction_takes_nothing_more() -> None:
     bench = Bench(queues=(anycast("q"),))
-    transaction = bench.broker.begin("session")
-    bench.broker.commit(transaction)
+    transaction = bench.broker.transactions.begin("session")
+    bench.broker.transactions.commit(transaction)
     with pytest.raises(MisuseError, match=r"DMQ2663.*committed"):
         send(bench, transaction, "q", "a")
     with pytest.raises(MisuseError, match="DMQ2663"):
-        bench.broker.commit(transaction)
+        bench.broker.transactions.commit(transaction)
     with pytest.raises(MisuseError, match="DMQ2663"):
-        bench.broker.rollback(transaction)
+        bench.broker.transactions.rollback(transaction)
 
 
 # -- large ones ----------------------------------------------------------------------------------------------------
@@ -380,16 +380,16 @@ def large(store: RecordingStore | None = None) -> tuple[Bench, Transaction, Wait
     consumer, port = bench.consume("in")
     bench.send("in", numbers(0, LARGE))
     bench.run()
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     send(bench, transaction, "out", numbers(1000, LARGE))
-    assert bench.broker.acknowledge_through(consumer, port.slots[-1].sequence, transaction)
+    assert bench.broker.consumers.acknowledge_through(consumer, port.slots[-1].sequence, transaction)
     return bench, transaction, Waiter(), port
 
 
 def test_a_large_commit_goes_in_slices_and_happens_as_one() -> None:  # ACK-5
     bench, transaction, waiter, _ = large()
     used = bench.broker.used_bytes
-    assert not bench.broker.commit(transaction, waiter)
+    assert not bench.broker.transactions.commit(transaction, waiter)
     assert bench.pending("out") == ""
     ticks = 0
     while not waiter.ended:
@@ -407,7 +407,7 @@ def test_a_large_commit_goes_in_slices_and_happens_as_one() -> None:  # ACK-5
 def test_a_crash_anywhere_in_a_large_commit_leaves_all_or_nothing() -> None:  # ACK-5
     bench, transaction, waiter, _ = large()
     before = len(bench.store.batches)
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     bench.run()
     everything = bench.store.batches
     outcomes: list[bool] = []
@@ -431,7 +431,7 @@ def test_every_place_in_the_store_is_given_back_once_whenever_it_crashed() -> No
     kept = CountingStore()
     bench, transaction, waiter, _ = large(kept)
     before = len(kept.batches)
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     bench.run()
     for count in range(before, len(kept.batches) + 1):
         store = kept.upto(count)
@@ -445,7 +445,7 @@ def test_every_place_in_the_store_is_given_back_once_whenever_it_crashed() -> No
 def test_messages_of_a_large_commit_stand_before_later_sends() -> None:  # ACK-5
     bench, transaction, waiter, _ = large()
     _, port = bench.consume("out")
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     late = 0
     while not waiter.ended:
         bench.broker.tick()
@@ -462,9 +462,9 @@ def test_large_commits_on_one_queue_follow_each_other_whole() -> None:  # ACK-5
     waiters = [Waiter(), Waiter(), Waiter()]
     sizes = (4 * LARGE, LARGE, LARGE)
     for k, waiter in enumerate(waiters):
-        transaction = bench.broker.begin("session")
+        transaction = bench.broker.transactions.begin("session")
         send(bench, transaction, "out", numbers(10_000 * k, sizes[k]))
-        bench.broker.commit(transaction, waiter)
+        bench.broker.transactions.commit(transaction, waiter)
         while not transaction.position and k == 0:
             bench.broker.tick()  # the others come while this one is linked
     _, port = bench.consume("out")
@@ -477,9 +477,9 @@ def test_large_commits_on_one_queue_follow_each_other_whole() -> None:  # ACK-5
 
 def test_other_traffic_goes_on_during_a_large_commit() -> None:
     bench, transaction, waiter, _ = large()
-    bench.broker.create_queue(anycast("else"))
+    bench.broker.resources.create_queue(anycast("else"))
     _, port = bench.consume("else")
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     served = 0
     while not waiter.ended:
         bench.send("else", "m")
@@ -490,11 +490,11 @@ def test_other_traffic_goes_on_during_a_large_commit() -> None:
 
 def test_a_large_commit_of_non_durable_messages_writes_nothing() -> None:
     bench = Bench(queues=(anycast("out"),))
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     send(bench, transaction, "out", numbers(0, LARGE), durable=False)
     batches = len(bench.store.batches)
     waiter = Waiter()
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     bench.run()
     assert bench.pending("out") == numbers(0, LARGE)
     assert len(bench.store.batches) == batches
@@ -504,14 +504,14 @@ def test_a_queue_deleted_while_a_large_commit_is_linked_ends_its_part() -> None:
     queues = tuple(QueueSettings(name, "news", MULTICAST, True) for name in ("one", "two"))
     store = CountingStore()
     bench = Bench(queues=queues, store=store)
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     send(bench, transaction, "news", numbers(0, LARGE))
     waiter = Waiter()
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     while not transaction.position:
         bench.broker.tick()
     bench.broker.tick()
-    bench.broker.delete_queue("two")
+    bench.broker.resources.delete_queue("two")
     bench.run()
     assert waiter.ended == [None]
     assert bench.pending("one") == numbers(0, LARGE)
@@ -524,7 +524,7 @@ def test_a_queue_deleted_while_a_large_commit_is_linked_ends_its_part() -> None:
 def test_a_large_rollback_gives_everything_back_in_order() -> None:  # RING-7
     bench, transaction, _, port = large()
     port.room = False
-    bench.broker.rollback(transaction)
+    bench.broker.transactions.rollback(transaction)
     bench.run()
     assert bench.pending("in") == numbers(0, LARGE)
     assert bench.pending("out") == ""
@@ -534,12 +534,12 @@ def test_a_large_rollback_gives_everything_back_in_order() -> None:  # RING-7
 
 def test_a_large_commit_that_fails_on_its_way_is_undone() -> None:  # ACK-5
     bench, transaction, waiter, port = large()
-    bench.broker.send(bench.message("in", "named"), queue_name="in", transaction=transaction)
-    bench.broker.create_queue(anycast("gone"))
-    bench.broker.send(bench.message("gone", "x"), queue_name="gone", transaction=transaction)
+    bench.broker.transactions.send(transaction, bench.message("in", "named"), queue_name="in")
+    bench.broker.resources.create_queue(anycast("gone"))
+    bench.broker.transactions.send(transaction, bench.message("gone", "x"), queue_name="gone")
     port.room = False
-    bench.broker.delete_queue("gone")
-    bench.broker.commit(transaction, waiter)
+    bench.broker.resources.delete_queue("gone")
+    bench.broker.transactions.commit(transaction, waiter)
     bench.run()
     [error] = waiter.ended
     assert isinstance(error, TransactionError)
@@ -552,13 +552,13 @@ def test_a_large_commit_that_fails_on_its_way_is_undone() -> None:  # ACK-5
 
 def test_many_bytes_make_a_transaction_large_too() -> None:
     bench = Bench(queues=(anycast("out"),))
-    transaction = bench.broker.begin("session")
+    transaction = bench.broker.transactions.begin("session")
     body = "x" * (3 << 20)
     for _ in range(4):
-        bench.broker.send(bench.message("out", body), transaction=transaction)
+        bench.broker.transactions.send(transaction, bench.message("out", body))
     batches = len(bench.store.batches)
     waiter = Waiter()
-    assert not bench.broker.commit(transaction, waiter)
+    assert not bench.broker.transactions.commit(transaction, waiter)
     bench.run()
     assert waiter.ended == [None]
     assert len(bench.store.batches) > batches + 1
@@ -586,7 +586,7 @@ def test_records_of_a_large_commit_stay_as_long_as_the_messages_they_are_about()
     store = SpreadStore()
     bench, transaction, waiter, port = large(store)
     acknowledged = {slot.message.home.segment for slot in port.slots if slot.message.home is not None}
-    bench.broker.commit(transaction, waiter)
+    bench.broker.transactions.commit(transaction, waiter)
     bench.run()
     sent = {
         slot.message.home.segment

@@ -33,14 +33,14 @@ def message(life: Life, body: str, duplicate_id: bytes = b"", padding: int = 500
 def fill(life: Life, transaction: Transaction, count: int) -> None:
     """Acknowledges all that 'dead' holds, and sends new messages there."""
     reader = Reader()
-    consumer = life.broker.subscribe("dead", reader, OpenCredit())
+    consumer = life.broker.consumers.subscribe("dead", reader, OpenCredit())
     while life.broker.queues["dead"].pending_count:
         life.turn()
     if reader.slots:
-        assert life.broker.acknowledge_through(consumer, reader.slots[-1].sequence, transaction)
-    life.broker.close_consumer(consumer)
+        assert life.broker.consumers.acknowledge_through(consumer, reader.slots[-1].sequence, transaction)
+    life.broker.consumers.close(consumer)
     for k in range(count):
-        life.broker.send(message(life, f"{k} "), transaction=transaction)
+        life.broker.transactions.send(transaction, message(life, f"{k} "))
 
 
 def bodies(life: Life) -> list[str]:
@@ -58,9 +58,9 @@ def test_a_large_commit_outlives_its_segments_and_then_lets_go_of_them() -> None
     waiter = Waiter()
     for k in range(20):
         life.send("dead", b"old %d" % k)
-    transaction = life.broker.begin("session")
+    transaction = life.broker.transactions.begin("session")
     fill(life, transaction, MANY)
-    life.broker.commit(transaction, waiter)
+    life.broker.transactions.commit(transaction, waiter)
     while not waiter.ended:
         life.turn()
     expected = [f"{k} " for k in range(MANY)]
@@ -69,9 +69,9 @@ def test_a_large_commit_outlives_its_segments_and_then_lets_go_of_them() -> None
     life.flow(30)
     life = crashed(life)
     assert bodies(life) == expected
-    emptying = life.broker.begin("session")
+    emptying = life.broker.transactions.begin("session")
     fill(life, emptying, 0)
-    life.broker.commit(emptying, waiter)
+    life.broker.transactions.commit(emptying, waiter)
     while len(waiter.ended) < 2:
         life.turn()
     assert life.flow(30) > 0
@@ -82,26 +82,26 @@ def test_a_large_commit_outlives_its_segments_and_then_lets_go_of_them() -> None
 def test_a_prepared_branch_outlives_every_segment_and_its_end_frees_them() -> None:  # ACK-5
     life = Life(SimDisk(Random(2)))
     life.send("dead", b"old")
-    fill(life, life.broker.xa_start(b"x"), MANY)
-    life.broker.xa_end(b"x")
+    fill(life, life.broker.branches.start(b"x"), MANY)
+    life.broker.branches.end(b"x")
     waiter = Waiter()
-    life.broker.xa_prepare(b"x", waiter)
+    life.broker.branches.prepare(b"x", waiter)
     while not waiter.ended:
         life.turn()
     for _ in range(2):
         life.flow(10)
         life = crashed(life)
-        assert life.broker.xa_recover() == [b"x"]
+        assert life.broker.branches.recover() == [b"x"]
         assert bodies(life) == []
         assert life.broker.queues["dead"].delivering_count == 1
-    life.broker.xa_commit(b"x", False, waiter)
+    life.broker.branches.commit(b"x", False, waiter)
     while len(waiter.ended) < 2:
         life.turn()
     life = crashed(life)
     assert bodies(life) == [f"{k} " for k in range(MANY)]
-    emptying = life.broker.begin("session")
+    emptying = life.broker.transactions.begin("session")
     fill(life, emptying, 0)
-    life.broker.commit(emptying, waiter)
+    life.broker.transactions.commit(emptying, waiter)
     while len(waiter.ended) < 3:
         life.turn()
     life.flow(30)
@@ -111,14 +111,14 @@ def test_a_prepared_branch_outlives_every_segment_and_its_end_frees_them() -> No
 def test_a_rolled_back_branch_leaves_nothing_on_the_disk() -> None:  # ACK-5
     life = Life(SimDisk(Random(3)))
     life.send("dead", b"old")
-    fill(life, life.broker.xa_start(b"x"), MANY)
-    life.broker.xa_end(b"x")
+    fill(life, life.broker.branches.start(b"x"), MANY)
+    life.broker.branches.end(b"x")
     waiter = Waiter()
-    life.broker.xa_prepare(b"x", waiter)
+    life.broker.branches.prepare(b"x", waiter)
     while not waiter.ended:
         life.turn()
     life = crashed(life)
-    life.broker.xa_rollback(b"x")
+    life.broker.branches.rollback(b"x")
     for _ in range(20):
         life.turn()
     life = crashed(life)
@@ -130,25 +130,25 @@ def test_a_rolled_back_branch_leaves_nothing_on_the_disk() -> None:  # ACK-5
 
 def test_an_id_is_known_after_fifty_segments_that_it_does_not_keep() -> None:
     life = Life(SimDisk(Random(4)))
-    assert life.broker.send(message(life, "a", b"1")) == ROUTED
+    assert life.broker.producers.send(message(life, "a", b"1")) == ROUTED
     reader = Reader()
-    consumer = life.broker.subscribe("dead", reader, OpenCredit())
+    consumer = life.broker.consumers.subscribe("dead", reader, OpenCredit())
     life.turn()
-    life.broker.acknowledge(consumer, reader.slots[0].sequence)
+    life.broker.consumers.acknowledge(consumer, reader.slots[0].sequence)
     assert life.flow(50) <= FILES_AT_MOST
     life = crashed(life)
-    assert life.broker.send(message(life, "a", b"1")) == DUPLICATE
+    assert life.broker.producers.send(message(life, "a", b"1")) == DUPLICATE
 
 
 def test_a_commit_of_few_messages_that_no_batch_takes_goes_in_parts() -> None:  # ACK-5
     for count, size, with_ids in ((190, 0, True), (190, 100, False), (3, 20_000, False)):
         life = Life(SimDisk(Random(5)))
-        transaction = life.broker.begin("session")
+        transaction = life.broker.transactions.begin("session")
         for k in range(count):
             sent = message(life, f"{k} ".ljust(size), b"%036d" % k if with_ids else b"", padding=0)
-            assert life.broker.send(sent, transaction=transaction) == ROUTED
+            assert life.broker.transactions.send(transaction, sent) == ROUTED
         waiter = Waiter()
-        if not life.broker.commit(transaction, waiter):
+        if not life.broker.transactions.commit(transaction, waiter):
             while not waiter.ended:
                 life.turn()
         assert waiter.ended in ([], [None])
@@ -160,14 +160,14 @@ def test_a_commit_of_few_messages_that_no_batch_takes_goes_in_parts() -> None:  
 def test_a_commit_waits_for_the_next_file_and_leaves_the_reserve_alone() -> None:
     life = Life(SimDisk(Random(6)))
     life.turn()
-    work = [life.broker.begin(f"s{number}") for number in range(30)]
+    work = [life.broker.transactions.begin(f"s{number}") for number in range(30)]
     for transaction in work:
         for k in range(20):
-            assert life.broker.send(message(life, f"{transaction.owner} {k} "), transaction=transaction) == ROUTED
+            assert life.broker.transactions.send(transaction, message(life, f"{transaction.owner} {k} ")) == ROUTED
     waiters = [Waiter() for _ in work]
     left = []
     for transaction, waiter in zip(work, waiters, strict=True):
-        if not life.broker.commit(transaction, waiter):
+        if not life.broker.transactions.commit(transaction, waiter):
             left.append(waiter)
     assert left, "nobody makes files meanwhile"
     for _ in range(10):
@@ -186,28 +186,28 @@ def test_a_prepared_branch_keeps_no_segment(committed: bool) -> None:  # ACK-5
     life = Life(SimDisk(Random(7)))
     for k in range(30):
         life.send("dead", b"old %d" % k)
-    branch = life.broker.xa_start(b"x")
+    branch = life.broker.branches.start(b"x")
     fill(life, branch, MANY)
     for k in range(MANY):
-        life.broker.send(message(life, f"id {k} ", b"%d" % k, padding=0), transaction=branch)
-    life.broker.xa_end(b"x")
+        life.broker.transactions.send(branch, message(life, f"id {k} ", b"%d" % k, padding=0))
+    life.broker.branches.end(b"x")
     waiter = Waiter()
-    life.broker.xa_prepare(b"x", waiter)
+    life.broker.branches.prepare(b"x", waiter)
     while not waiter.ended:
         life.turn()
     for _ in range(3):
         # It takes seven. What they keep is worth moving once it is more than twice as much.
         assert life.flow(60) <= 32
         life = crashed(life)
-        assert life.broker.xa_recover() == [b"x"]
+        assert life.broker.branches.recover() == [b"x"]
         assert life.broker.queues["dead"].delivering_count == 30
     life.flow(60)
     if committed:
-        life.broker.xa_commit(b"x", False, waiter)
+        life.broker.branches.commit(b"x", False, waiter)
         while len(waiter.ended) < 2:
             life.turn()
     else:
-        life.broker.xa_rollback(b"x")
+        life.broker.branches.rollback(b"x")
         for _ in range(20):
             life.turn()
     expected = [*(f"{k} " for k in range(MANY)), *(f"id {k} " for k in range(MANY))]
@@ -218,22 +218,22 @@ def test_a_prepared_branch_keeps_no_segment(committed: bool) -> None:  # ACK-5
         life = crashed(life)
         assert life.flow(60) <= 32
     duplicate = message(life, "again", b"1")
-    assert life.broker.send(duplicate) == (DUPLICATE if committed else ROUTED)
+    assert life.broker.producers.send(duplicate) == (DUPLICATE if committed else ROUTED)
 
 
 def test_messages_of_several_queues_move_with_what_a_branch_holds_of_them() -> None:  # ACK-5
     life = Life(SimDisk(Random(8)))
     for name in ("a", "b"):
-        life.broker.create_queue(QueueSettings(name, "news", MULTICAST, durable=True))
+        life.broker.resources.create_queue(QueueSettings(name, "news", MULTICAST, durable=True))
     life.send("news", b"one")
     reader = Reader()
-    consumer = life.broker.subscribe("news", reader, OpenCredit(), queue_name="a")
+    consumer = life.broker.consumers.subscribe("news", reader, OpenCredit(), queue_name="a")
     life.turn()
-    branch = life.broker.xa_start(b"x")
+    branch = life.broker.branches.start(b"x")
     (slot,) = reader.slots
-    assert life.broker.acknowledge(consumer, slot.sequence, branch)
-    life.broker.xa_end(b"x")
-    assert life.broker.xa_prepare(b"x")
+    assert life.broker.consumers.acknowledge(consumer, slot.sequence, branch)
+    life.broker.branches.end(b"x")
+    assert life.broker.branches.prepare(b"x")
     first = slot.message.home
     assert first is not None
     number = first.segment
@@ -241,7 +241,7 @@ def test_messages_of_several_queues_move_with_what_a_branch_holds_of_them() -> N
     assert number not in life.segments
     life = crashed(life)
     assert (life.broker.queues["a"].delivering_count, life.broker.queues["b"].pending_count) == (1, 1)
-    life.broker.xa_commit(b"x", False)
+    life.broker.branches.commit(b"x", False)
     for _ in range(3):
         life.flow(30)
         life = crashed(life)
@@ -251,10 +251,10 @@ def test_messages_of_several_queues_move_with_what_a_branch_holds_of_them() -> N
 def test_what_ends_a_branch_is_about_the_segments_to_which_its_messages_moved() -> None:  # ACK-5
     life = Life(SimDisk(Random(9)))
     sent = message(life, "one")
-    branch = life.broker.xa_start(b"x")
-    life.broker.send(sent, transaction=branch)
-    life.broker.xa_end(b"x")
-    assert life.broker.xa_prepare(b"x")
+    branch = life.broker.branches.start(b"x")
+    life.broker.transactions.send(branch, sent)
+    life.broker.branches.end(b"x")
+    assert life.broker.branches.prepare(b"x")
     assert commit_after_moves(life, sent.home) != sent.home
     assert bodies(crashed(life)) == ["one"]
 
@@ -263,10 +263,10 @@ def test_and_to_which_its_ids_moved() -> None:
     life = Life(SimDisk(Random(9)))
     sent = message(life, "nobody gets it", b"1")
     sent.address = "nowhere"
-    branch = life.broker.xa_start(b"x")
-    life.broker.send(sent, transaction=branch, routing=MULTICAST)
-    life.broker.xa_end(b"x")
-    assert life.broker.xa_prepare(b"x")
+    branch = life.broker.branches.start(b"x")
+    life.broker.transactions.send(branch, sent, routing=MULTICAST)
+    life.broker.branches.end(b"x")
+    assert life.broker.branches.prepare(b"x")
     (note,) = branch.notes
     assert commit_after_moves(life, note.home) != note.home
 
@@ -278,7 +278,7 @@ def commit_after_moves(life: Life, home: Home | None) -> Home:
     assert home.segment not in life.segments
     moved_to = max(branch.segments)
     assert moved_to > home.segment
-    life.broker.xa_commit(b"x", False)
+    life.broker.branches.commit(b"x", False)
     life.turn()
     assert moved_to in open_segment(life.disk).accounts
     return home

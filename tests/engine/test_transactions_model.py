@@ -60,7 +60,7 @@ class Machine(RuleBasedStateMachine):
 
     def send_one(self) -> None:
         name = self.name()
-        self.bench.broker.send(self.bench.message("q", name))
+        self.bench.broker.producers.send(self.bench.message("q", name))
         self.alive.append(name)
 
     @rule(count=st.integers(1, 3))
@@ -75,9 +75,9 @@ class Machine(RuleBasedStateMachine):
         if branch:
             self.branches += 1
             xid = b"x%d" % self.branches
-            self.open.append(Open(self.bench.broker.xa_start(xid), xid))
+            self.open.append(Open(self.bench.broker.branches.start(xid), xid))
         else:
-            self.open.append(Open(self.bench.broker.begin("session"), None))
+            self.open.append(Open(self.bench.broker.transactions.begin("session"), None))
 
     def working(self) -> list[Open]:
         return [one for one in self.open if not one.prepared]
@@ -90,12 +90,12 @@ class Machine(RuleBasedStateMachine):
             name = self.name()
             one.sends.append(name)
             message = self.bench.message("q", name, durable=durable or one.xid is not None)
-            self.bench.broker.send(message, transaction=one.transaction)
+            self.bench.broker.transactions.send(one.transaction, message)
 
     @rule()
     def deliver(self) -> None:
         self.port.room = True
-        self.bench.broker.credit_changed(self.consumer)
+        self.bench.broker.consumers.credit_changed(self.consumer)
         self.bench.run()
         self.port.room = False
         self.held = set(self.alive) - self.promised()
@@ -107,10 +107,10 @@ class Machine(RuleBasedStateMachine):
         names = [name for name in self.delivered() if name in self.held]
         name = names[at % len(names)]
         if through:
-            assert self.bench.broker.acknowledge_through(self.consumer, self.sequence(name), one.transaction)
+            assert self.bench.broker.consumers.acknowledge_through(self.consumer, self.sequence(name), one.transaction)
             taken = names[: names.index(name) + 1]
         else:
-            assert self.bench.broker.acknowledge(self.consumer, self.sequence(name), one.transaction)
+            assert self.bench.broker.consumers.acknowledge(self.consumer, self.sequence(name), one.transaction)
             taken = [name]
         one.acks += taken
         self.held -= set(taken)
@@ -128,7 +128,7 @@ class Machine(RuleBasedStateMachine):
     def acknowledge(self, at: int) -> None:
         names = sorted(self.held)
         name = names[at % len(names)]
-        assert self.bench.broker.acknowledge(self.consumer, self.sequence(name))
+        assert self.bench.broker.consumers.acknowledge(self.consumer, self.sequence(name))
         self.held.remove(name)
         self.alive.remove(name)
 
@@ -139,12 +139,12 @@ class Machine(RuleBasedStateMachine):
         broker = self.bench.broker
         waiter = Waiter()
         if one.xid is None:
-            done = broker.commit(one.transaction, waiter)
+            done = broker.transactions.commit(one.transaction, waiter)
         elif one.prepared:
-            done = broker.xa_commit(one.xid, False, waiter)
+            done = broker.branches.commit(one.xid, False, waiter)
         else:
-            broker.xa_end(one.xid)
-            done = broker.xa_commit(one.xid, True, waiter)
+            broker.branches.end(one.xid)
+            done = broker.branches.commit(one.xid, True, waiter)
         if not done:
             for _ in range(interrupted_after):
                 broker.tick()
@@ -152,7 +152,7 @@ class Machine(RuleBasedStateMachine):
                 self.send_one()
             else:
                 name = self.name()
-                broker.send(self.bench.message("q", name))
+                broker.producers.send(self.bench.message("q", name))
                 self.alive += one.sends
                 one.sends = []
                 self.alive.append(name)
@@ -167,14 +167,14 @@ class Machine(RuleBasedStateMachine):
     def roll_back(self, which: int, keep: bool) -> None:
         one = self.open.pop(which % len(self.open))
         if one.xid is None:
-            self.bench.broker.rollback(one.transaction, keep_delivered=keep)
+            self.bench.broker.transactions.rollback(one.transaction, keep_delivered=keep)
             if keep:
                 here = set(self.delivered())
                 self.held |= {name for name in one.acks if name in here}
         else:
             if not one.prepared:
-                self.bench.broker.xa_end(one.xid)
-            self.bench.broker.xa_rollback(one.xid)
+                self.bench.broker.branches.end(one.xid)
+            self.bench.broker.branches.rollback(one.xid)
         self.bench.run()
 
     @precondition(lambda self: any(one.xid is not None for one in self.working()))
@@ -182,14 +182,14 @@ class Machine(RuleBasedStateMachine):
     def prepare(self) -> None:
         one = next(one for one in self.working() if one.xid is not None)
         assert one.xid is not None
-        self.bench.broker.xa_end(one.xid)
-        self.bench.broker.xa_prepare(one.xid)
+        self.bench.broker.branches.end(one.xid)
+        self.bench.broker.branches.prepare(one.xid)
         self.bench.run()
         one.prepared = True
 
     @rule()
     def close(self) -> None:
-        self.bench.broker.close_consumer(self.consumer)
+        self.bench.broker.consumers.close(self.consumer)
         self.bench.run()  # many come back in slices
         self.held = set()
         self.subscribe()
@@ -204,7 +204,7 @@ class Machine(RuleBasedStateMachine):
         self.open = [one for one in self.open if one.prepared]
         for one in self.open:
             one.acks = [name for name in one.acks if name not in gone]
-        found = {branch.xid: branch for branch in self.bench.broker.prepared_branches()}
+        found = {branch.xid: branch for branch in self.bench.broker.branches.prepared()}
         assert set(found) == {one.xid for one in self.open}
         for one in self.open:
             one.transaction = found[one.xid]
@@ -239,11 +239,11 @@ class Machine(RuleBasedStateMachine):
         for one in list(self.open):
             self.open = [one]
             self.roll_back(0, False)
-        self.bench.broker.close_consumer(self.consumer)
+        self.bench.broker.consumers.close(self.consumer)
         consumer, _ = self.bench.consume("q")
         self.bench.run()
         while consumer.in_delivery.tail is not None:
-            self.bench.broker.acknowledge_through(consumer, consumer.in_delivery.tail.sequence)
+            self.bench.broker.consumers.acknowledge_through(consumer, consumer.in_delivery.tail.sequence)
             self.bench.run()
         assert self.store.live == 0
         assert self.bench.broker.used_bytes == 0

@@ -43,14 +43,14 @@ class Written(ConsumerPort):
 
 
 def purge(bench: Bench) -> None:
-    bench.broker.purge_queue("q")
+    bench.broker.resources.purge_queue("q")
     bench.run()
     assert (bench.counts("q"), bench.broker.used_bytes) == ((0, 0, 0), 0)
 
 
 def fill(bench: Bench, count: int, body: str) -> None:
     for _ in range(count):
-        bench.broker.send(bench.message("q", body, durable=False))
+        bench.broker.producers.send(bench.message("q", body, durable=False))
     bench.run()
 
 
@@ -69,7 +69,7 @@ def test_messages_that_readers_never_answered_go_with_their_queue(kind: str, cou
     with measured() as grown:
         fill(field, count, body)
         for port in ports:
-            field.broker.subscribe("q", port, MessageCredit(65_536), options=options)
+            field.broker.consumers.subscribe("q", port, MessageCredit(65_536), options=options)
         field.run()
         assert all(port.count == count for port in ports)
         purge(field)
@@ -83,14 +83,16 @@ def test_a_browser_without_room_keeps_nothing_that_others_acknowledge() -> None:
         fill(field, 100, LARGE)
         sequences = [slot.sequence for slot in consumer.port.slots]
         consumer.port.slots.clear()
-        browser = field.broker.subscribe("q", Written(), MessageCredit(1), options=ConsumerOptions(browser=True))
+        browser = field.broker.consumers.subscribe(
+            "q", Written(), MessageCredit(1), options=ConsumerOptions(browser=True)
+        )
         field.run()
         for sequence in sequences:
-            assert field.broker.acknowledge(consumer.consumer, sequence)
+            assert field.broker.consumers.acknowledge(consumer.consumer, sequence)
         field.run()
         assert field.broker.used_bytes == 0
         assert grown() < 500_000
-        assert field.broker.acknowledge(browser, sequences[0])
+        assert field.broker.consumers.acknowledge(browser, sequences[0])
 
 
 def test_nor_what_came_back_and_left_again() -> None:
@@ -98,7 +100,7 @@ def test_nor_what_came_back_and_left_again() -> None:
     port = Written()
     with measured() as grown:
         fill(field, 100, LARGE)
-        field.broker.subscribe("q", port, MessageCredit(100), options=ConsumerOptions(browser=True))
+        field.broker.consumers.subscribe("q", port, MessageCredit(100), options=ConsumerOptions(browser=True))
         field.put("last", durable=False)
         assert port.count == 100
         consumer = field.peer()
@@ -157,15 +159,15 @@ def test_a_message_that_moves_to_another_consumer_is_browsed_all_the_same() -> N
 def test_of_very_much_that_is_not_answered_the_oldest_counts_as_answered() -> None:
     field = Field()
     for _ in range(MOST_LENT + 2):
-        field.broker.send(field.message("q", "m", durable=False))
+        field.broker.producers.send(field.message("q", "m", durable=False))
     sequences = [int(slot.sequence) for slot in field.broker.queues["q"].pending.in_order()]
     port = Written()
-    browser = field.broker.subscribe("q", port, OpenCredit(), options=ConsumerOptions(browser=True))
+    browser = field.broker.consumers.subscribe("q", port, OpenCredit(), options=ConsumerOptions(browser=True))
     field.run()
     assert port.count == MOST_LENT + 2
     assert [browser.holds(sequence) for sequence in sequences[:3]] == [False, False, True]
-    assert not field.broker.acknowledge(browser, sequences[1])
-    assert field.broker.acknowledge_through(browser, sequences[-1])
+    assert not field.broker.consumers.acknowledge(browser, sequences[1])
+    assert field.broker.consumers.acknowledge_through(browser, sequences[-1])
     field.run()
     assert not browser.holds(sequences[-2])
 
@@ -176,12 +178,12 @@ def test_a_browser_keeps_a_few_bits_of_each_message_that_it_has_seen():
     field.put(" ".join(str(k) for k in range(count + 2 * MANY)), run=False)
     port = Written()
     options = ConsumerOptions(browser=True)
-    consumer = field.broker.subscribe("q", port, MessageCredit(MANY), options=options)
+    consumer = field.broker.consumers.subscribe("q", port, MessageCredit(MANY), options=options)
     sequences = [int(slot.sequence) for slot in field.broker.queues["q"].pending.in_order()]
     field.run()
     with measured() as grown:
         while port.count <= count:
-            assert field.broker.acknowledge_through(consumer, sequences[port.count - 1])
+            assert field.broker.consumers.acknowledge_through(consumer, sequences[port.count - 1])
             field.run()
         kept = grown()
     assert kept < LENT_BYTES * MANY + SEEN_BYTES * count

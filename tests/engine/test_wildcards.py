@@ -46,7 +46,7 @@ def test_addresses_and_wildcards_may_come_in_any_order():
     bench.put("news.us", "new", routing=MULTICAST)
     bench.run()
     assert late.bodies == "known new"
-    bench.broker.close_consumer(consumer)
+    bench.broker.consumers.close(consumer)
     assert bench.put("news.eu", "nobody", routing=MULTICAST) == NO_ROUTE
 
 
@@ -118,13 +118,13 @@ def test_memory_is_charged_there_on_the_long_way_and_after_a_restart_too():
 
 def test_a_queue_may_join_and_leave_a_wildcard_address_at_any_time():
     bench = RoutingBench()
-    bench.broker.create_address("news.#", {MULTICAST})
-    bench.broker.create_address("news.eu", {MULTICAST})
+    bench.broker.resources.create_address("news.#", {MULTICAST})
+    bench.broker.resources.create_address("news.eu", {MULTICAST})
     bench.put("news.eu", "A", routing=MULTICAST)
-    bench.broker.create_queue(QueueSettings("late", "news.#", MULTICAST))
+    bench.broker.resources.create_queue(QueueSettings("late", "news.#", MULTICAST))
     bench.put("news.eu", "B", routing=MULTICAST)
     assert bench.pending("late") == "B"
-    bench.broker.delete_queue("late")
+    bench.broker.resources.delete_queue("late")
     assert bench.put("news.eu", "C", routing=MULTICAST) == NO_ROUTE
 
 
@@ -145,6 +145,6 @@ def test_a_filter_on_a_wildcard_queue_holds_for_all_its_addresses():
     bench.put("news.eu", "A", routing=MULTICAST, colour="red")
     bench.put("news.eu", "B", routing=MULTICAST, colour="blue")
     assert bench.pending("red") == "A"
-    bench.broker.update_queue("red", filter="colour = 'blue'")
+    bench.broker.resources.update_queue("red", filter="colour = 'blue'")
     bench.put("news.eu", "C", routing=MULTICAST, colour="blue")
     assert bench.pending("red") == "A C"

@@ -47,11 +47,11 @@ def worked(bench: Bench, xid: bytes = X, count: int = 2, sends: str = "x y") -> 
     consumer, port = bench.consume("in")
     bench.send("in", numbers(0, count))
     bench.run()
-    branch = bench.broker.xa_start(xid)
+    branch = bench.broker.branches.start(xid)
     send(bench, branch, "out", sends)
     promise(bench, branch, consumer, port.slots)
     port.room = False
-    bench.broker.xa_end(xid)
+    bench.broker.branches.end(xid)
     return branch, port
 
 
@@ -65,30 +65,30 @@ def bench_of(store: CountingStore | None = None, events: EngineEvents | None = N
 def test_a_branch_commits_in_one_phase_and_in_two() -> None:  # ACK-5
     bench = bench_of()
     worked(bench, X)
-    assert bench.broker.xa_commit(X, True)
+    assert bench.broker.branches.commit(X, True)
     assert bench.pending("out") == "x y"
     worked(bench, Y, sends="z")
-    assert bench.broker.xa_prepare(Y)
+    assert bench.broker.branches.prepare(Y)
     assert bench.pending("out") == "x y"
-    assert bench.broker.xa_recover() == [Y]
-    assert bench.broker.xa_commit(Y, False)
+    assert bench.broker.branches.recover() == [Y]
+    assert bench.broker.branches.commit(Y, False)
     assert bench.pending("out") == "x y z"
     assert bench.pending("in") == ""
-    assert bench.broker.xa_recover() == []
+    assert bench.broker.branches.recover() == []
     assert bench.broker.used_bytes == recount(bench.broker)
 
 
 def test_unknown_branches_are_refused() -> None:
     bench = bench_of()
     for call in (
-        lambda: bench.broker.xa_end(X),
-        lambda: bench.broker.xa_prepare(X),
-        lambda: bench.broker.xa_commit(X, False),
-        lambda: bench.broker.xa_rollback(X),
-        lambda: bench.broker.xa_forget(X),
-        lambda: bench.broker.xa_start(X, TMJOIN),
-        lambda: bench.broker.heuristic_commit(X),
-        lambda: bench.broker.heuristic_rollback(X),
+        lambda: bench.broker.branches.end(X),
+        lambda: bench.broker.branches.prepare(X),
+        lambda: bench.broker.branches.commit(X, False),
+        lambda: bench.broker.branches.rollback(X),
+        lambda: bench.broker.branches.forget(X),
+        lambda: bench.broker.branches.start(X, TMJOIN),
+        lambda: bench.broker.branches.heuristic_commit(X),
+        lambda: bench.broker.branches.heuristic_rollback(X),
     ):
         with pytest.raises(XaError, match="DMQ2677") as error:
             call()
@@ -97,75 +97,75 @@ def test_unknown_branches_are_refused() -> None:
 
 def test_calls_in_the_wrong_state_are_refused_and_change_nothing() -> None:
     bench = bench_of()
-    bench.broker.xa_start(X)
+    bench.broker.branches.start(X)
     for call in (
-        lambda: bench.broker.xa_prepare(X),
-        lambda: bench.broker.xa_commit(X, True),
-        lambda: bench.broker.xa_commit(X, False),
-        lambda: bench.broker.xa_rollback(X),
-        lambda: bench.broker.xa_start(X, TMRESUME),
+        lambda: bench.broker.branches.prepare(X),
+        lambda: bench.broker.branches.commit(X, True),
+        lambda: bench.broker.branches.commit(X, False),
+        lambda: bench.broker.branches.rollback(X),
+        lambda: bench.broker.branches.start(X, TMRESUME),
     ):
         with pytest.raises(XaError, match="DMQ2679") as error:
             call()
         assert code(error) == XAER_PROTO
-    bench.broker.xa_end(X)
+    bench.broker.branches.end(X)
     with pytest.raises(XaError, match="DMQ2679"):
-        bench.broker.xa_commit(X, False)  # not prepared
+        bench.broker.branches.commit(X, False)  # not prepared
     with pytest.raises(XaError, match="DMQ2679"):
-        bench.broker.heuristic_commit(X)
-    bench.broker.xa_prepare(X)
-    assert bench.broker.xa_prepare(X)  # again: it is
+        bench.broker.branches.heuristic_commit(X)
+    bench.broker.branches.prepare(X)
+    assert bench.broker.branches.prepare(X)  # again: it is
     with pytest.raises(XaError, match="DMQ2679"):
-        bench.broker.xa_commit(X, True)
+        bench.broker.branches.commit(X, True)
     with pytest.raises(XaError, match="DMQ2679"):
-        bench.broker.xa_start(X, TMJOIN)
-    assert bench.broker.xa_commit(X, False)
+        bench.broker.branches.start(X, TMJOIN)
+    assert bench.broker.branches.commit(X, False)
 
 
 def test_a_branch_is_begun_once() -> None:
     bench = bench_of()
-    bench.broker.xa_start(X)
+    bench.broker.branches.start(X)
     with pytest.raises(XaError, match="DMQ2671") as error:
-        bench.broker.xa_start(X)
+        bench.broker.branches.start(X)
     assert code(error) == XAER_DUPID
     with pytest.raises(XaError, match="DMQ2670") as invalid:
-        bench.broker.xa_start(Y, 12345)
+        bench.broker.branches.start(Y, 12345)
     assert code(invalid) == XAER_INVAL
 
 
 def test_sessions_join_suspend_and_resume() -> None:
     bench = bench_of()
-    branch = bench.broker.xa_start(X)
-    assert bench.broker.xa_start(X, TMJOIN) is branch
-    bench.broker.xa_end(X)
+    branch = bench.broker.branches.start(X)
+    assert bench.broker.branches.start(X, TMJOIN) is branch
+    bench.broker.branches.end(X)
     with pytest.raises(XaError, match="DMQ2679"):
-        bench.broker.xa_prepare(X)  # the other one still works in it
-    bench.broker.xa_end(X)
-    bench.broker.xa_start(X, TMJOIN)
-    bench.broker.xa_end(X, TMSUSPEND)
+        bench.broker.branches.prepare(X)  # the other one still works in it
+    bench.broker.branches.end(X)
+    bench.broker.branches.start(X, TMJOIN)
+    bench.broker.branches.end(X, TMSUSPEND)
     with pytest.raises(XaError, match="DMQ2679"):
-        bench.broker.xa_start(X, TMJOIN)
+        bench.broker.branches.start(X, TMJOIN)
     with pytest.raises(XaError, match="DMQ2679"):
-        bench.broker.xa_prepare(X)
-    assert bench.broker.xa_start(X, TMRESUME) is branch
+        bench.broker.branches.prepare(X)
+    assert bench.broker.branches.start(X, TMRESUME) is branch
     assert send(bench, branch, "out", "x") == [ROUTED]
-    bench.broker.xa_end(X)
-    bench.broker.xa_commit(X, True)
+    bench.broker.branches.end(X)
+    bench.broker.branches.commit(X, True)
     assert bench.pending("out") == "x"
 
 
 def test_a_failed_branch_can_only_be_rolled_back() -> None:
     bench = bench_of()
-    branch = bench.broker.xa_start(X)
+    branch = bench.broker.branches.start(X)
     send(bench, branch, "out", "x")
-    bench.broker.xa_end(X, TMFAIL)
+    bench.broker.branches.end(X, TMFAIL)
     with pytest.raises(XaError) as error:
-        bench.broker.xa_prepare(X)
+        bench.broker.branches.prepare(X)
     assert code(error) == XA_RBROLLBACK
     assert bench.pending("out") == ""
     assert bench.broker.used_bytes == 0
     with pytest.raises(XaError) as gone:
-        bench.broker.xa_rollback(X)
+        bench.broker.branches.rollback(X)
     assert code(gone) == XAER_NOTA
 
 
@@ -173,14 +173,14 @@ def test_a_branch_with_a_duplicate_is_rolled_back() -> None:
     bench = bench_of()
     message = bench.message("out", "x")
     message.duplicate_id = b"1"
-    bench.broker.send(message)
-    branch = bench.broker.xa_start(X)
+    bench.broker.producers.send(message)
+    branch = bench.broker.branches.start(X)
     again = bench.message("out", "x")
     again.duplicate_id = b"1"
-    assert bench.broker.send(again, transaction=branch) == DUPLICATE
-    bench.broker.xa_end(X)
+    assert bench.broker.transactions.send(branch, again) == DUPLICATE
+    bench.broker.branches.end(X)
     with pytest.raises(XaError) as error:
-        bench.broker.xa_commit(X, True)
+        bench.broker.branches.commit(X, True)
     assert code(error) == XA_RBOTHER
     assert bench.pending("out") == "x"
 
@@ -198,22 +198,22 @@ def test_a_prepared_branch_survives_restarts_and_then_ends_either_way(  # ACK-5
     bench = bench_of(store)
     words = numbers(1000, count)
     worked(bench, X, count, words)
-    bench.broker.xa_prepare(X)
+    bench.broker.branches.prepare(X)
     bench.run()
     changes = store.changes
     for _ in range(restarts):
         store = CountingStore(list(store.batches), list(changes))
         changes = store.changes
         bench = Bench(queues=(anycast("in"), anycast("out")), store=store)
-        assert bench.broker.xa_recover() == [X]
+        assert bench.broker.branches.recover() == [X]
         assert (bench.pending("in"), bench.pending("out")) == ("", "")
         assert bench.broker.queues["in"].delivering_count == count
-        [branch] = bench.broker.prepared_branches()
+        [branch] = bench.broker.branches.prepared()
         assert (len(branch.planned), len(branch.acks), branch.prepared_ms > 0) == (count, count, True)
     if commit:
-        bench.broker.xa_commit(X, False)
+        bench.broker.branches.commit(X, False)
     else:
-        bench.broker.xa_rollback(X)
+        bench.broker.branches.rollback(X)
     bench.run()
     expected = ("", words) if commit else (numbers(0, count), "")
     assert (bench.pending("in"), bench.pending("out")) == expected
@@ -222,7 +222,7 @@ def test_a_prepared_branch_survives_restarts_and_then_ends_either_way(  # ACK-5
     assert all(queue.pending_commits == 0 for queue in bench.broker.queues.values())
     again = bench.restart()
     assert (again.pending("in"), again.pending("out")) == expected
-    assert again.broker.xa_recover() == []
+    assert again.broker.branches.recover() == []
     drain(bench, "in")
     drain(bench, "out")
     assert bench.broker.used_bytes == 0
@@ -236,22 +236,22 @@ def test_a_crash_anywhere_in_two_phases_leaves_all_or_nothing(ending: str) -> No
     words = numbers(1000, MANY)
     worked(bench, X, MANY, words)
     before = len(store.batches)
-    bench.broker.xa_prepare(X)
+    bench.broker.branches.prepare(X)
     bench.run()
     prepared = len(store.batches)
     if ending == "commit":
-        bench.broker.xa_commit(X, False)
+        bench.broker.branches.commit(X, False)
     else:
-        bench.broker.xa_rollback(X)
+        bench.broker.branches.rollback(X)
     bench.run()
     for count in range(before, len(store.batches) + 1):
         cut_store = store.upto(count)
         cut = Bench(queues=(anycast("in"), anycast("out")), store=cut_store)
-        in_doubt = cut.broker.xa_recover()
+        in_doubt = cut.broker.branches.recover()
         assert in_doubt == ([X] if count == prepared else [])
         if in_doubt:
             assert (cut.pending("in"), cut.pending("out")) == ("", "")
-            cut.broker.xa_rollback(X)
+            cut.broker.branches.rollback(X)
             cut.run()
         done = ending == "commit" and count > prepared
         assert (cut.pending("in"), cut.pending("out")) == (("", words) if done else (numbers(0, MANY), ""))
@@ -278,17 +278,17 @@ def test_the_state_block_knows_prepared_branches_and_heuristic_ends() -> None:  
     store = CountingStore()
     bench = bench_of(store)
     worked(bench, X)
-    bench.broker.xa_prepare(X)
+    bench.broker.branches.prepare(X)
     worked(bench, Y, sends="z")
-    bench.broker.xa_prepare(Y)
-    bench.broker.heuristic_rollback(Y)
+    bench.broker.branches.prepare(Y)
+    bench.broker.branches.heuristic_rollback(Y)
     bench.run()
     again = Bench(store=StateStore(store, bench.broker.state.state()))
-    assert again.broker.xa_recover() == [X, Y]
-    again.broker.xa_commit(X, False)
+    assert again.broker.branches.recover() == [X, Y]
+    again.broker.branches.commit(X, False)
     assert again.pending("out") == "x y"
     with pytest.raises(XaError) as error:
-        again.broker.xa_commit(Y, False)
+        again.broker.branches.commit(Y, False)
     assert code(error) == XA_HEURRB
 
 
@@ -296,14 +296,14 @@ def test_a_queue_deleted_meanwhile_ends_its_part_of_a_prepared_branch() -> None:
     store = CountingStore()
     bench = bench_of(store)
     worked(bench, X)
-    bench.broker.xa_prepare(X)
-    bench.broker.delete_queue("out")
-    bench.broker.delete_queue("in")
+    bench.broker.branches.prepare(X)
+    bench.broker.resources.delete_queue("out")
+    bench.broker.resources.delete_queue("in")
     bench.run()
     store = CountingStore(list(store.batches), list(store.changes))
     again = Bench(store=store)
-    assert again.broker.xa_recover() == [X]
-    again.broker.xa_commit(X, False)
+    assert again.broker.branches.recover() == [X]
+    again.broker.branches.commit(X, False)
     again.run()
     assert again.broker.used_bytes == 0
     assert store.live == 0
@@ -316,26 +316,26 @@ def test_a_queue_deleted_meanwhile_ends_its_part_of_a_prepared_branch() -> None:
 def test_what_an_operator_decided_is_told_until_it_is_forgotten(committed: bool) -> None:
     bench = bench_of()
     worked(bench, X)
-    bench.broker.xa_prepare(X)
+    bench.broker.branches.prepare(X)
     if committed:
-        bench.broker.heuristic_commit(X)
+        bench.broker.branches.heuristic_commit(X)
     else:
-        bench.broker.heuristic_rollback(X)
+        bench.broker.branches.heuristic_rollback(X)
     bench.run()
     again = bench.restart()
     for side in (bench, again):
         assert side.pending("out") == ("x y" if committed else "")
-        assert side.broker.xa_recover() == [X]
-        assert side.broker.prepared_branches() == []
-        for call in (partial(side.broker.xa_commit, X, False), partial(side.broker.xa_rollback, X)):
+        assert side.broker.branches.recover() == [X]
+        assert side.broker.branches.prepared() == []
+        for call in (partial(side.broker.branches.commit, X, False), partial(side.broker.branches.rollback, X)):
             with pytest.raises(XaError, match="DMQ2678") as error:
                 call()
             assert code(error) == (XA_HEURCOM if committed else XA_HEURRB)
         with pytest.raises(XaError, match="DMQ2671"):
-            side.broker.xa_start(X)
-    again.broker.xa_forget(X)
-    assert again.broker.xa_recover() == []
-    assert again.restart().broker.xa_recover() == []
+            side.broker.branches.start(X)
+    again.broker.branches.forget(X)
+    assert again.broker.branches.recover() == []
+    assert again.restart().broker.branches.recover() == []
 
 
 @pytest.mark.parametrize("restart", [False, True])
@@ -345,15 +345,15 @@ def test_a_branch_rolled_back_leaves_a_ring_its_newest(restart: bool) -> None:  
     for start in range(0, 900, 100):
         bench.send("in", numbers(start, 100))
         bench.run()
-    branch = bench.broker.xa_start(X)
+    branch = bench.broker.branches.start(X)
     promise(bench, branch, consumer, port.slots)
-    bench.broker.xa_end(X)
-    bench.broker.xa_prepare(X)
+    bench.broker.branches.end(X)
+    bench.broker.branches.prepare(X)
     bench.run()
     port.room = False
     if restart:
         bench = bench.restart()
-    bench.broker.xa_rollback(X)
+    bench.broker.branches.rollback(X)
     bench.run()
     assert bench.pending("in") == numbers(400, 500)
     assert bench.restart().pending("in") == numbers(400, 500)
@@ -366,7 +366,7 @@ def test_a_branch_that_takes_too_long_is_rolled_back_and_a_prepared_one_never() 
     bench = bench_of()
     slow, _ = worked(bench, X)
     prepared, _ = worked(bench, Y)
-    bench.broker.xa_prepare(Y)
+    bench.broker.branches.prepare(Y)
     bench.clock.now_ms += 299_000
     bench.run()
     assert slow.state != ROLLED_BACK
@@ -376,7 +376,7 @@ def test_a_branch_that_takes_too_long_is_rolled_back_and_a_prepared_one_never() 
     assert slow.state == ROLLED_BACK
     assert bench.pending("in") == "0 1"
     with pytest.raises(XaError) as error:
-        bench.broker.xa_commit(X, True)
+        bench.broker.branches.commit(X, True)
     assert code(error) == XAER_NOTA
     bench.clock.now_ms += 10_000_000
     bench.run()
@@ -385,8 +385,8 @@ def test_a_branch_that_takes_too_long_is_rolled_back_and_a_prepared_one_never() 
 
 def test_a_session_learns_of_the_timeout_when_it_ends_its_work() -> None:
     bench = bench_of()
-    bench.broker.xa_set_timeout(5_000)
-    branch = bench.broker.xa_start(X)
+    bench.broker.branches.set_timeout(5_000)
+    branch = bench.broker.branches.start(X)
     send(bench, branch, "out", "x")
     for _ in range(7):
         bench.clock.now_ms += 1_000
@@ -395,44 +395,44 @@ def test_a_session_learns_of_the_timeout_when_it_ends_its_work() -> None:
     with pytest.raises(BrokerError, match="DMQ2663"):
         send(bench, branch, "out", "y")
     with pytest.raises(XaError, match=r"DMQ2674.*5000 ms") as error:
-        bench.broker.xa_end(X)
+        bench.broker.branches.end(X)
     assert code(error) == XA_RBTIMEOUT
-    bench.broker.xa_start(X)
-    bench.broker.xa_set_timeout(0)
+    bench.broker.branches.start(X)
+    bench.broker.branches.set_timeout(0)
     assert bench.broker.branches.timeout_ms == 300_000
 
 
 def test_a_branch_whose_session_never_learns_of_its_timeout_is_forgotten_after_another() -> None:
     bench = bench_of()
-    bench.broker.xa_set_timeout(5_000)
-    bench.broker.xa_start(X)
+    bench.broker.branches.set_timeout(5_000)
+    bench.broker.branches.start(X)
     bench.later(6_000)
     bench.later(4_000)
-    assert bench.broker.xa_branch(X) is not None
+    assert bench.broker.branches.branch(X) is not None
     bench.later(2_000)
-    assert bench.broker.xa_branch(X) is None
+    assert bench.broker.branches.branch(X) is None
 
 
 def test_a_branch_that_timed_out_may_be_begun_again() -> None:
     bench = bench_of()
-    bench.broker.xa_set_timeout(5_000)
-    bench.broker.xa_start(X)
+    bench.broker.branches.set_timeout(5_000)
+    bench.broker.branches.start(X)
     bench.later(6_000)
-    again = bench.broker.xa_start(X)
+    again = bench.broker.branches.start(X)
     send(bench, again, "out", "x")
-    bench.broker.xa_end(X)
-    assert bench.broker.xa_commit(X, True)
+    bench.broker.branches.end(X)
+    assert bench.broker.branches.commit(X, True)
     assert bench.pending("out") == "x"
 
 
 def test_one_owner_does_not_take_all_branches_there_may_be() -> None:
     bench = bench_of()
     for number in range(BRANCHES_PER_OWNER):
-        bench.broker.xa_start(b"%d" % number, owner="greedy")
+        bench.broker.branches.start(b"%d" % number, owner="greedy")
     with pytest.raises(XaError, match=r"DMQ2673.*'greedy' has 1000") as error:
-        bench.broker.xa_start(X, owner="greedy")
+        bench.broker.branches.start(X, owner="greedy")
     assert code(error) == XAER_RMFAIL
-    assert bench.broker.xa_start(X, owner="modest").xid == X
+    assert bench.broker.branches.start(X, owner="modest").xid == X
 
 
 # -- large ---------------------------------------------------------------------------------------------------------
@@ -459,17 +459,17 @@ def test_a_large_prepare_and_commit_go_in_slices() -> None:
     bench = bench_of(events=seen)
     worked(bench, X, MANY, numbers(1000, MANY))
     waiter = Waiter()
-    assert not bench.broker.xa_prepare(X, waiter)
-    assert bench.broker.xa_recover() == []
+    assert not bench.broker.branches.prepare(X, waiter)
+    assert bench.broker.branches.recover() == []
     with pytest.raises(XaError, match="DMQ2679"):
-        bench.broker.xa_commit(X, False)
+        bench.broker.branches.commit(X, False)
     with pytest.raises(XaError, match="DMQ2679"):
-        bench.broker.xa_rollback(X)
+        bench.broker.branches.rollback(X)
     bench.run()
     assert waiter.ended == [None]
     assert seen.prepared == [X]
-    assert bench.broker.xa_recover() == [X]
-    assert not bench.broker.xa_commit(X, False, waiter)
+    assert bench.broker.branches.recover() == [X]
+    assert not bench.broker.branches.commit(X, False, waiter)
     bench.run()
     assert waiter.ended == [None, None]
     assert bench.pending("out") == numbers(1000, MANY)
@@ -492,9 +492,9 @@ def test_the_state_taken_with_the_batch_that_prepares_a_branch_knows_it() -> Non
     bench = bench_of(store)
     store.bench = bench
     branch, _ = worked(bench)
-    assert bench.broker.xa_prepare(X)
+    assert bench.broker.branches.prepare(X)
     assert [item["tx"] for item in json.loads(store.state)["prepared"]] == [branch.id]
-    bench.broker.xa_commit(X, one_phase=False)
+    bench.broker.branches.commit(X, one_phase=False)
     assert json.loads(store.state)["prepared"] == []
 
 
@@ -515,5 +515,5 @@ def test_a_branch_that_could_not_be_recorded_as_prepared_is_not() -> None:  # AC
     worked(bench)
     store.full = True
     with pytest.raises((XaError, StorageError)):
-        bench.broker.xa_prepare(X)
-    assert bench.broker.xa_recover() == []
+        bench.broker.branches.prepare(X)
+    assert bench.broker.branches.recover() == []

@@ -301,17 +301,17 @@ class Attack:
             assert attacker.host.reports == [], attacker.host.reports
         broker = self.bench.broker
         self.bench.pass_time(100)
-        for xid in broker.xa_recover():
-            broker.xa_rollback(xid)
+        for xid in broker.branches.recover():
+            broker.branches.rollback(xid)
         self.bench.tick()
         assert not broker.transactions.open, broker.transactions.open
         for name, found in list(broker.queues.items()):
             if name not in self.known:
                 assert not found.holders, name
-                broker.delete_queue(name)
+                broker.resources.delete_queue(name)
         for name, address in list(broker.addresses.items()):
             if name not in (STEADY, STEADY_STOMP) and not address.anycast and not address.multicast:
-                broker.delete_address(name, force=True)
+                broker.resources.delete_address(name, force=True)
         self.bench.tick()
         self.check()
 

@@ -221,7 +221,7 @@ class Api:
     def send(self, address: str, bodies: str, **fields: Any) -> None:
         """Sends each word as a message and lets the broker work."""
         for body in bodies.split():
-            self.broker.send(self.message(address, body.encode(), **fields))
+            self.broker.producers.send(self.message(address, body.encode(), **fields))
         self.host.changed()
 
     async def settle(self) -> None:

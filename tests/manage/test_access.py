@@ -223,7 +223,7 @@ def operations_on(api: Api, name: str) -> list[tuple[str, str, str, object]]:
 @pytest.fixture
 async def guarded(api: Api) -> Api:
     """With a queue of a secret address that has a lease group, an address and a message."""
-    api.broker.create_queue(QueueSettings("hidden", "secret.a", ANYCAST))
+    api.broker.resources.create_queue(QueueSettings("hidden", "secret.a", ANYCAST))
     api.send("secret.a", "m")
     await api.open("hidden", queue="hidden")
     return api

@@ -225,18 +225,18 @@ async def test_metrics_leave_out_what_its_address_says(api: Api):
 
 def prepared(api: Api, xid: bytes, sends: int = 1) -> None:
     """A branch that waits for its coordinator."""
-    branch = api.broker.xa_start(xid, owner="client")
+    branch = api.broker.branches.start(xid, owner="client")
     for _ in range(sends):
-        api.broker.send(api.message("q", b"body"), transaction=branch)
-    api.broker.xa_end(xid)
-    api.broker.xa_prepare(xid)
+        api.broker.transactions.send(branch, api.message("q", b"body"))
+    api.broker.branches.end(xid)
+    api.broker.branches.prepare(xid)
     while api.broker.tick():
         pass
 
 
 async def test_transactions_are_listed_with_what_they_do(api: Api):  # ACK-5
-    opened = api.broker.begin("client")
-    api.broker.send(api.message("q", b"body"), transaction=opened)
+    opened = api.broker.transactions.begin("client")
+    api.broker.transactions.send(opened, api.message("q", b"body"))
     prepared(api, b"\x01\xff")
     found = succeeded(await api.get("/api/v1/transactions"))
     shown = [(one["xid"], one["state"], one["owner"], one["sends"]) for one in found["transactions"]]
@@ -268,7 +268,7 @@ async def test_a_large_branch_is_committed_over_many_ticks(api: Api):  # ACK-5
 
 
 async def test_branches_that_can_not_be_ended(api: Api):
-    api.broker.xa_start(b"\x04")
+    api.broker.branches.start(b"\x04")
     assert problem(await api.post("/api/v1/transactions/04/commit", {}))[::2] == (409, "WRONG_STATE")
     assert problem(await api.post("/api/v1/transactions/05/rollback", {}))[::2] == (404, "NOT_FOUND")
     assert problem(await api.post("/api/v1/transactions/xyz/commit", {})) == (400, "DMQ6142", "INVALID")

@@ -65,7 +65,7 @@ def test_pages_follow_each_other(bench: Bench):
 
 def test_leased_and_delivered_messages_are_found_in_their_place(bench: Bench):
     broker = bench.broker
-    epoch = broker.open_lease("g", queue="q", topic="", run="r", incarnation=None).epoch
+    epoch = broker.lease_groups.open("g", queue="q", topic="", run="r", incarnation=None).epoch
     broker.leases.request("g", after=0, max_rows=5, max_bytes=ALL, epoch=epoch, until=None)
     _, port = bench.consume("q")
     port.room = False
@@ -98,9 +98,9 @@ def test_messages_delivered_under_the_look_are_found_once(bench: Bench):
 def test_messages_that_a_released_group_returns_are_found(bench: Bench):
     broker = bench.broker
     bench.send("q", " ".join(f"m{i}" for i in range(20, 1200)))
-    broker.open_lease("g", queue="q", topic="", run="r", incarnation=None)
+    broker.lease_groups.open("g", queue="q", topic="", run="r", incarnation=None)
     for _ in range(3):
         broker.leases.request("g", after=0, max_rows=1200, max_bytes=ALL, epoch=1, until=None)
-    broker.release_lease("g")
+    broker.lease_groups.release("g")
     assert broker.queues["q"].returning == 1
     assert bodies(page(bench, max_rows=2000)) == numbered(*range(1200))

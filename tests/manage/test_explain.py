@@ -44,7 +44,7 @@ class Port(ConsumerPort):
 
 
 def consume(api: Api, credit: int = 1, queue: str = "q", **options: object) -> Consumer:
-    consumer = api.broker.subscribe(
+    consumer = api.broker.consumers.subscribe(
         queue,
         Port(),
         MessageCredit(credit),
@@ -128,12 +128,12 @@ async def test_a_message_acknowledged_in_a_prepared_branch(api: Api, closes: boo
     consumer = consume(api)
     api.send("q", "a")
     tick(api)
-    branch = api.broker.xa_start(b"\x07", owner="client")
-    api.broker.acknowledge(consumer, newest(api), branch)
-    api.broker.xa_end(b"\x07")
-    api.broker.xa_prepare(b"\x07")
+    branch = api.broker.branches.start(b"\x07", owner="client")
+    api.broker.consumers.acknowledge(consumer, newest(api), branch)
+    api.broker.branches.end(b"\x07")
+    api.broker.branches.prepare(b"\x07")
     if closes:
-        api.broker.close_consumer(consumer)
+        api.broker.consumers.close(consumer)
     found = await message(api, newest(api))
     assert (found["standing"], found["transaction"]) == ("acknowledged in a transaction", branch.id)
     assert (found["xid"], found["transaction_state"]) == ("07", "prepared")
@@ -144,7 +144,7 @@ async def test_a_paused_queue_and_a_selector(api: Api):
     api.send("q", "a")
     consume(api, selector=parse_selector("colour = 'red'"))
     assert (await message(api, newest(api)))["rule"] == "no consumer takes it"
-    api.broker.pause_queue("q")
+    api.broker.resources.pause_queue("q")
     found = await message(api, newest(api))
     assert found["rule"] == "paused"
     assert "delosmq queue resume q" in str(found["advice"])
@@ -174,7 +174,7 @@ async def test_a_full_owner_of_a_group_is_named(api: Api):
 
 
 async def test_waiting_for_more_consumers(api: Api):
-    api.broker.update_queue("q", consumers_before_dispatch=2)
+    api.broker.resources.update_queue("q", consumers_before_dispatch=2)
     api.send("q", "a")
     consume(api)
     assert (await message(api, newest(api)))["rule"] == "waiting for consumers"
@@ -351,11 +351,11 @@ async def test_a_dead_letter_address_without_a_queue_is_noted_with_what_is_held(
     set_addresses(api, *(AddressMatch(name, {"auto_create_queues": False}) for name in ("quiet.DLQ", "quiet.gone")))
     gone = "its expiry-address 'quiet.gone' has no queue that takes them: what should go there is held in this one;"
     assert (await queue(api))["notes"] == [f"{gone} create one with `delosmq queue create quiet.gone`"]
-    api.broker.delete_queue("quiet.DLQ")
+    api.broker.resources.delete_queue("quiet.DLQ")
     consumer = consume(api)
     api.send("q", "a")
     tick(api)
-    api.broker.reject_through(consumer, newest(api))
+    api.broker.consumers.reject_through(consumer, newest(api))
     tick(api)
     found = await queue(api)
     assert "what should go there is held in this one (1 message so far)" in str(found["notes"])
@@ -396,7 +396,7 @@ async def test_an_address_tells_its_queues_diverts_and_what_reached_nobody(api: 
 
 async def test_an_address_without_queues_says_that_messages_are_gone(api: Api):
     await api.post("/api/v1/addresses", {"name": "void", "routing_types": ["MULTICAST"]})
-    api.broker.send(api.message("void", b"m"), routing=MULTICAST)
+    api.broker.producers.send(api.message("void", b"m"), routing=MULTICAST)
     found = await address(api, "void")
     assert "has no queue, so what is sent to it is gone; subscribe to it, or create one" in str(found["advice"])
     assert (found["routed_messages"], found["unrouted_messages"]) == (0, 1)
@@ -412,11 +412,11 @@ async def test_an_address_without_queues_says_that_messages_are_gone(api: Api):
 async def test_a_divert_whose_target_is_gone_is_said_to_lead_nowhere(api: Api):
     for name in ("vip", "vip2"):
         await api.post(QUEUES, {"name": name, "routing_type": "MULTICAST"})
-    api.broker.send(api.message("orders", b"m"), routing=MULTICAST)
+    api.broker.producers.send(api.message("orders", b"m"), routing=MULTICAST)
     (divert,) = (await address(api, "orders"))["diverts"]  # type: ignore[attr-defined]
     assert (divert["copies"], divert["lost_copies"], divert["dead_ends"]) == (2, 0, [])
     await api.clients["admin"].delete("/api/v1/addresses/vip?force=true")
-    api.broker.send(api.message("orders", b"m"), routing=MULTICAST)
+    api.broker.producers.send(api.message("orders", b"m"), routing=MULTICAST)
     found = await address(api, "orders")
     (divert,) = found["diverts"]  # type: ignore[attr-defined]
     assert (divert["copies"], divert["lost_copies"], divert["dead_ends"]) == (3, 1, ["vip"])

@@ -42,8 +42,8 @@ async def test_pages_go_by_sequence_and_show_what_is_scheduled_too(api: Api):
 
 async def test_long_bodies_are_cut_and_binary_ones_are_not_shown(api: Api):
     api.send("q", "x" * 50)
-    api.broker.send(api.message("q", b"\xff\xfe"))
-    api.broker.send(api.message("q", "tee \u2615".encode()))
+    api.broker.producers.send(api.message("q", b"\xff\xfe"))
+    api.broker.producers.send(api.message("q", "tee \u2615".encode()))
     found = [(one["text"], one["cut"], one["body_bytes"]) for one in await look(api, "?text=5")]
     assert found == [("xxxxx", True, 50), ("", True, 2), ("tee \u2615", False, 7)]
     assert [one["text"] for one in await look(api, "?text=0")] == ["", "", ""]
@@ -65,7 +65,7 @@ async def test_a_page_of_messages_that_makes_no_sense(api: Api, query: str):
 async def test_a_message_that_can_not_be_read_does_not_hide_the_others(api: Api):
     odd = api.message("q", b"odd")
     odd.protocol = "unheard/1"
-    api.broker.send(odd)
+    api.broker.producers.send(odd)
     api.send("q", "even")
     assert [(one["text"], one["properties"]) for one in await look(api)] == [("odd", {}), ("even", {})]
 

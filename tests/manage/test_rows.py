@@ -116,7 +116,7 @@ async def test_lo_and_hi_cut_a_lease_and_change_nothing(api: Api):
 
 
 async def test_expiration_and_redelivery_are_shown(api: Api):
-    api.broker.send(
+    api.broker.producers.send(
         Message(
             "q",
             "stomp/12",
@@ -163,7 +163,9 @@ async def test_batches_end_at_the_size_that_compressed_bodies_grow_to(api: Api):
     sent.compressed = True
     head, now = encode_head(sent, 12, 0), api.host.clock.wall_ms()
     for _ in range(5):
-        api.broker.send(Message("q", "openwire/12", head, sent.content, body_kind=OBJECT_BODY, timestamp_ms=now))
+        api.broker.producers.send(
+            Message("q", "openwire/12", head, sent.content, body_kind=OBJECT_BODY, timestamp_ms=now)
+        )
     await leased(api, "x")
     found = table(await api.get(f"{ROWS}?columns=body"))
     assert [batch.num_rows for batch in found.to_batches()] == [2, 2, 2]
@@ -189,7 +191,7 @@ async def test_a_parameter_given_twice(api: Api):
 
 
 async def test_a_message_of_an_unknown_encoding_does_not_stop_the_rest(api: Api, caplog: pytest.LogCaptureFixture):
-    api.broker.send(Message("q", "carrier-pigeon", b"?", b"coo", timestamp_ms=api.host.clock.wall_ms()))
+    api.broker.producers.send(Message("q", "carrier-pigeon", b"?", b"coo", timestamp_ms=api.host.clock.wall_ms()))
     await leased(api, "a")
     with caplog.at_level(logging.WARNING):
         found = table(await api.get(f"{ROWS}?headers=true"))

@@ -149,13 +149,13 @@ async def test_an_appointment_of_the_engine_brings_a_tick_though_nobody_does_any
         # The store asks for a tick every second; without it only the appointment can bring one.
         server.timers.cancel(Ticker, STORE_TICK_S)
         listener = Listener()
-        consumer = server.broker.subscribe("later", listener, OpenCredit(), routing=ANYCAST)
+        consumer = server.broker.consumers.subscribe("later", listener, OpenCredit(), routing=ANYCAST)
         now = server.broker.clock.wall_ms()
         message = Message("later", "stomp/12", b"", b"due", timestamp_ms=now, due_at_ms=now + 20)
-        assert server.broker.send(message) == ROUTED
+        assert server.broker.producers.send(message) == ROUTED
         server.ticker.schedule()
         await asyncio.wait_for(listener.delivered.wait(), 10)
-        server.broker.close_consumer(consumer)
+        server.broker.consumers.close(consumer)
 
 
 class LazyStore(PipeStore):

@@ -61,7 +61,7 @@ def test_over_openwire() -> None:
 
 def test_by_a_lease_group() -> None:
     bench = StompBench()
-    bench.broker.create_address("news", {MULTICAST})
+    bench.broker.resources.create_address("news", {MULTICAST})
     session = LeaseSession(bench.broker, bench.services.access, Login(USER, frozenset({"all"})))
     session.open("g", queue="", topic="news", run="r", incarnation=None)
     check(bench, 1)
@@ -75,8 +75,8 @@ FILTER = "color = '" + "x" * 7_900 + "'"
 
 def check_the_rest(bench: Bench) -> None:  # type: ignore[type-arg]
     """The operator goes on."""
-    bench.broker.create_queue(QueueSettings("operators", "operators", ANYCAST))
-    bench.broker.delete_queue("operators")
+    bench.broker.resources.create_queue(QueueSettings("operators", "operators", ANYCAST))
+    bench.broker.resources.delete_queue("operators")
     limits = bench.broker.client_limits
     assert SIZE - 10_000 < limits.state_bytes_of(USER) <= SIZE
 

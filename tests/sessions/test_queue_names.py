@@ -72,7 +72,7 @@ def openwire(name: str, code: int, *, browser: bool = False, durable: str = "") 
 
 def lease(security: tuple[SecurityMatch, ...], existing: QueueSettings | None = None) -> str:
     bench = StompBench(security=security)
-    bench.broker.create_address("bob.topic", {MULTICAST})
+    bench.broker.resources.create_address("bob.topic", {MULTICAST})
     before = prepare(bench, existing)
     session = LeaseSession(bench.broker, bench.services.access, BOB)
     return refusal(
@@ -99,7 +99,7 @@ def refusal(broker: Broker, before: object, command: Callable[[], object]) -> st
 
 def prepare(bench: Bench, existing: QueueSettings | None) -> object:  # type: ignore[type-arg]
     if existing is not None:
-        bench.broker.create_queue(existing)
+        bench.broker.resources.create_queue(existing)
         bench.tick()
     return known(bench.broker)
 

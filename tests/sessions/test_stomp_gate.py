@@ -185,7 +185,7 @@ def test_a_parked_send_that_is_refused_in_the_end_gets_its_error() -> None:
     client = bench.connect()
     for number in (1, 2):
         client.frame("SEND", "destination:full::full.q", f"receipt:{number}", body="x")
-    bench.broker.delete_queue("full.q")
+    bench.broker.resources.delete_queue("full.q")
     bench.tick()
     error = client.error()
     assert error.headers["receipt-id"] == "2"
@@ -200,7 +200,7 @@ def test_nothing_is_done_or_answered_behind_a_parked_send_that_is_refused() -> N
         client.frame("SEND", "destination:full::full.q", header, "receipt:r", body="x")
     assert receipts(client) == "r"
     client.frame("SEND", "destination:/queue/behind", "receipt:behind", body="x")
-    bench.broker.delete_queue("full.q")
+    bench.broker.resources.delete_queue("full.q")
     bench.broker.tick()
     client.feed("ABORT\ntransaction:t\nreceipt:abort\n\n\0SEND\ndestination:/queue/later\nreceipt:later\n\nx\0")
     bench.tick()

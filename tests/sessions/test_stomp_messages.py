@@ -139,7 +139,7 @@ def test_a_message_of_another_protocol_goes_through_the_hub_form() -> None:
     client = bench.connect("1.1")
     client.frame("SUBSCRIBE", "id:1", "destination:/queue/a")
     # What STOMP 1.2 wrote, under the tag of a version that does not exist here.
-    bench.broker.send(
+    bench.broker.producers.send(
         Message("a", "stomp/13", b"x:1\n", b"b", body_kind=TEXT_BODY, timestamp_ms=WallMs(1)), routing=ANYCAST
     )
     bench.tick()

@@ -209,7 +209,7 @@ def test_when_a_queue_is_deleted_its_consumers_are_told() -> None:
     client = bench.connect()
     client.frame("SUBSCRIBE", "id:1", "destination:/queue/a")
     client.frame("SUBSCRIBE", "id:2", "destination:/queue/a")
-    bench.broker.delete_queue("a")
+    bench.broker.resources.delete_queue("a")
     bench.tick()
     assert "'a' was deleted" in client.error().headers["message"]
 
@@ -262,7 +262,7 @@ def test_nothing_is_created_for_who_may_send_only() -> None:
     assert client.take()[0].headers["receipt-id"] == "fine"
     client.frame("SUBSCRIBE", "id:1", "destination:/queue/a", "receipt:sub")
     assert client.take_bodies() == "x"
-    bench.broker.delete_queue("a")
+    bench.broker.resources.delete_queue("a")
     bench.tick()
     client = bench.connect()
     client.frame("SEND", "destination:/queue/b", body="x")
@@ -284,7 +284,7 @@ def test_roles_of_a_reload_count_for_the_first_command_of_an_open_connection(nam
     bench = StompBench()
     access = bench.services.access
     stored = access.attempt(USER, "").stored
-    bench.broker.create_queue(QueueSettings("inner", "outer", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("inner", "outer", ANYCAST))
     loses = bench.connect()
     access.reload({USER: stored}, {}, (EVERYTHING,))
     loses.frame("SUBSCRIBE", "id:0", f"destination:{name}", "receipt:r")

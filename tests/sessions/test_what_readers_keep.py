@@ -62,7 +62,7 @@ def openwire() -> Started:
 def test_what_twenty_browsers_have_read_goes_with_a_purge(start: Callable[[], Started]) -> None:
     bench, browse = start()
     browsers = [browse() for _ in range(COUNT)]
-    bench.broker.purge_queue("a")
+    bench.broker.resources.purge_queue("a")
     bench.tick()
     assert bench.broker.used_bytes == 0
     gc.collect()

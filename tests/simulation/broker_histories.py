@@ -113,7 +113,7 @@ def _command(world: World) -> None:
         world.lease(random.choice([1, 3, 10]))
     else:
         name = random.choice(["jobs", "prices"])
-        world.broker.update_queue(name, ring_size=random.choice([-1, 3, 10]), max_consumers=None)
+        world.broker.resources.update_queue(name, ring_size=random.choice([-1, 3, 10]), max_consumers=None)
 
 
 def _answer(world: World) -> None:

@@ -319,7 +319,7 @@ class World:
         for reader in self.readers:
             reader.client.write()
             if reader.client.outbox.room_returned() and reader.consumer is not None:
-                self.broker.credit_changed(reader.consumer)
+                self.broker.consumers.credit_changed(reader.consumer)
 
     def rest(self) -> None:
         """Lets everything under way come to its end."""
@@ -346,7 +346,7 @@ class World:
         message = Message(
             address, "stomp/12", b"", body, durable=durable, priority=priority, timestamp_ms=self.clock.wall_ms()
         )
-        outcome = self.broker.send(message)
+        outcome = self.broker.producers.send(message)
         if outcome == ROUTED:
             oracle.bodies[number] = body
             if durable:
@@ -362,13 +362,13 @@ class World:
     def subscribe(self, queue: str, credit: int) -> Reader:
         reader = Reader(Client(self.gate), queue)
         address = self.broker.queues[queue].address.name
-        reader.consumer = self.broker.subscribe(address, reader, MessageCredit(credit), queue_name=queue)
+        reader.consumer = self.broker.consumers.subscribe(address, reader, MessageCredit(credit), queue_name=queue)
         self.readers.append(reader)
         return reader
 
     def leave(self, reader: Reader) -> None:
         assert reader.consumer is not None
-        self.broker.close_consumer(reader.consumer, reader.client.outbox.close_stream(reader.stream))
+        self.broker.consumers.close(reader.consumer, reader.client.outbox.close_stream(reader.stream))
         self.readers.remove(reader)
 
     def acknowledge(self, reader: Reader, index: int, *, through: bool) -> None:
@@ -380,7 +380,7 @@ class World:
         answered = consumer.held_through(chosen[-1].sequence) if through else chosen
         references = [reference(slot, reader.queue) for slot in answered]
         self.oracle.ack_issued.update(references)
-        command = self.broker.acknowledge_through if through else self.broker.acknowledge
+        command = self.broker.consumers.acknowledge_through if through else self.broker.consumers.acknowledge
         assert command(consumer, chosen[-1].sequence)
         reader.client.tell(
             self.broker.log.position, lambda: self.oracle.ack_confirmed.update(r for r in references if r[1] != "DLQ")
@@ -389,7 +389,7 @@ class World:
     def reject(self, reader: Reader, index: int) -> None:
         assert reader.consumer is not None
         slot = reader.seen.pop(index)
-        assert self.broker.reject(reader.consumer, slot.sequence)
+        assert self.broker.consumers.reject(reader.consumer, slot.sequence)
 
     # -- what a lease reader does --------------------------------------------------------------------------------
 
@@ -400,7 +400,7 @@ class World:
             group = leases.groups.get(GROUP)
             incarnation = None if group is None or group.acked == 0 else group.incarnation
             self.clock.now_ms += 20_000
-            self.epoch = self.broker.open_lease(
+            self.epoch = self.broker.lease_groups.open(
                 GROUP, queue="orders.archive", topic="", run="run", incarnation=incarnation
             ).epoch
         after = oracle.lease_acked + 1 if oracle.lease_acked + 1 in oracle.leased else oracle.lease_acked

@@ -83,12 +83,12 @@ def test_a_queue_deleted_just_before_a_crash_leaves_no_segment_behind() -> None:
     world = World(random, SimDisk(random), oracle, expected={})
     for _ in range(60):
         world.send("prices", size_bytes=3000)
-    world.broker.update_queue("prices", ring_size=-1, max_consumers=None)
+    world.broker.resources.update_queue("prices", ring_size=-1, max_consumers=None)
     for _ in range(60):
         world.send("prices", size_bytes=3000)
         world.rest_a_while()
     # The decision is on the disk, the purge that follows in slices is not.
-    world.broker.delete_queue("prices")
+    world.broker.resources.delete_queue("prices")
     world.store.flush()
     world.syncer.run_all()
     world.disk.process_crash()

@@ -52,13 +52,13 @@ class Scene:
             store=self.store,
         )
         self.broker = self.bench.broker
-        self.broker.create_queue(anycast("q"))
+        self.broker.resources.create_queue(anycast("q"))
         self.store.broker = self.broker
         self.bench.send("q", " ".join(f"{number}:" for number in range(1, count + 1)))
         self.consumer, self.port = self.bench.consume("q")
         self.run()
         for slot in [self.port.slots[number - 1] for number in last]:
-            self.broker.reject(self.consumer, slot.sequence)
+            self.broker.consumers.reject(self.consumer, slot.sequence)
             self.run()
 
     def held(self) -> list[int]:
@@ -94,31 +94,31 @@ class Scene:
 
 
 def leaves(scene: Scene) -> None:
-    scene.broker.close_consumer(scene.consumer)
+    scene.broker.consumers.close(scene.consumer)
 
 
 def refuses_all_and_leaves(scene: Scene) -> None:
-    assert scene.broker.reject_through(scene.consumer, scene.held()[-1])
+    assert scene.broker.consumers.reject_through(scene.consumer, scene.held()[-1])
     leaves(scene)
 
 
 def leaves_and_rolls_back(scene: Scene) -> None:
-    transaction = scene.broker.begin("somebody")
+    transaction = scene.broker.transactions.begin("somebody")
     for sequence in scene.held():
-        assert scene.broker.acknowledge(scene.consumer, sequence, transaction)
+        assert scene.broker.consumers.acknowledge(scene.consumer, sequence, transaction)
     leaves(scene)
-    scene.broker.rollback(transaction)
+    scene.broker.transactions.rollback(transaction)
 
 
 def leaves_and_a_branch_is_rolled_back(scene: Scene) -> None:
-    branch = scene.broker.xa_start(XID)
+    branch = scene.broker.branches.start(XID)
     for sequence in scene.held():
-        assert scene.broker.acknowledge(scene.consumer, sequence, branch)
-    scene.broker.xa_end(XID)
-    scene.broker.xa_prepare(XID)
+        assert scene.broker.consumers.acknowledge(scene.consumer, sequence, branch)
+    scene.broker.branches.end(XID)
+    scene.broker.branches.prepare(XID)
     scene.run()
     leaves(scene)
-    scene.broker.xa_rollback(XID)
+    scene.broker.branches.rollback(XID)
 
 
 RETURNS = [leaves, refuses_all_and_leaves, leaves_and_rolls_back]
@@ -157,7 +157,7 @@ def test_what_waits_for_a_file_is_held_meanwhile_by_who_left(
     scene.has_room(False)
     act(scene)
     scene.later()
-    assert scene.broker.acknowledge(other, port.slots[0].sequence)
+    assert scene.broker.consumers.acknowledge(other, port.slots[0].sequence)
     assert scene.bench.counts("q")[1] > 0
     scene.check()
     scene.has_room(True)
@@ -171,7 +171,7 @@ def test_and_goes_with_its_queue() -> None:
     scene.has_room(False)
     leaves(scene)
     scene.later()
-    scene.broker.delete_queue("q")
+    scene.broker.resources.delete_queue("q")
     scene.has_room(True)
     scene.later()
     assert scene.bench.pending("DLQ") == ""
@@ -184,12 +184,12 @@ def test_a_lease_group_that_ends_holds_the_rest_until_that_is_back() -> None:
     scene = Scene()
     leaves(scene)
     scene.run()
-    scene.broker.open_lease("readers", queue="q", topic="", run="run", incarnation=None)
+    scene.broker.lease_groups.open("readers", queue="q", topic="", run="run", incarnation=None)
     leases = scene.broker.leases
     epoch = leases.groups["readers"].epoch
     assert leases.request("readers", after=0, max_rows=9, max_bytes=1000, epoch=epoch, until=None) is not None
     scene.store.holders.of(scene.broker)
-    scene.broker.release_lease("readers")
+    scene.broker.lease_groups.release("readers")
     scene.run()
     assert scene.bench.counts("DLQ")[0] == 3
     scene.check()

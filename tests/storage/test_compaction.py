@@ -193,7 +193,7 @@ class Life:
 
     def send(self, address: str, body: bytes) -> None:
         message = Message(address, "stomp/12", b"", body, durable=True, timestamp_ms=self.clock.wall_ms())
-        assert self.broker.send(message)
+        assert self.broker.producers.send(message)
 
     @property
     def open_number(self) -> int:
@@ -221,18 +221,18 @@ class Life:
     def flow(self, segments: int) -> int:
         """Sends and acknowledges until so many segments were begun; gives the most files there ever were."""
         reader = Reader()
-        consumer = self.broker.subscribe("jobs", reader, OpenCredit())
+        consumer = self.broker.consumers.subscribe("jobs", reader, OpenCredit())
         last = self.open_number + segments
         most = 0
         while self.open_number < last:
             # A little remains in delivery, so that each segment holds the end of messages of the one before.
             while len(reader.slots) > 5:
-                assert self.broker.acknowledge(consumer, reader.slots.pop(0).sequence)
+                assert self.broker.consumers.acknowledge(consumer, reader.slots.pop(0).sequence)
             self.send("jobs", bytes(2000))
             self.turn()
             most = max(most, len(self.disk.files))
         while reader.slots:
-            self.broker.acknowledge(consumer, reader.slots.pop(0).sequence)
+            self.broker.consumers.acknowledge(consumer, reader.slots.pop(0).sequence)
         self.turn()
         return most
 
@@ -280,13 +280,13 @@ def test_a_disk_that_is_full_of_what_one_letter_keeps_empties_itself() -> None:
     life.turn()
     disk.free_bytes = 8 * FILE_BYTES
     reader = Reader()
-    consumer = life.broker.subscribe("jobs", reader, OpenCredit())
+    consumer = life.broker.consumers.subscribe("jobs", reader, OpenCredit())
     # The clock stands still, so that nothing is compacted before the disk is full.
     while not life.broker.storage_low:
         life.send("jobs", bytes(2000))
         life.turn(0)
         while reader.slots:
-            life.broker.acknowledge(consumer, reader.slots.pop(0).sequence)
+            life.broker.consumers.acknowledge(consumer, reader.slots.pop(0).sequence)
     for _ in range(3):
         life.turn(0)
     assert life.broker.storage_low

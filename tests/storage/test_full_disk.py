@@ -45,7 +45,7 @@ def life_with(count: int = MANY) -> Life:
 def fill(life: Life) -> None:
     life.disk.free_bytes = 0
     if "fill" not in life.broker.queues:
-        life.broker.create_queue(QueueSettings("fill", "fill", ANYCAST))
+        life.broker.resources.create_queue(QueueSettings("fill", "fill", ANYCAST))
     while not life.broker.storage_full:
         if not life.broker.storage_low:
             life.send("fill", bytes(2000))
@@ -75,7 +75,7 @@ def counts(life: Life) -> int:
 def test_no_peer_uses_up_what_acknowledgements_need() -> None:
     life = life_with()
     reader = Reader()
-    consumer = life.broker.subscribe("jobs", reader, OpenCredit())
+    consumer = life.broker.consumers.subscribe("jobs", reader, OpenCredit())
     for _ in range(3):
         life.turn()
     fill(life)
@@ -83,17 +83,17 @@ def test_no_peer_uses_up_what_acknowledgements_need() -> None:
     def come_and_go() -> None:
         options = SubscriptionOptions(name="me.sub", durable=True)
         while True:
-            life.broker.close_consumer(
-                life.broker.subscribe("t", Reader(), OpenCredit(), routing=MULTICAST, subscription=options)
+            life.broker.consumers.close(
+                life.broker.consumers.subscribe("t", Reader(), OpenCredit(), routing=MULTICAST, subscription=options)
             )
-            life.broker.unsubscribe("me.sub")
+            life.broker.resources.unsubscribe("me.sub")
             life.turn(0)
 
     with pytest.raises(LimitError, match="DMQ2685"):
         come_and_go()
     assert life.room > RESERVE - 1_024
     for slot in reader.slots[:100]:
-        assert life.broker.acknowledge(consumer, slot.sequence)
+        assert life.broker.consumers.acknowledge(consumer, slot.sequence)
         life.turn(0)
     assert counts(life) == MANY - 100
     assert life.broker.log.synced == life.broker.log.position, "all of it is on the disk"
@@ -102,16 +102,16 @@ def test_no_peer_uses_up_what_acknowledgements_need() -> None:
 def test_a_large_acknowledgement_goes_on_in_memory_and_is_on_the_disk_when_there_is_space() -> None:
     life = life_with(3_000)
     reader = Reader()
-    consumer = life.broker.subscribe("jobs", reader, OpenCredit())
+    consumer = life.broker.consumers.subscribe("jobs", reader, OpenCredit())
     for _ in range(4):
         life.turn()
     use_up(life)
-    life.broker.acknowledge_through(consumer, reader.slots[-1].sequence)
+    life.broker.consumers.acknowledge_through(consumer, reader.slots[-1].sequence)
     for _ in range(50):
         life.turn(0)
     assert counts(life) == 0
     assert life.broker.log.synced < life.broker.log.position
-    assert life.broker.send(_message("jobs")) == BLOCKED
+    assert life.broker.producers.send(_message("jobs")) == BLOCKED
     lost = life.disk.power_cut()
     lost.free_bytes = None
     crashed = Life(lost)
@@ -127,16 +127,16 @@ def test_a_large_acknowledgement_goes_on_in_memory_and_is_on_the_disk_when_there
 
 def test_purge_expiry_and_rings_go_on_too() -> None:
     life = life_with(0)
-    life.broker.create_queue(QueueSettings("ring", "ring", ANYCAST, ring_size=1))
+    life.broker.resources.create_queue(QueueSettings("ring", "ring", ANYCAST, ring_size=1))
     for body in (b"A", b"B", b"C"):
-        life.broker.send(_message("ring", body, due_at_ms=life.clock.wall_ms() + 400))
-        life.broker.send(_message("jobs", body))
-        life.broker.send(_message("dead", body, expires_at_ms=life.clock.wall_ms() + 400))
+        life.broker.producers.send(_message("ring", body, due_at_ms=life.clock.wall_ms() + 400))
+        life.broker.producers.send(_message("jobs", body))
+        life.broker.producers.send(_message("dead", body, expires_at_ms=life.clock.wall_ms() + 400))
     life.turn()
     use_up(life)
     reader = Reader()
-    life.broker.subscribe("dead", reader, OpenCredit())
-    assert life.broker.purge_queue("jobs").done
+    life.broker.consumers.subscribe("dead", reader, OpenCredit())
+    assert life.broker.resources.purge_queue("jobs").done
     life.clock.now_ms += 1_000
     for _ in range(5):
         life.turn()
@@ -144,7 +144,7 @@ def test_purge_expiry_and_rings_go_on_too() -> None:
     more_space(life)
     life.send("jobs", b"D")
     reader = Reader()
-    life.broker.subscribe("jobs", reader, OpenCredit())
+    life.broker.consumers.subscribe("jobs", reader, OpenCredit())
     life.turn()
     assert [slot.message.body for slot in reader.slots] == [b"D"], "the queue is not held"
     life.disk.process_crash()
@@ -155,15 +155,15 @@ def test_purge_expiry_and_rings_go_on_too() -> None:
 def test_a_large_transaction_commits_what_it_acknowledges() -> None:
     life = life_with(600)
     reader = Reader()
-    consumer = life.broker.subscribe("jobs", reader, OpenCredit())
+    consumer = life.broker.consumers.subscribe("jobs", reader, OpenCredit())
     for _ in range(3):
         life.turn()
-    transaction = life.broker.begin("me")
+    transaction = life.broker.transactions.begin("me")
     for slot in reader.slots:
-        assert life.broker.acknowledge(consumer, slot.sequence, transaction)
+        assert life.broker.consumers.acknowledge(consumer, slot.sequence, transaction)
     use_up(life)
     told = Told()
-    assert not life.broker.commit(transaction, told)
+    assert not life.broker.transactions.commit(transaction, told)
     for _ in range(20):
         life.turn(0)
     assert (told.ended, counts(life)) == ([None], 0)

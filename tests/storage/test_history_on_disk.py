@@ -29,7 +29,7 @@ def converting_broker(*arguments: Any, **named: Any) -> Broker:
 def publish(life: Life, body: bytes, **properties: str) -> int:
     head = encode_lines([("destination", "news"), *properties.items()], V12)
     message = Message("news", "stomp/12", head, body, durable=True, timestamp_ms=life.clock.wall_ms())
-    return life.broker.send(message, routing=MULTICAST)
+    return life.broker.producers.send(message, routing=MULTICAST)
 
 
 def kept(life: Life) -> list[bytes]:
@@ -88,7 +88,7 @@ def test_a_retained_message_waits_for_the_place_of_its_copy(keeping: Life) -> No
     life = keeping
     reader = Reader()
     options = SubscriptionOptions(name="sub", durable=True, retroactive=True)
-    life.broker.subscribe("news", reader, OpenCredit(), routing=MULTICAST, subscription=options)
+    life.broker.consumers.subscribe("news", reader, OpenCredit(), routing=MULTICAST, subscription=options)
     assert life.broker.queues["sub"].pending.count == 0
     assert publish(life, b"later") == BLOCKED
     life.turn()
@@ -103,9 +103,9 @@ def test_a_retained_message_waits_for_the_place_of_its_copy(keeping: Life) -> No
 def test_a_subscription_that_ends_meanwhile_gets_none(keeping: Life) -> None:
     life = keeping
     options = SubscriptionOptions(name="sub", durable=True, retroactive=True)
-    consumer = life.broker.subscribe("news", Reader(), OpenCredit(), routing=MULTICAST, subscription=options)
-    life.broker.close_consumer(consumer)
-    life.broker.unsubscribe("sub")
+    consumer = life.broker.consumers.subscribe("news", Reader(), OpenCredit(), routing=MULTICAST, subscription=options)
+    life.broker.consumers.close(consumer)
+    life.broker.resources.unsubscribe("sub")
     life.turn()
     life.turn()
     assert "sub" not in life.broker.queues
@@ -116,13 +116,13 @@ def test_what_expired_is_not_delivered_while_its_copy_waits_for_a_file() -> None
     life = Life(SimDisk(Random(1)), expiry_address="dead")
     expires_at_ms = life.clock.now_ms + 100_000
     for number in range(3):
-        while life.broker.send(large(life, number, expires_at_ms=expires_at_ms)) == BLOCKED:
+        while life.broker.producers.send(large(life, number, expires_at_ms=expires_at_ms)) == BLOCKED:
             life.turn(1)
         life.turn(1)
     life.send("jobs", b"fresh")
     life.clock.now_ms = expires_at_ms + 1
     reader = Reader()
-    life.broker.subscribe("jobs", reader, OpenCredit())
+    life.broker.consumers.subscribe("jobs", reader, OpenCredit())
     life.broker.tick()
     assert reader.slots == []
     for _ in range(20):

@@ -310,14 +310,14 @@ def test_the_sender_of_a_large_message_waits_and_is_woken() -> None:
     life = Life(SimDisk(Random(1)))
     one_spare_left(life)
     waiter = Waiter()
-    assert life.broker.send(large(life)) == BLOCKED
+    assert life.broker.producers.send(large(life)) == BLOCKED
     life.broker.blocked_producers.wait("jobs", waiter)
     assert life.broker.storage_low
     assert life.broker.queues["jobs"].message_count == 0
     life.turn(0)
     life.turn(0)
     assert (waiter.woken, life.broker.storage_low) == (1, False)
-    assert life.broker.send(large(life)) == ROUTED
+    assert life.broker.producers.send(large(life)) == ROUTED
     life.turn(0)
     life.disk.process_crash()
     (slot,) = Life(life.disk).broker.queues["jobs"].pending.in_order()
@@ -340,7 +340,7 @@ def test_senders_of_large_messages_are_woken_first() -> None:
     woken: list[str] = []
 
     def wait(name: str, message: Message) -> InOrder:
-        assert life.broker.send(message) == BLOCKED
+        assert life.broker.producers.send(message) == BLOCKED
         waiter = InOrder(name, woken)
         life.broker.blocked_producers.wait(message.address, waiter, size_bytes=message.encoded_size_bytes)
         return waiter
@@ -348,7 +348,7 @@ def test_senders_of_large_messages_are_woken_first() -> None:
     def small(address: str) -> Message:
         return Message(address, "stomp/12", b"", b"small", durable=True, timestamp_ms=life.clock.wall_ms())
 
-    assert life.broker.send(large(life, address="jobs")) == BLOCKED, "and whoever sent it goes away"
+    assert life.broker.producers.send(large(life, address="jobs")) == BLOCKED, "and whoever sent it goes away"
     wait("small to jobs", small("jobs"))
     wait("small to dead", small("dead"))
     wait("large to dead", large(life, address="dead"))
@@ -371,7 +371,7 @@ class SendsNext(SpaceWaiter):
     def on_space(self) -> None:
         self.life.broker.set_storage_low(True)
         message = large(self.life, address="dead")
-        assert self.life.broker.send(message) == BLOCKED
+        assert self.life.broker.producers.send(message) == BLOCKED
         self.life.broker.blocked_producers.wait("dead", self.waiter, size_bytes=message.encoded_size_bytes)
 
 
@@ -391,10 +391,10 @@ def test_the_sender_of_a_large_message_is_told_when_the_disk_has_no_room() -> No
     life = Life(SimDisk(Random(1)))
     one_spare_left(life)
     life.disk.free_bytes = 0
-    assert life.broker.send(large(life)) == BLOCKED
+    assert life.broker.producers.send(large(life)) == BLOCKED
     life.turn(0)
     with pytest.raises(LimitError, match=r"DMQ3027.*free some space or consume"):
-        life.broker.send(large(life))
+        life.broker.producers.send(large(life))
     assert life.broker.queues["jobs"].message_count == 0
     life.send("jobs", b"small")
     life.turn(0)
@@ -404,11 +404,11 @@ def test_the_sender_of_a_large_message_is_told_when_the_disk_has_no_room() -> No
 
 
 def commit(life: Life, *numbers: int, turns: int = 20) -> Told:
-    transaction = life.broker.begin("me")
+    transaction = life.broker.transactions.begin("me")
     told = Told()
     for number in numbers:
-        assert life.broker.send(large(life, number), transaction=transaction) == ROUTED
-    assert not life.broker.commit(transaction, told)
+        assert life.broker.transactions.send(transaction, large(life, number)) == ROUTED
+    assert not life.broker.transactions.commit(transaction, told)
     for _ in range(turns):
         life.turn(20)
     return told
@@ -439,7 +439,7 @@ def test_a_transaction_fails_as_a_whole_when_the_disk_has_no_room() -> None:  # 
 
 def sent_large(life: Life, expires_at_ms: int = 0) -> None:
     life.turn(0)
-    while life.broker.send(large(life, 1, expires_at_ms=expires_at_ms)) == BLOCKED:
+    while life.broker.producers.send(large(life, 1, expires_at_ms=expires_at_ms)) == BLOCKED:
         life.turn(0)
     life.turn(0)
 
@@ -460,9 +460,9 @@ def test_a_dead_letter_waits_for_the_place_of_its_copy() -> None:  # ACK-4
     one_spare_left(life)
     before = life.broker.queues["dead"].message_count
     reader = Reader()
-    consumer = life.broker.subscribe("jobs", reader, OpenCredit())
+    consumer = life.broker.consumers.subscribe("jobs", reader, OpenCredit())
     life.broker.tick()
-    life.broker.reject(consumer, reader.slots[0].sequence)
+    life.broker.consumers.reject(consumer, reader.slots[0].sequence)
     assert (life.broker.queues["dead"].message_count, life.broker.storage_low) == (before, True)
     assert_is_dead_letter(life)
 
@@ -482,7 +482,7 @@ def test_compaction_moves_a_large_message() -> None:
     life = Life(SimDisk(Random(1)), compact_min_files=2, compact_percentage=95)
     life.turn(0)
     life.send("jobs", bytes(2000))
-    assert life.broker.send(large(life, address="dead")) == ROUTED
+    assert life.broker.producers.send(large(life, address="dead")) == ROUTED
     life.turn()
     (slot,) = life.broker.queues["dead"].pending.in_order()
     home: Home | None = slot.message.home
@@ -515,7 +515,7 @@ class LeaseReader:
 
     def __init__(self, life: Life) -> None:
         self.life = life
-        self.group = life.broker.open_lease("g", queue="jobs", topic="", run="run", incarnation=None)
+        self.group = life.broker.lease_groups.open("g", queue="jobs", topic="", run="run", incarnation=None)
 
     def next(self, after: int = 0) -> Lease | None:
         return self.life.broker.leases.request(
@@ -525,7 +525,7 @@ class LeaseReader:
 
 def not_durable(life: Life, size: int) -> None:
     message = Message("jobs", "stomp/12", b"", bytes(size), durable=False, timestamp_ms=life.clock.wall_ms())
-    assert life.broker.send(message) == ROUTED
+    assert life.broker.producers.send(message) == ROUTED
 
 
 def test_a_lease_waits_for_the_place_of_a_message_that_is_stored_with_it() -> None:

@@ -261,7 +261,7 @@ def test_thousands_of_durable_queues_in_files_of_64_kib() -> None:
     while not refusal:
         name = f"jobs.{made}"
         try:
-            life.broker.create_queue(QueueSettings(name, name, ANYCAST), "mia")
+            life.broker.resources.create_queue(QueueSettings(name, name, ANYCAST), "mia")
         except LimitError as error:
             refusal = str(error)
             break
@@ -282,7 +282,7 @@ def test_thousands_of_durable_queues_in_files_of_64_kib() -> None:
 def test_a_message_for_thousands_of_durable_subscriptions_is_as_large_as_ever() -> None:
     life = Life(SimDisk(Random(1)))
     for number in range(MANY):
-        life.broker.create_queue(QueueSettings(f"reader.{number}", "news", MULTICAST))
+        life.broker.resources.create_queue(QueueSettings(f"reader.{number}", "news", MULTICAST))
     life.turn()
     life.turn()
     life.send("news", bytes(24_000))
@@ -300,8 +300,8 @@ def test_a_message_for_thousands_of_durable_subscriptions_is_as_large_as_ever() 
 def _subscribe(life: Life, user: str, name: str, filter_size: int = 8_000) -> None:
     filter = f"color = '{'x' * filter_size}'"
     options = SubscriptionOptions(name=name, durable=True, filter=filter, user=user)
-    life.broker.close_consumer(
-        life.broker.subscribe("news", Reader(), OpenCredit(), routing=MULTICAST, subscription=options)
+    life.broker.consumers.close(
+        life.broker.consumers.subscribe("news", Reader(), OpenCredit(), routing=MULTICAST, subscription=options)
     )
 
 
@@ -326,7 +326,7 @@ def test_a_user_at_its_share_is_there_after_a_restart_too() -> None:
     made, code = _fill(life, "eve")
     _subscribe(life, "bob", "bob.0")
     life.flow(2)  # a state block has them, and records what comes later
-    life.broker.delete_queue("eve.0")
+    life.broker.resources.delete_queue("eve.0")
     _subscribe(life, "eve", "eve.0")
     limits = life.broker.client_limits
     before = [(limits.made_by(user), limits.state_bytes_of(user)) for user in ("eve", "bob")]
@@ -339,9 +339,9 @@ def test_a_user_at_its_share_is_there_after_a_restart_too() -> None:
     with pytest.raises(LimitError, match="DMQ2686"):
         _subscribe(again, "eve", "eve.more")
     _subscribe(again, "bob", "bob.1")
-    again.broker.create_queue(QueueSettings("operators", "operators", ANYCAST))
+    again.broker.resources.create_queue(QueueSettings("operators", "operators", ANYCAST))
     for number in range(made):
-        again.broker.delete_queue(f"eve.{number}")
+        again.broker.resources.delete_queue(f"eve.{number}")
     # The address is hers still, as others read it; it is not recorded.
     assert (limits.made_by("eve"), limits.state_bytes_of("eve")) == (1, 0)
     again.flow(2)
@@ -355,11 +355,11 @@ def test_on_a_full_disk_an_operator_makes_queues_after_clients_were_refused() ->
     made, code = _fill(life, "eve", filter_size=100)
     assert (code, made > 1) == ("DMQ2204", True)
     for number in range(3):
-        life.broker.create_queue(QueueSettings(f"operators{number}", "operators", ANYCAST))
+        life.broker.resources.create_queue(QueueSettings(f"operators{number}", "operators", ANYCAST))
         life.turn()
     with pytest.raises(LimitError, match="DMQ2204"):
-        life.broker.create_queue(QueueSettings("bobs", "bobs", ANYCAST), "bob")
+        life.broker.resources.create_queue(QueueSettings("bobs", "bobs", ANYCAST), "bob")
     disk.process_crash()
     again = Life(disk)
-    again.broker.create_queue(QueueSettings("operators3", "operators", ANYCAST))
+    again.broker.resources.create_queue(QueueSettings("operators3", "operators", ANYCAST))
     assert f"eve.{made - 1}" in again.broker.queues

@@ -8,6 +8,7 @@ from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, Con
 from delosmq.engine.queues.credit import Credit
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import EngineParts
+from delosmq.engine.transactions.transaction import Transaction
 from delosmq.engine.transactions.transactions import EngineTransactions
 from delosmq.model.errors import BrokerError, LimitError, MisuseError
 from delosmq.model.ids import ConsumerId
@@ -111,18 +112,23 @@ class EngineConsumers:
         if count > 0:
             self._dispatcher.pulled(consumer)
 
-    def acknowledge(self, consumer: Consumer, sequence: int) -> bool:
-        """Ends one delivery. False when the consumer doesn't hold that message."""
+    def acknowledge(self, consumer: Consumer, sequence: int, transaction: Transaction | None = None) -> bool:
+        """Ends one delivery. False when the consumer doesn't hold that message. In a transaction: see
+        `EngineTransactions.acknowledge`."""
+        if transaction is not None:
+            return self._transactions.acknowledge(transaction, consumer, sequence)
         if consumer.loans is not None:
             return self._answer_lent(consumer, sequence)
         done = self._acks.acknowledge(self._queue_of(consumer), consumer, sequence)
         self._log.close()
         return done
 
-    def acknowledge_through(self, consumer: Consumer, sequence: int) -> bool:
+    def acknowledge_through(self, consumer: Consumer, sequence: int, transaction: Transaction | None = None) -> bool:
         """Ends all deliveries up to this one, or none, should the broker fail. False when the consumer doesn't hold
         that message. Very many take several ticks: ``consumer.under_way`` is a `BulkAck` then and tells when it is
-        over."""
+        over. In a transaction: see `EngineTransactions.acknowledge_through`."""
+        if transaction is not None:
+            return self._transactions.acknowledge_through(transaction, consumer, sequence)
         if consumer.loans is not None:
             return self._answer_lent_through(consumer, sequence)
         if consumer.reaches_far(sequence, self._transactions.at_once):
@@ -191,7 +197,7 @@ class EngineConsumers:
         self.credit_changed(consumer)
         return done
 
-    def close_consumer(self, consumer: Consumer, unseen: set[int] | frozenset[int] = NONE_UNSEEN) -> None:
+    def close(self, consumer: Consumer, unseen: set[int] | frozenset[int] = NONE_UNSEEN) -> None:
         """Detaches a consumer; what it holds returns in order.
 
         Args:

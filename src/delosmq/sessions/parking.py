@@ -185,12 +185,10 @@ class Parking(SpaceWaiter):
         """
         log = self._broker.log
         before = log.position
-        outcome = self._broker.send(
-            message,
-            queue_name=queue_name,
-            routing=routing,
-            transaction=None if work is None else work.transaction,
-        )
+        if work is None:
+            outcome = self._broker.producers.send(message, queue_name, routing)
+        else:
+            outcome = self._broker.transactions.send(work.transaction, message, queue_name, routing)
         if outcome >= BLOCKED:
             if outcome != DUPLICATE:
                 return False
@@ -440,7 +438,7 @@ class Parking(SpaceWaiter):
             self._patience = patience
         if patience.due == 0 or due < patience.due:
             patience.due = due
-            self._broker.call_at(due, patience)
+            self._broker.timers.at(due, patience)
 
     def _add(self, entry: Parked) -> None:
         entry.parked_at = self._broker.clock.monotonic_ns()

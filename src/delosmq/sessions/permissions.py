@@ -73,7 +73,7 @@ class Permissions:
     ) -> None:
         """Raises PermissionDeniedError when the command would create something that the user may not create."""
         self._renew()
-        for permission, name, queue in self._broker.needs_creation(
+        for permission, name, queue in self._broker.required_permissions.needs_creation(
             address, queue_name, routing, for_subscription=for_subscription, subscription=subscription
         ):
             if queue:

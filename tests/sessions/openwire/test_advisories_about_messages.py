@@ -382,9 +382,9 @@ def test_messages_of_other_protocols_and_of_management_are_told_of_too() -> None
     bench = bench_with(advisory_for_delivery=True)
     client = bench.connect()
     reader = listen(client, "MessageDelivered.Queue.q")
-    bench.broker.create_queue(QueueSettings("q", "q", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("q", "q", ANYCAST))
     head = b"SEND\ndestination:/queue/q\n\n"
-    bench.broker.send(Message("q", "stomp/12", head, b"hello", body_kind=TEXT_BODY, timestamp_ms=WallMs(1)))
+    bench.broker.producers.send(Message("q", "stomp/12", head, b"hello", body_kind=TEXT_BODY, timestamp_ms=WallMs(1)))
     bench.tick()
     assert about(reader) == ["-"]
 
@@ -431,7 +431,7 @@ def test_notices_have_a_limit_and_the_log_says_so_once() -> None:
     notices.add(notice)
     notices.go_on()
     assert notice.told == 0  # nobody listens
-    consumer = bench.broker.subscribe("ActiveMQ.Advisory.Queue", Collector(), OpenCredit())
+    consumer = bench.broker.consumers.subscribe("ActiveMQ.Advisory.Queue", Collector(), OpenCredit())
     posting.join(Listener("ActiveMQ.Advisory.Queue", consumer, ConsumerId("ID:me", -1, 1), host))
     for _ in range(NOTICES_AT_MOST + 2):
         notices.add(notice)

@@ -73,14 +73,14 @@ def test_what_an_operator_makes_and_deletes_is_told_of() -> None:
     bench = OpenWireBench()
     client = bench.connect()
     queues, topics = listen(client, QUEUES), listen(client, TOPICS)
-    bench.broker.create_queue(QueueSettings("a", "a", ANYCAST))
-    bench.broker.create_queue(QueueSettings("part", "whole", ANYCAST))
-    bench.broker.create_address("t", {MULTICAST})
+    bench.broker.resources.create_queue(QueueSettings("a", "a", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("part", "whole", ANYCAST))
+    bench.broker.resources.create_address("t", {MULTICAST})
     bench.tick()
     assert destinations(queues) == ["+queue://a", "+queue://part"]
     assert destinations(topics) == ["+topic://t"]
-    bench.broker.delete_queue("a")
-    bench.broker.delete_address("t")
+    bench.broker.resources.delete_queue("a")
+    bench.broker.resources.delete_address("t")
     bench.tick()
     assert destinations(queues) == ["-queue://a"]
     assert destinations(topics) == ["-topic://t"]
@@ -114,7 +114,7 @@ def test_who_listens_to_everything_is_not_told_what_is_there_but_when_it_goes() 
     client = bench.connect()
     reader = listen(client, topic("ActiveMQ.Advisory.>"))
     assert told(reader) == []
-    bench.broker.delete_queue("a")
+    bench.broker.resources.delete_queue("a")
     bench.tick()
     assert destinations(reader) == ["-queue://a"]
 
@@ -136,7 +136,7 @@ def test_what_is_for_the_broker_alone_is_not_told_of() -> None:
 def test_many_come_a_slice_at_a_time() -> None:
     bench = OpenWireBench()
     for number in range(250):
-        bench.broker.create_queue(QueueSettings(f"q{number}", f"q{number}", ANYCAST))
+        bench.broker.resources.create_queue(QueueSettings(f"q{number}", f"q{number}", ANYCAST))
     client = bench.connect()
     assert len(destinations(listen(client, QUEUES))) == 250
 
@@ -150,8 +150,8 @@ def test_a_temporary_one_that_an_operator_deletes_is_gone_when_its_owner_says_so
     client.ok(info)
     heard = listen(client, TEMPORARY)
     assert destinations(heard) == ["+temp-queue://ID:me:1"]
-    bench.broker.delete_queue("ID:me:1")
-    bench.broker.delete_address("ID:me:1")
+    bench.broker.resources.delete_queue("ID:me:1")
+    bench.broker.resources.delete_address("ID:me:1")
     bench.tick()
     info.operation_type = REMOVE_DESTINATION
     client.ok(info)

@@ -182,8 +182,8 @@ def filled_by_hand() -> tuple[OpenWireBench, Client]:
 def test_what_can_not_be_sent_any_more_when_there_is_space_is_told(destination: Destination, answer: bool) -> None:
     bench, client = filled_by_hand()
     command_id = client.feed(client.text(destination, "second"), answer=answer)
-    bench.broker.delete_address("full", force=True)
-    bench.broker.create_address("full", {MULTICAST})
+    bench.broker.resources.delete_address("full", force=True)
+    bench.broker.resources.create_address("full", {MULTICAST})
     bench.tick()
     if answer:
         (refusal,) = client.answers(command_id)
@@ -200,8 +200,8 @@ def test_a_commit_that_waits_for_what_then_can_not_be_sent_fails(destination: De
     client.publish(queue("b"), "fine", transaction)
     client.tell(client.text(destination, "second", transaction))
     command_id = client.feed(client.transaction_info(transaction, COMMIT_ONE_PHASE), answer=True)
-    bench.broker.delete_address("full", force=True)
-    bench.broker.create_address("full", {MULTICAST})
+    bench.broker.resources.delete_address("full", force=True)
+    bench.broker.resources.create_address("full", {MULTICAST})
     bench.tick()
     (refusal,) = client.answers(command_id)
     assert code_of(throwable(refusal)) == "TransactionRolledBackException DMQ5273"

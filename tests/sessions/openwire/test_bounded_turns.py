@@ -21,7 +21,7 @@ MANY = 3 * READ_AT_ONCE
 
 def make(broker: Broker, *names: str) -> None:
     for name in names:
-        broker.create_queue(QueueSettings(name, name, ANYCAST))
+        broker.resources.create_queue(QueueSettings(name, name, ANYCAST))
 
 
 def numbered(stem: str, count: int) -> list[str]:
@@ -259,7 +259,7 @@ def test_queues_by_wildcards_are_bounded_too() -> None:
     # Of queues that are gone others have the place.
     for name, one in list(bench.broker.queues.items()):
         if one.holders:
-            bench.broker.delete_queue(name)
+            bench.broker.resources.delete_queue(name)
     bench.tick()
     make(bench.broker, "n.new")
     bench.tick()

@@ -21,7 +21,7 @@ def closes(frames: list[Structure]) -> list[str]:
 
 
 def delete(bench: OpenWireBench, name: str) -> None:
-    bench.broker.delete_queue(name)
+    bench.broker.resources.delete_queue(name)
     bench.tick()
 
 
@@ -50,8 +50,8 @@ def test_or_that_an_operator_does_before_anybody_looked() -> None:
     client.publish(queue("orders"), "m1")
     assert reader.bodies() == "m1"
     for _ in range(2):
-        bench.broker.delete_queue("orders")
-        bench.broker.create_queue(QueueSettings("orders", "orders", ANYCAST))
+        bench.broker.resources.delete_queue("orders")
+        bench.broker.resources.create_queue(QueueSettings("orders", "orders", ANYCAST))
         bench.tick()
     assert len(bench.queue("orders").holders) == 1
     client.publish(queue("orders"), "m2")
@@ -67,7 +67,7 @@ def test_each_of_several_does_with_its_selector() -> None:
     client.subscribe(info)
     client.consume(queue("orders"))
     delete(bench, "orders")
-    bench.broker.create_queue(QueueSettings("orders", "orders", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("orders", "orders", ANYCAST))
     bench.tick()
     selectors = [consumer.options.selector for consumer in bench.queue("orders").holders]
     assert [selector is not None for selector in selectors] == [True, False]
@@ -109,7 +109,7 @@ def test_a_consumer_of_a_topic_hears_it_at_once_again() -> None:
     bench = OpenWireBench()
     client = bench.connect()
     reader = client.consume(topic("news"))
-    bench.broker.delete_address("news", force=True)
+    bench.broker.resources.delete_address("news", force=True)
     bench.tick()
     assert codes(client) == ["DMQ5287"]
     client.publish(topic("news"), "m1")
@@ -119,9 +119,9 @@ def test_a_consumer_of_a_topic_hears_it_at_once_again() -> None:
 def test_one_that_may_not_hear_it_again_is_closed() -> None:
     bench = OpenWireBench(address_settings={"news": {"auto_create_addresses": False}})
     client = bench.connect()
-    bench.broker.create_address("news", {MULTICAST})
+    bench.broker.resources.create_address("news", {MULTICAST})
     reader = client.consume(topic("news"))
-    bench.broker.delete_address("news", force=True)
+    bench.broker.resources.delete_address("news", force=True)
     bench.tick()
     assert closes(client.take()) == [reader.id.key()]
     assert codes(client) == ["DMQ5288"]

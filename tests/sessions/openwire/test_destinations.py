@@ -291,7 +291,7 @@ def test_a_queue_that_an_operator_deletes_leaves_its_consumer_without_it() -> No
     client.publish(A, "x")
     reader = client.consume(A)
     reader.take()
-    bench.broker.delete_queue("a")
+    bench.broker.resources.delete_queue("a")
     bench.tick()
     client.tell(reader.ack(STANDARD_ACK, 0, first=0))
     client.take()

@@ -169,7 +169,7 @@ def test_the_queue_of_a_virtual_topic_is_no_subscription() -> None:
     bench = OpenWireBench()
     client = bench.connect(client_id="app")
     rule = bench.connect()
-    bench.broker.create_queue(QueueSettings("app.s", "t", MULTICAST, auto_created=True))
+    bench.broker.resources.create_queue(QueueSettings("app.s", "t", MULTICAST, auto_created=True))
     rule.publish(topic("t"), "x")
     info = client.consumer_info(topic("u"))
     info.subscription_name = "s"

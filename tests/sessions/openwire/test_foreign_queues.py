@@ -41,7 +41,7 @@ PLACES = [
 
 def refusal_of_stomp(frame: tuple[str, ...], place: str) -> str:
     bench = bench_with_a_secret()
-    bench.broker.create_address("mine", {ANYCAST})
+    bench.broker.resources.create_address("mine", {ANYCAST})
     peer = StompPeer(bench)
     peer.frame(*(part.replace("{}", place) for part in frame))
     errors = [one for one in peer.take() if one.command == "ERROR"]

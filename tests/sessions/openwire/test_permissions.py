@@ -92,7 +92,7 @@ def test_creating_by_sending_and_by_subscribing() -> None:
         denied(client, command)
     durable = client.consumer_info(topic("t"))
     denied(client, durable)
-    bench.broker.create_address("t", {0, 1})
+    bench.broker.resources.create_address("t", {0, 1})
     denied(client, durable)
     assert bench.broker.queues == {}
 
@@ -101,7 +101,7 @@ def test_creating_and_deleting_by_name() -> None:
     bench = allowed("send", "consume", "createAddress")
     client = bench.connect()
     denied(client, change(client, A, ADD_DESTINATION))
-    bench.broker.create_address("known", {0, 1})
+    bench.broker.resources.create_address("known", {0, 1})
     denied(client, change(client, queue("known"), REMOVE_DESTINATION))
     assert "known" in bench.broker.addresses
 

@@ -195,7 +195,7 @@ def test_a_queue_is_not_a_temporary_one_because_it_is_called_so() -> None:
     nothing_there = SecurityMatch("secret", {permission: frozenset() for permission in PERMISSIONS})
     elsewhere = SecurityMatch("#", dict.fromkeys(PERMISSIONS, everyone))
     bench = OpenWireBench(security=(elsewhere, nothing_there))
-    bench.broker.create_address("secret", {1})
+    bench.broker.resources.create_address("secret", {1})
     client = bench.connect()
     disguised = Destination("secret", TEMP_QUEUE)
     assert "DMQ5241" in code_of(client.refused(client.text(disguised, "x")))

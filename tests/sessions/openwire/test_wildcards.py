@@ -28,7 +28,7 @@ ORDERS = queue("orders.>")
 
 def make(bench: OpenWireBench, *names: str) -> None:
     for name in names:
-        bench.broker.create_queue(QueueSettings(name, name, ANYCAST))
+        bench.broker.resources.create_queue(QueueSettings(name, name, ANYCAST))
     bench.tick()
 
 
@@ -61,7 +61,7 @@ def test_one_that_an_operator_makes_deletes_and_makes_again() -> None:
     make(bench, "orders.a", "orders.b")
     client.publish(queue("orders.a"), "m1")
     assert reader.bodies() == "m1"
-    bench.broker.delete_queue("orders.a")
+    bench.broker.resources.delete_queue("orders.a")
     bench.tick()
     make(bench, "orders.a")
     client.publish(queue("orders.a"), "m2")
@@ -79,7 +79,7 @@ def test_what_a_deleted_queue_had_in_delivery_is_room_for_others() -> None:
     client.publish(queue("orders.a"), "a1")
     client.publish(queue("orders.b"), "b1")
     assert reader.bodies() == "a1"
-    bench.broker.delete_queue("orders.a")
+    bench.broker.resources.delete_queue("orders.a")
     bench.tick()
     assert reader.bodies() == "b1"
 
@@ -261,7 +261,7 @@ def test_many_new_queues_are_taken_up_a_slice_at_a_time() -> None:
     client = bench.connect()
     client.consume(ORDERS)
     for number in range(250):
-        bench.broker.create_queue(QueueSettings(f"orders.{number}", f"orders.{number}", ANYCAST))
+        bench.broker.resources.create_queue(QueueSettings(f"orders.{number}", f"orders.{number}", ANYCAST))
     bench.tick()
     assert all(len(queue.holders) == 1 for queue in bench.broker.queues.values())
 

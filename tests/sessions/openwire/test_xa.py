@@ -347,9 +347,9 @@ def test_recovering_gives_the_prepared_ones_with_all_their_parts() -> None:
 def test_forgetting_what_an_operator_did() -> None:
     case = Case()
     case.prepare()
-    (branch,) = case.bench.broker.prepared_branches()
+    (branch,) = case.bench.broker.branches.prepared()
     assert branch.xid is not None
-    case.bench.broker.heuristic_commit(branch.xid)
+    case.bench.broker.branches.heuristic_commit(branch.xid)
     assert refused(case.client, case.xid, COMMIT_TWO_PHASE) == 7
     case.go(FORGET)
     assert refused(case.client, case.xid, COMMIT_TWO_PHASE) == -4

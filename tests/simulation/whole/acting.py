@@ -179,7 +179,7 @@ def unsubscribe(life: Life, rng: Random) -> str:
     if queue is None or queue.holders or queue.delivering_count or queue.pending_commits:
         return ""
     _excuse_all(life, name)
-    life.broker.unsubscribe(name)
+    life.broker.resources.unsubscribe(name)
     return f"end the subscription {name}"
 
 
@@ -209,7 +209,7 @@ def acknowledge(life: Life, rng: Random) -> str:
         return _acknowledge_far(life, listener, index)
     slots = [] if listener.borrows else [slot]
     del listener.seen[index]
-    assert life.broker.acknowledge(listener.subscribed, slot.sequence), NOT_HELD
+    assert life.broker.consumers.acknowledge(listener.subscribed, slot.sequence), NOT_HELD
     life.answered(listener.queue, slots)
     return f"acknowledge message at {slot.sequence} of {listener.queue}"
 
@@ -233,7 +233,7 @@ def _acknowledge_far(life: Life, listener: Listener, index: int) -> str:
     last = listener.seen[index]
     slots = listener.through(last.sequence)
     listener.seen = listener.seen[index + 1 :]
-    assert life.broker.acknowledge_through(consumer, last.sequence), NOT_HELD
+    assert life.broker.consumers.acknowledge_through(consumer, last.sequence), NOT_HELD
     taking = listener.subscribed.under_way
     if taking is None:
         life.answered(listener.queue, slots)
@@ -266,7 +266,7 @@ def reject(life: Life, rng: Random) -> str:
     slot = listener.seen.pop(index)
     listener.rejected.add(slot.sequence)
     poison = rng.random() < 0.1
-    assert life.broker.reject(listener.subscribed, slot.sequence, poison=poison), NOT_HELD
+    assert life.broker.consumers.reject(listener.subscribed, slot.sequence, poison=poison), NOT_HELD
     return f"return {slot.sequence} to {listener.queue}{' as poison' if poison else ''}"
 
 
@@ -277,10 +277,10 @@ def begin(life: Life, rng: Random) -> str:
     if len(life.work) >= 3:
         return ""
     if rng.random() < 0.5:
-        life.work.append(Work(life.broker.begin("client"), None))
+        life.work.append(Work(life.broker.transactions.begin("client"), None))
         return "begin a transaction"
     xid = b"xid%d" % life.number()
-    life.work.append(Work(life.broker.xa_start(xid), xid))
+    life.work.append(Work(life.broker.branches.start(xid), xid))
     return f"begin the branch {xid.decode()}"
 
 
@@ -298,7 +298,7 @@ def send_in_transaction(life: Life, rng: Random, most: int = 3) -> str:
         address = _address(life, rng)
         number, message, queues = life.make(address, rng, **_fields(life, rng, address, 3_000))
         life.knowledge.units[number] = -work.transaction.id
-        outcome = life.broker.send(message, transaction=work.transaction)
+        outcome = life.broker.transactions.send(work.transaction, message)
         words.append(_words(number, message) + OUTCOMES.get(outcome, ""))
         if outcome == ROUTED and not work.spoiled:
             work.sends.append((number, queues, message))
@@ -322,7 +322,7 @@ def acknowledge_in_transaction(life: Life, rng: Random) -> str:
     if listener.borrows or listener.browses:
         return ""
     slot = listener.seen.pop(index)
-    assert life.broker.acknowledge(listener.subscribed, slot.sequence, transaction=work.transaction), NOT_HELD
+    assert life.broker.consumers.acknowledge(listener.subscribed, slot.sequence, transaction=work.transaction), NOT_HELD
     work.acks.append((listener, slot))
     return f"in transaction {work.transaction.id} acknowledge {slot.sequence} of {listener.queue}"
 
@@ -339,7 +339,7 @@ def acknowledge_far_in_transaction(life: Life, rng: Random) -> str:
     last = listener.seen[index]
     slots = listener.through(last.sequence)
     listener.seen = listener.seen[index + 1 :]
-    assert life.broker.acknowledge_through(consumer, last.sequence, transaction=work.transaction), NOT_HELD
+    assert life.broker.consumers.acknowledge_through(consumer, last.sequence, transaction=work.transaction), NOT_HELD
     work.acks += [(listener, slot) for slot in slots]
     return f"in transaction {work.transaction.id} acknowledge all through {last.sequence} of {listener.queue}"
 
@@ -399,10 +399,10 @@ def commit(life: Life, rng: Random) -> str:
 
     xid = work.xid
     if xid is not None:
-        broker.xa_end(xid, TMSUCCESS)
-        _finish(life, lambda done: bool(broker.xa_commit(xid, True, done)), ended)
+        broker.branches.end(xid, TMSUCCESS)
+        _finish(life, lambda done: bool(broker.branches.commit(xid, True, done)), ended)
     else:
-        _finish(life, lambda done: bool(broker.commit(work.transaction, done)), ended)
+        _finish(life, lambda done: bool(broker.transactions.commit(work.transaction, done)), ended)
     return f"commit transaction {work.transaction.id}"
 
 
@@ -414,10 +414,10 @@ def rollback(life: Life, rng: Random) -> str:
     life.work.remove(work)
     life.take_back(work)
     if work.xid is None:
-        life.broker.rollback(work.transaction)
+        life.broker.transactions.rollback(work.transaction)
     else:
-        life.broker.xa_end(work.xid)
-        life.broker.xa_rollback(work.xid)
+        life.broker.branches.end(work.xid)
+        life.broker.branches.rollback(work.xid)
     for listener, slot in work.acks:
         gone = original(listener.queue, slot) in life.knowledge.excused or slot.delivery_count >= ATTEMPTS
         assert slot.in_list is not None or gone, f"{slot.sequence} is not back in {listener.queue}"
@@ -447,8 +447,8 @@ def prepare(life: Life, rng: Random) -> str:
         assert work.spoiled or spent or life.knowledge.was_full, "no reason not to prepare"
         life.take_back(work)
 
-    life.broker.xa_end(xid)
-    _finish(life, lambda done: bool(life.broker.xa_prepare(xid, done)), ended)
+    life.broker.branches.end(xid)
+    _finish(life, lambda done: bool(life.broker.branches.prepare(xid, done)), ended)
     return f"prepare {xid.decode()}"
 
 
@@ -460,7 +460,7 @@ def _rolled_back(life: Life, xid: bytes, *, by_operator: bool) -> None:
 
 def decide(life: Life, rng: Random) -> str:
     """A coordinator, or an operator, decides on a branch in doubt."""
-    branches = [b for b in life.broker.prepared_branches() if b.xid not in life.broker.branches.heuristics]
+    branches = [b for b in life.broker.branches.prepared() if b.xid not in life.broker.branches.heuristics]
     if not branches or life.opaque:
         return ""
     branch = rng.choice(branches)
@@ -477,7 +477,7 @@ def decide(life: Life, rng: Random) -> str:
                     listener.rejected.add(promised.slot.sequence)  # it may be on its way back for some turns
         # Until that is stored a crash brings the branch back, and it may be committed all the same.
         life.confirm_after(
-            lambda: life.broker.heuristic_rollback(xid) if by_operator else life.broker.xa_rollback(xid),
+            lambda: life.broker.branches.heuristic_rollback(xid) if by_operator else life.broker.branches.rollback(xid),
             lambda: _rolled_back(life, xid, by_operator=by_operator),
         )
         return f"roll back {xid.decode()}{' by hand' if by_operator else ''}"
@@ -489,7 +489,11 @@ def decide(life: Life, rng: Random) -> str:
         if not by_operator:
             knowledge.decided_told.add(xid)
 
-    ask = life.broker.heuristic_commit if by_operator else lambda x, done: life.broker.xa_commit(x, False, done)
+    ask = (
+        life.broker.branches.heuristic_commit
+        if by_operator
+        else lambda x, done: life.broker.branches.commit(x, False, done)
+    )
 
     def ended(done: bool) -> None:
         assert done, "a prepared branch can't be committed"
@@ -525,14 +529,14 @@ def resize(life: Life, rng: Random) -> str:
     if size > 0:
         queue = life.broker.queues[name]
         life.bounds[name] = max(size, queue.pending_count)
-    life.broker.update_queue(name, ring_size=size)
+    life.broker.resources.update_queue(name, ring_size=size)
     return f"give {name} a ring of {size}"
 
 
 def pause(life: Life, rng: Random) -> str:
     name = rng.choice(life.names())
     paused = life.broker.queues[name].paused
-    life.broker.update_queue(name, paused=not paused)
+    life.broker.resources.update_queue(name, paused=not paused)
     return f"{'resume' if paused else 'pause'} {name}"
 
 
@@ -541,7 +545,7 @@ def purge(life: Life, rng: Random) -> str:
     _excuse_all(life, name)
     queue = life.broker.queues[name]
     newest = queue.newest_sequence
-    work: Purge = life.broker.purge_queue(name)
+    work: Purge = life.broker.resources.purge_queue(name)
     if work.done:
         left = [s for s in [*queue.pending.in_order(), *queue.scheduled.in_order()] if s.sequence <= newest]
         assert not left, f"a purge of {name} has left {len(left)} messages"
@@ -565,7 +569,7 @@ def delete(life: Life, rng: Random) -> str:
     if name == "orders.archive":
         return ""  # its leases would be lost with it
     _excuse_all(life, name)
-    life.broker.delete_queue(name)
+    life.broker.resources.delete_queue(name)
     life.bounds.pop(name, None)
     return f"delete {name}"
 
@@ -578,7 +582,7 @@ def delete_sink(life: Life, rng: Random) -> str:
         return ""
     # What transactions acknowledge there too.
     life.knowledge.excuse(name, [slot for place, slot, _ in find_all(life.real, life.holders) if place is queue])
-    life.broker.delete_queue(name)
+    life.broker.resources.delete_queue(name)
     return f"delete {name}"
 
 
@@ -588,7 +592,7 @@ def create(life: Life, rng: Random) -> str:
     if not gone:
         return ""
     queue = rng.choice(gone)
-    life.broker.create_queue(queue)
+    life.broker.resources.create_queue(queue)
     return f"create {queue.name} again"
 
 

@@ -39,13 +39,31 @@ NOTHING = b"\x04\x01" + bytes(8)
 
 
 class Front:
-    """The engine, as its clients see it; what is not overridden goes to the real one."""
+    """The engine, as its clients see it; what is not overridden goes to the real one.
+
+    Attributes:
+        part: whose methods are overridden; "" for those of the broker itself.
+    """
+
+    part = ""
 
     def __init__(self, broker: Broker) -> None:
         self.real = broker
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
+        real = getattr(self.real, name)
+        return FrontOfPart(self, real) if name == self.part else real
+
+
+class FrontOfPart:
+    """A part of the engine, of which a front overrides methods."""
+
+    def __init__(self, front: Front, real: Any) -> None:
+        self._front = front
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._front if name in vars(type(self._front)) else self._real, name)
 
 
 # -- in front of the engine --------------------------------------------------------------------------------------
@@ -65,20 +83,24 @@ class RingOffByOne(Front):
 class LosesRollbacks(Front):
     """What a transaction acknowledged stays acknowledged when it is rolled back."""
 
+    part = "transactions"
+
     def rollback(self, transaction: Transaction) -> None:
         promised = [(item.consumer, item.slot.sequence) for item in transaction.acks]
-        self.real.rollback(transaction, keep_delivered=True)
+        self.real.transactions.rollback(transaction, keep_delivered=True)
         for consumer, sequence in promised:
-            self.real.acknowledge(consumer, sequence)
+            self.real.consumers.acknowledge(consumer, sequence)
 
 
 class SwapsReturns(Front):
     """Puts a returned message behind the next one."""
 
+    part = "consumers"
+
     def reject(self, consumer: Consumer, sequence: int, **named: Any) -> bool:
         slot = consumer.held(sequence)
         queue = consumer.queue
-        done = self.real.reject(consumer, sequence, **named)
+        done = self.real.consumers.reject(consumer, sequence, **named)
         if slot is not None and queue is not None and queue.pending.holds(slot) and slot.next is not None:
             behind = slot.next
             queue.pending.remove(slot)
@@ -92,10 +114,11 @@ class SwapsReturns(Front):
 class ForgetsIdsOfTransactions(Front):
     """A duplicate id counts outside of transactions only."""
 
-    def send(self, message: Message, **named: Any) -> int:
-        if named.get("transaction") is not None:
-            message.duplicate_id = b""
-        return self.real.send(message, **named)
+    part = "transactions"
+
+    def send(self, transaction: Transaction, message: Message, *more: Any, **named: Any) -> int:
+        message.duplicate_id = b""
+        return self.real.transactions.send(transaction, message, *more, **named)
 
 
 class ExpiresWhatIsInDelivery(Front):
@@ -107,7 +130,7 @@ class ExpiresWhatIsInDelivery(Front):
             for consumer in consumers_of(queue):
                 for slot in consumer.held_newest_first():
                     if 0 < slot.message.expires_at_ms <= now_ms:
-                        self.real.expire_delivered(consumer, slot.sequence)
+                        self.real.consumers.expire_delivered(consumer, slot.sequence)
         return self.real.tick()
 
 
@@ -130,12 +153,14 @@ class DropsWhatIsHeld(Front):
 class PurgeForgetsScheduled(Front):
     """A purge leaves what is not due yet."""
 
+    part = "resources"
+
     def purge_queue(self, name: str) -> Any:
         queue = self.real.queues[name]
         kept = [(slot, slot.due_at_ms) for slot in queue.scheduled.in_order()]
         for slot, _ in kept:
             queue.scheduled.remove(slot)
-        work = self.real.purge_queue(name)
+        work = self.real.resources.purge_queue(name)
         for slot, due_at_ms in kept:
             queue.scheduled.add(slot, due_at_ms)
         return work
@@ -144,9 +169,11 @@ class PurgeForgetsScheduled(Front):
 class KeepsGroupOwners(Front):
     """A consumer that owns groups is not let go."""
 
-    def close_consumer(self, consumer: Consumer, unseen: Any) -> None:
+    part = "consumers"
+
+    def close(self, consumer: Consumer, unseen: Any) -> None:
         if consumer.owned_groups == 0:
-            self.real.close_consumer(consumer, unseen)
+            self.real.consumers.close(consumer, unseen)
 
 
 class TwoOwners(Front):
@@ -162,11 +189,13 @@ class TwoOwners(Front):
 class ElectsTheFirst(Front):
     """When the owner of a queue leaves, the first exclusive consumer is next, whatever its priority."""
 
-    def close_consumer(self, consumer: Consumer, unseen: Any) -> None:
+    part = "consumers"
+
+    def close(self, consumer: Consumer, unseen: Any) -> None:
         queue = consumer.queue
         rules = None if queue is None else queue.rules
         owned = rules is not None and rules.ownership.owner is consumer
-        self.real.close_consumer(consumer, unseen)
+        self.real.consumers.close(consumer, unseen)
         if owned and queue is not None and queue.rules is not None:
             exclusive = (other for other in consumers_of(queue) if other.options.exclusive)
             queue.rules.ownership.owner = next(exclusive, None)
@@ -184,20 +213,24 @@ class HandsOutExpired(Front):
 class KeepsIdsOfRollbacks(Front):
     """The duplicate ids of a branch that is rolled back keep their places in the store."""
 
-    def xa_rollback(self, xid: bytes) -> None:
+    part = "branches"
+
+    def rollback(self, xid: bytes) -> None:
         for note in self.real.transactions.branches[xid].notes:
             note.home = None
-        self.real.xa_rollback(xid)
+        self.real.branches.rollback(xid)
 
 
 class LosesAccounts(Front):
     """An acknowledgement gives back less memory than the message took."""
 
-    def acknowledge(self, consumer: Consumer, sequence: int, **named: Any) -> bool:
+    part = "consumers"
+
+    def acknowledge(self, consumer: Consumer, sequence: int, transaction: Transaction | None = None) -> bool:
         slot = consumer.held(sequence)
         account = None if slot is None else slot.message.account
-        done = self.real.acknowledge(consumer, sequence, **named)
-        if account is not None and not named:
+        done = self.real.consumers.acknowledge(consumer, sequence, transaction)
+        if account is not None and transaction is None:
             account.used_bytes += 1
         return done
 
@@ -205,29 +238,35 @@ class LosesAccounts(Front):
 class AcceptsDuplicates(Front):
     """Sends a duplicate all the same."""
 
-    def send(self, message: Message, **named: Any) -> int:
-        outcome = self.real.send(message, **named)
-        if outcome == DUPLICATE and not named:
+    part = "producers"
+
+    def send(self, message: Message, *more: Any, **named: Any) -> int:
+        outcome = self.real.producers.send(message, *more, **named)
+        if outcome == DUPLICATE and not named and not more:
             message.duplicate_id = b""
-            return self.real.send(message)
+            return self.real.producers.send(message)
         return outcome
 
 
 class LetsTransactionsWaitForEachOther(Front):
     """Does not look who waits."""
 
-    def send(self, message: Message, **named: Any) -> int:
+    part = "transactions"
+
+    def send(self, transaction: Transaction, message: Message, *more: Any, **named: Any) -> int:
         self.real.transactions.deadlocks._waiting.clear()
-        return self.real.send(message, **named)
+        return self.real.transactions.send(transaction, message, *more, **named)
 
 
 class LosesTheLastSend(Front):
     """Loses the last message of each commit."""
 
+    part = "transactions"
+
     def commit(self, transaction: Transaction, waiter: Any = None) -> bool:
         if len(transaction.sends) > 1:
             self.real._parts.memory.release(transaction.sends.pop().message)
-        return self.real.commit(transaction, waiter)
+        return self.real.transactions.commit(transaction, waiter)
 
 
 class LeakyCredit(Credit):

@@ -14,20 +14,20 @@ def drain(life: Life) -> None:
     broker = life.broker
     for sink in life.catalogue.sinks:
         if sink.name not in broker.queues:
-            broker.create_queue(sink)
-    for branch in list(broker.prepared_branches()):
+            broker.resources.create_queue(sink)
+    for branch in list(broker.branches.prepared()):
         assert branch.xid is not None
         life.knowledge.decided.add(branch.xid)
         life.knowledge.refused.update(number for number, _, _ in life.knowledge.branches[branch.xid][0])
-        broker.xa_rollback(branch.xid)
+        broker.branches.rollback(branch.xid)
     if GROUP in broker.leases.groups:
-        broker.release_lease(GROUP)
+        broker.lease_groups.release(GROUP)
     life.times.note(broker.queues)
     life.set_clock.set(life.set_clock.latest_by_ms)  # or what is to come at a time of day may be far off
     life.clock.now_ms += LATER_MS
     for name in life.names():
         if broker.queues[name].paused:
-            broker.update_queue(name, paused=False)
+            broker.resources.update_queue(name, paused=False)
     due = life.knowledge.confirmed - life.knowledge.ack_issued
     listeners = [life.listen(name, PLENTY) for name in life.names()]
     got: list[Reference] = []
@@ -61,7 +61,7 @@ def _consume(life: Life, listeners: list[Listener], got: list[Reference]) -> boo
             some = True
             slot = listener.seen.pop(0)
             got.append(original(listener.queue, slot))
-            assert life.broker.acknowledge(listener.subscribed, slot.sequence)
+            assert life.broker.consumers.acknowledge(listener.subscribed, slot.sequence)
             if not listener.borrows:
                 life.answered(listener.queue, [slot])
     return some

@@ -321,7 +321,7 @@ class Run:
         self.life = life
         self.knowledge.check_recovered(list(find_all(life.real, life.holders)), life.store.recovered)
         self.knowledge.check_queues(life.real.queues)
-        self.knowledge.check_branches(life.real.xa_recover())
+        self.knowledge.check_branches(life.real.branches.recover())
 
     def crash(self, rng: Random) -> str:
         """The process dies, and perhaps power goes; then the broker starts again."""

@@ -394,7 +394,7 @@ class Life(World):
         """Sends; what comes of it is confirmed when it is stored."""
         knowledge = self.knowledge
         key = knowledge.ids.get(number)
-        outcome = self.broker.send(message)
+        outcome = self.broker.producers.send(message)
         if outcome == ROUTED or (outcome == NO_ROUTE and not queues):
             self.check_new(number, key)
             if outcome == ROUTED:
@@ -442,11 +442,11 @@ class Life(World):
         listener.by_bytes = by_bytes
         granted: Credit = ByteCredit(credit) if by_bytes else self.credits(credit)
         if subscription is not None:
-            listener.consumer = self.broker.subscribe("news", listener, granted, subscription=subscription)
+            listener.consumer = self.broker.consumers.subscribe("news", listener, granted, subscription=subscription)
         else:
             known = self.broker.queues[queue]
             listener.borrows = options.browser or known.in_force.non_destructive
-            listener.consumer = self.broker.subscribe(
+            listener.consumer = self.broker.consumers.subscribe(
                 known.address.name, listener, granted, queue_name=queue, options=options
             )
         self.readers.append(listener)
@@ -455,7 +455,7 @@ class Life(World):
 
     def part(self, listener: Listener) -> None:
         """A consumer goes; what it acknowledged in transactions stays promised."""
-        self.broker.close_consumer(listener.subscribed, listener.client.outbox.close_stream(listener.stream))
+        self.broker.consumers.close(listener.subscribed, listener.client.outbox.close_stream(listener.stream))
         self.forget(listener)
 
     def forget(self, listener: Listener) -> None:
@@ -533,7 +533,7 @@ class Life(World):
         """Sends a message in a transaction, and waits while there is no room for it."""
         work = turn.work
         try:
-            outcome = self.broker.send(turn.message, transaction=work.transaction)
+            outcome = self.broker.transactions.send(work.transaction, turn.message)
         except LimitError as error:
             if error.code not in HOPELESS:
                 raise

@@ -147,7 +147,7 @@ def check_places(broker: Broker, holders: Holders, ledger: Ledger) -> None:
     """The store keeps as many places as there are messages and duplicate ids. Only when nothing is under way."""
     messages = {id(f.slot.message): f.slot.message.home for f in find_all(broker, holders) if f.slot.recorded}
     homes = list(messages.values())
-    for known in broker._parts.duplicates.addresses.values():
+    for known in broker.duplicate_ids.addresses.values():
         homes += [entry.home for entry in known.order]
     for transaction in broker.transactions.open.values():
         homes += [p.message.home for p in transaction.planned if id(p.message) not in messages]
@@ -211,14 +211,14 @@ def _settings(broker: Broker) -> dict[str, str]:
 
 
 def _ids(broker: Broker) -> dict[str, list[bytes]]:
-    known = broker._parts.duplicates.addresses
+    known = broker.duplicate_ids.addresses
     ids = {name: sorted(i.duplicate_id for i in entry.order if i.home is not None) for name, entry in known.items()}
     return {name: found for name, found in ids.items() if found}
 
 
 def _branches(broker: Broker) -> dict[str, object]:
     found: dict[str, object] = {xid.hex(): done for xid, done in broker.branches.heuristics.items()}
-    for branch in broker.prepared_branches():
+    for branch in broker.branches.prepared():
         assert branch.xid is not None
         found.setdefault(
             branch.xid.hex(),

@@ -95,7 +95,7 @@ class AddressControl:
             MisuseError: the name makes no sense.
         """
         self._access.require(login, name, EDIT)
-        return self._info(self._broker.create_address(name, {ROUTING_TYPES[kind] for kind in routing_types}))
+        return self._info(self._broker.resources.create_address(name, {ROUTING_TYPES[kind] for kind in routing_types}))
 
     def delete(self, login: Login, name: str, *, force: bool) -> int:
         """Deletes an address, with ``force`` its queues too; gives how many queues that were.
@@ -113,7 +113,7 @@ class AddressControl:
                 " or force it:"
                 " they go with all they hold",
             )
-        self._broker.delete_address(name, force=force)
+        self._broker.resources.delete_address(name, force=force)
         return len(queues)
 
     def clear_duplicate_ids(self, login: Login, name: str) -> int:
@@ -123,7 +123,7 @@ class AddressControl:
             NotFoundError: there is none of that name.
         """
         self.find(login, name, EDIT)
-        return self._broker.clear_duplicate_ids(name)
+        return self._broker.duplicate_ids.clear(name)
 
     def find(self, login: Login, name: str, permission: str) -> Address:
         """The address, for those who have the permission on it.
@@ -158,7 +158,7 @@ class AddressControl:
             ),
             address_full_policy=settings.address_full_policy.value,
             blocked_senders=len(address.waiters),
-            duplicate_ids=self._broker.duplicate_id_count(address.name),
+            duplicate_ids=self._broker.duplicate_ids.count(address.name),
             id_cache_size=settings.id_cache_size,
             retroactive_message_count=settings.retroactive_message_count,
             routed_messages=address.routed_messages,

@@ -148,7 +148,7 @@ def _held(broker: Broker, queue: Queue) -> list[str]:
 
 def _is_made(broker: Broker, settings: AddressSettings, target: str) -> bool:
     """Whether the address gets a queue with the first message that comes."""
-    own = broker.settings_of(target)
+    own = broker.bindings.settings_of(target)
     return settings.dispatch_profile is DispatchProfile.CLASSIC or (
         own.auto_create_queues and (own.auto_create_addresses or target in broker.addresses)
     )

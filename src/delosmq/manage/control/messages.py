@@ -126,7 +126,7 @@ class MessageControl:
             timestamp_ms=self._broker.clock.wall_ms(),
             user=login.user,
         )
-        outcome = self._broker.send(message, queue_name=name)
+        outcome = self._broker.producers.send(message, queue_name=name)
         if outcome in (BLOCKED, DROPPED):
             raise LimitError(
                 "DMQ6147",

@@ -81,7 +81,7 @@ class QueueControl:
         self._access.require_queue(login, settings.address, settings.name, EDIT)
         if settings.name in self._broker.queues:
             raise ExistsError("DMQ6204", f"queue '{settings.name}' exists already; update it or choose another name")
-        return queue_info(self._broker, self._broker.create_queue(replace(settings, user=login.user)))
+        return queue_info(self._broker, self._broker.resources.create_queue(replace(settings, user=login.user)))
 
     def update(self, login: Login, name: str, changes: Mapping[str, object]) -> QueueInfo:
         """Changes a queue while it runs; a smaller ring removes nothing by itself.
@@ -94,7 +94,7 @@ class QueueControl:
             MisuseError: a setting makes no sense.
         """
         queue = self.find(login, name, EDIT)
-        self._broker.update_queue(name, **changes)
+        self._broker.resources.update_queue(name, **changes)
         return queue_info(self._broker, queue)
 
     def delete(self, login: Login, name: str, *, force: bool) -> int:
@@ -115,7 +115,7 @@ class QueueControl:
         if not force:
             self._keep_last_of_a_destination(queue)
         count = queue.message_count
-        self._broker.delete_queue(name)
+        self._broker.resources.delete_queue(name)
         return count
 
     def _keep_last_of_a_destination(self, queue: Queue) -> None:
@@ -152,7 +152,7 @@ class QueueControl:
     def _switch(self, login: Login, name: str, field: str, value: bool) -> QueueInfo:
         queue = self.find(login, name, EDIT)
         if getattr(queue.settings, field) is not value:
-            self._broker.update_queue(name, **{field: value})
+            self._broker.resources.update_queue(name, **{field: value})
         return queue_info(self._broker, queue)
 
     def purge(self, login: Login, name: str) -> Purge:
@@ -162,7 +162,7 @@ class QueueControl:
             NotFoundError: there is none of that name.
         """
         self.find(login, name, EDIT)
-        return self._broker.purge_queue(name)
+        return self._broker.resources.purge_queue(name)
 
     def browse(self, login: Login, name: str, *, after: int, until: int, max_rows: int) -> Browse:
         """A look at messages with ``after`` < sequence <= ``until``, at most ``max_rows``, by sequence. Takes nothing.
@@ -178,7 +178,7 @@ class QueueControl:
     def find(self, login: Login, name: str, *permissions: str) -> Queue:
         """As `_permitted`, without what has expired by now."""
         queue = self._permitted(login, name, *permissions)
-        self._broker.expire_due(queue)
+        self._broker.expiry_scan.look(queue)
         return queue
 
     def _permitted(self, login: Login, name: str, *permissions: str) -> Queue:

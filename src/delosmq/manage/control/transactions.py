@@ -69,7 +69,7 @@ class TransactionControl:
             MisuseError: that is no xid.
         """
         self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
-        return self._broker.heuristic_commit(read_xid(xid), waiter)
+        return self._broker.branches.heuristic_commit(read_xid(xid), waiter)
 
     def roll_back(self, login: Login, xid: str) -> None:
         """The same, rolling it back.
@@ -79,7 +79,7 @@ class TransactionControl:
             MisuseError: that is no xid.
         """
         self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
-        self._broker.heuristic_rollback(read_xid(xid))
+        self._broker.branches.heuristic_rollback(read_xid(xid))
 
 
 def read_xid(text: str) -> bytes:

@@ -87,7 +87,9 @@ class LeaseSession:
         else:
             self._check_queue(queue)
         user = self._login.user
-        opened = self._broker.open_lease(group, queue=queue, topic=topic, run=run, incarnation=incarnation, user=user)
+        opened = self._broker.lease_groups.open(
+            group, queue=queue, topic=topic, run=run, incarnation=incarnation, user=user
+        )
         return OpenedGroup(
             opened.name, opened.queue.name, opened.incarnation, opened.epoch, opened.acked, opened.newest
         )
@@ -166,7 +168,7 @@ class LeaseSession:
     def release(self, group: str) -> int:
         """Ends the group: what is not acknowledged goes back in order. Gives how many messages."""
         self._find(group)
-        return self._broker.release_lease(group)
+        return self._broker.lease_groups.release(group)
 
     def stat(self, group: str) -> GroupStat:
         """Where the group stands; counts as a call of its run."""

@@ -87,7 +87,7 @@ class Temporaries:
         if known is not None or not name.startswith(self._peers_id + ":"):
             raise failures.temporary_name_wrong(name, self._peers_id)
         self._permissions.require_temporary(name, queue=target.routing == ANYCAST)
-        broker.create_temporary_queue(name, target.routing, self._connection_id, self._permissions.user)
+        broker.resources.create_temporary(name, target.routing, self._connection_id, self._permissions.user)
         self._own[name] = target.destination
         self._advisories.temporary_made(target.destination, ConnectionId(self._peers_id))
 
@@ -97,11 +97,11 @@ class Temporaries:
         self._destinations.check_new(target)
         if name not in broker.addresses:
             self._permissions.require(name, CREATE_ADDRESS)
-            broker.create_address(name, {target.routing}, self._permissions.user)
+            broker.resources.create_address(name, {target.routing}, self._permissions.user)
         if target.routing == ANYCAST and name not in broker.queues:
             self._permissions.require(name, CREATE_DURABLE_QUEUE)
             settings = QueueSettings(name, name, ANYCAST, durable=True, auto_created=True)
-            broker.create_queue(settings, self._permissions.user)
+            broker.resources.create_queue(settings, self._permissions.user)
 
     def _remove(self, target: Target) -> None:
         broker = self._broker
@@ -112,7 +112,7 @@ class Temporaries:
             if own is None and address is not None:
                 raise failures.temporary_foreign(name)
             if address is not None:
-                broker.delete_temporary_queues(self._connection_id, name)
+                broker.resources.delete_temporary(self._connection_id, name)
             if own is not None:
                 self._advisories.temporary_ended(own)
         elif target.queue_name:
@@ -129,7 +129,7 @@ class Temporaries:
         if queue.holders:
             raise failures.destination_in_use(target.destination.qualified_name())
         self._permissions.require(target.address, DELETE_DURABLE_QUEUE)
-        broker.delete_queue(queue.name, self._permissions.user)
+        broker.resources.delete_queue(queue.name, self._permissions.user)
 
     def _remove_address(self, target: Target, address: Address) -> None:
         broker = self._broker
@@ -143,9 +143,9 @@ class Temporaries:
         for queue in queues:
             if queue.settings.routing_type == target.routing:
                 self._permissions.require(name, DELETE_DURABLE_QUEUE)
-                broker.delete_queue(queue.name, self._permissions.user)
+                broker.resources.delete_queue(queue.name, self._permissions.user)
         if not address.anycast and not address.multicast and name in broker.addresses:
-            broker.delete_address(name, user=self._permissions.user)
+            broker.resources.delete_address(name, user=self._permissions.user)
 
     def close(self) -> None:
         """Ends all temporary ones of this connection."""
@@ -153,6 +153,6 @@ class Temporaries:
         self._own.clear()
         if not left:
             return
-        self._broker.delete_temporary_queues(self._connection_id)
+        self._broker.resources.delete_temporary(self._connection_id)
         for destination in left:
             self._advisories.temporary_ended(destination)

@@ -91,17 +91,17 @@ class Transactions:
         if isinstance(transaction_id, XATransactionId):
             self._join(key, xid_of(transaction_id))
         elif key not in self._works:
-            transaction = self._broker.begin(self._owner, OPEN_LIMIT)
+            transaction = self._broker.transactions.begin(self._owner, OPEN_LIMIT)
             transaction.keeps_delivered = True
             self._works[key] = LocalWork(key, transaction)
 
     def _join(self, key: str, xid: bytes) -> LocalWork:
         broker = self._broker
-        known = broker.xa_branch(xid)
+        known = broker.branches.branch(xid)
         work = self._works.get(key)
         if work is not None and work.transaction is known and _works_in(work):
             return work
-        branch = broker.xa_start(xid, TMNOFLAGS if known is None else TMJOIN, self._owner)
+        branch = broker.branches.start(xid, TMNOFLAGS if known is None else TMJOIN, self._owner)
         if work is None or work.transaction is not branch:
             if len(self._works) >= self._look_at:
                 self._drop_ended()
@@ -132,7 +132,7 @@ class Transactions:
             return work
         if isinstance(transaction_id, XATransactionId):
             xid = xid_of(transaction_id)
-            branch = self._broker.xa_branch(xid)
+            branch = self._broker.branches.branch(xid)
             if branch is not None:
                 return self._join(key, xid)
         raise failures.unknown_transaction(key)
@@ -164,19 +164,19 @@ class Transactions:
         key = transaction_id.key()
         xid = xid_of(transaction_id)
         work = self._works.pop(key, None)
-        branch = self._broker.xa_branch(xid)
+        branch = self._broker.branches.branch(xid)
         if branch is None:
-            raise self._broker.xa_unknown(xid)
+            raise self._broker.branches.unknown(xid)
         return work if work is not None and work.transaction is branch else LocalWork(key, branch, xid)
 
     def forget(self, transaction_id: XATransactionId) -> None:
         """The coordinator knows what an operator did."""
-        self._broker.xa_forget(xid_of(transaction_id))
+        self._broker.branches.forget(xid_of(transaction_id))
 
     def recover(self) -> list[XATransactionId]:
         """The branches in doubt."""
         found: list[XATransactionId] = []
-        for xid in self._broker.xa_recover():
+        for xid in self._broker.branches.recover():
             transaction_id = transaction_id_of(xid)
             if transaction_id is not None:
                 found.append(transaction_id)
@@ -187,9 +187,9 @@ class Transactions:
         try:
             if work.xid:
                 end_branch(self._broker, work)
-                self._broker.xa_rollback(work.xid, keep_delivered=keep_delivered)
+                self._broker.branches.rollback(work.xid, keep_delivered=keep_delivered)
             else:
-                self._broker.rollback(work.transaction, keep_delivered=keep_delivered)
+                self._broker.transactions.rollback(work.transaction, keep_delivered=keep_delivered)
         except BrokerError:
             self._keep(work)
             raise
@@ -257,13 +257,13 @@ def end_association(broker: Broker, work: LocalWork) -> None:
     """The connection has done its part of a branch; others may go on with theirs."""
     if _works_in(work):
         work.associated = False
-        broker.xa_end(work.xid)
+        broker.branches.end(work.xid)
 
 
 def end_branch(broker: Broker, work: LocalWork) -> None:
     """Nobody works in a branch any more: all that was sent in it is through."""
     while work.transaction.state == ACTIVE:
-        broker.xa_end(work.xid)
+        broker.branches.end(work.xid)
 
 
 def _carry_out(broker: Broker, work: LocalWork, waiter: JobWaiter, *, prepare: bool, one_phase: bool) -> bool:
@@ -273,18 +273,18 @@ def _carry_out(broker: Broker, work: LocalWork, waiter: JobWaiter, *, prepare: b
     if doomed is not None:
         # As after a rollback that it asked for, the client delivers again by itself what it has.
         if work.xid:
-            broker.xa_rollback(work.xid, keep_delivered=True)
+            broker.branches.rollback(work.xid, keep_delivered=True)
             raise failures.doomed_branch(work.key, doomed.message)
-        broker.rollback(work.transaction, keep_delivered=True)
+        broker.transactions.rollback(work.transaction, keep_delivered=True)
         raise failures.doomed(work.key, doomed.message)
     if not work.xid:
-        return broker.commit(work.transaction, waiter)
+        return broker.transactions.commit(work.transaction, waiter)
     if prepare:
         transaction = work.transaction
         if transaction.operations == 0 and not transaction.taking and transaction.state != PREPARED:
             # It did nothing that could be undone: it has ended, and its coordinator need not come back.
-            broker.xa_rollback(work.xid)
+            broker.branches.rollback(work.xid)
             work.read_only = True
             return True
-        return broker.xa_prepare(work.xid, waiter)
-    return broker.xa_commit(work.xid, one_phase, waiter)
+        return broker.branches.prepare(work.xid, waiter)
+    return broker.branches.commit(work.xid, one_phase, waiter)

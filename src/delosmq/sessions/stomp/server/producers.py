@@ -237,7 +237,7 @@ class Producer:
 
     def carry_out(self, work: StompWork, waiter: JobWaiter) -> bool:
         """Commits; see `Broker.commit`."""
-        return self._broker.commit(work.transaction, waiter)
+        return self._broker.transactions.commit(work.transaction, waiter)
 
     def transaction_ended(self, work: StompWork) -> None:
         """A commit is through, or was rolled back instead."""

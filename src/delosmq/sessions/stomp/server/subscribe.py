@@ -98,7 +98,7 @@ class Subscriber:
         subscription.connection = self._peer.name
         if self._permissions is not None:
             subscription.user = wishes.subscription.user = self._permissions.user
-        consumer = self._broker.subscribe(
+        consumer = self._broker.consumers.subscribe(
             target.address,
             subscription,
             credit,
@@ -178,7 +178,7 @@ class Subscriber:
         permissions = self._permissions
         if queue is not None and permissions is not None:
             permissions.require(queue.address.name, DELETE_DURABLE_QUEUE)
-            self._broker.unsubscribe(name, permissions.user)
+            self._broker.resources.unsubscribe(name, permissions.user)
 
     def _close(self, subscription: Subscription) -> None:
         if not subscription.stream.closed:
@@ -186,7 +186,7 @@ class Subscriber:
         consumer = subscription.consumer
         assert consumer is not None  # attached when it was put into the dict
         self._by_consumer.pop(consumer.id, None)
-        self._broker.close_consumer(consumer, subscription.stream.unseen)
+        self._broker.consumers.close(consumer, subscription.stream.unseen)
 
     def close_all(self) -> None:
         """Gives back what all of them hold."""
@@ -242,18 +242,18 @@ class Subscriber:
 
     def _promise(self, consumer: Consumer, sequence: int, cumulative: bool, work: Transaction) -> bool:
         if cumulative:
-            return self._broker.acknowledge_through(consumer, sequence, work)
-        return self._broker.acknowledge(consumer, sequence, work)
+            return self._broker.consumers.acknowledge_through(consumer, sequence, work)
+        return self._broker.consumers.acknowledge(consumer, sequence, work)
 
     def _settle_through(self, consumer: Consumer, sequence: int, cumulative: bool, accepted: bool) -> bool:
         broker = self._broker
         if accepted:
             if cumulative:
-                return broker.acknowledge_through(consumer, sequence)
-            return broker.acknowledge(consumer, sequence)
+                return broker.consumers.acknowledge_through(consumer, sequence)
+            return broker.consumers.acknowledge(consumer, sequence)
         if cumulative:
-            return broker.reject_through(consumer, sequence)
-        return broker.reject(consumer, sequence)
+            return broker.consumers.reject_through(consumer, sequence)
+        return broker.consumers.reject(consumer, sequence)
 
     def _find_delivery(self, headers: dict[str, str], ack_id: str, command: str) -> tuple[Subscription | None, int]:
         """How 1.0 and 1.1 name a delivery."""
@@ -271,7 +271,7 @@ class Subscriber:
         stream = subscription.stream
         consumer = subscription.consumer
         if subscription.mode == AUTO and stream.written and consumer is not None:
-            self._broker.acknowledge_through(consumer, stream.written)
+            self._broker.consumers.acknowledge_through(consumer, stream.written)
             stream.written = 0
 
     def handle_written(self) -> bool:
@@ -295,5 +295,5 @@ class Subscriber:
         for subscription in self._subscriptions.values():
             consumer = subscription.consumer
             if consumer is not None:
-                self._broker.credit_changed(consumer)
+                self._broker.consumers.credit_changed(consumer)
         return True

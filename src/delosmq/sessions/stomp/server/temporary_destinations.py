@@ -99,7 +99,7 @@ class Temporaries:
             if permissions is not None:
                 user = permissions.user
                 permissions.require_temporary(address, queue=routing == ANYCAST)
-            self._broker.create_temporary_queue(address, routing, self._connection_id, user)
+            self._broker.resources.create_temporary(address, routing, self._connection_id, user)
             self._addresses[destination] = address
             self._known.made(address, routing, self._connection_id)
         return address
@@ -109,7 +109,7 @@ class Temporaries:
         if self._addresses:
             ended = list(self._addresses.values())
             self._addresses.clear()
-            self._broker.delete_temporary_queues(self._connection_id)
+            self._broker.resources.delete_temporary(self._connection_id)
             for address in ended:
                 self._known.ended(address)
 

@@ -30,7 +30,7 @@ class StompWork(Work):
     def rejected(self, broker: Broker) -> Transaction:
         """The one that takes what is rejected."""
         if self._rejected is None:
-            self._rejected = broker.begin(self.transaction.owner, _ENGINE_LIMIT)
+            self._rejected = broker.transactions.begin(self.transaction.owner, _ENGINE_LIMIT)
         return self._rejected
 
     def return_rejected(self, broker: Broker) -> None:
@@ -38,7 +38,7 @@ class StompWork(Work):
         rejected = self._rejected
         if rejected is not None:
             self._rejected = None
-            broker.rollback(rejected)
+            broker.transactions.rollback(rejected)
 
 
 class Transactions:
@@ -62,7 +62,7 @@ class Transactions:
             raise refusals.transaction_taken(name)
         if self._count >= OPEN_LIMIT:
             raise refusals.too_many_transactions(OPEN_LIMIT)
-        self._named[name] = StompWork(name, self._broker.begin(self._owner, _ENGINE_LIMIT))
+        self._named[name] = StompWork(name, self._broker.transactions.begin(self._owner, _ENGINE_LIMIT))
         self._count += 1
 
     def named(self, name: str, command: str) -> StompWork:
@@ -98,7 +98,7 @@ class Transactions:
         self._count -= 1
         try:
             if not work.running:
-                self._broker.rollback(work.transaction)
+                self._broker.transactions.rollback(work.transaction)
         finally:
             work.return_rejected(self._broker)
 

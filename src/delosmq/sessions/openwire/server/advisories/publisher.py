@@ -171,7 +171,7 @@ class Posting:
                 expires_at_ms=command.expiration,
             )
             try:
-                self._broker.send(message, queue_name=queue.name, routing=MULTICAST)
+                self._broker.producers.send(message, queue_name=queue.name, routing=MULTICAST)
             except InvariantError:
                 raise
             except BrokerError:

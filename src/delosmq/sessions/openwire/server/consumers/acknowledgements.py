@@ -87,7 +87,7 @@ class Acknowledging:
         if subscription.turned_away:
             self._offer_turned_away(subscription, source)
         if kind == DELIVERED_ACK:
-            self._broker.extend(consumer, last, ack.message_count)
+            self._broker.consumers.extend(consumer, last, ack.message_count)
             return None
         if kind == INDIVIDUAL_ACK:
             self._one(subscription, consumer, last, transaction)
@@ -107,7 +107,7 @@ class Acknowledging:
             # Of a topic, or a message that is seen and not acknowledged would fill a small prefetch.
             credit.begin_range()
         try:
-            self._broker.acknowledge(consumer, sequence, transaction)
+            self._broker.consumers.acknowledge(consumer, sequence, transaction)
         finally:
             credit.singly = False
             subscription.answered(sequence)
@@ -128,7 +128,7 @@ class Acknowledging:
         if first == last:
             if subscription.checked and transaction is None and ack.message_count != 1:
                 raise failures.count_wrong(ack.message_count, 1)
-            if not broker.acknowledge(consumer, last, transaction) and ack.last_message_id is not None:
+            if not broker.consumers.acknowledge(consumer, last, transaction) and ack.last_message_id is not None:
                 self._unknown(subscription, ack.last_message_id)
             subscription.answered(last)
             return
@@ -138,12 +138,12 @@ class Acknowledging:
             if ack.message_count != count:
                 raise failures.count_wrong(ack.message_count, count)
         if subscription.order is None and _begins_with(consumer, named):
-            broker.acknowledge_through(consumer, last, transaction)
+            broker.consumers.acknowledge_through(consumer, last, transaction)
             return
         for sequence in named:
             holder = subscription.holder_of(sequence)
             if holder is not None:
-                broker.acknowledge(holder, sequence, transaction)
+                broker.consumers.acknowledge(holder, sequence, transaction)
             subscription.answered(sequence)
 
     def _end(self, subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> None:
@@ -161,9 +161,9 @@ class Acknowledging:
                 if holder is None:
                     pass  # a transaction acknowledges it
                 elif ack.ack_type == EXPIRED_ACK:
-                    broker.expire_delivered(holder, sequence)
+                    broker.consumers.expire_delivered(holder, sequence)
                 else:
-                    broker.reject(holder, sequence, poison=True, cause=text)
+                    broker.consumers.reject(holder, sequence, poison=True, cause=text)
                 subscription.answered(sequence)
         finally:
             credit.end_range()
@@ -205,7 +205,7 @@ class Acknowledging:
             if other is source:
                 subscription.turned_away[other] = None  # offered by what it earns, and again by the others
             elif other.consumer is not None:
-                self._broker.credit_changed(other.consumer)
+                self._broker.consumers.credit_changed(other.consumer)
 
 
 _HANDLED: Final = frozenset((DELIVERED_ACK, POISON_ACK, STANDARD_ACK, REDELIVERED_ACK, INDIVIDUAL_ACK, EXPIRED_ACK))

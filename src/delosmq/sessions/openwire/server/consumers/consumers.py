@@ -57,7 +57,7 @@ class Consumers:
         """Tells the engine that it may take more."""
         for source in subscription.sources:
             if source.consumer is not None:
-                self._broker.credit_changed(source.consumer)
+                self._broker.consumers.credit_changed(source.consumer)
 
     def return_room(self) -> bool:
         """Tells the engine that the outbox takes more again. True when it was told."""
@@ -132,7 +132,7 @@ class Consumers:
             else:
                 source.consumer = consumer
                 unseen = _unseen_of(source, last_delivered) | never_sent
-            self._broker.close_consumer(consumer, unseen)
+            self._broker.consumers.close(consumer, unseen)
 
 
 def _unseen_of(source: Source, last_delivered: int) -> set[int]:

@@ -87,7 +87,7 @@ class Consuming:
             self._noting.pull_unanswered(subscription)
         for source in subscription.sources:
             if source.consumer is not None:
-                self._broker.pull(source.consumer, 1)
+                self._broker.consumers.pull(source.consumer, 1)
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class Consuming:
         subscription.pull_until = NO_TIMER
         for source in subscription.sources:
             if source.consumer is not None:
-                self._broker.pull(source.consumer, 0)
+                self._broker.consumers.pull(source.consumer, 0)
         if subscription.sources:
             subscription.sources[0].nothing_to_give()
             return

@@ -28,7 +28,7 @@ def settle_prefetch(info: ConsumerInfo, targets: list[Target], broker: Broker, *
     first one's. True when the client has to be told, as it must pull now."""
     asked = info.prefetch_size
     target = targets[0]
-    settings = broker.settings_of(target.address)
+    settings = broker.bindings.settings_of(target.address)
     wanted = UNLIMITED
     if info.browser:
         wanted = settings.queue_browser_prefetch if asked == BROWSER_DEFAULT else UNLIMITED

@@ -168,12 +168,12 @@ class Subscribing:
     def _credit(self, targets: list[Target], info: ConsumerInfo) -> PrefetchCredit:
         limit = min(info.prefetch_size, MAX_PREFETCH)
         credit = PrefetchCredit(limit)
-        settings = [self._broker.settings_of(target.address) for target in targets if not target.advisory]
+        settings = [self._broker.bindings.settings_of(target.address) for target in targets if not target.advisory]
         limits = None if info.browser else limits_of(settings)
         advised = any(one.advisory_for_slow_consumers for one in settings)
         if advised or limits is not None:
             credit = WatchedCredit(limit, self._events, limits, advised=advised)
-        credit.extends = self._broker.settings_of(targets[0].address).use_prefetch_extension
+        credit.extends = self._broker.bindings.settings_of(targets[0].address).use_prefetch_extension
         return credit
 
     def _attach_all(
@@ -234,7 +234,7 @@ class Subscribing:
         options, wanted = self._wishes(info, target, selector, durable=durable)
         self._check(target, info, wanted)
         source = Source(subscription, target, self._outbox, encoder=self.encoder_of(subscription), events=self._events)
-        source.consumer = self._broker.subscribe(
+        source.consumer = self._broker.consumers.subscribe(
             target.address,
             source,
             subscription.credit if subscription.order is None else SharedCredit(source),
@@ -292,7 +292,9 @@ class Subscribing:
             retroactive=info.retroactive,
             connection_id=connection_id,
             user=self._permissions.user,
-            pending_limit=pending_limit_of(info, self._broker.settings_of(target.address), self._services.conversions),
+            pending_limit=pending_limit_of(
+                info, self._broker.bindings.settings_of(target.address), self._services.conversions
+            ),
         )
         return options, wanted
 
@@ -358,7 +360,7 @@ class Subscribing:
         address = queue.address.name
         self._permissions.require(address, DELETE_DURABLE_QUEUE)
         try:
-            broker.unsubscribe(queue.name, self._permissions.user)
+            broker.resources.unsubscribe(queue.name, self._permissions.user)
         except NotFoundError as error:
             raise failures.subscription_unknown(name) from error
         return address
