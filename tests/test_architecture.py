@@ -40,6 +40,7 @@ def decode():
 """
 LONG_FUNCTION = "def count():\n" + "    x = 1\n" * 70
 LONG_FILE = "x = 1\n" * 501
+MANY_NAMES = [f"Name{number}" for number in range(61)]
 MARKER = "# TO" + "DO later\n"
 
 BROKEN = [
@@ -50,6 +51,12 @@ BROKEN = [
     ("layer_order", "src/delosmq/model/message.py", "def late():\n    from delosmq.engine.log.log import Log\n", 2),
     ("layer_order", "src/delosmq/sessions/outbox.py", "from delosmq.storage.memory import MemoryStore\n", 1),
     ("layer_order", "src/delosmq/engine/queues/queue.py", "from delosmq.sessions import outbox\n", 1),
+    ("engine_front", "src/delosmq/server/link.py", "from delosmq.engine.queues.queue import Queue\n", 1),
+    ("engine_front", "src/delosmq/server/link.py", "from delosmq.engine import broker\n", 1),
+    ("engine_front", "src/delosmq/server/link.py", "from delosmq.engine.log.log import StoreEvents\n", 1),
+    ("engine_front", "src/delosmq/sessions/outbox.py", "def f():\n    import delosmq.engine.api_of_old\n", 2),
+    ("engine_front", "src/delosmq/storage/memory.py", "from delosmq.engine.queues.queue import Queue\n", 1),
+    ("engine_front", "src/delosmq/engine/api.py", f"from delosmq.engine.a import {', '.join(MANY_NAMES)}\n", 1),
     ("layer_order", "src/delosmq/client/calls.py", "from delosmq.engine import queue\n", 1),
     ("layer_order", "src/delosmq/client/calls.py", "from delosmq.sessions.stomp.server import Session\n", 1),
     ("layer_order", "src/delosmq/spark/source.py", "from delosmq.engine import leases\n", 1),
@@ -187,8 +194,12 @@ KEPT = {
     "src/delosmq/cli/decode.py": CAUGHT_TWICE,
     "src/delosmq/wire/detect.py": CAUGHT_TWICE.replace("KeyError as error", "KeyError as missing"),
     "src/delosmq/server/link.py": (
-        "import asyncio\nfrom delosmq.engine import A\nclass B: ...\nclass C(asyncio.BufferedProtocol, A, B): ...\n"
+        "import asyncio\nfrom delosmq.engine.api import A\nclass B: ...\nclass C(asyncio.BufferedProtocol, A, B): ...\n"
     ),
+    "src/delosmq/engine/api.py": f"from delosmq.engine.a import {', '.join(MANY_NAMES[1:])}\n",
+    "src/delosmq/engine/inspect.py": "from delosmq.engine.queues.queue import Queue\n",
+    "src/delosmq/sessions/outbox.py": "from delosmq.engine.api import Slot\nfrom delosmq.engine import api\n",
+    "src/delosmq/storage/memory.py": "from delosmq.engine.api import Broker\nfrom delosmq.engine.log.log import A\n",
     "src/delosmq/client/calls.py": "from delosmq.sessions.stomp.client_machine import Machine\n",
     "src/delosmq/spark/source.py": "import delosmq\nfrom delosmq.client.http import Calls\n",
     "src/pyspark_delosmq/__init__.py": "from delosmq.spark.source import DefaultSource\n",

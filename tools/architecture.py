@@ -58,6 +58,15 @@ NARROWER = {
     "spark": frozenset({"model", "client", "spark"}),
 }
 """Layers that may import less than everything above them."""
+ENGINE_FRONT = "delosmq.engine.api"
+ENGINE_NAMES = 60
+"""Names that other layers may import of the engine, at most."""
+ENGINE_BESIDE = {
+    "storage": "delosmq.engine.log",
+    # These checks belong in model.
+    "config": "delosmq.engine.addresses.settings_checks",
+}
+"""What a layer may import of the engine beside its front. It only gets shorter."""
 ONLY_FOR = {"migration": frozenset({"migration", "cli"})}
 """Layers that serve some of those below them only: a broker that runs converts nothing."""
 
@@ -241,6 +250,20 @@ def layer_order(file: SourceFile) -> Iterator[Finding]:
             yield file.finding(line, "layer_order", f"{file.layer} may not import {target} ({name})")
         elif file.layer == "client" and target == "sessions" and not is_client_machine(name):
             yield file.finding(line, "layer_order", f"client imports of sessions only the client machines ({name})")
+
+
+def engine_front(file: SourceFile) -> Iterator[Finding]:
+    """Other layers import of the engine only what engine/api.py names, and that is not much."""
+    if file.module == ENGINE_FRONT:
+        names = sum(len(node.names) for node in ast.walk(file.tree) if isinstance(node, ast.ImportFrom))
+        if names > ENGINE_NAMES:
+            yield file.finding(1, "engine_front", f"{names} names, {ENGINE_NAMES} at most")
+    if file.layer is None or file.layer == "engine":
+        return
+    beside = ENGINE_BESIDE.get(file.layer, ENGINE_FRONT)
+    for line, name in file.imports():
+        if layer_of(name) == "engine" and not f"{name}.".startswith((f"{ENGINE_FRONT}.", f"{beside}.")):
+            yield file.finding(line, "engine_front", f"import it from {ENGINE_FRONT}, not {name}")
 
 
 def pure_layers(file: SourceFile) -> Iterator[Finding]:
@@ -610,6 +633,7 @@ def check_tests(files: list[SourceFile]) -> Iterator[Finding]:
 PER_FILE: tuple[Callable[[SourceFile], Iterator[Finding]], ...] = (
     known_layers,
     layer_order,
+    engine_front,
     pure_layers,
     separate_protocols,
     client_machines,

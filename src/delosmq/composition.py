@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from delosmq.config.reload import ReloadPlan, plan_reload
-from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.broker import Broker
-from delosmq.engine.fan_out import events_for
-from delosmq.engine.routing.dropped import DroppedListener
+from delosmq.engine.api import Broker, DroppedListener, EngineEvents, events_for
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.control.queue_info import notices_about
 from delosmq.model.conversion import Conversions

@@ -25,7 +25,7 @@ from delosmq.embedded.arguments import (
     with_port,
 )
 from delosmq.embedded.broker_thread import BrokerThread
-from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.api import EngineEvents
 from delosmq.model.errors import MisuseError
 from delosmq.model.settings import BrokerSettings
 from delosmq.security.passwords import HASH_BYTES, SALT_BYTES, unmatched_form

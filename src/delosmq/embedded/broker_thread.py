@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from delosmq.composition import Accounts, ComposedBroker, HttpBind, open_store
-from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.api import EngineEvents
 from delosmq.model.errors import MisuseError, StorageError
 from delosmq.model.settings import BrokerSettings
 from delosmq.storage.lock import DirectoryLock

@@ -7,7 +7,7 @@ at debug only.
 import logging
 from typing import Final
 
-from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.api import EngineEvents
 from delosmq.model.wording import counted
 from delosmq.server.peer_log import PeerLog
 

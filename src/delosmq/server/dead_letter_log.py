@@ -3,8 +3,7 @@
 import logging
 from typing import Final
 
-from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.base.slots import Slot
+from delosmq.engine.api import EngineEvents, Slot
 from delosmq.server.peer_log import PeerLog
 
 _REMEDY: Final = "`delosmq queue stat` counts them; look why the consumers of these queues refuse their messages"

@@ -9,8 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.log.log import StoreEvents
+from delosmq.engine.api import Broker, StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.ports import Clock
 from delosmq.server.turn_loop import turn_of

@@ -16,8 +16,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.base.slots import Slot
-from delosmq.engine.queues.consumer import ConsumerPort
+from delosmq.engine.api import ConsumerPort, Slot
 from delosmq.model.ids import NOTHING_DURABLE, Position
 
 GENTLE_TURNS: Final = 8

@@ -14,13 +14,17 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.addresses.address import SpaceWaiter
-from delosmq.engine.base.jobs import JobWaiter
-from delosmq.engine.base.timers import NS_PER_MS, Timer
-from delosmq.engine.broker import Broker
-from delosmq.engine.queues.in_delivery import BulkAck
-from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE
-from delosmq.engine.transactions.transaction import Transaction
+from delosmq.engine.api import (
+    BLOCKED,
+    DUPLICATE,
+    NS_PER_MS,
+    Broker,
+    BulkAck,
+    JobWaiter,
+    SpaceWaiter,
+    Timer,
+    Transaction,
+)
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
+from delosmq.engine.api import NO_OPTIONS, Broker, SubscriptionOptions
 from delosmq.security.access import (
     CREATE_ADDRESS,
     CREATE_DURABLE_QUEUE,

@@ -9,8 +9,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.base.events import NO_EVENTS, EngineEvents
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import NO_EVENTS, Broker, EngineEvents
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs

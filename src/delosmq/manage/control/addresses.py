@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.addresses.address import Address
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Address, Broker
 from delosmq.manage.control.pagination import Page, listing_notice
 from delosmq.manage.control.queues import ROUTING_TYPES, InUseError
 from delosmq.model.errors import NotFoundError

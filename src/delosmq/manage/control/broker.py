@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.config.findings import LEFT_OUT
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Broker
 from delosmq.manage.control.host import Host, Reason
 from delosmq.model.ports import Clock
 

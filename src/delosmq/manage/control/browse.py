@@ -4,11 +4,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from delosmq.engine.base.slots import Slot, SlotList
-from delosmq.engine.broker import Broker
-from delosmq.engine.inspect import walk_scheduled
-from delosmq.engine.queues.consumer import consumers_of
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.api import Broker, Queue, Slot, SlotList, consumers_of, inspect
 
 SLOTS_PER_SLICE: Final = 2_000
 """About 1 ms of looking; the loop serves others between slices."""
@@ -57,7 +53,7 @@ class Browse:
     def _all_steps(self, broker: Broker, queue: Queue) -> Iterator[None]:
         # In the order in which messages move, from scheduled to pending to held, so that none slips through between.
         if self._scheduled:
-            for not_due in walk_scheduled(queue):
+            for not_due in inspect.walk_scheduled(queue):
                 if not_due is None:
                     self._end_run()
                     yield

@@ -2,14 +2,19 @@
 
 from typing import Final
 
-from delosmq.engine.addresses.divert import Divert
-from delosmq.engine.broker import Broker
-from delosmq.engine.dispatch import waiting_reason as reason
-from delosmq.engine.inspect import DELIVERING, HELD, LEASE_READER, LEASED, PROMISED, SCHEDULED
-from delosmq.engine.queues.consumer import consumers_of
-from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS, EXPIRY_ADDRESS
-from delosmq.engine.routing.held_messages import dead_count, expired_count, held_count
+from delosmq.engine.api import (
+    DEAD_LETTER_ADDRESS,
+    EXPIRY_ADDRESS,
+    Broker,
+    Divert,
+    Queue,
+    consumers_of,
+    dead_count,
+    expired_count,
+    held_count,
+    inspect,
+)
+from delosmq.engine.api import waiting_reason as reason
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.settings import UNLIMITED, DispatchProfile
 from delosmq.model.wording import counted
@@ -43,18 +48,22 @@ _SENTENCES: Final[dict[str, str]] = {
     " match; change the selector, or close the consumer so that the group moves",
     reason.BEHIND: "others are before it in queue '{queue}'; it follows when they are handed out, and `delosmq"
     " explain queue {queue}` says what the first of them waits for",
-    LEASE_READER: "only lease groups take from queue '{queue}', and their readers have not asked for more; look at the"
+    inspect.LEASE_READER: "only lease groups take from queue '{queue}', and their readers have not asked for more;"
+    " look at the"
     " readers",
-    DELIVERING: "consumer {consumer} of queue '{queue}' has it and has not answered; if that takes too long, look at"
+    inspect.DELIVERING: "consumer {consumer} of queue '{queue}' has it and has not answered; if that takes too long,"
+    " look at"
     " that client, or close its connection",
-    LEASED: "lease group '{group}' holds it until its reader acknowledges; if the reader is gone for good, release the"
+    inspect.LEASED: "lease group '{group}' holds it until its reader acknowledges; if the reader is gone for good,"
+    " release the"
     " group",
-    PROMISED: "transaction {transaction} acknowledges it when it is committed; commit it or roll it back, a prepared"
+    inspect.PROMISED: "transaction {transaction} acknowledges it when it is committed; commit it or roll it back, a"
+    " prepared"
     " one with `delosmq transaction commit` or `rollback` if its coordinator is lost",
-    HELD: "its attempts are used up or it has expired, and no queue takes what queue '{queue}' gives up; it is"
+    inspect.HELD: "its attempts are used up or it has expired, and no queue takes what queue '{queue}' gives up; it is"
     " held until there is one; make a queue on the dead-letter-address or expiry-address of queue '{queue}', or set"
     " another address there",
-    SCHEDULED: "it is not due yet in queue '{queue}'; it is handed out once its time has come",
+    inspect.SCHEDULED: "it is not due yet in queue '{queue}'; it is handed out once its time has come",
     EMPTY: "queue '{queue}' is empty; nothing is to be done",
     KEEPS_NOTHING: "queue '{queue}' is empty, as its ring-size of 0 pushes out each message that comes; raise it with"
     " `delosmq queue update {queue} --set ring-size=...`",
@@ -72,13 +81,13 @@ def advice(rule: str, queue: str, *, consumer: int = 0, group: str = "", transac
 def advice_without_head(broker: Broker, queue: Queue) -> str:
     """The sentence for a queue in which no message is pending."""
     if queue.scheduled.count:
-        return advice(HELD if held_count(queue) else SCHEDULED, queue.name)
+        return advice(inspect.HELD if held_count(queue) else inspect.SCHEDULED, queue.name)
     for group in broker.leases.on_queue(queue):
         if group.held_count:
-            return advice(LEASED, queue.name, group=group.name)
+            return advice(inspect.LEASED, queue.name, group=group.name)
     for consumer in consumers_of(queue):
         if consumer.held_count:
-            return advice(DELIVERING, queue.name, consumer=consumer.id)
+            return advice(inspect.DELIVERING, queue.name, consumer=consumer.id)
     if not queue.settings.enabled:
         return advice(DISABLED, queue.name)
     return advice(EMPTY if queue.ring_size else KEEPS_NOTHING, queue.name)

@@ -4,26 +4,18 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
-from delosmq.engine.dispatch.rules import rules_of
-from delosmq.engine.dispatch.waiting_reason import EXCLUSIVE_OWNER, OWNER_SELECTOR, READY
-from delosmq.engine.inspect import (
-    DELIVERING,
-    HELD,
-    LEASED,
-    PROMISED,
-    SCHEDULED,
-    WAITING,
-    Count,
-    Search,
-    Standing,
-    number_leases,
+from delosmq.engine.api import (
+    Broker,
+    Consumer,
+    LeaseGroup,
+    Queue,
+    Slot,
+    held_count,
+    inspect,
+    is_held,
+    rules_of,
+    waiting_reason,
 )
-from delosmq.engine.leases.lease import LeaseGroup
-from delosmq.engine.queues.consumer import Consumer
-from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.held_messages import held_count, is_held
 from delosmq.manage.control.browse import Browse
 from delosmq.manage.control.diagnosis import advice, advice_without_head, queue_notes
 from delosmq.manage.control.message_ids import LARGEST_SEQUENCE, is_given_by_client, read_message_id, sequence_for_jms
@@ -244,7 +236,7 @@ class MessageWalk:
         Raises:
             NotFoundError: none of the queues has it.
         """
-        found: list[Standing] = []
+        found: list[inspect.Standing] = []
         if self._given:
             yield from self._find_given()
         for i, name in enumerate(self._queues, 1):
@@ -253,13 +245,13 @@ class MessageWalk:
             queue = self._broker.queues.get(name)
             if queue is None or len(found) >= QUEUES_AT_MOST:
                 continue
-            search = Search(self._broker.inspector, queue, self._sequence)
+            search = inspect.Search(self._broker.inspector, queue, self._sequence)
             yield from search.steps()
             if search.found is not None:
                 found.append(search.found)
         if not found:
             raise self._not_found()
-        yield from number_leases(found)
+        yield from inspect.number_leases(found)
         self.result = _message_explanation(
             found[0].slot.message, [_standing_info(self._broker, standing) for standing in found]
         )
@@ -295,10 +287,10 @@ class QueueWalk:
         broker = self._broker
         queue = self._queue
         asked = QUESTIONS_AT_MOST // (1 + len(queue.holders))
-        count = Count(broker.inspector, queue, min(COUNTED_AT_MOST, asked))
+        count = inspect.Count(broker.inspector, queue, min(COUNTED_AT_MOST, asked))
         yield from count.steps()
         yield
-        page: list[Standing] = []
+        page: list[inspect.Standing] = []
         following = 0
         if self._limit:
             browse = Browse(
@@ -318,7 +310,7 @@ class QueueWalk:
                     page.append(stands)
                 if i % TOLD_PER_SLICE == 0 or len(queue.holders) > TOLD_PER_SLICE:
                     yield
-        yield from number_leases(page)
+        yield from inspect.number_leases(page)
         told: list[StandingInfo] = []
         for i, standing in enumerate(page, 1):
             told.append(_standing_info(broker, standing))
@@ -326,7 +318,7 @@ class QueueWalk:
                 yield
         self.result = self._explanation(count, told, following)
 
-    def _explanation(self, count: Count, page: list[StandingInfo], following: int) -> QueueExplanation:
+    def _explanation(self, count: inspect.Count, page: list[StandingInfo], following: int) -> QueueExplanation:
         broker = self._broker
         queue = self._queue
         slot = queue.pending.head()
@@ -355,14 +347,14 @@ class QueueWalk:
         )
 
 
-def _counts(broker: Broker, queue: Queue, count: Count) -> dict[str, int]:
+def _counts(broker: Broker, queue: Queue, count: inspect.Count) -> dict[str, int]:
     leased = sum(group.held_count for group in broker.leases.on_queue(queue))
     found = dict(count.by_rule)
-    found[DELIVERING] = max(0, queue.delivering_count - leased - count.promised)
-    found[LEASED] = leased
-    found[PROMISED] = count.promised
-    found[HELD] = held_count(queue)
-    found[SCHEDULED] = queue.scheduled.count - found[HELD]
+    found[inspect.DELIVERING] = max(0, queue.delivering_count - leased - count.promised)
+    found[inspect.LEASED] = leased
+    found[inspect.PROMISED] = count.promised
+    found[inspect.HELD] = held_count(queue)
+    found[inspect.SCHEDULED] = queue.scheduled.count - found[inspect.HELD]
     return {name: number for name, number in found.items() if number}
 
 
@@ -409,19 +401,21 @@ def _consumer(consumer: Consumer) -> ConsumerStanding:
     )
 
 
-def _standing_info(broker: Broker, standing: Standing) -> StandingInfo:
+def _standing_info(broker: Broker, standing: inspect.Standing) -> StandingInfo:
     queue = standing.queue
     slot = standing.slot
     holder = standing.consumer if standing.consumer is not None else _waited_for(standing)
     transaction = broker.transactions.open.get(standing.transaction) if standing.transaction else None
-    rule = standing.rule if standing.standing in (READY, WAITING) else standing.standing
+    rule = standing.rule if standing.standing in (waiting_reason.READY, inspect.WAITING) else standing.standing
     group = standing.group.name if standing.group is not None else ""
     return StandingInfo(
         sequence=slot.sequence,
         queue=queue.name,
         standing=standing.standing,
-        rule="" if standing.standing != WAITING else standing.rule,
-        since_ms=slot.delivered_at_ms if standing.standing in (DELIVERING, LEASED, PROMISED) else 0,
+        rule="" if standing.standing != inspect.WAITING else standing.rule,
+        since_ms=slot.delivered_at_ms
+        if standing.standing in (inspect.DELIVERING, inspect.LEASED, inspect.PROMISED)
+        else 0,
         due_at_ms=0 if is_held(slot) else slot.due_at_ms,
         delivery_count=slot.delivery_count,
         consumer=holder.id if holder is not None else 0,
@@ -442,12 +436,12 @@ def _standing_info(broker: Broker, standing: Standing) -> StandingInfo:
     )
 
 
-def _waited_for(standing: Standing) -> Consumer | None:
+def _waited_for(standing: inspect.Standing) -> Consumer | None:
     """Whose room a pending message waits for: the owner of the queue, or of its group."""
     rules = rules_of(standing.queue)
-    if rules is None or standing.standing != WAITING:
+    if rules is None or standing.standing != inspect.WAITING:
         return None
-    if standing.rule in (EXCLUSIVE_OWNER, OWNER_SELECTOR):
+    if standing.rule in (waiting_reason.EXCLUSIVE_OWNER, waiting_reason.OWNER_SELECTOR):
         return rules.ownership.owner
     groups = rules.groups
     if groups is None or not standing.slot.message.group_id or rules.ownership.owner is not None:

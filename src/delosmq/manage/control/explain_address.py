@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.addresses.address import Address
-from delosmq.engine.addresses.divert import Divert
-from delosmq.engine.broker import Broker
-from delosmq.engine.inspect import NO_QUEUE_THERE, NO_SUCH_END
+from delosmq.engine.api import Address, Broker, Divert, inspect
 from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.diagnosis import divert_note
 from delosmq.model.message import ROUTING_NAMES
@@ -149,9 +146,11 @@ class ExplainAddressControl:
 
 
 _DEAD_ENDS: Final = {
-    NO_QUEUE_THERE: "copies that divert '{divert}' sends to '{target}' go nowhere, as no queue takes them{lost}; create"
+    inspect.NO_QUEUE_THERE: "copies that divert '{divert}' sends to '{target}' go nowhere, as no queue takes"
+    " them{lost}; create"
     " one with `delosmq queue create NAME --address {name}`, or change the divert in broker.xml",
-    NO_SUCH_END: "divert '{divert}' sends to '{target}', which does not exist, so a message that it takes is refused;"
+    inspect.NO_SUCH_END: "divert '{divert}' sends to '{target}', which does not exist, so a message that it takes is"
+    " refused;"
     " create it, or change the divert in broker.xml",
 }
 

@@ -1,6 +1,6 @@
 """Leases: the calls of a reader. They are a session of their own; management adds nothing but the login."""
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Broker
 from delosmq.security.access import AccessControl, Login
 from delosmq.sessions.lease.session import LeaseSession
 

@@ -5,12 +5,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.addresses.filter import Conditions
-from delosmq.engine.broker import Broker
-from delosmq.engine.inspect import Standing
-from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.held_messages import is_held
-from delosmq.engine.routing.send_result import BLOCKED, DROPPED, ROUTED
+from delosmq.engine.api import BLOCKED, DROPPED, ROUTED, Broker, Conditions, Queue, inspect, is_held
 from delosmq.manage.control.browse import Browse
 from delosmq.manage.control.queues import QueueControl
 from delosmq.model.conversion import Conversions
@@ -205,7 +200,7 @@ class MessageWalk:
         following = slots[self._limit - 1].sequence if len(slots) > self._limit else 0
         self.result = MessagePage(queue.name, shown, following)
 
-    def _shown(self, standing: Standing) -> ShownMessage:
+    def _shown(self, standing: inspect.Standing) -> ShownMessage:
         message = standing.slot.message
         own = f"ID:{message.message_id}"
         given = self._conversions.message_id(message)
@@ -219,7 +214,7 @@ class MessageWalk:
             return HubMessage(message.body, BYTES_BODY)
 
 
-def _shown(standing: Standing, hub: HubMessage, letters: int, given_id: str) -> ShownMessage:
+def _shown(standing: inspect.Standing, hub: HubMessage, letters: int, given_id: str) -> ShownMessage:
     slot = standing.slot
     message = slot.message
     text = text_of(hub.body, letters)

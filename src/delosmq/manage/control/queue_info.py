@@ -3,11 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.dispatch.rules import rules_of
-from delosmq.engine.queues.consumer import consumers_of
-from delosmq.engine.queues.queue import Queue
-from delosmq.engine.routing.held_messages import held_count
+from delosmq.engine.api import Broker, Queue, consumers_of, held_count, rules_of
 from delosmq.model.message import ROUTING_NAMES
 
 HELD_LOOKED_AT: Final = 100

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.lifecycle.purge import Purge
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.api import Broker, Purge, Queue
 from delosmq.manage.control.browse import Browse
 from delosmq.manage.control.pagination import Page, listing_notice
 from delosmq.manage.control.queue_info import QueueInfo, queue_info

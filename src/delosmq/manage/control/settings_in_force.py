@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Final
 
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.api import Queue
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.settings import BrokerSettings
 from delosmq.model.wildcard import WildcardPattern, specificity

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.base.jobs import JobWaiter
-from delosmq.engine.broker import Broker
-from delosmq.engine.transactions.transaction import PREPARED, Transaction
+from delosmq.engine.api import PREPARED, Broker, JobWaiter, Transaction
 from delosmq.model.errors import MisuseError
 from delosmq.security.access import MANAGE, AccessControl, Login
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Broker
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl, BrokerInfo
 from delosmq.manage.control.explain import ExplainControl, MessageExplanation, QueueExplanation

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from starlette.responses import StreamingResponse
 
-from delosmq.engine.base.slots import Slot
+from delosmq.engine.api import Slot
 from delosmq.manage.http.problems import ProblemError
 from delosmq.model.conversion import Conversions
 from delosmq.sessions.lease.columns import NAMES, PROPERTIES, Columns

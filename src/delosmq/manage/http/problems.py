@@ -6,9 +6,7 @@ from typing import Final
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
-from delosmq.engine.leases.lease import LEASE_LOST, LeaseError
-from delosmq.engine.transactions.transaction import TransactionError
-from delosmq.engine.transactions.xa import XAER_NOTA, XaError
+from delosmq.engine.api import LEASE_LOST, LeaseError, TransactionError, XaError, xa
 from delosmq.manage.control.queues import ExistsError, InUseError
 from delosmq.model.errors import (
     BrokerError,
@@ -103,7 +101,7 @@ def _status_of(error: BrokerError) -> tuple[int, str]:
     if isinstance(error, LeaseError):
         return (404 if error.condition == LEASE_LOST else 409), error.condition
     if isinstance(error, XaError):
-        return (404, "NOT_FOUND") if error.xa_code == XAER_NOTA else (409, "WRONG_STATE")
+        return (404, "NOT_FOUND") if error.xa_code == xa.XAER_NOTA else (409, "WRONG_STATE")
     if isinstance(error, TransactionError):
         return 409, "WRONG_STATE"
     if isinstance(error, PermissionDeniedError):

@@ -5,7 +5,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from delosmq.engine.leases.lease import LeaseWaiter
+from delosmq.engine.api import LeaseWaiter
 from delosmq.manage.http.problems import ProblemError
 from delosmq.model.ids import Position
 from delosmq.sessions.outbox import Gate, GateWaiter

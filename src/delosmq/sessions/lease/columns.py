@@ -5,7 +5,7 @@
 
 from typing import Final
 
-from delosmq.engine.base.slots import Slot
+from delosmq.engine.api import Slot
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import BODY_KIND_NAMES, BYTES_BODY, HubMessage, Message

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
-from delosmq.engine.leases.lease import FOREIGN_INCARNATION, Lease, LeaseError, LeaseGroup, LeaseWaiter
+from delosmq.engine.api import FOREIGN_INCARNATION, Broker, Lease, LeaseError, LeaseGroup, LeaseWaiter, Slot
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.security.access import CONSUME, CREATE_ADDRESS, CREATE_DURABLE_QUEUE, AccessControl, Login
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup

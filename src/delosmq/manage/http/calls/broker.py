@@ -3,8 +3,7 @@
 import asyncio
 from typing import Final
 
-from delosmq.engine.base.jobs import JobWaiter
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Broker, JobWaiter
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host

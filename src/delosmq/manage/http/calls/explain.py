@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import closing
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Broker
 from delosmq.manage.control.explain import ExplainControl
 from delosmq.manage.control.explain_address import ExplainAddressControl
 from delosmq.manage.control.host import Host

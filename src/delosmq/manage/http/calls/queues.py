@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.lifecycle.purge import Purge
+from delosmq.engine.api import Broker, Purge
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.pagination import Page
 from delosmq.manage.control.queue_info import QueueInfo

@@ -1,6 +1,6 @@
 """The parts of a connection that is logged in, and how they end together."""
 
-from delosmq.engine.queues.in_delivery import BulkAck
+from delosmq.engine.api import BulkAck
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings

@@ -7,8 +7,7 @@ OpenWireProtocolManager of Artemis for the mapping.
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.api import Broker, Queue
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import QUEUE_MARK
 from delosmq.model.reserved_names import ADVISORY_PREFIX

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.engine.transactions.xa import XA_RBROLLBACK, XAER_INVAL
+from delosmq.engine.api import xa
 from delosmq.model.errors import BrokerError, Scope
 from delosmq.sessions.openwire.server.java_exceptions import (
     DESTINATION_GONE,
@@ -406,7 +406,7 @@ def doomed(key: str, cause: str) -> Refusal:
 
 
 def doomed_branch(key: str, cause: str) -> Refusal:
-    return Refusal("DMQ5273", XA, f"{_rolled_back(key, cause)} xaErrorCode:{XA_RBROLLBACK}")
+    return Refusal("DMQ5273", XA, f"{_rolled_back(key, cause)} xaErrorCode:{xa.XA_RBROLLBACK}")
 
 
 def _rolled_back(key: str, cause: str) -> str:
@@ -418,7 +418,7 @@ def sends_lost(key: str, count: int) -> Refusal:
         "DMQ5225",
         XA,
         f"a connection that joined branch {key} was lost while {count} messages it had sent there waited for space:"
-        f" roll the branch back. xaErrorCode:{XA_RBROLLBACK}",
+        f" roll the branch back. xaErrorCode:{xa.XA_RBROLLBACK}",
     )
 
 
@@ -427,7 +427,7 @@ def branch_id_wrong(length: int, limit: int) -> Refusal:
         "DMQ5277",
         XA,
         f"a part of the branch's XID has {length} bytes, but XA allows {limit}: let the coordinator choose a shorter"
-        f" one. xaErrorCode:{XAER_INVAL}",
+        f" one. xaErrorCode:{xa.XAER_INVAL}",
     )
 
 

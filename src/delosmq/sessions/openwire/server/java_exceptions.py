@@ -6,9 +6,7 @@ the text. The codes of DelosMQ stay in the text.
 
 from typing import Final
 
-from delosmq.engine.addresses.address_limits import AddressLimitError
-from delosmq.engine.transactions.transaction import TransactionError
-from delosmq.engine.transactions.xa import XaError
+from delosmq.engine.api import AddressLimitError, TransactionError, XaError
 from delosmq.model.errors import BrokerError, LimitError, NotFoundError, PeerError, PermissionDeniedError, Scope
 from delosmq.wire.openwire.commands import Throwable
 

@@ -1,7 +1,6 @@
 """What the engine tells, for those of OpenWire who want to know."""
 
-from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.base.slots import Slot
+from delosmq.engine.api import EngineEvents, Slot
 from delosmq.model.message import Message
 from delosmq.sessions.openwire.server.registry import Registry
 

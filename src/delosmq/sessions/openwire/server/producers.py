@@ -7,7 +7,7 @@ Classic, ActiveMQMessageProducer of its client.
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Broker
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import HIGHEST_PRIORITY, Message

@@ -19,7 +19,7 @@ Source: ResponseCorrelator of ActiveMQ Classic's client; KahaDBStore, whose sync
 messages or acknowledgements and want an answer.
 """
 
-from delosmq.engine.log.log import Log
+from delosmq.engine.api import Log
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE, Position
 from delosmq.sessions.openwire.server.ids import following

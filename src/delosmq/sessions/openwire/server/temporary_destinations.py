@@ -6,8 +6,7 @@ connection, and must, as nothing but the name tells a temporary address from oth
 and removeDestination of ActiveMQ Classic; createTempDestination of its clients in Java, C++ and .NET.
 """
 
-from delosmq.engine.addresses.address import Address
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Address, Broker
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import QueueSettings
 from delosmq.security.access import (

@@ -6,7 +6,7 @@ ActiveMQ Classic.
 
 from typing import Final
 
-from delosmq.engine.base.jobs import JobWaiter
+from delosmq.engine.api import JobWaiter
 from delosmq.model.ids import MonotonicNs
 from delosmq.sessions.openwire.server import errors as failures
 from delosmq.sessions.openwire.server.connection import ParkedCommand, Parts

@@ -8,10 +8,7 @@ END is that of its connection alone, which may go on all the same; PREPARE waits
 import struct
 from typing import Final
 
-from delosmq.engine.base.jobs import JobWaiter
-from delosmq.engine.broker import Broker
-from delosmq.engine.transactions.transaction import ACTIVE, PREPARED, Transaction
-from delosmq.engine.transactions.xa import TMJOIN, TMNOFLAGS
+from delosmq.engine.api import ACTIVE, PREPARED, Broker, JobWaiter, Transaction, xa
 from delosmq.model.errors import BrokerError
 from delosmq.sessions.openwire.server import errors as failures
 from delosmq.sessions.parking import Work
@@ -101,7 +98,7 @@ class Transactions:
         work = self._works.get(key)
         if work is not None and work.transaction is known and _works_in(work):
             return work
-        branch = broker.branches.start(xid, TMNOFLAGS if known is None else TMJOIN, self._owner)
+        branch = broker.branches.start(xid, xa.TMNOFLAGS if known is None else xa.TMJOIN, self._owner)
         if work is None or work.transaction is not branch:
             if len(self._works) >= self._look_at:
                 self._drop_ended()

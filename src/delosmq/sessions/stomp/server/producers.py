@@ -7,10 +7,7 @@ in the end ends the connection, as any refused frame does.
 
 from typing import Final
 
-from delosmq.engine.base.jobs import JobWaiter
-from delosmq.engine.broker import Broker
-from delosmq.engine.queues.in_delivery import BulkAck
-from delosmq.engine.transactions.transaction import TransactionError
+from delosmq.engine.api import Broker, BulkAck, JobWaiter, TransactionError
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import ANY_ROUTING, Message

@@ -6,7 +6,7 @@ The table at the end of this file is the protocol: which command is allowed in w
 from collections.abc import Callable
 from typing import Final
 
-from delosmq.engine.transactions.transaction import TransactionError
+from delosmq.engine.api import TransactionError
 from delosmq.model.errors import (
     BrokerError,
     LimitError,

@@ -1,8 +1,6 @@
 """The receiving half of a session: subscriptions, and the answers to what they delivered."""
 
-from delosmq.engine.queues.consumer import Consumer
-from delosmq.engine.queues.in_delivery import BulkAck
-from delosmq.engine.transactions.transaction import Transaction
+from delosmq.engine.api import BulkAck, Consumer, Transaction
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.message import ANYCAST
 from delosmq.model.reserved_names import CONNECTION_MARK

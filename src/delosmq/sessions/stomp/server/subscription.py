@@ -2,9 +2,7 @@
 
 from typing import Final
 
-from delosmq.engine.base.slots import Slot
-from delosmq.engine.queues.consumer import Consumer
-from delosmq.engine.queues.credit import ByteCredit, Credit, MessageCredit, OpenCredit
+from delosmq.engine.api import ByteCredit, Consumer, Credit, MessageCredit, OpenCredit, Slot
 from delosmq.model.conversion import Conversions, Encoded
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE

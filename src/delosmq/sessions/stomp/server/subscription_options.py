@@ -6,8 +6,7 @@ Source: StompConnection of Artemis for durable subscriptions and no-local, Proto
 
 from typing import Final
 
-from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
-from delosmq.engine.queues.consumer import PLAIN, ConsumerOptions
+from delosmq.engine.api import PLAIN, ConsumerOptions, SubscriptionOptions
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import QUEUE_MARK
 from delosmq.selectors.errors import SelectorError

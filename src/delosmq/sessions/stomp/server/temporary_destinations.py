@@ -7,7 +7,7 @@ LegacyFrameTranslator of ActiveMQ Classic for both forms.
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Broker
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import QUEUE_MARK
 from delosmq.sessions.permissions import Permissions

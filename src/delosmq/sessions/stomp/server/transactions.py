@@ -6,8 +6,7 @@ first is through returns the messages as a NACK does, and till then nobody else 
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.transactions.transaction import Transaction
+from delosmq.engine.api import Broker, Transaction
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.sessions.parking import Work
 from delosmq.sessions.stomp.server import errors as refusals

@@ -7,8 +7,7 @@ send to one they have not heard of. Source: AdvisoryBroker and AdvisorySupport o
 from collections.abc import Mapping
 from typing import Final
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.api import Broker, Consumer
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST
 from delosmq.model.ports import Clock

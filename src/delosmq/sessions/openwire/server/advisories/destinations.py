@@ -5,7 +5,7 @@ Temporary ones are not among these: they are told of by the session that makes t
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Broker
 from delosmq.model.message import MULTICAST
 from delosmq.sessions.openwire.server.advisories import topics
 from delosmq.sessions.openwire.server.advisories.notices import Known, Notice, Notices, Present

@@ -7,10 +7,7 @@ Source: AdvisoryBroker and BaseDestination there.
 
 from typing import Final
 
-from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
-from delosmq.engine.queues.consumer import consumers_of
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.api import Broker, Queue, Slot, consumers_of
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError

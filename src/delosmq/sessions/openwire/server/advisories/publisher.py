@@ -6,8 +6,7 @@ Source: AdvisoryBroker.fireAdvisory of ActiveMQ Classic.
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.queues.consumer import Consumer
+from delosmq.engine.api import Broker, Consumer
 from delosmq.model.errors import BrokerError, InvariantError, MisuseError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import MULTICAST, Message

@@ -5,10 +5,7 @@ Source: PrefetchSubscription.acknowledge, QueueSubscription and TopicSubscriptio
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.queues.consumer import Consumer
-from delosmq.engine.queues.in_delivery import BulkAck
-from delosmq.engine.transactions.transaction import Transaction
+from delosmq.engine.api import Broker, BulkAck, Consumer, Transaction
 from delosmq.sessions.openwire.server import errors as failures
 from delosmq.sessions.openwire.server.consumers.consumers import Consumers
 from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription

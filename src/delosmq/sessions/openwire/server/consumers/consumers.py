@@ -5,7 +5,7 @@ Source: AbstractRegion.removeConsumer and PrefetchSubscription.remove of ActiveM
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Broker
 from delosmq.model.errors import StorageError
 from delosmq.sessions.openwire.server import errors as failures
 from delosmq.sessions.openwire.server.consumers.reattach import Returning

@@ -4,7 +4,7 @@ What a peer says of the messages they got: acknowledging.py. Source: AbstractReg
 TopicRegion of ActiveMQ Classic.
 """
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.api import Broker
 from delosmq.model.errors import BrokerError, InvariantError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.sessions.openwire.server import errors as failures

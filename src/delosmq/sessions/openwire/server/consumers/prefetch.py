@@ -5,9 +5,7 @@ Source: PolicyEntry.configurePrefetch and its configure methods, and ActiveMQPre
 
 from typing import Final
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.queues.eviction_strategy import choice_for
-from delosmq.engine.queues.pending_limit import PendingLimit
+from delosmq.engine.api import Broker, PendingLimit, choice_for
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST

@@ -5,10 +5,7 @@ Source: AbstractRegion.addConsumer and TopicRegion of ActiveMQ Classic; AMQConsu
 
 from typing import Final
 
-from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
-from delosmq.engine.queues.consumer import ConsumerOptions
-from delosmq.engine.queues.credit import PrefetchCredit
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.api import NO_OPTIONS, ConsumerOptions, PrefetchCredit, Queue, SubscriptionOptions
 from delosmq.model.errors import BrokerError, NotFoundError, PermissionDeniedError
 from delosmq.model.ids import NOTHING_DURABLE
 from delosmq.model.message import ANYCAST, MULTICAST

@@ -3,10 +3,7 @@
 from collections import deque
 from typing import Final
 
-from delosmq.engine.base.slots import Slot
-from delosmq.engine.queues.consumer import Consumer
-from delosmq.engine.queues.credit import Credit, PrefetchCredit
-from delosmq.engine.queues.loans import MOST_LENT
+from delosmq.engine.api import MOST_LENT, Consumer, Credit, PrefetchCredit, Slot
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.model.message import MULTICAST

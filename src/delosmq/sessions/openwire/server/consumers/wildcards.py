@@ -9,8 +9,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.broker import Broker
-from delosmq.engine.queues.queue import Queue
+from delosmq.engine.api import Broker, Queue
 from delosmq.model.errors import PermissionDeniedError
 from delosmq.model.wildcard import WildcardPattern
 from delosmq.selectors.selector import Selector

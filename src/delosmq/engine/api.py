@@ -1,0 +1,95 @@
+"""What other packages may use of the engine. Storage implements the ports of `engine.log` besides."""
+
+from delosmq.engine import inspect
+from delosmq.engine.addresses.address import Address, SpaceWaiter
+from delosmq.engine.addresses.address_limits import AddressLimitError
+from delosmq.engine.addresses.divert import Divert
+from delosmq.engine.addresses.filter import Conditions
+from delosmq.engine.base.events import NO_EVENTS, EngineEvents
+from delosmq.engine.base.jobs import JobWaiter
+from delosmq.engine.base.slots import Slot, SlotList
+from delosmq.engine.base.timers import NS_PER_MS, Timer
+from delosmq.engine.broker import Broker
+from delosmq.engine.dispatch import waiting_reason
+from delosmq.engine.dispatch.rules import rules_of
+from delosmq.engine.fan_out import events_for
+from delosmq.engine.leases.lease import FOREIGN_INCARNATION, LEASE_LOST, Lease, LeaseError, LeaseGroup, LeaseWaiter
+from delosmq.engine.lifecycle.purge import Purge
+from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
+from delosmq.engine.log.log import Log, StoreEvents
+from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort, consumers_of
+from delosmq.engine.queues.credit import ByteCredit, Credit, MessageCredit, OpenCredit, PrefetchCredit
+from delosmq.engine.queues.eviction_strategy import choice_for
+from delosmq.engine.queues.in_delivery import BulkAck
+from delosmq.engine.queues.loans import MOST_LENT
+from delosmq.engine.queues.pending_limit import PendingLimit
+from delosmq.engine.queues.queue import Queue
+from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS, EXPIRY_ADDRESS, DroppedListener
+from delosmq.engine.routing.held_messages import dead_count, expired_count, held_count, is_held
+from delosmq.engine.routing.send_result import BLOCKED, DROPPED, DUPLICATE, ROUTED
+from delosmq.engine.transactions import xa
+from delosmq.engine.transactions.transaction import ACTIVE, PREPARED, Transaction, TransactionError
+from delosmq.engine.transactions.xa import XaError
+
+__all__ = [
+    "ACTIVE",
+    "BLOCKED",
+    "DEAD_LETTER_ADDRESS",
+    "DROPPED",
+    "DUPLICATE",
+    "EXPIRY_ADDRESS",
+    "FOREIGN_INCARNATION",
+    "LEASE_LOST",
+    "MOST_LENT",
+    "NO_EVENTS",
+    "NO_OPTIONS",
+    "NS_PER_MS",
+    "PLAIN",
+    "PREPARED",
+    "ROUTED",
+    "Address",
+    "AddressLimitError",
+    "Broker",
+    "BulkAck",
+    "ByteCredit",
+    "Conditions",
+    "Consumer",
+    "ConsumerOptions",
+    "ConsumerPort",
+    "Credit",
+    "Divert",
+    "DroppedListener",
+    "EngineEvents",
+    "JobWaiter",
+    "Lease",
+    "LeaseError",
+    "LeaseGroup",
+    "LeaseWaiter",
+    "Log",
+    "MessageCredit",
+    "OpenCredit",
+    "PendingLimit",
+    "PrefetchCredit",
+    "Purge",
+    "Queue",
+    "Slot",
+    "SlotList",
+    "SpaceWaiter",
+    "StoreEvents",
+    "SubscriptionOptions",
+    "Timer",
+    "Transaction",
+    "TransactionError",
+    "XaError",
+    "choice_for",
+    "consumers_of",
+    "dead_count",
+    "events_for",
+    "expired_count",
+    "held_count",
+    "inspect",
+    "is_held",
+    "rules_of",
+    "waiting_reason",
+    "xa",
+]
