@@ -21,7 +21,7 @@ from tests.engine.support import Bench, CountingRandom, RecordingStore
 from tests.simulation.whole.recount import check_shares
 
 SHARE = 20_000
-LONG_FILTER = "color = '" + "x" * 2_000 + "'"
+LONG_FILTER = "color = '" + "x" * 500 + "'"
 
 
 def long(number: int) -> str:
@@ -46,7 +46,7 @@ def make(bench: RoutingBench, way: str, number: int, user: str) -> None:
     elif way == "consume":
         bench.listen(name, routing=ANYCAST, user=user)
     elif way == "filter":
-        bench.listen("news", name=f"{user}.{number}", durable=True, filter=LONG_FILTER, user=user)
+        bench.listen("news", name=f"{user}.{name}", durable=True, filter=LONG_FILTER, user=user)
     elif way == "lease":
         bench.broker.lease_groups.open(name[:1_000], queue="", topic="news", run="r", incarnation=None, user=user)
     elif way == "group":
@@ -113,6 +113,53 @@ def test_a_user_with_long_names_and_filters_is_refused_and_others_go_on(way: str
         assert [sizes(bench, user)[1] for user in ("eve", "bob")] == before
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_filters_count_whether_they_are_recorded_or_not(durable: bool):
+    bench = bounded(100_000)
+
+    def subscribe(number: int, user: str) -> None:
+        filter = f"n = {number} OR {LONG_FILTER}"
+        bench.listen("news", name=f"{user}.{number}", durable=durable, shared=True, filter=filter, user=user)
+
+    refusal = r"DMQ2688: queue 'eve\.\d+' is not made: the filters .*'eve'.* 12500 are allowed, an eighth of"
+    for number in range(24):
+        subscribe(number, "eve")
+    with pytest.raises(LimitError, match=refusal):
+        subscribe(24, "eve")
+    assert 12_000 < bench.broker.client_limits.filter_characters_of("eve") <= 12_500
+    subscribe(0, "bob")
+    bench.listen("news", user="eve")
+    check_shares(bench.broker)
+    if durable:
+        bench = restarted(bench)
+        with pytest.raises(LimitError, match="DMQ2688"):
+            bench.listen("news", name="more", shared=True, filter=LONG_FILTER, user="eve")
+    for name in [name for name in bench.broker.queues if name.startswith("eve.")]:
+        bench.broker.resources.delete_queue(name)
+    assert bench.broker.client_limits.filter_characters_of("eve") == 0
+    bench.listen("news", name="again", shared=True, filter=LONG_FILTER, user="eve")
+    check_shares(bench.broker)
+
+
+def test_one_of_the_longest_filters_is_always_allowed():
+    bench = bounded()
+    bench.listen("news", filter="a = '" + "x" * 8_000 + "'", user="eve")
+    with pytest.raises(LimitError, match="DMQ2688"):
+        bench.listen("news", filter=LONG_FILTER, user="eve")
+
+
+def test_filters_are_parsed_before_anything_is_sent():
+    bench = bounded(-1)
+    bench.listen("news", name="eve.1", durable=True, filter=LONG_FILTER, user="eve")
+    for _ in range(2):
+        parsed = bench.broker.queues["eve.1"].filter
+        assert parsed is not None
+        assert parsed.text == LONG_FILTER
+        bench.broker.producers.send(bench.message("news", "x"), routing=MULTICAST)
+        assert bench.broker.queues["eve.1"].filter is parsed
+        bench = restarted(bench)
+
+
 def test_what_is_counted_is_what_the_state_takes():
     bench = bounded()
     empty = len(bench.broker.state.state())
@@ -162,15 +209,16 @@ def test_a_store_that_never_heard_of_makers_starts_and_counts_to_no_user():
 def test_a_subscription_that_would_be_too_large_leaves_the_old_one_as_it_is():
     bench = bounded(6_000)
     bench.broker.consumers.close(bench.listen("news", name="s", durable=True, filter="color = 'red'", user="eve")[0])
-    make(bench, "filter", 1, "eve")
-    make(bench, "filter", 2, "eve")
+    longest = LONG_FILTER + " or size = 0" * 120
+    for name in ("eve.1", "eve.2"):
+        bench.listen("news", name=name, durable=True, filter=longest, user="eve")
     bench.put("news", "A", color="red")
     with pytest.raises(LimitError, match="DMQ2686"):
-        bench.listen("news", name="s", durable=True, filter=LONG_FILTER, user="eve")
+        bench.listen("news", name="s", durable=True, filter=longest, user="eve")
     assert (bench.broker.queues["s"].settings.filter, bench.pending("s")) == ("color = 'red'", "A")
     # What it is replaced by counts less than both together.
     bench.broker.resources.delete_queue("eve.1")
-    for filter in (LONG_FILTER, LONG_FILTER + " or size = 1", "size = 2"):
+    for filter in (longest, longest + " or size = 1", "size = 2"):
         bench.broker.consumers.close(bench.listen("news", name="s", durable=True, filter=filter, user="eve")[0])
     check_shares(bench.broker)
 
@@ -385,3 +433,39 @@ def do(bench: RoutingBench, act: str, number: int, user: str) -> None:
         bench.listen("news", name=f"{user}.{number}", durable=True, filter=f"size > {number}", user=user)
     else:
         make(bench, act, number, user)
+
+
+def test_queues_for_messages_of_an_address_that_is_gone_count_to_the_sender():
+    expiry = {"expiry_address": "EXPIRY", "auto_create_expiry_resources": True}
+    bench = bounded(60_000, address_settings=(AddressMatch("#", expiry),))
+    bench.listen("#", name="alice.all", durable=True, user="alice")
+    for number in range(3):
+        message = bench.message(f"m{number}", "A")
+        message.user = "mallory"
+        message.durable = True
+        message.expires_at_ms = bench.clock.now_ms + 1_000
+        bench.broker.producers.send(message, routing=MULTICAST)
+    before = sizes(bench, "alice")
+    bench.clock.now_ms += 60_000
+    # The addresses are not recorded, and gone with the restart; what alice's queue holds of them expires.
+    bench = restarted(bench)
+    assert "m0" not in bench.broker.addresses
+    bench.run()
+    made = [name for name in bench.broker.queues if name.startswith("EXP.")]
+    assert len(made) == 3
+    assert {bench.broker.queues[name].made_by for name in made} == {"mallory"}
+    assert sizes(bench, "alice") <= before
+    check_shares(bench.broker)
+
+
+def test_a_lease_group_takes_no_more_when_it_is_opened_again_with_a_longer_run():
+    bench = bounded()
+    bench.broker.resources.create_queue(QueueSettings("groups", "jobs", ANYCAST))
+    group = bench.broker.lease_groups.open("g", queue="groups", topic="", run="r", incarnation=None, user="eve")
+    before = sizes(bench)
+    bench.broker.lease_groups.open(
+        "g", queue="groups", topic="", run="\U0001f600" * 200, incarnation=group.incarnation, user="mallory"
+    )
+    assert sizes(bench) == before
+    assert sizes(bench, "mallory") == (0, 0)
+    check_shares(bench.broker)

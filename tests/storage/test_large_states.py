@@ -322,7 +322,7 @@ def _fill(life: Life, user: str, filter_size: int = 8_000) -> tuple[int, str]:
 
 def test_a_user_at_its_share_is_there_after_a_restart_too() -> None:
     disk = SimDisk(Random(1))
-    life = Life(disk, max_destinations_size_per_user=200_000)
+    life = Life(disk, max_destinations_size_per_user=1_600_000)
     made, code = _fill(life, "eve")
     _subscribe(life, "bob", "bob.0")
     life.flow(2)  # a state block has them, and records what comes later
@@ -332,11 +332,11 @@ def test_a_user_at_its_share_is_there_after_a_restart_too() -> None:
     before = [(limits.made_by(user), limits.state_bytes_of(user)) for user in ("eve", "bob")]
     life.turn()
     disk.process_crash()
-    again = Life(disk, max_destinations_size_per_user=200_000)
+    again = Life(disk, max_destinations_size_per_user=1_600_000)
     limits = again.broker.client_limits
     assert [(limits.made_by(user), limits.state_bytes_of(user)) for user in ("eve", "bob")] == before
-    assert (made, code) == (24, "DMQ2686")
-    with pytest.raises(LimitError, match="DMQ2686"):
+    assert (made, code) == (24, "DMQ2688")
+    with pytest.raises(LimitError, match="DMQ2688"):
         _subscribe(again, "eve", "eve.more")
     _subscribe(again, "bob", "bob.1")
     again.broker.resources.create_queue(QueueSettings("operators", "operators", ANYCAST))

@@ -4,8 +4,6 @@ import math
 import struct
 from typing import Final
 
-from lark import Token, Tree
-
 from delosmq.selectors.arithmetic import DIVIDED, MINUS, MODULO, PLUS, TIMES
 from delosmq.selectors.comparing import AFTER, BEFORE, LONG_MAX, SAME, UNLIKE
 from delosmq.selectors.errors import DEEPEST, SelectorError, too_deep
@@ -29,7 +27,8 @@ from delosmq.selectors.nodes import (
     Property,
     Truth,
 )
-from delosmq.selectors.words import NAME, NUMBER, QUOTED_NAME, STRING
+from delosmq.selectors.tree import Branch, Part
+from delosmq.selectors.words import NAME, NUMBER, QUOTED_NAME, STRING, Word
 
 NOT_SELECTABLE: Final = frozenset(("JMSRedelivered", "JMSXDeliveryCount"))
 
@@ -43,8 +42,6 @@ COMPARISONS: Final = {
 }
 OPERATORS: Final = {"PLUS": PLUS, "MINUS": MINUS, "TIMES": TIMES, "DIVIDED": DIVIDED, "MODULO": MODULO}
 
-Part = Tree[Token] | Token
-
 
 class Builder:
     """Builds the nodes of one selector. ``convert``: text is read as a number or truth value where one is wanted."""
@@ -52,6 +49,8 @@ class Builder:
     def __init__(self, text: str, convert: bool) -> None:
         self._text = text
         self._convert = convert
+        # One node for each name, however often it stands there: a long selector takes a third less memory.
+        self._properties: dict[str, Property] = {}
 
     def condition(self, part: Part, depth: int) -> Condition:
         """The node of ``part``, which has to say yes or no.
@@ -73,11 +72,11 @@ class Builder:
         Raises:
             SelectorError: something in it makes no sense.
         """
-        if isinstance(part, Token):
+        if isinstance(part, Word):
             return self._leaf(part)
         if depth > DEEPEST:
             raise too_deep(self._text, start_of(part))
-        kind = str(part.data)
+        kind = part.kind
         inner = depth + 1
         if kind in ("group", "positive"):
             return self.node(part.children[-1], inner)
@@ -112,7 +111,7 @@ class Builder:
 
     def _comparison(self, parts: list[Part], depth: int) -> Condition:
         left, operator, right = parts
-        kind = str(operator.type) if isinstance(operator, Token) else ""
+        kind = operator.kind
         if kind in ("EQUAL", "NOT_EQUAL"):
             first, second = self.node(left, depth), self.node(right, depth)
         else:
@@ -132,7 +131,7 @@ class Builder:
 
     def _calculation(self, parts: list[Part], depth: int) -> Node:
         left, operator, right = parts
-        kind = OPERATORS[str(operator.type)] if isinstance(operator, Token) else 0
+        kind = OPERATORS[operator.kind]
         first = self._operand(left, depth, joins=kind == PLUS)
         second = self._operand(right, depth, joins=kind == PLUS)
         return Calculation(first, kind, second, self._convert)
@@ -148,7 +147,7 @@ class Builder:
         return node
 
     def _negative(self, part: Part, depth: int) -> Node:
-        if isinstance(part, Token) and part.type == NUMBER:
+        if isinstance(part, Word) and part.kind == NUMBER:
             # -9223372036854775808 is a long, though what stands after the minus is none.
             return Constant(self._number(part, negative=True))
         return Negative(self._operand(part, depth, joins=False), self._convert)
@@ -157,58 +156,61 @@ class Builder:
         value = self.node(parts[0], depth)
         escape = ""
         if len(parts) == 3:
-            escape = str(parts[2])
+            escape = _text_of(parts[2])
             if len(escape) != 1:
                 raise self._wrong("DMQ2511", "ESCAPE takes one character in single quotes, such as '\\'", parts[2])
-        return Like(value, like_pattern(str(parts[1]), escape))
+        return Like(value, like_pattern(_text_of(parts[1]), escape))
 
     def _among(self, parts: list[Part], depth: int) -> Condition:
         value = self.node(parts[0], depth)
         if not isinstance(value, Property):
             raise self._wrong("DMQ2513", "before IN stands the name of a property, nothing else", parts[0])
-        return Among(value.name, frozenset([str(text) for text in parts[1:]]))
+        return Among(value.name, frozenset([_text_of(text) for text in parts[1:]]))
 
-    def _leaf(self, token: Token) -> Node:
-        kind = str(token.type)
-        text = str(token)
+    def _leaf(self, word: Word) -> Node:
+        kind, text = word.kind, word.text
         if kind in (NAME, QUOTED_NAME):
             if text in NOT_SELECTABLE:
                 sentence = f"{text} differs from delivery to delivery, so nothing can be selected by it"
-                raise self._wrong("DMQ2514", sentence, token)
-            return Property(text)
+                raise self._wrong("DMQ2514", sentence, word)
+            known = self._properties.get(text)
+            if known is None:
+                known = Property(text)
+                self._properties[text] = known
+            return known
         if kind == STRING:
             return Constant(text)
         if kind == NUMBER:
-            return Constant(self._number(token, negative=False))
+            return Constant(self._number(word, negative=False))
         if kind == "NULL":
             return Truth(None)
         return Truth(kind == "TRUE")
 
-    def _number(self, token: Token, negative: bool) -> int | float:
-        written = token.lower()
+    def _number(self, word: Word, negative: bool) -> int | float:
+        written = word.text.lower()
         sign = -1 if negative else 1
         if written.startswith("0x"):
-            return self._long(token, sign * int(written.removesuffix("l"), 16))
+            return self._long(word, sign * int(written.removesuffix("l"), 16))
         digits = written.removesuffix("l")
         if digits.isdigit():
             octal = len(digits) > 1 and digits.startswith("0")
             if octal and ("8" in digits or "9" in digits):
                 sentence = f"{written} begins with 0 and so is octal, where 8 and 9 don't exist: leave out the 0"
-                raise self._wrong("DMQ2508", sentence, token)
+                raise self._wrong("DMQ2508", sentence, word)
             if len(digits) > 30 and len(digits.lstrip("0")) > 30:
-                return self._long(token, sign * (LONG_MAX + 2))
-            return self._long(token, sign * int(digits, 8 if octal else 10))
+                return self._long(word, sign * (LONG_MAX + 2))
+            return self._long(word, sign * int(digits, 8 if octal else 10))
         if digits != written:
-            raise self._wrong("DMQ2508", "a number that ends in L has neither point nor exponent", token)
-        return sign * self._double(token, written)
+            raise self._wrong("DMQ2508", "a number that ends in L has neither point nor exponent", word)
+        return sign * self._double(word, written)
 
-    def _long(self, token: Token, number: int) -> int:
+    def _long(self, word: Word, number: int) -> int:
         if not -LONG_MAX - 1 <= number <= LONG_MAX:
-            sentence = f"{_short(token)} does not fit in 64 bits; as a floating point number it ends in D or .0"
-            raise self._wrong("DMQ2508", sentence, token)
+            sentence = f"{_short(word)} does not fit in 64 bits; as a floating point number it ends in D or .0"
+            raise self._wrong("DMQ2508", sentence, word)
         return number
 
-    def _double(self, token: Token, written: str) -> float:
+    def _double(self, word: Word, written: str) -> float:
         number = float(written.rstrip("df"))
         if written.endswith("f") and not math.isinf(number):
             try:
@@ -216,7 +218,7 @@ class Builder:
             except OverflowError:
                 number = math.inf
         if math.isinf(number):
-            raise self._wrong("DMQ2508", f"{_short(token)} is larger than floating point numbers get", token)
+            raise self._wrong("DMQ2508", f"{_short(word)} is larger than floating point numbers get", word)
         return number
 
     def _wrong(self, code: str, sentence: str, part: Part) -> SelectorError:
@@ -225,10 +227,15 @@ class Builder:
 
 def start_of(part: Part) -> int:
     """Where the first word of ``part`` stands."""
-    while not isinstance(part, Token):
+    while isinstance(part, Branch):
         part = part.children[0]
-    return part.start_pos or 0
+    return part.position
 
 
-def _short(token: Token) -> str:
-    return str(token) if len(token) <= 40 else f"{token[:37]}..."
+def _text_of(part: Part) -> str:
+    return part.text if isinstance(part, Word) else ""
+
+
+def _short(word: Word) -> str:
+    text = word.text
+    return text if len(text) <= 40 else f"{text[:37]}..."

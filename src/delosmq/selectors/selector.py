@@ -1,11 +1,12 @@
 """Selectors: parse once, ask once per message."""
 
-from functools import lru_cache
 from typing import Final
 
 from delosmq.model.properties import Properties
+from delosmq.selectors.building import Builder
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.nodes import Condition
+from delosmq.selectors.tree import tree_of
 from delosmq.selectors.words import words_of
 
 __all__ = ["Selector", "SelectorError", "parse_selector"]
@@ -15,8 +16,8 @@ LONGEST: Final = 8_192
 
 KEPT: Final = 1_000
 """Parsed selectors kept for the next one who brings the same text."""
-LONGEST_KEPT: Final = 1_024
-"""Longer ones are parsed each time: a thousand of the longest would take hundreds of megabytes."""
+KEPT_CHARACTERS: Final = 131_072
+"""What these have together, at most: parsed, a character takes 10 to 30 bytes."""
 
 WHITESPACE: Final = " \t\r\n\f"
 
@@ -62,7 +63,7 @@ def parse_selector(text: str) -> Selector:
         raise SelectorError("DMQ2501", sentence, text, LONGEST)
     meant = text.strip(WHITESPACE)
     try:
-        return _kept(meant) if len(meant) <= LONGEST_KEPT else _parsed(meant)
+        return _kept.of(meant)
     except SelectorError as error:
         wrong = error
     if meant == text:
@@ -71,9 +72,31 @@ def parse_selector(text: str) -> Selector:
     raise SelectorError(wrong.code, wrong.sentence, text, min(wrong.position + lead, len(text)))
 
 
-@lru_cache(maxsize=KEPT)
-def _kept(text: str) -> Selector:
-    return _parsed(text)
+class _Kept:
+    """The parsed selectors that were asked for last, bounded by what they take."""
+
+    def __init__(self) -> None:
+        # A dict because it keeps an order: who was asked for longest ago stands first.
+        self._selectors: dict[str, Selector] = {}
+        self._characters: int = 0
+
+    def of(self, text: str) -> Selector:
+        """The selector, parsed now if it is not kept.
+
+        Raises:
+            SelectorError: ``text`` is none.
+        """
+        selectors = self._selectors
+        known = selectors.pop(text, None)
+        if known is None:
+            known = _parsed(text)
+            self._characters += len(text)
+        selectors[text] = known
+        while len(selectors) > KEPT or self._characters > KEPT_CHARACTERS:
+            oldest = next(iter(selectors))
+            del selectors[oldest]
+            self._characters -= len(oldest)
+        return known
 
 
 def _parsed(text: str) -> Selector:
@@ -83,10 +106,6 @@ def _parsed(text: str) -> Selector:
         raise SelectorError(
             "DMQ2500", "the selector states no condition: leave it out to get all messages", text, start
         )
-    # Not before somebody needs them: lark takes 50 ms to load and megabytes.
-    from delosmq.selectors.building import Builder
-    from delosmq.selectors.grammar import tree_of
-
     return Selector(text, Builder(text, convert).condition(tree_of(text, words), 1))
 
 
@@ -110,3 +129,6 @@ def _prefixes(text: str) -> tuple[bool, bool, int]:
             return convert, hyphenated, start
         while text[start : start + 1] != "" and text[start] in WHITESPACE:
             start += 1
+
+
+_kept: Final = _Kept()

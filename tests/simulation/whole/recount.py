@@ -119,28 +119,29 @@ def check_counters(broker: Broker, holders: Holders) -> None:
 def check_shares(broker: Broker) -> None:
     """How many addresses and queues there are, and what they take of the state, in all and of each user, equal a
     recount; and the state takes no more than that."""
-    shares: dict[str, list[int]] = {"": [0, 0]}
+    shares: dict[str, list[int]] = {"": [0, 0, 0]}
     for address in broker.addresses.values():
         size = 0 if address.auto_created else address_state_bytes(address.name, address.made_by)
         _add(shares, address.made_by, 1, size)
     for queue in broker.queues.values():
         size = queue_state_bytes(queue.settings, queue.made_by) if queue.settings.durable else 0
-        _add(shares, queue.made_by, 0 if queue.internal else 1, size)
+        _add(shares, queue.made_by, 0 if queue.internal else 1, size, len(queue.settings.filter))
     for group in broker.leases.groups.values():
         _add(shares, group.made_by, 0, group_state_bytes(group.name, group.run, group.made_by))
     limits = broker.client_limits
-    said = {user: [share.count, share.state_bytes] for user, share in limits._shares.items()}
-    total = shares.pop("")
+    said = {user: [share.count, share.state_bytes, share.filter_characters] for user, share in limits._shares.items()}
+    total = shares.pop("")[:2]
     assert said == shares, f"the users' shares are said to be {said}, they are {shares}"
     assert [limits.count, limits.state_bytes] == total, f"{limits.count}, {limits.state_bytes} instead of {total}"
     assert all(any(share) for share in said.values())
 
 
-def _add(shares: dict[str, list[int]], user: str, count: int, size_bytes: int) -> None:
+def _add(shares: dict[str, list[int]], user: str, count: int, size_bytes: int, filter_characters: int = 0) -> None:
     for name in {user, ""}:
-        share = shares.setdefault(name, [0, 0])
+        share = shares.setdefault(name, [0, 0, 0])
         share[0] += count
         share[1] += size_bytes
+        share[2] += filter_characters
 
 
 def check_places(broker: Broker, holders: Holders, ledger: Ledger) -> None:

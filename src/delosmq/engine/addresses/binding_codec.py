@@ -15,6 +15,9 @@ ENTRY_BYTES: Final = 64
 
 GROUP_BYTES: Final = 256
 """Likewise for a lease group."""
+LONGEST_RUN_BYTES: Final = 12 * 200 + 2
+"""What the run of a lease group takes as JSON: requests allow 200 characters. Each group counts as if its run had them,
+as another run may take it over at any time."""
 
 Json = dict[str, object]
 
@@ -147,7 +150,7 @@ def address_state_bytes(name: str, made_by: str) -> int:
 
 def group_state_bytes(name: str, run: str, made_by: str) -> int:
     """What a lease group takes in a state block, without its leases."""
-    return GROUP_BYTES + len(json.dumps([name, run])) + _maker_bytes(made_by)
+    return GROUP_BYTES + len(json.dumps(name)) + max(LONGEST_RUN_BYTES, len(json.dumps(run))) + _maker_bytes(made_by)
 
 
 def _maker_bytes(made_by: str) -> int:

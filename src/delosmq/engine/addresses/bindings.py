@@ -134,7 +134,10 @@ class Bindings(Destinations):
         """What it takes, as its settings are, counts to a user from now on."""
         count = 0 if queue.internal else 1
         self.client_limits.change(queue.made_by, -count, -queue.state_bytes)
+        self.client_limits.change_filters(queue.made_by, -queue.filter_characters)
         queue.made_by = user
+        queue.filter_characters = len(queue.settings.filter)
+        self.client_limits.change_filters(user, queue.filter_characters)
         queue.state_bytes = queue_state_bytes(queue.settings, user) if queue.settings.durable else 0
         self.client_limits.change(user, count, queue.state_bytes)
 
@@ -167,6 +170,7 @@ class Bindings(Destinations):
         del self.queues[queue.name]
         del self.by_id[queue.id]
         self.client_limits.change(queue.made_by, 0 if queue.internal else -1, -queue.state_bytes)
+        self.client_limits.change_filters(queue.made_by, -queue.filter_characters)
 
     def drop_address(self, name: str) -> None:
         """Forgets an address without queues."""

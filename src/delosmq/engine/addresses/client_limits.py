@@ -4,7 +4,11 @@ from typing import Final
 
 from delosmq.model.errors import LimitError
 from delosmq.model.settings import UNLIMITED, BrokerSettings
+from delosmq.selectors.selector import LONGEST
 
+FILTERS_PART: Final = 8
+"""1 / this of a user's bytes is how many characters the filters may have together: a send may ask all of them, and
+parsed they take ten times that. One of the longest is always allowed."""
 _LESS: Final = "delete some, let unused ones go (auto-delete-queues, auto-delete-addresses)"
 
 
@@ -15,12 +19,14 @@ class Share:
     def __init__(self) -> None:
         self.count: int = 0
         self.state_bytes: int = 0
+        self.filter_characters: int = 0
 
 
 class ClientLimits:
     """``max-destinations``: how many addresses and queues there may be when a client makes another one;
     ``max-destinations-per-user`` and ``max-destinations-size-per-user``: how many the clients of one user may have
-    made, and what these take in a state block. What operators and broker.xml make is counted and never refused.
+    made, and what these take in a state block; the filters of queues, recorded or not, have an eighth of the latter, in
+    characters. What operators and broker.xml make is counted and never refused.
 
     Attributes:
         count: addresses and queues, but those that the broker made for itself.
@@ -34,6 +40,7 @@ class ClientLimits:
         self._of_all: int = settings.max_destinations
         self._of_user: int = settings.max_destinations_per_user
         self._bytes_of_user: int = settings.max_destinations_size_per_user
+        self._filters_of_user: int = max(self._bytes_of_user // FILTERS_PART, LONGEST)
         self._shares: dict[str, Share] = {}
 
     def check(self, user: str, what: str, *, count: int, size_bytes: int) -> None:
@@ -58,6 +65,27 @@ class ClientLimits:
                 f"{what} is not made: in the journal, what clients of user '{user}' have made takes {used} bytes, this"
                 f" would take {size_bytes} more, and max-destinations-size-per-user is {self._bytes_of_user};"
                 " delete some, use shorter names and filters, or allow more",
+            )
+
+    def check_filter(self, user: str, what: str, characters: int) -> None:
+        """Whether a client may make something with a filter.
+
+        Args:
+            user: whose client makes it; "" for none.
+            characters: how many more the filters of this user would have.
+
+        Raises:
+            LimitError: it may not.
+        """
+        if not user or characters <= 0 or self._bytes_of_user == UNLIMITED:
+            return
+        used = self.filter_characters_of(user)
+        if used + characters > self._filters_of_user:
+            raise LimitError(
+                "DMQ2688",
+                f"{what} is not made: the filters of what clients of user '{user}' have made have {used} characters,"
+                f" this would be {characters} more, and {self._filters_of_user} are allowed, an eighth of"
+                " max-destinations-size-per-user; delete some, use shorter filters, or allow more",
             )
 
     def _check_count(self, user: str, what: str) -> None:
@@ -85,6 +113,18 @@ class ClientLimits:
         share = self._shares.get(user)
         return 0 if share is None else share.state_bytes
 
+    def filter_characters_of(self, user: str) -> int:
+        """How long the filters of these queues are together."""
+        share = self._shares.get(user)
+        return 0 if share is None else share.filter_characters
+
+    def change_filters(self, user: str, characters: int) -> None:
+        """The filters of what clients of ``user`` made are so much longer, or shorter; "" for what no client made."""
+        if user and characters:
+            share = self._shares.setdefault(user, Share())
+            share.filter_characters += characters
+            self._drop_empty(user, share)
+
     def change(self, user: str, count: int, size_bytes: int) -> None:
         """So many more, or fewer, are there that a client of ``user`` made; "" for what no client made."""
         self.count += count
@@ -94,5 +134,8 @@ class ClientLimits:
         share = self._shares.setdefault(user, Share())
         share.count += count
         share.state_bytes += size_bytes
-        if not share.count and not share.state_bytes:
+        self._drop_empty(user, share)
+
+    def _drop_empty(self, user: str, share: Share) -> None:
+        if not share.count and not share.state_bytes and not share.filter_characters:
             del self._shares[user]

@@ -80,11 +80,14 @@ class DestinationChecks:
         if settings.durable:
             size += queue_state_bytes(settings, user)
         freed = 0
+        filter_freed = 0
         count = 0 if by_broker else 1
         if replaced is not None and replaced.made_by == user:
             freed = replaced.state_bytes
+            filter_freed = replaced.filter_characters
             count = 0
         destinations.client_limits.check(user, what, count=count, size_bytes=size - freed)
+        destinations.client_limits.check_filter(user, what, len(settings.filter) - filter_freed)
         self._check_state(size, user)
         address = destinations.addresses.get(settings.address)
         is_there = address is not None and address.covers({settings.routing_type}, automatic)

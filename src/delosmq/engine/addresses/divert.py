@@ -10,6 +10,7 @@ from delosmq.engine.log.origin import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORI
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANY_ROUTING, Message
 from delosmq.model.settings import PASS_ROUTING, STRIP_ROUTING, DivertSettings, Transformer
+from delosmq.selectors.selector import Selector, parse_selector
 
 NO_CHANGE: Final = Transformer()
 
@@ -26,7 +27,7 @@ class Divert:
         self.settings = settings
         self.name: str = settings.name
         self.exclusive: bool = settings.exclusive
-        self.filter: str = settings.filter
+        self.filter: Selector | None = parse_selector(settings.filter) if settings.filter else None
         self.targets: tuple[str, ...] = settings.forwarding_addresses
         self.copies: int = 0
         self.lost_copies: int = 0

@@ -1,6 +1,4 @@
-"""Selectors that stand before queues and diverts: parsed once by text, evaluated once per message."""
-
-from typing import Final
+"""Selectors that stand before queues and diverts: equal ones are evaluated once per message."""
 
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.conversion import Conversions
@@ -9,9 +7,6 @@ from delosmq.model.message import Message
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import Selector, parse_selector
 from delosmq.selectors.subject import Subject
-
-CACHE_LIMIT: Final = 10_000
-"""Parsed selectors kept; more distinct ones than this are parsed again now and then."""
 
 
 class Conditions:
@@ -25,7 +20,6 @@ class Conditions:
         self._conversions = conversions
         self._subject: Subject = Subject(conversions)
         self._message: Message | None = None
-        self._selectors: dict[str, Selector] = {}
         self._verdicts: dict[str, bool] = {}
         self.evaluations: int = 0
 
@@ -47,32 +41,23 @@ class Conditions:
         # Artemis picks an anycast queue first and drops the message when that is disabled; here the next one gets it.
         if not settings.enabled or (queue.in_force.purge_on_no_consumers and not queue.holders):
             return False
-        return self.match(settings.filter)
+        return self.match(queue.filter)
 
     def is_true(self, name: str) -> bool:
         """Whether a property of the message is true, or the text that Java reads as true."""
         value = self._subject.value(name)
         return value is True or (isinstance(value, str) and value.lower() == "true")
 
-    def match(self, text: str) -> bool:
-        """Whether the message passes a selector; equal ones are evaluated once. "" lets all pass."""
-        if not text:
+    def match(self, selector: Selector | None) -> bool:
+        """Whether the message passes a selector; equal ones are evaluated once. None lets all pass."""
+        if selector is None:
             return True
-        verdict = self._verdicts.get(text)
+        verdict = self._verdicts.get(selector.text)
         if verdict is None:
             self.evaluations += 1
-            verdict = self._selector(text).matches(self._subject)
-            self._verdicts[text] = verdict
+            verdict = selector.matches(self._subject)
+            self._verdicts[selector.text] = verdict
         return verdict
-
-    def _selector(self, text: str) -> Selector:
-        selector = self._selectors.get(text)
-        if selector is None:
-            if len(self._selectors) >= CACHE_LIMIT:
-                self._selectors.clear()
-            selector = parse_selector(text)
-            self._selectors[text] = selector
-        return selector
 
 
 def check_filter(owner: str, text: str) -> None:

@@ -143,7 +143,11 @@ class Expiry(BeforeDelivery):
         taker: Queue | None = None
         if settings.auto_create_expiry_resources:
             taker = self._copies.make_resources(
-                name, message.address, queue, prefix=settings.expiry_queue_prefix, suffix=settings.expiry_queue_suffix
+                name,
+                message.address,
+                message.user,
+                prefix=settings.expiry_queue_prefix,
+                suffix=settings.expiry_queue_suffix,
             )
         copy = self._copies.of(queue, message, name)
         annotations = copy.annotations

@@ -79,7 +79,7 @@ class Retroactive(QueueListener):
         if expired or not message.body:
             return True
         self._conditions.look_at(message)
-        if not self._conditions.match(queue.settings.filter):
+        if not self._conditions.match(queue.filter):
             return True
         stored = message.durable and queue.settings.durable
         if stored:
@@ -117,7 +117,7 @@ class Retroactive(QueueListener):
         for held in slots:
             message = held.message
             self._conditions.look_at(message)
-            if queue.settings.filter and not self._conditions.match(queue.settings.filter):
+            if not self._conditions.match(queue.filter):
                 continue
             recorded = held.recorded and queue.settings.durable
             if recorded:

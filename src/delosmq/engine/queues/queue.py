@@ -18,6 +18,7 @@ from delosmq.model.ids import QueueId, Sequence
 from delosmq.model.message import DEFAULT_PRIORITY
 from delosmq.model.names import INTERNAL_PREFIX
 from delosmq.model.settings import UNLIMITED, DispatchProfile, QueueSettings, RingEviction
+from delosmq.selectors.selector import Selector, parse_selector
 
 BEFORE_ALL: Final = -(1 << 60)
 """Orders of redeliveries that stand before all others begin here, far below those of `PendingSlots.put_first`."""
@@ -55,6 +56,8 @@ class Queue:
         prioritized: the priority of a message decides its place (``prioritized-messages``).
         conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
             in routing only while it has consumers.
+        filter: the selector that lets messages in; None lets all in. Parsed when it is set, so that no send has to.
+        filter_characters: how long it is said to be in the share of its maker.
         owner: the connection whose temporary destination it is, "" for all others; no other consumes from it.
         unshared: the one consumer it has wants no other beside it (a subscription with a name).
         internal: made by the broker for itself; clients and operators don't see it.
@@ -115,7 +118,8 @@ class Queue:
         self.owner: str = ""
         self.unshared: bool = False
         self.declared: bool = False
-        self.made_by, self.state_bytes = "", 0
+        self.filter: Selector | None = None
+        self.made_by, self.state_bytes, self.filter_characters = "", 0, 0
         self.pending_commits: int = 0
         self.created_at: int = 0
         self.unused_since: int = 0
@@ -179,6 +183,7 @@ class Queue:
     def apply_settings(self, settings: QueueSettings) -> None:
         """Puts new settings into force; what is unset comes from the address (RING-3)."""
         self.settings = settings
+        self.filter = parse_selector(settings.filter) if settings.filter else None
         in_force = self.in_force = ResolvedSettings(settings, self.address.settings)
         self.ring.resize(in_force.ring_size)
         self.ring.lowest_first = self.address.settings.ring_eviction is RingEviction.LOWEST_PRIORITY

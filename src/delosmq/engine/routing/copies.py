@@ -135,9 +135,9 @@ class MovedCopies:
         settings = self._bindings.settings_of(name)
         return always or (settings.auto_create_queues and (address is not None or settings.auto_create_addresses))
 
-    def make_resources(self, target: str, origin: str, left: Queue, *, prefix: str, suffix: str) -> Queue | None:
+    def make_resources(self, target: str, origin: str, sender: str, *, prefix: str, suffix: str) -> Queue | None:
         """Sees to it that an address has the queue for what comes from one origin. It counts to the maker of that
-        address; when it is gone, to the maker of the queue that the message leaves.
+        address; when it is gone, to the sender of the message, and not to whoever reads such messages by a wildcard.
 
         A queue of that name on an address of that name, which is made for whoever looked for it first, takes what comes
         instead: it is given back, for `deliver`. One on any other address gets nothing, as those who read that address
@@ -161,7 +161,7 @@ class MovedCopies:
         )
         try:
             source = self._bindings.addresses.get(origin)
-            maker = left.made_by if source is None else source.made_by
+            maker = sender if source is None else source.made_by
             self._bindings.create_queue(settings, user=maker, by_broker=True)
         except BrokerError:
             # As many queues as the broker can keep, or as its maker may, or a name that is none: the message goes

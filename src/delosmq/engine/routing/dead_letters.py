@@ -116,7 +116,7 @@ class DeadLetters:
             taker = self._copies.make_resources(
                 name,
                 queue.address.name,
-                queue,
+                slot.message.user,
                 prefix=settings.dead_letter_queue_prefix,
                 suffix=settings.dead_letter_queue_suffix,
             )

@@ -116,7 +116,7 @@ def queue_notes(broker: Broker, queue: Queue) -> list[str]:
 
 def divert_note(divert: Divert) -> str:
     """What a divert does with what is sent to its address."""
-    which = f"what matches {divert.filter}" if divert.filter else "everything"
+    which = f"what matches {divert.settings.filter}" if divert.settings.filter else "everything"
     targets = ", ".join(f"'{target}'" for target in divert.targets)
     if divert.exclusive:
         return f"divert '{divert.name}' takes {which} that is sent to its address to {targets} instead"

@@ -113,7 +113,7 @@ class ExplainAddressControl:
                 DivertInfo(
                     name=divert.name,
                     exclusive=divert.exclusive,
-                    filter=divert.filter,
+                    filter=divert.settings.filter,
                     forwarding_addresses=list(divert.targets),
                     copies=divert.copies,
                     lost_copies=divert.lost_copies,
