@@ -48,7 +48,7 @@ from delosmq.wire.openwire.commands import (
 )
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.form import WireForm
+from delosmq.wire.openwire.form import WireFormat
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
 from delosmq.wire.stomp.conversion import StompConversion
 
@@ -241,7 +241,7 @@ class OpenWireConversation(Conversation):
 
     def __init__(self) -> None:
         super().__init__()
-        self._form = WireForm(12)
+        self._form = WireFormat(12)
         self._decoders = [OpenWireDecoder(OpenWireLimits()) for _ in (CLIENT, READER)]
         self._names = [f"ID:client-{number}" for number in (CLIENT, READER)]
         self._commands = 0

@@ -41,9 +41,9 @@ from delosmq.wire.openwire.commands import (
     TransactionInfo,
     XATransactionId,
 )
-from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.negotiation import WireFormatInfo, encode_wire_format_info
 from delosmq.wire.openwire.primitives import encode_map
+from delosmq.wire.openwire.wire_format import WireFormat
 from tests.fuzz.openwire_forged import forge
 from tests.sessions.openwire.recordings import NAMES, Recording
 from tests.sessions.support import PASSWORD, USER
@@ -116,7 +116,7 @@ class Arsenal:
     """
 
     def __init__(self, version: int, tight: bool, caching: bool, slot: int) -> None:
-        self.form = WireForm(version, tight=tight, caching=caching)
+        self.form = WireFormat(version, tight=tight, caching=caching)
         hello = WireFormatInfo(version)
         hello.tight_encoding_enabled = tight
         hello.cache_enabled = caching

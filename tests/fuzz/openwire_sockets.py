@@ -12,7 +12,7 @@ import delosmq
 from delosmq.embedded import default_settings
 from delosmq.engine.transactions.transaction import PREPARED
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, Frame
+from delosmq.wire.stomp.frames import V12, StompFrame
 from tests.fuzz.openwire_frames import SEQUENCE, VERSIONS, Arsenal, flipped, spoilt
 from tests.sessions.support import PASSWORD, USER
 
@@ -54,7 +54,7 @@ class Steady:
     def _send(self, text: str) -> None:
         self._socket.sendall(text.encode())
 
-    def _next(self) -> Frame:
+    def _next(self) -> StompFrame:
         while (frame := self._decoder.next_frame()) is None:
             chunk = self._socket.recv(65536)
             assert chunk, "the broker closed the connection"

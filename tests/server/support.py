@@ -33,7 +33,7 @@ from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore
 from delosmq.wire.stomp.conversion import StompConversion
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, Frame
+from delosmq.wire.stomp.frames import V12, StompFrame
 from tests.sessions.support import ACCEPTOR, EVERYTHING, PASSWORD, USER
 
 STORED_PASSWORD = hash_password(PASSWORD, b"0123456789abcdef")
@@ -252,7 +252,7 @@ class RawPeer:
     def send_frame(self, command: str, *headers: str, body: str = "") -> None:
         self.send("\n".join((command, *headers)) + f"\n\n{body}\0")
 
-    async def frame(self) -> Frame:
+    async def frame(self) -> StompFrame:
         async with asyncio.timeout(10):
             while (frame := self.decoder.next_frame()) is None:
                 chunk = await self.reader.read(65536)
@@ -260,7 +260,7 @@ class RawPeer:
                 self.decoder.feed(chunk)
         return frame
 
-    async def closed(self) -> list[Frame]:
+    async def closed(self) -> list[StompFrame]:
         """What came until the broker closed."""
         frames = []
         async with asyncio.timeout(10):

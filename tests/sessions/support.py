@@ -24,7 +24,7 @@ from delosmq.sessions.stomp.server.session import StompSession
 from delosmq.storage.memory import MemoryStore
 from delosmq.wire.stomp.conversion import StompConversion
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, Frame
+from delosmq.wire.stomp.frames import V12, StompFrame
 from tests.engine.support import CountingRandom, ManualClock
 
 Peering = TypeVar("Peering", bound="Connected")
@@ -284,7 +284,7 @@ class Client:
             touched = True
         return touched
 
-    def take(self) -> list[Frame]:
+    def take(self) -> list[StompFrame]:
         """The frames received since the last call."""
         decoder = StompDecoder(StompLimits())
         decoder.version = self.version
@@ -308,7 +308,7 @@ class Client:
         """The bodies of the MESSAGEs received since the last call."""
         return " ".join(frame.body.decode() for frame in self.take() if frame.command == "MESSAGE")
 
-    def error(self) -> Frame:
+    def error(self) -> StompFrame:
         """The ERROR that was the last thing received."""
         frame = self.take()[-1]
         assert frame.command == "ERROR", frame

@@ -7,18 +7,8 @@ from delosmq.engine.base.slots import Slot
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import Position, Sequence, WallMs
 from delosmq.model.message import Account, Message
-from delosmq.sessions.outbox import (
-    ENTRY_BYTES,
-    WRITE_BYTES,
-    DeliveryPort,
-    Gate,
-    GateWaiter,
-    Outbox,
-    OutboxOwner,
-    Parts,
-    Stream,
-    SyncAsker,
-)
+from delosmq.sessions.outbox import WRITE_BYTES, Gate, GateWaiter, Outbox, OutboxOwner, SyncAsker
+from delosmq.sessions.stream import ENTRY_BYTES, DeliveryPort, FrameParts, Stream
 from tests.memory import reached
 
 
@@ -44,7 +34,7 @@ class Port(DeliveryPort):
     def __init__(self) -> None:
         self.encoded: list[tuple[int, int]] = []
 
-    def encode(self, slot: Slot, delivery_count: int) -> Parts:
+    def encode(self, slot: Slot, delivery_count: int) -> FrameParts:
         self.encoded.append((slot.sequence, delivery_count))
         return b"<", slot.message.body, b">"
 

@@ -11,8 +11,8 @@ from delosmq.engine.queues.credit import PrefetchCredit
 from delosmq.engine.queues.loans import MOST_LENT
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST, Message
-from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription, SubscriptionEvents
-from delosmq.sessions.openwire.server.destinations import Target
+from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source, SubscriptionEvents
+from delosmq.sessions.openwire.server.destinations import OpenWireTarget
 from delosmq.wire.openwire.dispatch import DispatchEncoder
 from tests.sessions.openwire.support import OpenWireBench, queue
 from tests.sessions.support import StompBench
@@ -73,10 +73,10 @@ def test_what_twenty_browsers_have_read_goes_with_a_purge(start: Callable[[], St
 def test_of_several_sources_the_order_of_what_is_answered_is_forgotten() -> None:
     client = OpenWireBench().connect()
     info = client.consumer_info(queue("a,b"))
-    subscription = Subscription(info, PrefetchCredit(1), checked=True)
+    subscription = OpenWireSubscription(info, PrefetchCredit(1), checked=True)
     subscription.shares()
     encoder = DispatchEncoder(client.form, client.subscribe(info).id, Conversions({}), "b")
-    target = Target(queue("a"), "a", "a", ANYCAST)
+    target = OpenWireTarget(queue("a"), "a", "a", ANYCAST)
     source = Source(subscription, target, client.session.outbox, encoder=encoder, events=SubscriptionEvents())
     for sequence in range(3 * MOST_LENT):
         subscription.dispatching(source, sequence)

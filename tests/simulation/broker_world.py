@@ -24,7 +24,8 @@ from delosmq.model.ids import Position
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings, QueueSettings
 from delosmq.server.ticker import GateEvents
-from delosmq.sessions.outbox import Gate, GateWaiter, Outbox, OutboxOwner, Stream
+from delosmq.sessions.outbox import Gate, GateWaiter, Outbox, OutboxOwner
+from delosmq.sessions.stream import Stream
 from delosmq.storage.journal.reserve import Reserve
 from delosmq.storage.journal.segments import Ledger
 from delosmq.storage.journal.spares import Spares

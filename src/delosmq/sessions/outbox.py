@@ -11,19 +11,16 @@ for it. Of a large frame a piece is written at a time. So a peer that reads noth
 """
 
 from abc import ABC, abstractmethod
-from collections import deque
 from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.api import ConsumerPort, Slot
+from delosmq.engine.api import Slot
 from delosmq.model.ids import NOTHING_DURABLE, Position
+from delosmq.sessions.stream import ENTRY_BYTES, NO_SEQUENCE, DeliveryPort, Entry, Stream, kept_of, size_of
 
 GENTLE_TURNS: Final = 8
 """After a consumer has come: it may want one message only and leave, which is read between the turns."""
-
-NO_SEQUENCE: Final = 0
-"""Marks an entry that is no delivery; sequences of messages begin at 1."""
 
 HEART_BEAT: Final = b"\n"
 
@@ -34,12 +31,6 @@ _NO_ROOM: Final = -1
 # nothing keeps in memory.
 WRITE_BYTES: Final = 64 * 1024
 
-ENTRY_BYTES: Final = 256
-"""What an entry takes beside its frame: its tuple, its share of lists, and the slot that a browser borrows."""
-
-Parts = tuple[bytes, bytes, bytes]
-"""A frame: what stands before the body, the body, what stands behind it."""
-
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class OutboxOwner(ABC):
@@ -48,24 +39,6 @@ class OutboxOwner(ABC):
     @abstractmethod
     def write_wanted(self) -> None:
         """Something is ready. Called once until `Outbox.take` found nothing more to give."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class DeliveryPort(ConsumerPort):
-    """A consumer whose deliveries wait in an outbox."""
-
-    @abstractmethod
-    def encode(self, slot: Slot, delivery_count: int) -> Parts:
-        """The frame of a delivery that leaves now.
-
-        Args:
-            delivery_count: of this delivery; the slot may have been delivered again since.
-        """
-
-
-# What waits: a frame, or a delivery to encode. Frame (empty for a delivery), its slot, the sequence (of a frame) or the
-# delivery count (of a slot), stream, who encodes.
-Entry = tuple[bytes, Slot | None, int, "Stream", DeliveryPort | None]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -84,42 +57,6 @@ class SyncAsker(ABC):
     @abstractmethod
     def schedule(self) -> None:
         """Soon: somebody waits."""
-
-
-class Stream:
-    """A sequence of writes whose order is kept.
-
-    Attributes:
-        written: sequence of the newest delivery that is in the peer's socket; `NO_SEQUENCE` before the first.
-        reports: whether deliveries of this stream show up in `Outbox.take_written`.
-        closed: nothing more is taken or sent.
-        unseen: sequences of the deliveries that closing dropped.
-        owner_id: the consumer's, for whoever reads `Outbox.take_written`.
-    """
-
-    def __init__(self, reports: bool = False) -> None:
-        self.reports = reports
-        self.written: int = NO_SEQUENCE
-        self.closed: bool = False
-        self.noted: bool = False
-        self.owner_id: int = 0
-        self.unseen: set[int] = set()
-        self.held: deque[tuple[int, Entry]] = deque()
-
-
-def _size_of(entry: Entry) -> int:
-    """What an entry counts while it waits."""
-    slot = entry[1]
-    return ENTRY_BYTES + (len(entry[0]) if slot is None else slot.message.encoded_size_bytes)
-
-
-def _kept_of(entry: Entry) -> int:
-    """What would be free if an entry went."""
-    slot = entry[1]
-    if slot is None:
-        return ENTRY_BYTES + len(entry[0])
-    message = slot.message
-    return ENTRY_BYTES if message.account is not None else ENTRY_BYTES + message.encoded_size_bytes
 
 
 class Outbox:
@@ -173,10 +110,10 @@ class Outbox:
         """
         kept = self.in_flight_bytes
         for entry in self._ready:
-            kept += _kept_of(entry)
+            kept += kept_of(entry)
         for stream in self._holding:
             for waiting in stream.held:
-                kept += _kept_of(waiting[1])
+                kept += kept_of(waiting[1])
         cut = self._cut
         if cut is not None:
             slot = cut[1]
@@ -275,7 +212,7 @@ class Outbox:
             while held and held[0][0] <= synced:
                 entry = held.popleft()[1]
                 self._ready.append(entry)
-                moved += _size_of(entry)
+                moved += size_of(entry)
             if held:
                 still.append(stream)
         self._holding = still
@@ -313,7 +250,7 @@ class Outbox:
         """Notes that a delivery was not seen; gives what it counted."""
         slot = entry[1]
         entry[3].unseen.add(entry[2] if slot is None else slot.sequence)
-        return _size_of(entry)
+        return size_of(entry)
 
     def close(self) -> None:
         """Forgets everything: the peer is gone."""

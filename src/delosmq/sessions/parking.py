@@ -36,7 +36,7 @@ _UNREAD_BYTES: Final = 1 << 40
 """More than may ever be parked: nothing is read while such an entry is there."""
 
 
-class Work:
+class SessionTransaction:
     """A transaction of a session.
 
     Attributes:
@@ -64,7 +64,12 @@ class Parked(ABC):
     """
 
     def __init__(
-        self, message: Message | None, work: Work | None, *, queue_name: str = "", routing: int = ANY_ROUTING
+        self,
+        message: Message | None,
+        work: SessionTransaction | None,
+        *,
+        queue_name: str = "",
+        routing: int = ANY_ROUTING,
     ) -> None:
         self.message = message
         self.work = work
@@ -117,7 +122,7 @@ class EndWaiter(JobWaiter):
             self.parking.ended(self._entry, error)
 
 
-class Patience(Timer):
+class BlockTimeout(Timer):
     """Looks whether the first send of a connection has waited too long.
 
     Attributes:
@@ -177,11 +182,11 @@ class Parking(SpaceWaiter):
         self._waits_for: str = ""
         self._ended: list[Parked] = []
         self._end_due: bool = False
-        self._patience: Patience | None = None
+        self._patience: BlockTimeout | None = None
         self.parked_bytes: int = 0
         self.position: Position = NOTHING_DURABLE
 
-    def try_send(self, message: Message, work: Work | None, queue_name: str, routing: int) -> bool:
+    def try_send(self, message: Message, work: SessionTransaction | None, queue_name: str, routing: int) -> bool:
         """Sends now. False when the address is full: `park` it then.
 
         Raises:
@@ -231,7 +236,7 @@ class Parking(SpaceWaiter):
         under_way.waiter = waiter
         self.park(entry)
 
-    def forget(self, works: Sequence[Work]) -> None:
+    def forget(self, works: Sequence[SessionTransaction]) -> None:
         """The parked sends of transactions are not sent any more: they are rolled back."""
         if not any(work.parked_count for work in works):
             return
@@ -247,13 +252,13 @@ class Parking(SpaceWaiter):
                 self._broker.blocked_producers.cancel(self._waits_for, self)
             self._drain(may_end=True)
 
-    def close(self) -> list[Work]:
+    def close(self) -> list[SessionTransaction]:
         """Forgets everything: nobody was told that it arrived. Gives the transactions that wait for their end, which
         nobody asks for now, and those whose end goes on."""
         if self._waits_for:
             self._broker.blocked_producers.cancel(self._waits_for, self)
             self._waits_for = ""
-        left: list[Work] = []
+        left: list[SessionTransaction] = []
         for entry in self._entries:
             if entry.waiter is not None:
                 entry.waiter.parking = None  # it will be done, and nobody told
@@ -267,13 +272,13 @@ class Parking(SpaceWaiter):
         self._owner = None
         return left
 
-    def outlive(self) -> list[Work]:
+    def outlive(self) -> list[SessionTransaction]:
         """As `close`, for a peer that has left in order: sends that belong to no transaction go on to where they
         belong, and nobody is answered. `ParkingOwner.parked_changed` tells when they are through."""
         if self._waits_for:
             self._broker.blocked_producers.cancel(self._waits_for, self)
             self._waits_for = ""
-        left: list[Work] = []
+        left: list[SessionTransaction] = []
         kept: deque[Parked] = deque()
         for entry in self._entries:
             if entry.waiter is not None:
@@ -438,7 +443,7 @@ class Parking(SpaceWaiter):
     def _appoint(self, due: int) -> None:
         patience = self._patience
         if patience is None:
-            patience = Patience(self)
+            patience = BlockTimeout(self)
             self._patience = patience
         if patience.due == 0 or due < patience.due:
             patience.due = due

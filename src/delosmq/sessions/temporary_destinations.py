@@ -16,7 +16,7 @@ class TemporaryListener:
         """It is gone."""
 
 
-NOBODY: Final = TemporaryListener()
+NO_LISTENER: Final = TemporaryListener()
 
 
 class TemporaryDestinations:
@@ -24,7 +24,7 @@ class TemporaryDestinations:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, str]] = {}
-        self._listener: TemporaryListener = NOBODY
+        self._listener: TemporaryListener = NO_LISTENER
 
     def listen(self, listener: TemporaryListener) -> None:
         """Tells of those that are there, and of all to come."""

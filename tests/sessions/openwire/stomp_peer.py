@@ -6,7 +6,7 @@ from delosmq.model.settings import AcceptorSettings
 from delosmq.sessions.protocol import Peer
 from delosmq.sessions.stomp.server.session import StompSession
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, Frame
+from delosmq.wire.stomp.frames import V12, StompFrame
 from tests.sessions.openwire.support import OpenWireBench
 from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Host
 
@@ -42,12 +42,12 @@ class StompPeer:
             self.session.handle_written(self.bench.now)
         return raw
 
-    def take(self) -> list[Frame]:
+    def take(self) -> list[StompFrame]:
         """The frames received since the last call."""
         decoder = StompDecoder(StompLimits())
         decoder.version = self.version
         decoder.feed(self.take_raw())
-        frames: list[Frame] = []
+        frames: list[StompFrame] = []
         while (frame := decoder.next_frame()) is not None:
             frames.append(frame)
         return frames

@@ -39,8 +39,8 @@ from delosmq.wire.openwire.commands import (
 )
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
+from delosmq.wire.openwire.wire_format import WireFormat
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.sessions.support import PASSWORD, USER, Bench, Host, Options
 
@@ -94,7 +94,7 @@ class Client:
         peer = Peer("10.0.0.1:5000", f"c{len(bench.clients) + 1}")
         self.session = bench.protocol.open(self.host, peer, bench.acceptor, bench.services, bench.now)
         self.reads = True
-        self.form = WireForm(12)
+        self.form = WireFormat(12)
         self._decoder = OpenWireDecoder(OpenWireLimits())
         self._received: list[Structure] = []
         self._command_id = 0
@@ -149,7 +149,7 @@ class Client:
         """What the next `take` begins with."""
         self._received = received
 
-    def agreed(self, form: WireForm) -> None:
+    def agreed(self, form: WireFormat) -> None:
         """What comes from now on has this form."""
         self.form = form
         self._decoder.agreed(form)

@@ -2,8 +2,12 @@
 
 import pytest
 
-from delosmq.sessions.openwire.server.advisories.notices import NOTICES_AT_MOST, Notice, Notices
-from delosmq.sessions.openwire.server.advisories.publisher import Listener, Posting
+from delosmq.sessions.openwire.server.advisories.pending_advisories import (
+    NOTICES_AT_MOST,
+    PendingAdvisories,
+    PendingAdvisory,
+)
+from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher
 from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.wire.openwire.commands import (
     ACTIVEMQ_MESSAGE,
@@ -268,7 +272,7 @@ def test_a_new_listener_is_told_of_all_temporary_destinations() -> None:
     assert len(reader.take()) == 10
 
 
-class Nothing(Notice):
+class Nothing(PendingAdvisory):
     def __init__(self, told: list[str], name: str) -> None:
         self._told = told
         self._name = name
@@ -281,11 +285,11 @@ class Nothing(Notice):
 def test_what_a_new_listener_needs_is_told_however_much_else_waits() -> None:
     bench = OpenWireBench()
     client = bench.connect()
-    posting = Posting(bench.broker, bench.clock, BrokerId("b"), "b")
+    publisher = AdvisoryPublisher(bench.broker, bench.clock, BrokerId("b"), "b")
     reader = client.consume(topic("t"))
     (consumer,) = bench.broker.addresses["t"].multicast[0].holders
-    posting.join(Listener("t", consumer, reader.id, client.host))
-    notices = Notices(posting)
+    publisher.join(AdvisoryListener("t", consumer, reader.id, client.host))
+    notices = PendingAdvisories(publisher)
     told: list[str] = []
     for _ in range(NOTICES_AT_MOST):
         notices.add(Nothing(told, ""))

@@ -6,8 +6,12 @@ from delosmq.engine.queues.credit import OpenCredit
 from delosmq.model.ids import WallMs
 from delosmq.model.message import ANYCAST, TEXT_BODY, Message
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
-from delosmq.sessions.openwire.server.advisories.notices import NOTICES_AT_MOST, Notice, Notices
-from delosmq.sessions.openwire.server.advisories.publisher import Listener, Posting
+from delosmq.sessions.openwire.server.advisories.pending_advisories import (
+    NOTICES_AT_MOST,
+    PendingAdvisories,
+    PendingAdvisory,
+)
+from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher
 from delosmq.wire.openwire.commands import (
     INDIVIDUAL_ACK,
     POISON_ACK,
@@ -411,7 +415,7 @@ def test_many_are_told_a_slice_at_a_time() -> None:
     assert len(told(reader)) == 250
 
 
-class Count(Notice):
+class Count(PendingAdvisory):
     """Counts how often it is told."""
 
     def __init__(self) -> None:
@@ -425,14 +429,14 @@ class Count(Notice):
 def test_notices_have_a_limit_and_the_log_says_so_once() -> None:
     bench = OpenWireBench()
     host = Host()
-    posting = Posting(bench.broker, bench.clock, BrokerId("ID:b"), "b")
-    notices = Notices(posting)
+    publisher = AdvisoryPublisher(bench.broker, bench.clock, BrokerId("ID:b"), "b")
+    notices = PendingAdvisories(publisher)
     notice = Count()
     notices.add(notice)
     notices.go_on()
     assert notice.told == 0  # nobody listens
     consumer = bench.broker.consumers.subscribe("ActiveMQ.Advisory.Queue", Collector(), OpenCredit())
-    posting.join(Listener("ActiveMQ.Advisory.Queue", consumer, ConsumerId("ID:me", -1, 1), host))
+    publisher.join(AdvisoryListener("ActiveMQ.Advisory.Queue", consumer, ConsumerId("ID:me", -1, 1), host))
     for _ in range(NOTICES_AT_MOST + 2):
         notices.add(notice)
     assert [report.code for report in host.reports] == ["DMQ5280"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from delosmq.engine.broker import Broker
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import AddressFullPolicy, QueueSettings, SecurityMatch
-from delosmq.sessions.openwire.server.advisories.notices import TOLD_IN_LINE
+from delosmq.sessions.openwire.server.advisories.pending_advisories import TOLD_IN_LINE
 from delosmq.sessions.openwire.server.consumers.acknowledgements import NAMES_READ
 from delosmq.sessions.openwire.server.consumers.subscribe import WILD_PLACES
 from delosmq.sessions.openwire.server.consumers.wildcards import NAMES_COMPARED, READ_AT_ONCE

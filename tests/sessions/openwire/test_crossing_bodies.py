@@ -18,7 +18,7 @@ from delosmq.wire.openwire.commands import (
 )
 from delosmq.wire.openwire.primitives import encode_map, encode_stream
 from delosmq.wire.openwire.text import encode_text
-from delosmq.wire.stomp.frames import Frame
+from delosmq.wire.stomp.frames import StompFrame
 from tests.sessions.openwire.stomp_peer import StompPeer
 from tests.sessions.openwire.support import OpenWireBench, queue
 
@@ -33,7 +33,7 @@ def text_content(text: str) -> bytes:
     return len(encoded).to_bytes(4, "big") + encoded
 
 
-def crossed(code: int, content: bytes | None, *, compressed: bool = False, version: str = "1.2") -> Frame:
+def crossed(code: int, content: bytes | None, *, compressed: bool = False, version: str = "1.2") -> StompFrame:
     """What a STOMP consumer gets of a message."""
     bench = OpenWireBench()
     client = bench.connect()

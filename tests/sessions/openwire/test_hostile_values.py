@@ -10,9 +10,9 @@ import pytest
 from delosmq.model.properties import BYTES_KIND, INT_KIND, LIST_KIND, STRING_KIND, TypedValue
 from delosmq.model.settings import SecurityMatch
 from delosmq.security.access import PERMISSIONS, AccessControl
-from delosmq.sessions.openwire.server.advisories.publisher import Listener, Posting
+from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher
 from delosmq.sessions.openwire.server.ids import following
-from delosmq.sessions.openwire.server.java_exceptions import Refusal, shortened
+from delosmq.sessions.openwire.server.java_exceptions import OpenWireError, shortened
 from delosmq.sessions.protocol import SessionServices
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
@@ -185,7 +185,7 @@ def test_a_refusal_that_names_what_is_very_long() -> None:
 
 
 def test_what_ends_a_long_refusal_stays() -> None:
-    refusal = Refusal("DMQ5272", "x", f"{LONG} xaErrorCode:-6")
+    refusal = OpenWireError("DMQ5272", "x", f"{LONG} xaErrorCode:-6")
     assert str(refusal).endswith("xaErrorCode:-6")
     assert len(str(refusal)) < 2_000
     assert shortened("short") == "short"
@@ -195,12 +195,12 @@ def test_an_advisory_that_can_not_be_encoded_is_not_sent() -> None:
     bench = OpenWireBench()
     client = bench.connect()
     reader = client.consume(A)
-    posting = Posting(bench.broker, bench.clock, BrokerId("b"), "b")
+    publisher = AdvisoryPublisher(bench.broker, bench.clock, BrokerId("b"), "b")
     (consumer,) = bench.queue("a").holders
     for name in ("t", LONG * 2):
-        posting.join(Listener(name, consumer, reader.id, client.host))
-        posting.tell(name, None)
-        posting.pass_on(name, client.text(A, name[:1]))
+        publisher.join(AdvisoryListener(name, consumer, reader.id, client.host))
+        publisher.tell(name, None)
+        publisher.pass_on(name, client.text(A, name[:1]))
     bench.tick()
     assert len(reader.take()) == 2
 

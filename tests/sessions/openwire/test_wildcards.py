@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
-from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription
+from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,
@@ -269,7 +269,7 @@ def test_many_new_queues_are_taken_up_a_slice_at_a_time() -> None:
 # -- what a consumer of several queues keeps ---------------------------------------------------------------------------
 
 
-def sources_of(bench: OpenWireBench, name: str) -> Subscription:
+def sources_of(bench: OpenWireBench, name: str) -> OpenWireSubscription:
     (consumer,) = bench.queue(name).holders
     port = consumer.port
     assert isinstance(port, Source)

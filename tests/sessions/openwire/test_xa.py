@@ -6,7 +6,7 @@ import pytest
 
 from delosmq.engine.transactions.transaction import ACTIVE, ENDED
 from delosmq.model.settings import AddressFullPolicy
-from delosmq.sessions.openwire.server.transactions import Transactions
+from delosmq.sessions.openwire.server.transactions import OpenWireTransactions
 from delosmq.wire.openwire.commands import (
     BEGIN,
     COMMIT_ONE_PHASE,
@@ -427,7 +427,7 @@ def test_a_doomed_branch_says_so_to_whoever_prepares_it() -> None:
 def test_branches_that_others_ended_are_forgotten() -> None:
     bench = OpenWireBench()
     client, other = bench.connect(), bench.connect()
-    transactions = Transactions(bench.broker, "one")
+    transactions = OpenWireTransactions(bench.broker, "one")
     for number in range(250):
         branch = XATransactionId(1, b"%d" % number, b"b")
         transactions.begin(branch)

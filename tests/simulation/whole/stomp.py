@@ -12,7 +12,7 @@ from delosmq.sessions.stomp.server.session import StompSession
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, Frame
+from delosmq.wire.stomp.frames import V12, StompFrame
 from tests.sessions.support import EVERYTHING, Host
 from tests.simulation.broker_world import Reference, body_of
 from tests.simulation.whole.catalogue import DIVERTS
@@ -152,7 +152,7 @@ class StompPeer:
 
     # -- frames --------------------------------------------------------------------------------------------------
 
-    def _received(self, frame: Frame) -> None:
+    def _received(self, frame: StompFrame) -> None:
         life = self.life
         if frame.command == "RECEIPT":
             position, learn = self.receipts.pop(frame.headers["receipt-id"])
@@ -163,7 +163,7 @@ class StompPeer:
         elif frame.command == "ERROR":
             life.errors.append(frame.headers.get("message", ""))
 
-    def _delivered(self, frame: Frame) -> None:
+    def _delivered(self, frame: StompFrame) -> None:
         subscription = self.subscriptions[frame.headers["subscription"]]
         body = frame.body
         number = int(body[: body.index(b":")])

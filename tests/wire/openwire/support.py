@@ -6,7 +6,6 @@ from delosmq.model.errors import PeerError
 from delosmq.wire.openwire.codec import Value
 from delosmq.wire.openwire.commands import Command, MessageCommand, MessageId, Structure, Throwable
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.layout import (
     ARRAY,
     BLOCK,
@@ -24,6 +23,7 @@ from delosmq.wire.openwire.layout import (
     new_structure,
 )
 from delosmq.wire.openwire.negotiation import WireFormatInfo, encode_wire_format_info
+from delosmq.wire.openwire.wire_format import WireFormat
 
 FRAMES = [code for code in LAYOUTS[12] if code < 100 and code not in (55, 91)]
 Row = tuple[object, ...]
@@ -95,7 +95,7 @@ def row(value: Value, version: int) -> object:
 HELLO = encode_wire_format_info(WireFormatInfo())
 
 
-def open_decoder(form: WireForm, limits: OpenWireLimits | None = None) -> OpenWireDecoder:
+def open_decoder(form: WireFormat, limits: OpenWireLimits | None = None) -> OpenWireDecoder:
     """A decoder behind the negotiation."""
     decoder = OpenWireDecoder(limits or OpenWireLimits())
     decoder.feed(HELLO)
@@ -105,7 +105,7 @@ def open_decoder(form: WireForm, limits: OpenWireLimits | None = None) -> OpenWi
 
 
 def decode(
-    chunks: list[bytes], form: WireForm, limits: OpenWireLimits | None = None
+    chunks: list[bytes], form: WireFormat, limits: OpenWireLimits | None = None
 ) -> tuple[list[object], str | None]:
     """Rows of the commands, and the code of the refusal."""
     decoder = open_decoder(form, limits)
@@ -120,7 +120,7 @@ def decode(
     return rows, None
 
 
-def decode_one(frame: bytes, form: WireForm) -> Structure:
+def decode_one(frame: bytes, form: WireFormat) -> Structure:
     """The only command of a stream."""
     decoder = open_decoder(form)
     decoder.feed(frame)

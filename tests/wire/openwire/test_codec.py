@@ -25,8 +25,8 @@ from delosmq.wire.openwire.commands import (
     XATransactionId,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.form import PLAIN_FORMS, WireForm
 from delosmq.wire.openwire.layout import CLASSES, LAYOUTS, TABLE, new_structure
+from delosmq.wire.openwire.wire_format import PLAIN_FORMATS, WireFormat
 from tests.chance import tries
 from tests.wire.openwire.support import FRAMES, decode, decode_one, row, structures
 
@@ -46,7 +46,7 @@ FORMS = [
 def test_every_command_comes_back(choice: st.DataObject, version: int, options: dict[str, bool]) -> None:
     code = choice.draw(st.sampled_from([code for code in FRAMES if code in LAYOUTS[version]]))
     command = choice.draw(structures(code, version))
-    form = WireForm(version, **options)
+    form = WireFormat(version, **options)
     assert row(decode_one(encode_command(command, form), form), version) == row(command, version)
 
 
@@ -56,7 +56,7 @@ def test_every_type_comes_back_with_nothing_in_it(code: int) -> None:
         command = new_structure(code)
         for version in VERSIONS:
             if code in LAYOUTS[version]:
-                form = PLAIN_FORMS[version]
+                form = PLAIN_FORMATS[version]
                 assert row(decode_one(encode_command(command, form), form), version) == row(command, version)
 
 
@@ -68,7 +68,7 @@ def test_tight_and_loose_say_the_same(choice: st.DataObject) -> None:
     command = choice.draw(structures(code, version))
     rows = [
         row(decode_one(encode_command(command, form), form), version)
-        for form in (WireForm(version), WireForm(version, tight=True))
+        for form in (WireFormat(version), WireFormat(version, tight=True))
     ]
     assert rows[0] == rows[1]
 
@@ -98,14 +98,14 @@ def test_a_stack_trace_travels_when_both_want_it() -> None:
     thrown = Throwable("java.lang.Exception", "no")
     thrown.frames.append(("a.B", "c", None, 7))
     thrown.cause = Throwable("java.io.IOException", None)
-    form = WireForm(12, stack_traces=True)
+    form = WireFormat(12, stack_traces=True)
     back = decode_one(encode_command(ExceptionResponse(3, thrown), form), form)
     assert isinstance(back, ExceptionResponse)
     assert row(back.exception, 12) == row(thrown, 12)
 
 
 def test_a_cached_value_is_sent_once_and_then_by_number() -> None:
-    form = WireForm(12, caching=True)
+    form = WireFormat(12, caching=True)
     body = b"\x0c\0\0\0\1\0"  # RemoveInfo, id 1, no response
     first = body + b"\1\0\x05" + b"\1\x78\1\0\1a" + bytes(8)
     second = body + b"\0\0\x05" + bytes(8)
@@ -113,20 +113,20 @@ def test_a_cached_value_is_sent_once_and_then_by_number() -> None:
     rows, code = decode([stream], form)
     assert code is None
     assert rows[0] == rows[1] == (12, 1, False, (120, "a"), 0)
-    assert decode([len(second).to_bytes(4) + second], WireForm(12, caching=True)) == ([], "DMQ5213")
+    assert decode([len(second).to_bytes(4) + second], WireFormat(12, caching=True)) == ([], "DMQ5213")
     wrong = b"\x08\0\0\0\1\0" + b"\1\0\x05" + b"\1\x78\1\0\1a" + b"\0\0\x05"  # a connection id as destination
-    assert decode([len(wrong).to_bytes(4) + wrong], WireForm(12, caching=True)) == ([], "DMQ5208")
+    assert decode([len(wrong).to_bytes(4) + wrong], WireFormat(12, caching=True)) == ([], "DMQ5208")
     beyond = body + b"\1\x7f\xff" + b"\1\x78\1\0\1a" + bytes(8)
-    assert decode([len(beyond).to_bytes(4) + beyond], WireForm(12, caching=True)) == ([], "DMQ5213")
+    assert decode([len(beyond).to_bytes(4) + beyond], WireFormat(12, caching=True)) == ([], "DMQ5213")
 
 
 def test_a_value_of_the_wrong_type_is_refused() -> None:
     consumer = ConsumerInfo()
     consumer.additional_predicate = NetworkBridgeFilter()
-    assert isinstance(decode_one(encode_command(consumer, PLAIN_FORMS[12]), PLAIN_FORMS[12]), ConsumerInfo)
+    assert isinstance(decode_one(encode_command(consumer, PLAIN_FORMATS[12]), PLAIN_FORMATS[12]), ConsumerInfo)
     remove = RemoveInfo()
     remove.object_id = consumer
-    assert decode([encode_command(remove, PLAIN_FORMS[12])], PLAIN_FORMS[12])[1] == "DMQ5208"
+    assert decode([encode_command(remove, PLAIN_FORMATS[12])], PLAIN_FORMATS[12])[1] == "DMQ5208"
 
 
 def test_nesting_is_bounded() -> None:
@@ -135,35 +135,35 @@ def test_nesting_is_bounded() -> None:
         outer = BrokerInfo()
         outer.peer_broker_infos = [inner]
         inner = outer
-    for form in (WireForm(12), WireForm(12, tight=True)):
+    for form in (WireFormat(12), WireFormat(12, tight=True)):
         assert decode([encode_command(inner, form)], form) == ([], "DMQ5207")
     thrown = Throwable()
     for _ in range(40):
         next_one = Throwable()
         next_one.cause = thrown
         thrown = next_one
-    form = WireForm(12, stack_traces=True)
+    form = WireFormat(12, stack_traces=True)
     assert decode([encode_command(ExceptionResponse(1, thrown), form)], form) == ([], "DMQ5207")
 
 
 def test_a_negative_length_is_refused() -> None:
     frame = b"\x12\0\0\0\1\0" + bytes(8) + b"\1\xff\xff\xff\xff"  # ConnectionControl with a token
-    rows, code = decode([len(frame).to_bytes(4) + frame], WireForm(12))
+    rows, code = decode([len(frame).to_bytes(4) + frame], WireFormat(12))
     assert (rows, code) == ([], "DMQ5206")
     array = b"\x21\0\0\0\1\0" + bytes(4) + b"\1\xff\xff"
-    assert decode([len(array).to_bytes(4) + array], WireForm(12)) == ([], "DMQ5206")
+    assert decode([len(array).to_bytes(4) + array], WireFormat(12)) == ([], "DMQ5206")
 
 
 def test_an_id_without_its_text_is_refused() -> None:
     frame = b"\x0c\0\0\0\1\0" + b"\1\x78\0" + bytes(8)
-    assert decode([len(frame).to_bytes(4) + frame], WireForm(12)) == ([], "DMQ5209")
+    assert decode([len(frame).to_bytes(4) + frame], WireFormat(12)) == ([], "DMQ5209")
 
 
 @pytest.mark.parametrize("character", ["x", "\u00e4", "\u20ac", "\U0001f600", "\ud800", "\0"])
 @pytest.mark.parametrize("tight", [False, True])
 def test_a_text_that_does_not_fit_is_cut(character: str, tight: bool) -> None:
     # BROKER-4: what one peer may send, another could not get in its form; that must not hinder anybody.
-    form = WireForm(12, tight=tight)
+    form = WireFormat(12, tight=tight)
     command = ConsumerInfo()
     command.selector = character * 140_000
     (cut,) = decoded(encode_command(command, form), form)
@@ -176,7 +176,7 @@ def test_a_text_that_does_not_fit_is_cut(character: str, tight: bool) -> None:
 def test_a_text_that_just_fits_is_not_cut() -> None:
     command = ConsumerInfo()
     for tight, length in ((False, 65_535), (True, 32_766)):
-        form = WireForm(12, tight=tight)
+        form = WireFormat(12, tight=tight)
         command.selector = "x" * length
         (whole,) = decoded(encode_command(command, form), form)
         assert isinstance(whole, ConsumerInfo)
@@ -185,15 +185,15 @@ def test_a_text_that_just_fits_is_not_cut() -> None:
 
 def test_a_text_that_does_not_fit_into_what_is_stored_is_refused() -> None:
     with pytest.raises(MisuseError, match="DMQ5219"):
-        encode_structure(ProducerId("x" * 70_000), WireForm(12))
+        encode_structure(ProducerId("x" * 70_000), WireFormat(12))
 
 
 def test_a_type_that_the_version_has_not() -> None:
     with pytest.raises(MisuseError, match="DMQ5223"):
-        encode_command(structure_of_version_three(), WireForm(1))
+        encode_command(structure_of_version_three(), WireFormat(1))
 
 
-def decoded(encoded: bytes, form: WireForm) -> list[Structure]:
+def decoded(encoded: bytes, form: WireFormat) -> list[Structure]:
     decoder = OpenWireDecoder(OpenWireLimits())
     decoder.agreed(form)
     decoder.feed(encoded)
@@ -210,14 +210,14 @@ def test_many_booleans_are_counted_in_two_or_three_bytes() -> None:
         command = new_structure(33)
         names: list[Structure | None] = [ConnectionId("c")] * count
         command.values = names  # type: ignore[attr-defined]
-        form = WireForm(12, tight=True)
+        form = WireFormat(12, tight=True)
         back = decode_one(encode_command(command, form), form)
         assert row(back, 12) == row(command, 12)
 
 
 def test_a_tight_message_may_stand_encoded_on_its_own() -> None:
     # OpenWireFormat.tightUnmarshalNestedObject reads size, type and bits of its own when the flag says so.
-    form = WireForm(1, tight=True)
+    form = WireFormat(1, tight=True)
     dispatch = MessageDispatch()
     message = new_structure(28)
     dispatch.message = message  # type: ignore[assignment]
@@ -232,7 +232,7 @@ def test_a_tight_message_may_stand_encoded_on_its_own() -> None:
 
 
 def test_the_quick_response_is_the_encoded_one() -> None:
-    for form in (WireForm(1), WireForm(12), WireForm(12, tight=True)):
+    for form in (WireFormat(1), WireFormat(12), WireFormat(12, tight=True)):
         response = Response(7)
         response.command_id = 3
         assert encode_response(7, form, 3) == encode_command(response, form)
@@ -241,7 +241,7 @@ def test_the_quick_response_is_the_encoded_one() -> None:
 @settings(max_examples=tries(60))
 @given(choice=st.data())
 def test_the_quick_way_of_acknowledgements_agrees_with_the_table(choice: st.DataObject) -> None:
-    form = PLAIN_FORMS[12]
+    form = PLAIN_FORMATS[12]
     reader = AckReader(form)
     known = MessageId(ProducerId("ID:a", 1, 2), 3)
     for _ in range(3):
@@ -274,7 +274,7 @@ def test_ids_have_the_text_that_java_prints() -> None:
 
 def test_refusals_concern_the_connection() -> None:
     with pytest.raises(PeerError) as refused:
-        decode_one(b"\0\0\0\1\x0d", WireForm(12))
+        decode_one(b"\0\0\0\1\x0d", WireFormat(12))
     assert refused.value.scope is Scope.CONNECTION
     assert refused.value.code == "DMQ5203"
     assert MessageAck().code == 22

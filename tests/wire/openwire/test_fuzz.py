@@ -13,11 +13,11 @@ from delosmq.wire.openwire.commands import ConsumerId, Destination, MessageComma
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
-from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.heads import BODY_KINDS, encode_head, stored_body
 from delosmq.wire.openwire.layout import LAYOUTS, TABLE, new_structure
 from delosmq.wire.openwire.negotiation import WireFormatInfo
 from delosmq.wire.openwire.primitives import encode_map
+from delosmq.wire.openwire.wire_format import WireFormat
 from tests.wire.openwire.support import FRAMES, HELLO
 from tests.wire.openwire.test_conversion import PROPERTIES
 
@@ -27,7 +27,7 @@ CONVERSIONS = Conversions({"openwire": OpenWireConversion(100_000)})
 ROUTE = Route(Destination("q"))
 
 
-def seeds(form: WireForm) -> list[bytes]:
+def seeds(form: WireFormat) -> list[bytes]:
     """A frame of each type with as much in it as is easy to make."""
     frames = []
     for code in [code for code in FRAMES if code in LAYOUTS[form.version]]:
@@ -65,7 +65,7 @@ def mutated(rng: random.Random, frame: bytes) -> bytes:
     return size.to_bytes(4) + bytes(changed)
 
 
-def use(command: MessageCommand, form: WireForm, encoder: DispatchEncoder) -> None:
+def use(command: MessageCommand, form: WireFormat, encoder: DispatchEncoder) -> None:
     """What a broker does with a message that was decoded."""
     message = Message(
         "q",
@@ -79,7 +79,7 @@ def use(command: MessageCommand, form: WireForm, encoder: DispatchEncoder) -> No
     assert b"".join(encoder.encode(message, ROUTE, 0, 1))
 
 
-def run(form: WireForm, rng: random.Random, count: int) -> int:
+def run(form: WireFormat, rng: random.Random, count: int) -> int:
     """How many of the mutated frames were refused."""
     frames = seeds(form)
     encoder = DispatchEncoder(form, ConsumerId("c", 1, 1), CONVERSIONS, "n")
@@ -105,7 +105,7 @@ def run(form: WireForm, rng: random.Random, count: int) -> int:
 @pytest.mark.parametrize("options", [{}, {"tight": True}, {"tight": True, "caching": True}, {"caching": True}])
 @pytest.mark.parametrize("version", [1, 9, 12])
 def test_mutated_frames(version: int, options: dict[str, bool]) -> None:
-    refused = run(WireForm(version, **options), random.Random(version), MUTATIONS // 4)
+    refused = run(WireFormat(version, **options), random.Random(version), MUTATIONS // 4)
     assert refused > 0
 
 
@@ -123,7 +123,7 @@ def test_mutated_greetings() -> None:
 
 def test_noise() -> None:
     rng = random.Random(2)
-    form = WireForm(12, tight=True)
+    form = WireFormat(12, tight=True)
     for _ in range(MUTATIONS):
         body = bytes((rng.choice(FRAMES),)) + rng.randbytes(rng.randint(0, 60))
         decoder = OpenWireDecoder(OpenWireLimits())

@@ -22,11 +22,11 @@ from delosmq.wire.openwire.commands import (
     Structure,
     Throwable,
 )
-from delosmq.wire.openwire.form import WireForm
+from delosmq.wire.openwire.wire_format import WireFormat
 from tests.wire.openwire.support import decode_one, row
 
-LOOSE = WireForm(12)
-TIGHT = WireForm(12, tight=True)
+LOOSE = WireFormat(12)
+TIGHT = WireFormat(12, tight=True)
 
 PRODUCER = "01 7b 01 00 02 49 44 00 00 00 00 00 00 00 05 00 00 00 00 00 00 00 01"  # value before session
 ORDERS = "01 64 01 00 01 71"

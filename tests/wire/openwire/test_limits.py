@@ -22,10 +22,10 @@ from delosmq.wire.openwire.commands import (
     Structure,
 )
 from delosmq.wire.openwire.decoder import MOST_BESIDE_CONTENT_BYTES, OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.primitives import MOST_ENTRIES, decode_map, decode_stream, encode_map, encode_stream
+from delosmq.wire.openwire.wire_format import WireFormat
 
-FORMS = [WireForm(12), WireForm(1), WireForm(12, tight=True), WireForm(12, caching=True)]
+FORMS = [WireFormat(12), WireFormat(1), WireFormat(12, tight=True), WireFormat(12, caching=True)]
 CHUNKS = (1 << 16, 1 << 30)
 DISPATCHES = frozenset((21,))
 
@@ -39,7 +39,7 @@ def message(content: int, properties: int) -> MessageCommand:
     return command
 
 
-def decoded(encoded: bytes, form: WireForm, chunk: int, unread: frozenset[int] = frozenset()) -> Structure | None:
+def decoded(encoded: bytes, form: WireFormat, chunk: int, unread: frozenset[int] = frozenset()) -> Structure | None:
     decoder = OpenWireDecoder(OpenWireLimits(), unread=unread)
     decoder.agreed(form)
     decoder.set_limits(OpenWireLimits())
@@ -53,7 +53,7 @@ def decoded(encoded: bytes, form: WireForm, chunk: int, unread: frozenset[int] =
 
 @pytest.mark.parametrize("chunk", CHUNKS)
 @pytest.mark.parametrize("form", FORMS, ids=["loose", "first", "tight", "cached"])
-def test_the_content_alone_may_be_large(form: WireForm, chunk: int) -> None:
+def test_the_content_alone_may_be_large(form: WireFormat, chunk: int) -> None:
     found = decoded(encode_command(message(3 << 20, 1 << 19), form), form, chunk)
     assert isinstance(found, MessageCommand)
     assert len(found.content or b"") == 3 << 20
@@ -64,7 +64,7 @@ def test_the_content_alone_may_be_large(form: WireForm, chunk: int) -> None:
 
 
 def test_a_large_frame_that_is_no_message_is_refused_before_it_is_there() -> None:
-    form = WireForm(12)
+    form = WireFormat(12)
     decoder = OpenWireDecoder(OpenWireLimits())
     decoder.agreed(form)
     decoder.feed((MOST_BESIDE_CONTENT_BYTES + 1).to_bytes(4))
@@ -76,7 +76,7 @@ def test_a_large_frame_that_is_no_message_is_refused_before_it_is_there() -> Non
 
 
 @pytest.mark.parametrize("form", FORMS, ids=["loose", "first", "tight", "cached"])
-def test_what_is_kept_as_long_as_a_connection_is_small(form: WireForm) -> None:
+def test_what_is_kept_as_long_as_a_connection_is_small(form: WireFormat) -> None:
     info = ProducerInfo()
     info.producer_id = ProducerId("ID:c", 1, 1)
     info.broker_path = [BrokerId("id") for _ in range(1_000)]
@@ -87,7 +87,7 @@ def test_what_is_kept_as_long_as_a_connection_is_small(form: WireForm) -> None:
 
 
 def test_a_dispatch_is_a_message_for_those_who_take_some() -> None:
-    form = WireForm(12)
+    form = WireFormat(12)
     dispatch = MessageDispatch()
     dispatch.consumer_id = ConsumerId("ID:c", 1, 1)
     dispatch.message = message(3 << 20, 0)
@@ -98,7 +98,7 @@ def test_a_dispatch_is_a_message_for_those_who_take_some() -> None:
 
 
 @pytest.mark.parametrize("form", FORMS[2:] + FORMS[:1], ids=["tight", "cached", "loose"])
-def test_of_an_unread_type_only_the_start_is_decoded(form: WireForm) -> None:
+def test_of_an_unread_type_only_the_start_is_decoded(form: WireFormat) -> None:
     command = BrokerInfo()
     command.broker_name = "a name"
     command.command_id = 77

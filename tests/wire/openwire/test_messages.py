@@ -9,7 +9,7 @@ from delosmq.model.errors import MisuseError, PeerError
 from delosmq.model.ids import MessageId as BrokerMessageId
 from delosmq.model.ids import Sequence, WallMs
 from delosmq.model.message import BYTES_BODY, TEXT_BODY, Message
-from delosmq.wire.openwire.codec import Reader, encode_command
+from delosmq.wire.openwire.codec import FieldReader, encode_command
 from delosmq.wire.openwire.commands import (
     TEXT_MESSAGE,
     TOPIC,
@@ -26,11 +26,11 @@ from delosmq.wire.openwire.commands import (
 )
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
-from delosmq.wire.openwire.form import PLAIN_FORMS, WireForm
 from delosmq.wire.openwire.heads import BODY_KINDS, PROTOCOL_TAGS, StoredReader, encode_head, stored_body
 from delosmq.wire.openwire.layout import LAYOUTS, MESSAGES, TABLE
 from delosmq.wire.openwire.messages import MessageReader
 from delosmq.wire.openwire.primitives import decode_map
+from delosmq.wire.openwire.wire_format import PLAIN_FORMATS, WireFormat
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.chance import tries
 from tests.wire.openwire.support import decode_one, row, structures
@@ -58,7 +58,7 @@ def ordinary(content: bytes | None = b"\0\0\0\5hello") -> MessageCommand:
 
 def stored(command: MessageCommand, version: int = 12, **settings: dict[str, str]) -> Message:
     """As the broker keeps it, after a way over the wire."""
-    sent = decode_one(encode_command(command, PLAIN_FORMS[version]), PLAIN_FORMS[version])
+    sent = decode_one(encode_command(command, PLAIN_FORMATS[version]), PLAIN_FORMATS[version])
     assert isinstance(sent, MessageCommand)
     message = Message(
         "orders",
@@ -77,7 +77,7 @@ def stored(command: MessageCommand, version: int = 12, **settings: dict[str, str
     return message
 
 
-def dispatched(message: Message, form: WireForm, route: Route = QUEUE, first: bool = False) -> MessageDispatch:
+def dispatched(message: Message, form: WireFormat, route: Route = QUEUE, first: bool = False) -> MessageDispatch:
     encoder = DispatchEncoder(form, CONSUMER, CONVERSIONS, "node")
     frame = b"".join(encoder.encode(message, route, 2, 66, first_of_group=first))
     dispatch = decode_one(frame, form)
@@ -101,7 +101,7 @@ def differences(left: MessageCommand, right: MessageCommand) -> dict[str, object
 @given(choice=st.data())
 def test_the_quick_way_agrees_with_the_table(choice: st.DataObject, version: int) -> None:
     codes = [code for code in sorted(MESSAGES) if code in LAYOUTS[version]]
-    form = PLAIN_FORMS[version]
+    form = PLAIN_FORMATS[version]
     reader = MessageReader(form)
     for _ in range(3):
         command = choice.draw(structures(choice.draw(st.sampled_from(codes)), version))
@@ -114,7 +114,7 @@ def test_the_quick_way_agrees_with_the_table(choice: st.DataObject, version: int
                     setattr(command, name, None)
             frame = encode_command(command, form)
             quick = reader.read(frame, 4, len(frame))
-            table = Reader(frame, 4, len(frame), form).read_command()
+            table = FieldReader(frame, 4, len(frame), form).read_command()
             assert row(quick, version) == row(table, version)
             assert isinstance(table, MessageCommand)
             assert encode_head(quick, version, 5) == encode_head(table, version, 5)
@@ -152,7 +152,7 @@ def test_a_consumer_of_any_version_gets_what_was_sent(choice: st.DataObject, pro
     message = stored(command, producer)
     replaces = choice.draw(st.booleans())
     route = Route(Destination("there", TOPIC), replaces=replaces, original=Destination("here"))
-    forms = [WireForm(consumer), WireForm(consumer, tight=True), WireForm(consumer, caching=True)]
+    forms = [WireFormat(consumer), WireFormat(consumer, tight=True), WireFormat(consumer, caching=True)]
     rows = []
     for form in forms:
         dispatch = dispatched(message, form, route, first=True)
@@ -184,14 +184,14 @@ def test_a_consumer_of_any_version_gets_what_was_sent(choice: st.DataObject, pro
 
 
 def test_the_spliced_frame_is_the_encoded_one() -> None:
-    encoder = DispatchEncoder(PLAIN_FORMS[12], CONSUMER, CONVERSIONS, "node")
+    encoder = DispatchEncoder(PLAIN_FORMATS[12], CONSUMER, CONVERSIONS, "node")
     for content in (None, b"", b"\0\0\0\1x", b"\0\0\1\0" + b"x" * 256):
         for producer in (10, 11, 12):
             message = stored(ordinary(content), producer)
             message.expires_at_ms = 77
             for route in (QUEUE, Route(Destination("v", TOPIC), replaces=True, original=Destination("o"))):
                 spliced = b"".join(encoder.encode(message, route, 0, 66))
-                assert spliced == encode_command(encoder.command(message, route, 0, 66), PLAIN_FORMS[12])
+                assert spliced == encode_command(encoder.command(message, route, 0, 66), PLAIN_FORMATS[12])
 
 
 def test_a_data_structure_goes_out_as_the_consumer_s_version_has_it() -> None:
@@ -200,10 +200,10 @@ def test_a_data_structure_goes_out_as_the_consumer_s_version_has_it() -> None:
     bridge.network_ttl = bridge.message_ttl = 3
     command.data_structure = bridge
     message = stored(command, 9)
-    got = dispatched(message, PLAIN_FORMS[12]).message
+    got = dispatched(message, PLAIN_FORMATS[12]).message
     assert got is not None
     assert isinstance(got.data_structure, NetworkBridgeFilter)
-    again = dispatched(message, PLAIN_FORMS[8]).message
+    again = dispatched(message, PLAIN_FORMATS[8]).message
     assert again is not None
     assert isinstance(again.data_structure, NetworkBridgeFilter)
     assert again.data_structure.network_ttl == 3
@@ -213,7 +213,7 @@ def test_what_the_consumer_s_version_has_no_type_for_is_left_out() -> None:
     command = ordinary()
     command.code = 29
     command.data_structure = ProducerAck()
-    got = dispatched(stored(command), PLAIN_FORMS[1]).message
+    got = dispatched(stored(command), PLAIN_FORMATS[1]).message
     assert got is not None
     assert (got.code, got.data_structure, got.content) == (23, None, command.content)
 
@@ -225,7 +225,7 @@ def test_a_transaction_is_not_stored() -> None:
 
 
 def test_changed_fields_are_measured_again() -> None:
-    command = decode_one(encode_command(ordinary(), PLAIN_FORMS[12]), PLAIN_FORMS[12])
+    command = decode_one(encode_command(ordinary(), PLAIN_FORMATS[12]), PLAIN_FORMATS[12])
     assert isinstance(command, MessageCommand)
     command.user_id = "ann"
     command.before = b""
@@ -234,7 +234,7 @@ def test_changed_fields_are_measured_again() -> None:
 
 
 def test_nothing_to_give_has_neither_message_nor_destination() -> None:
-    for form in (WireForm(1), WireForm(12), WireForm(12, tight=True)):
+    for form in (WireFormat(1), WireFormat(12), WireFormat(12, tight=True)):
         end = decode_one(DispatchEncoder(form, CONSUMER, CONVERSIONS, "node").encode_end(), form)
         assert isinstance(end, MessageDispatch)
         assert (end.destination, end.message, end.redelivery_counter) == (None, None, 0)
@@ -243,7 +243,7 @@ def test_nothing_to_give_has_neither_message_nor_destination() -> None:
 def test_a_dead_letter_tells_where_it_was_sent_and_why() -> None:
     notes = {"_AMQ_ORIG_ADDRESS": "orders", "_AMQ_ORIG_QUEUE": "orders", "dlqDeliveryFailureCause": "no"}
     message = stored(ordinary(), annotations=notes | {"originalExpiration": "12"})
-    got = dispatched(message, PLAIN_FORMS[12], Route(Destination("ActiveMQ.DLQ"))).message
+    got = dispatched(message, PLAIN_FORMATS[12], Route(Destination("ActiveMQ.DLQ"))).message
     assert got is not None
     assert row(got.destination, 12) == (100, "ActiveMQ.DLQ")
     assert row(got.original_destination, 12) == (100, "orders")
@@ -254,7 +254,7 @@ def test_a_dead_letter_tells_where_it_was_sent_and_why() -> None:
     }
     broken = ordinary()
     broken.marshalled_properties = b"\0\0"
-    got = dispatched(stored(broken, annotations=notes), PLAIN_FORMS[12]).message
+    got = dispatched(stored(broken, annotations=notes), PLAIN_FORMATS[12]).message
     assert got is not None
     assert got.marshalled_properties == b"\0\0"
 
@@ -279,7 +279,7 @@ def test_a_message_of_another_protocol_has_an_id_of_its_own() -> None:
     for number in (1, 2, (1 << 31) - 2, (1 << 31) - 1, 1 << 31, 1 << 60):
         message.message_id = BrokerMessageId(number)
         message.sequence = Sequence(number)
-        got = dispatched(message, PLAIN_FORMS[12]).message
+        got = dispatched(message, PLAIN_FORMATS[12]).message
         assert got is not None
         assert got.message_id is not None
         assert got.message_id.producer_sequence_id < 1 << 31
@@ -298,8 +298,8 @@ def test_a_message_needs_an_id() -> None:
     command = ordinary()
     command.message_id = None
     with pytest.raises(PeerError, match="DMQ5209"):
-        decode_one(encode_command(command, WireForm(12)), WireForm(12))
-    tight = WireForm(12, tight=True)
+        decode_one(encode_command(command, WireFormat(12)), WireFormat(12))
+    tight = WireFormat(12, tight=True)
     message = decode_one(encode_command(command, tight), tight)
     assert isinstance(message, MessageCommand)
     with pytest.raises(PeerError, match="DMQ5209"):

@@ -8,12 +8,12 @@ from delosmq.model.errors import PeerError
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import KeepAliveInfo, MessageCommand, MessageId, ProducerId, Response
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.form import PLAIN_FORMS, WireForm
 from delosmq.wire.openwire.negotiation import WireFormatInfo
+from delosmq.wire.openwire.wire_format import PLAIN_FORMATS, WireFormat
 from tests.chance import tries
 from tests.wire.openwire.support import FRAMES, HELLO, decode, open_decoder, structures
 
-FORM = PLAIN_FORMS[12]
+FORM = PLAIN_FORMATS[12]
 
 
 def message(content: bytes) -> MessageCommand:
@@ -26,7 +26,7 @@ def message(content: bytes) -> MessageCommand:
 @settings(max_examples=tries(60))
 @given(choice=st.data(), tight=st.booleans())
 def test_any_split_decodes_alike(choice: st.DataObject, tight: bool) -> None:
-    form = WireForm(12, tight=tight)
+    form = WireFormat(12, tight=tight)
     codes = choice.draw(st.lists(st.sampled_from(FRAMES), min_size=1, max_size=4))
     stream = b"".join(encode_command(choice.draw(structures(code, 12)), form) for code in codes)
     whole = decode([stream], form)
@@ -145,7 +145,7 @@ def test_bytes_behind_the_last_field_are_refused() -> None:
 @settings(max_examples=tries(100))
 @given(choice=st.data())
 def test_a_truncated_frame_is_refused(choice: st.DataObject) -> None:
-    form = choice.draw(st.sampled_from((WireForm(12), WireForm(12, tight=True))))
+    form = choice.draw(st.sampled_from((WireFormat(12), WireFormat(12, tight=True))))
     command = choice.draw(structures(choice.draw(st.sampled_from(FRAMES)), 12))
     frame = encode_command(command, form)[4:]
     cut = choice.draw(st.integers(1, len(frame) - 1))

@@ -2,7 +2,7 @@
 
 from delosmq.model.errors import PeerError
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import V12, Frame
+from delosmq.wire.stomp.frames import V12, StompFrame
 
 Row = tuple[str, tuple[tuple[str, str], ...], bytes, bytes]
 
@@ -12,7 +12,7 @@ class Decoded:
 
     def __init__(self, decoder: StompDecoder) -> None:
         self.decoder = decoder
-        self.frames: list[Frame] = []
+        self.frames: list[StompFrame] = []
         self.refusal: PeerError | None = None
 
     def rows(self) -> list[Row]:

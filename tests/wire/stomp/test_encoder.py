@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.model.errors import MisuseError, PeerError
 from delosmq.wire.stomp.encoder import encode_frame, escape, relay_head, transcode_head, unescape
-from delosmq.wire.stomp.frames import V10, V11, V12, Frame
+from delosmq.wire.stomp.frames import V10, V11, V12, StompFrame
 from tests.wire.stomp.streams import decode
 
 ODD = "a\\b:c\nd\re\0f"
@@ -66,7 +66,7 @@ def test_relay_head(head, drop, relayed):
 
 
 def test_relay_head_of_1_0_leaves_colons_and_backslashes():
-    frame = Frame("SEND", {"a": "x:\\y"}, b"a:x:\\y")
+    frame = StompFrame("SEND", {"a": "x:\\y"}, b"a:x:\\y")
     assert relay_head(frame, V10, frozenset()) == b"a:x:\\y\n"
 
 

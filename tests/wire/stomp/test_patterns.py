@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from delosmq.model.errors import PeerError
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
-from delosmq.wire.stomp.frames import NO_PATTERN, V10, V11, V12, Frame
+from delosmq.wire.stomp.frames import NO_PATTERN, V10, V11, V12, StompFrame
 
 PARTS = st.sampled_from(
     ("receipt:1", "receipt:a-2", "receipt:", "receipt:\\c", "receipt:ä", "receipt:a:b", "receipt:\r", "receipt:\x7f")
@@ -36,7 +36,7 @@ def outcome(reader: StompDecoder, chunk: bytes) -> object:
     return frame.command, list(frame.headers.items()), frame.head, frame.body
 
 
-def frames_of(version: int, *heads: str) -> list[Frame]:
+def frames_of(version: int, *heads: str) -> list[StompFrame]:
     reader = decoder(version)
     reader.feed(b"".join(map(send, heads)))
     found = []

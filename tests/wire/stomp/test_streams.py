@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from delosmq.model.errors import PeerError
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
 from delosmq.wire.stomp.encoder import encode_frame, relay_head, transcode_head
-from delosmq.wire.stomp.frames import V10, V11, V12, Frame
+from delosmq.wire.stomp.frames import V10, V11, V12, StompFrame
 from tests.wire.stomp.streams import decode
 
 VERSIONS = st.sampled_from([V10, V11, V12])
@@ -22,7 +22,7 @@ BODIES = st.binary(max_size=40)
 SMALL = StompLimits(max_head_bytes=300, max_headers=20, max_body_bytes=300, max_header_line_bytes=100)
 
 
-def take_all(stream: bytes, version: int) -> list[Frame]:
+def take_all(stream: bytes, version: int) -> list[StompFrame]:
     decoded = decode([stream], version)
     assert decoded.refusal is None
     return decoded.frames

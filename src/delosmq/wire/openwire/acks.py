@@ -10,10 +10,10 @@ looks different is read by the table. A test holds the two against each other.
 from struct import Struct, error
 from typing import Final
 
-from delosmq.wire.openwire import refusals
-from delosmq.wire.openwire.codec import Reader
+from delosmq.wire.openwire import errors
+from delosmq.wire.openwire.codec import FieldReader
 from delosmq.wire.openwire.commands import MessageAck, MessageId, ProducerId
-from delosmq.wire.openwire.form import WireForm
+from delosmq.wire.openwire.wire_format import WireFormat
 
 MESSAGE_ACK: Final = 22
 QUICK_SINCE: Final = 10
@@ -37,7 +37,7 @@ _MOST_REMEMBERED_BYTES: Final = 1024
 class AckReader:
     """Reads the acknowledgements of one connection."""
 
-    def __init__(self, form: WireForm) -> None:
+    def __init__(self, form: WireFormat) -> None:
         self._form = form
         self._start: bytes = b""
         self._like: MessageAck = MessageAck()
@@ -49,14 +49,14 @@ class AckReader:
         """The acknowledgement whose type stands at ``at`` and whose frame stops at ``end``.
 
         Raises:
-            PeerError: as `Reader.read_command`.
+            PeerError: as `FieldReader.read_command`.
         """
         try:
             ack = self._read(encoded, at, end)
         except (IndexError, error):
-            raise refusals.truncated(MESSAGE_ACK) from None
+            raise errors.truncated(MESSAGE_ACK) from None
         if ack is None:
-            read = Reader(encoded, at, end, self._form).read_command()
+            read = FieldReader(encoded, at, end, self._form).read_command()
             assert isinstance(read, MessageAck)  # by its type code
             ack = read
         return ack
@@ -93,7 +93,7 @@ class AckReader:
 
     def _read_start(self, ack: MessageAck, encoded: bytes, end: int) -> None:
         start = self._at
-        reader = Reader(encoded, start, end, self._form)
+        reader = FieldReader(encoded, start, end, self._form)
         reader.read_fields(ack, self._form.layout[MESSAGE_ACK][:3])
         self._at = reader.at
         if reader.at - start <= _MOST_REMEMBERED_BYTES:
@@ -132,7 +132,7 @@ class AckReader:
             return
         if len(self._producers) >= _MOST_REMEMBERED:
             self._producers.clear()
-        whole = Reader(encoded, start, at + _SEQUENCES_BYTES, self._form)
+        whole = FieldReader(encoded, start, at + _SEQUENCES_BYTES, self._form)
         field = self._form.layout[MESSAGE_ACK][_FIRST_ID_INDEX]
         message_id = whole.nested(field)
         if isinstance(message_id, MessageId) and message_id.producer_id is not None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from delosmq.model.bodies import decode_map_body, decode_stream_body, encode_map_body, encode_stream_body
 from delosmq.model.message import EMPTY_BODY, MAP_BODY, OBJECT_BODY, STREAM_BODY, TEXT_BODY
-from delosmq.wire.openwire import refusals
+from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.commands import (
     ACTIVEMQ_MESSAGE,
     BYTES_MESSAGE,
@@ -59,13 +59,13 @@ def _text(content: bytes) -> bytes:
     if not content:
         return b""
     if len(content) < _I32.size:
-        raise refusals.not_a_text()
+        raise errors.not_a_text()
     (length,) = _I32.unpack_from(content)
     text = content[_I32.size :]
     if length == -1 and not text:
         return b""
     if length != len(text):
-        raise refusals.not_a_text()
+        raise errors.not_a_text()
     return text if text.isascii() else decode_text(text).encode("utf-8", "replace")
 
 
@@ -82,25 +82,25 @@ def inflate(content: bytes, with_length: bool, limit_bytes: int) -> bytes:
     wanted = limit_bytes
     if with_length:
         if len(content) < _I32.size:
-            raise refusals.not_inflatable()
+            raise errors.not_inflatable()
         (wanted,) = _I32.unpack_from(content)
         content = content[_I32.size :]
         if wanted > limit_bytes:
-            raise refusals.inflates_too_far(limit_bytes)
+            raise errors.inflates_too_far(limit_bytes)
         if wanted <= 0:
             return b""
     inflater = zlib.decompressobj()
     try:
         inflated = inflater.decompress(content, wanted if with_length else wanted + 1)
     except zlib.error:
-        raise refusals.not_inflatable() from None
+        raise errors.not_inflatable() from None
     if with_length:
         if len(inflated) < wanted:
-            raise refusals.not_inflatable()
+            raise errors.not_inflatable()
     elif len(inflated) > wanted:
-        raise refusals.inflates_too_far(limit_bytes)
+        raise errors.inflates_too_far(limit_bytes)
     elif not inflater.eof:
-        raise refusals.not_inflatable()
+        raise errors.not_inflatable()
     return inflated
 
 

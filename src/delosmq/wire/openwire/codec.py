@@ -20,9 +20,8 @@ Source: BaseDataStreamMarshaller, BooleanStream and OpenWireFormat of the Java c
 from struct import Struct, error
 from typing import Final
 
-from delosmq.wire.openwire import refusals
+from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.commands import Command, MessageCommand, Response, Structure, Throwable
-from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.layout import (
     ARRAY,
     BLOCK,
@@ -41,6 +40,7 @@ from delosmq.wire.openwire.layout import (
     new_structure,
 )
 from delosmq.wire.openwire.text import LONGEST_BYTES, cut_text, decode_text, encode_text
+from delosmq.wire.openwire.wire_format import WireFormat
 
 MOST_DEPTH: Final = 32
 """Of nested values and causes."""
@@ -63,13 +63,13 @@ _LONGEST_TIGHT_BYTES: Final = (1 << 15) - 2
 Value = Structure | Throwable | str | bytes | int | bool | list[Structure | None] | None
 
 
-class Reader:
+class FieldReader:
     """Reads the fields of one frame: ``encoded`` from ``at`` up to ``end``.
 
     Every method may raise PeerError, or IndexError and struct.error when the frame ends too early.
     """
 
-    def __init__(self, encoded: bytes, at: int, end: int, form: WireForm) -> None:
+    def __init__(self, encoded: bytes, at: int, end: int, form: WireFormat) -> None:
         self.encoded = encoded
         self.at = at
         self.end = end
@@ -93,9 +93,9 @@ class Reader:
                 self.at -= 1
             value = self._structure(code)
         except (IndexError, error):
-            raise refusals.truncated(code) from None
+            raise errors.truncated(code) from None
         if self.at != self.end:
-            raise refusals.left_over(code, self.end - self.at)
+            raise errors.left_over(code, self.end - self.at)
         return value
 
     def read_start(self) -> Structure:
@@ -114,7 +114,7 @@ class Reader:
                 value.command_id = self._number(_I32)
                 value.response_required = self.flag()
         except (IndexError, error):
-            raise refusals.truncated(code) from None
+            raise errors.truncated(code) from None
         return value
 
     def read_fields(self, target: Structure, fields: tuple[Field, ...]) -> None:
@@ -150,7 +150,7 @@ class Reader:
             return self._throwable()
         block = self.block()
         if block is None:
-            raise refusals.missing(field.name)
+            raise errors.missing(field.name)
         return block
 
     def flag(self) -> bool:
@@ -173,7 +173,7 @@ class Reader:
             return None
         length = self._number(_I32)
         if length < 0:
-            raise refusals.negative_length("byte array", length)
+            raise errors.negative_length("byte array", length)
         return self._take(length)
 
     def nested(self, field: Field) -> Structure | None:
@@ -184,16 +184,16 @@ class Reader:
             raise IndexError
         code = self.encoded[self.at]
         if field.of and code not in field.of:
-            raise refusals.wrong_type(field.name, code)
+            raise errors.wrong_type(field.name, code)
         return self._structure(code)
 
     def _structure(self, code: int) -> Structure:
         fields = self._form.layout.get(code)
         if fields is None:
-            raise refusals.unknown_type(code, self._form.version)
+            raise errors.unknown_type(code, self._form.version)
         self._depth += 1
         if self._depth > MOST_DEPTH:
-            raise refusals.too_deep(MOST_DEPTH)
+            raise errors.too_deep(MOST_DEPTH)
         self.at += 1
         if self._tight and self._depth > 1 and code in MESSAGES and self.flag():
             # Encoded on its own: size, type and bits stand before its fields. Nobody has sent this for long.
@@ -219,7 +219,7 @@ class Reader:
             return value
         value = form.recall(index)
         if value is not None and field.of and value.code not in field.of:
-            raise refusals.wrong_type(field.name, value.code)
+            raise errors.wrong_type(field.name, value.code)
         return value
 
     def _array(self, field: Field) -> list[Structure | None] | None:
@@ -227,7 +227,7 @@ class Reader:
             return None
         count = self._number(_I16)
         if count < 0:
-            raise refusals.negative_length("array", count)
+            raise errors.negative_length("array", count)
         return [self.nested(field) for _ in range(count)]
 
     def _throwable(self) -> Throwable | None:
@@ -235,7 +235,7 @@ class Reader:
             return None
         self._depth += 1
         if self._depth > MOST_DEPTH:
-            raise refusals.too_deep(MOST_DEPTH)
+            raise errors.too_deep(MOST_DEPTH)
         thrown = Throwable(self.string(), self.string())
         if self._form.stack_traces:
             for _ in range(self._number(_I16)):
@@ -248,7 +248,7 @@ class Reader:
     def _name(self, field: Field) -> str:
         name = self.string()
         if name is None:
-            raise refusals.missing(field.name)
+            raise errors.missing(field.name)
         return name
 
     def _long(self) -> int:
@@ -285,14 +285,14 @@ class Reader:
         self._bit = 0
 
 
-class Writer:
+class FieldWriter:
     """Collects the encoded fields of one frame.
 
     Attributes:
         size: bytes collected so far, without the bits of tight encoding.
     """
 
-    def __init__(self, form: WireForm, *, cuts: bool = False) -> None:
+    def __init__(self, form: WireFormat, *, cuts: bool = False) -> None:
         """
         Args:
             cuts: texts too long for a field are cut instead of refused.
@@ -369,7 +369,7 @@ class Writer:
             self.flag(value.response_required)
         fields = self._form.layout.get(code)
         if fields is None:
-            raise refusals.not_in_version(code, self._form.version)
+            raise errors.not_in_version(code, self._form.version)
         for field in fields:
             self.write(field, getattr(value, field.name))
 
@@ -390,7 +390,7 @@ class Writer:
         limit = _LONGEST_TIGHT_BYTES if self._tight else LONGEST_BYTES
         if len(encoded) > limit:
             if not self._cuts:
-                raise refusals.text_too_long(len(encoded))
+                raise errors.text_too_long(len(encoded))
             text, encoded = cut_text(text, limit)
         if self._tight:
             self.flag(len(encoded) == len(text))
@@ -455,7 +455,7 @@ class Writer:
         return bytes((_LONG_COUNT, count)) if count < 256 else bytes((_VERY_LONG_COUNT,)) + _U16.pack(count)
 
 
-def encode_response(correlation_id: int, form: WireForm, command_id: int = 0) -> bytes:
+def encode_response(correlation_id: int, form: WireFormat, command_id: int = 0) -> bytes:
     """The frame of an ordinary Response, quickly: one follows each synchronous send."""
     if form.tight:
         response = Response(correlation_id)
@@ -464,18 +464,18 @@ def encode_response(correlation_id: int, form: WireForm, command_id: int = 0) ->
     return _RESPONSE.pack(_RESPONSE_SIZE, RESPONSE, command_id, False, correlation_id)
 
 
-def encode_command(command: Structure, form: WireForm) -> bytes:
+def encode_command(command: Structure, form: WireFormat) -> bytes:
     """The frame of a command, as the peer wants it. Texts that are too long for their fields are cut: fewer fit when
     they are tightly encoded, so that what one peer may send another could not get.
 
     Raises:
         MisuseError: DMQ5223, the peer's version has no such command.
     """
-    return Writer(form, cuts=True).frame(command)
+    return FieldWriter(form, cuts=True).frame(command)
 
 
-def encode_structure(value: Structure | None, form: WireForm) -> bytes:
+def encode_structure(value: Structure | None, form: WireFormat) -> bytes:
     """A value as it stands in a field of a loosely encoded frame: flag, type, fields."""
-    writer = Writer(form)
+    writer = FieldWriter(form)
     writer.flag(value is not None)
-    return writer.taken() + (b"" if value is None else Writer(form).frame(value)[4:])
+    return writer.taken() + (b"" if value is None else FieldWriter(form).frame(value)[4:])

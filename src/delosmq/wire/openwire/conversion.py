@@ -8,6 +8,7 @@ from delosmq.model.message import BYTES_BODY, HubMessage, Message
 from delosmq.model.properties import LONG_KIND, STRING_KIND, TypedValue, kind_of
 from delosmq.wire.openwire.bodies import MAX_INFLATED_BYTES, deflated_body, hub_body, set_body
 from delosmq.wire.openwire.commands import Destination, MessageCommand, MessageId, ProducerId, destination_of
+from delosmq.wire.openwire.errors import InflatesTooFarError
 from delosmq.wire.openwire.heads import (
     BODY_KINDS,
     PROTOCOL_TAGS,
@@ -20,7 +21,6 @@ from delosmq.wire.openwire.heads import (
 from delosmq.wire.openwire.layout import NEWEST_VERSION
 from delosmq.wire.openwire.primitives import decode_map, encode_map
 from delosmq.wire.openwire.properties import decode_properties, plain_value
-from delosmq.wire.openwire.refusals import InflatesTooFarError
 from delosmq.wire.openwire.text import LONGEST_BYTES, encode_text, well_formed
 
 INTERNAL_PREFIXES: Final = ("_AMQ", "__AMQ")

@@ -10,14 +10,14 @@ from struct import Struct
 from typing import Final
 
 from delosmq.model.errors import PeerError
-from delosmq.wire.openwire import refusals
+from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.acks import MESSAGE_ACK, QUICK_SINCE, AckReader
-from delosmq.wire.openwire.codec import Reader
+from delosmq.wire.openwire.codec import FieldReader
 from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch, Structure
-from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.layout import MESSAGES, NOT_FRAMES
 from delosmq.wire.openwire.messages import MessageReader
 from delosmq.wire.openwire.negotiation import DEFAULT_MAX_FRAME_BYTES, WIRE_FORMAT_INFO, decode_wire_format_info
+from delosmq.wire.openwire.wire_format import WireFormat
 
 _SIZE: Final = Struct(">i")
 _SIZE_BYTES: Final = 4
@@ -70,7 +70,7 @@ class OpenWireDecoder:
         self._unread = unread
         self._limits: OpenWireLimits = limits
         self._quick_bytes: int = min(limits.max_frame_bytes, MOST_BESIDE_CONTENT_BYTES)
-        self._form: WireForm | None = None
+        self._form: WireFormat | None = None
         self._messages: MessageReader | None = None
         self._acks: AckReader | None = None
         self._buffer: bytes = b""
@@ -89,7 +89,7 @@ class OpenWireDecoder:
         self._limits = limits
         self._quick_bytes = min(limits.max_frame_bytes, MOST_BESIDE_CONTENT_BYTES)
 
-    def agreed(self, form: WireForm) -> None:
+    def agreed(self, form: WireFormat) -> None:
         """How the frames from the next one on are encoded."""
         self._form = form
         self._messages = MessageReader(form) if form.plain else None
@@ -154,7 +154,7 @@ class OpenWireDecoder:
             content = message.content if isinstance(message, MessageCommand) else None
             beside = size - (0 if content is None else len(content))
             if beside > MOST_BESIDE_CONTENT_BYTES:
-                raise refusals.too_much_beside_content(beside, MOST_BESIDE_CONTENT_BYTES)
+                raise errors.too_much_beside_content(beside, MOST_BESIDE_CONTENT_BYTES)
         return command
 
     def _holds(self, count: int) -> bool:
@@ -197,7 +197,7 @@ class OpenWireDecoder:
         if length < 0 or tail_size < 1:
             return None
         if count - length > MOST_BESIDE_CONTENT_BYTES:
-            raise refusals.too_much_beside_content(count - length, MOST_BESIDE_CONTENT_BYTES)
+            raise errors.too_much_beside_content(count - length, MOST_BESIDE_CONTENT_BYTES)
         content, rest = _split([start[content_at:], *pieces[index:]], length)
         frame = b"".join((start[_SIZE.size : content_at - _SIZE.size - 1], b"\0", rest[:tail_size]))
         self._buffer = rest
@@ -212,22 +212,22 @@ class OpenWireDecoder:
 
     def _check_size(self, size: int) -> None:
         if size < 1:
-            raise refusals.frame_size(size)
+            raise errors.frame_size(size)
         if self._form is None:
             # A size says little about bytes that are not OpenWire at all.
             if self._holds(_SIZE.size + 1) and self._buffer[self._offset + _SIZE.size] != WIRE_FORMAT_INFO:
-                raise refusals.not_openwire(self._buffer[self._offset : self._offset + 16])
+                raise errors.not_openwire(self._buffer[self._offset : self._offset + 16])
             if size > self._limits.max_first_frame_bytes:
-                raise refusals.first_too_large(size, self._limits.max_first_frame_bytes)
+                raise errors.first_too_large(size, self._limits.max_first_frame_bytes)
         elif size > self._limits.max_frame_bytes:
             unread = max(_SIZE_BYTES + size - self.buffered_bytes, 0)
-            raise refusals.frame_too_large(size, self._limits.max_frame_bytes, unread)
+            raise errors.frame_too_large(size, self._limits.max_frame_bytes, unread)
         elif (
             size > MOST_BESIDE_CONTENT_BYTES
             and self._holds(_SIZE.size + 1)
             and not self._has_content(self._buffer[self._offset + _SIZE.size])
         ):
-            raise refusals.too_much_beside_content(size, MOST_BESIDE_CONTENT_BYTES)
+            raise errors.too_much_beside_content(size, MOST_BESIDE_CONTENT_BYTES)
 
     def _has_content(self, code: int) -> bool:
         return code in MESSAGES or (code == _MESSAGE_DISPATCH and code not in self._unread)
@@ -238,7 +238,7 @@ class OpenWireDecoder:
         if code == WIRE_FORMAT_INFO:
             return decode_wire_format_info(self._buffer[at:end])
         if form is None:
-            raise refusals.not_openwire(self._buffer[at - _SIZE.size : end])
+            raise errors.not_openwire(self._buffer[at - _SIZE.size : end])
         messages = self._messages
         if messages is not None and code in MESSAGES and code in form.layout:
             return messages.read(self._buffer, at, end)
@@ -246,12 +246,12 @@ class OpenWireDecoder:
         if acks is not None and code == MESSAGE_ACK:
             return acks.read(self._buffer, at, end)
         if code >= _FIRST_NESTED_TYPE or code in NOT_FRAMES or code not in form.layout:
-            raise refusals.unknown_type(code, form.version)
+            raise errors.unknown_type(code, form.version)
         if end - at > MOST_CONTROL_BYTES and code in _CONTROL:
-            raise refusals.control_too_large(code, end - at, MOST_CONTROL_BYTES)
+            raise errors.control_too_large(code, end - at, MOST_CONTROL_BYTES)
         if code in self._unread:
-            return Reader(self._buffer, at, end, form).read_start()
-        return Reader(self._buffer, at, end, form).read_command()
+            return FieldReader(self._buffer, at, end, form).read_start()
+        return FieldReader(self._buffer, at, end, form).read_command()
 
     def close(self) -> None:
         """Ends reading, and frees what is held."""

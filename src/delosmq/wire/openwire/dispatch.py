@@ -27,10 +27,10 @@ from delosmq.wire.openwire.commands import (
     ProducerId,
 )
 from delosmq.wire.openwire.conversion import add_annotations, command_of_hub
-from delosmq.wire.openwire.form import PLAIN_FORMS, WireForm
 from delosmq.wire.openwire.heads import HEAD, HEAD_BYTES, PROTOCOL_TAGS, VERSION_OF_TAG, StoredReader
 from delosmq.wire.openwire.primitives import encode_map
 from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.wire_format import PLAIN_FORMATS, WireFormat
 
 ORIGINAL_ADDRESS: Final = "_AMQ_ORIG_ADDRESS"
 ORIGINAL_ROUTING_TYPE: Final = "_AMQ_ORIG_ROUTING_TYPE"
@@ -73,7 +73,7 @@ class Route:
         self.destination = destination
         self.replaces = replaces
         self.original = original
-        plain = PLAIN_FORMS[-1]
+        plain = PLAIN_FORMATS[-1]
         self.encoded: bytes = encode_structure(destination, plain)
         self.encoded_original: bytes = encode_structure(original, plain)
 
@@ -86,14 +86,14 @@ class DispatchEncoder:
         broker_id: names this broker in the ids of messages that came in other protocols; unique for each broker.
     """
 
-    def __init__(self, form: WireForm, consumer_id: ConsumerId, conversions: Conversions, broker_id: str) -> None:
+    def __init__(self, form: WireFormat, consumer_id: ConsumerId, conversions: Conversions, broker_id: str) -> None:
         self._form = form
         self._max_frame_bytes: int = form.max_frame_bytes
         self._consumer_id = consumer_id
         self._conversions = conversions
         self._broker_id: str = broker_id.removeprefix("ID:")
         self._stored: StoredReader = StoredReader()
-        self._prefix: bytes = _DISPATCH + encode_structure(consumer_id, PLAIN_FORMS[form.version])
+        self._prefix: bytes = _DISPATCH + encode_structure(consumer_id, PLAIN_FORMATS[form.version])
         self._has_first: bool = form.version >= _FIRST_SINCE
         self._own_tag: str = PROTOCOL_TAGS[form.version] if form.plain else ""
         spliced: list[str] = []

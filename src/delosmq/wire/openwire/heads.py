@@ -21,8 +21,8 @@ from delosmq.model.message import (
     TEXT_BODY,
     Message,
 )
-from delosmq.wire.openwire import refusals
-from delosmq.wire.openwire.codec import Writer
+from delosmq.wire.openwire import errors
+from delosmq.wire.openwire.codec import FieldWriter
 from delosmq.wire.openwire.commands import (
     ACTIVEMQ_MESSAGE,
     BLOB_MESSAGE,
@@ -33,9 +33,9 @@ from delosmq.wire.openwire.commands import (
     TEXT_MESSAGE,
     MessageCommand,
 )
-from delosmq.wire.openwire.form import PLAIN_FORMS
 from delosmq.wire.openwire.layout import NEWEST_VERSION, OLDEST_VERSION
 from delosmq.wire.openwire.messages import MessageReader
+from delosmq.wire.openwire.wire_format import PLAIN_FORMATS
 
 FAMILY: Final = "openwire"
 PROTOCOL_TAGS: Final = {v: f"{FAMILY}/{v}" for v in range(OLDEST_VERSION, NEWEST_VERSION + 1)}
@@ -102,9 +102,9 @@ def measure(message: MessageCommand, version: int) -> None:
     """Encodes what stands before and behind the content anew, from the fields; for messages that did not come loosely
     encoded, or whose fields were changed."""
     if message.message_id is None:
-        raise refusals.missing("message_id")
-    fields = PLAIN_FORMS[version].layout[message.code]
-    writer = Writer(PLAIN_FORMS[version])
+        raise errors.missing("message_id")
+    fields = PLAIN_FORMATS[version].layout[message.code]
+    writer = FieldWriter(PLAIN_FORMATS[version])
     before = b""
     message.times_at = 0
     for field in fields:
@@ -159,13 +159,13 @@ class StoredReader:
         head = message.head
         version = VERSION_OF_TAG.get(message.protocol, 0)
         if len(head) < HEAD_BYTES or head[0] != HEAD_FORM or not version:
-            raise refusals.not_a_head()
+            raise errors.not_a_head()
         tail_at = HEAD.unpack_from(head)[_TAIL_INDEX]
         start = head[CODE_AT : CODE_AT + 1] + _COMMAND_BYTES
         frame = b"".join((start, head[HEAD_BYTES : tail_at - 1], _NULL, head[tail_at:]))
         reader = self._readers.get(version)
         if reader is None:
-            reader = MessageReader(PLAIN_FORMS[version])
+            reader = MessageReader(PLAIN_FORMATS[version])
             self._readers[version] = reader
         return reader.read(frame, 0, len(frame))
 

@@ -12,11 +12,11 @@ from struct import Struct, error
 from typing import Final
 
 from delosmq.model.errors import PeerError
-from delosmq.wire.openwire import refusals
-from delosmq.wire.openwire.codec import Reader
+from delosmq.wire.openwire import errors
+from delosmq.wire.openwire.codec import FieldReader
 from delosmq.wire.openwire.commands import MessageCommand, MessageId, ProducerId
-from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.layout import BYTES, TABLE
+from delosmq.wire.openwire.wire_format import WireFormat
 
 _unpack_command: Final = Struct(">Bi?").unpack_from
 _COMMAND_BYTES: Final = 6
@@ -46,7 +46,7 @@ assert TABLE[23][_CONTENT_INDEX].kind == BYTES
 class MessageReader:
     """Reads the messages of one connection; remembers how the last one began."""
 
-    def __init__(self, form: WireForm) -> None:
+    def __init__(self, form: WireFormat) -> None:
         self._form = form
         self._start: bytes = b""
         self._like: MessageCommand = MessageCommand()
@@ -56,12 +56,12 @@ class MessageReader:
         """The message whose type stands at ``at`` and whose frame stops at ``end``.
 
         Raises:
-            PeerError: as `Reader.read_command`; DMQ5209 when it has no message id.
+            PeerError: as `FieldReader.read_command`; DMQ5209 when it has no message id.
         """
         try:
             return self._read(encoded, at, end)
         except (IndexError, error):
-            raise refusals.truncated(encoded[at]) from None
+            raise errors.truncated(encoded[at]) from None
 
     def content_at(self, encoded: bytes, at: int) -> int:
         """Where the content begins of the message whose type stands at ``at`` and whose frame reaches beyond
@@ -79,7 +79,7 @@ class MessageReader:
         if encoded[at - 1]:
             (length,) = _unpack_length(encoded, at)
             if length < 0:
-                raise refusals.negative_length("body", length)
+                raise errors.negative_length("body", length)
             at += _LENGTH_BYTES
             if at + length > end:
                 raise IndexError
@@ -115,7 +115,7 @@ class MessageReader:
     def _read_start(self, message: MessageCommand, encoded: bytes, start: int, end: int) -> None:
         """Up to the message id, and remembers it for the next message."""
         fields = self._form.layout[message.code]
-        reader = Reader(encoded, start, end, self._form)
+        reader = FieldReader(encoded, start, end, self._form)
         reader.read_fields(message, fields[:1])
         message.destination_at = reader.at - start
         reader.read_fields(message, fields[1:2])
@@ -125,7 +125,7 @@ class MessageReader:
         reader.read_fields(message, fields[3 : _MESSAGE_ID_INDEX + 1])
         message_id = message.message_id
         if message_id is None:
-            raise refusals.missing("message_id")
+            raise errors.missing("message_id")
         message.sequence_at = reader.at - start - _LONG_BYTES
         length = message.sequence_at - _LONG_BYTES
         if message_id.text_view is None and length <= _MOST_REMEMBERED_BYTES:
@@ -169,7 +169,7 @@ class MessageReader:
         return until
 
     def _read_run_slowly(self, message: MessageCommand, encoded: bytes, start: int, end: int) -> int:
-        reader = Reader(encoded, start + message.sequence_at + _LONG_BYTES, end, self._form)
+        reader = FieldReader(encoded, start + message.sequence_at + _LONG_BYTES, end, self._form)
         for field in self._form.layout[message.code][_MESSAGE_ID_INDEX + 1 : _CONTENT_INDEX]:
             if field.name == "expiration":
                 message.expiration_at = reader.at - start
@@ -186,7 +186,7 @@ class MessageReader:
         if encoded[start]:
             (length,) = _unpack_length(encoded, at)
             if length < 0:
-                raise refusals.negative_length("properties", length)
+                raise errors.negative_length("properties", length)
             at += _LENGTH_BYTES
             if at + length > end:
                 raise IndexError
@@ -219,15 +219,15 @@ class MessageReader:
                 message.broker_out_time = out_time
                 message.group_first_for_consumer = first != 0
                 return
-        self._read_tail_slowly(message, Reader(encoded, at, end, self._form), start)
+        self._read_tail_slowly(message, FieldReader(encoded, at, end, self._form), start)
 
-    def _read_tail_slowly(self, message: MessageCommand, reader: Reader, start: int) -> None:
+    def _read_tail_slowly(self, message: MessageCommand, reader: FieldReader, start: int) -> None:
         for field in self._form.layout[message.code][_CONTENT_INDEX + 2 :]:
             if field.name == "broker_in_time":
                 message.times_at = reader.at - start
             setattr(message, field.name, reader.read(field))
         if reader.at != reader.end:
-            raise refusals.left_over(message.code, reader.end - reader.at)
+            raise errors.left_over(message.code, reader.end - reader.at)
 
 
 def _start_of(message: MessageCommand) -> MessageCommand:

@@ -10,11 +10,11 @@ from typing import Final
 
 from delosmq.model.properties import BOOLEAN_KIND, INT_KIND, LONG_KIND, STRING_KIND, TypedValue
 from delosmq.wire.detect import FOREIGN, MINE, UNDECIDED
-from delosmq.wire.openwire import refusals
+from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.commands import Structure
-from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.layout import NEWEST_VERSION
 from delosmq.wire.openwire.primitives import decode_map, encode_map
+from delosmq.wire.openwire.wire_format import WireFormat
 
 WIRE_FORMAT_INFO: Final = 1
 MAGIC: Final = b"ActiveMQ"
@@ -73,7 +73,7 @@ class Agreement:
         initial_delay_ms: the timeout begins to count after this time.
     """
 
-    def __init__(self, form: WireForm, read_timeout_ms: int, initial_delay_ms: int) -> None:
+    def __init__(self, form: WireFormat, read_timeout_ms: int, initial_delay_ms: int) -> None:
         self.form = form
         self.read_timeout_ms = read_timeout_ms
         self.initial_delay_ms = initial_delay_ms
@@ -86,7 +86,7 @@ def agree(ours: WireFormatInfo, theirs: WireFormatInfo) -> Agreement:
         PeerError: DMQ5214, its version does not exist.
     """
     largest = [info.max_frame_bytes for info in (ours, theirs) if info.max_frame_bytes > 0]
-    form = WireForm(
+    form = WireFormat(
         min(ours.version, theirs.version),
         tight=ours.tight_encoding_enabled and theirs.tight_encoding_enabled,
         caching=ours.cache_enabled and theirs.cache_enabled,
@@ -134,9 +134,9 @@ def decode_wire_format_info(encoded: bytes) -> WireFormatInfo:
         PeerError: DMQ5200 to DMQ5221, scope connection.
     """
     if encoded[1 : 1 + len(MAGIC)] != MAGIC:
-        raise refusals.not_openwire(encoded)
+        raise errors.not_openwire(encoded)
     if len(encoded) < _HEAD.size - _I32.size:
-        raise refusals.truncated(WIRE_FORMAT_INFO)
+        raise errors.truncated(WIRE_FORMAT_INFO)
     (version,) = _I32.unpack_from(encoded, 1 + len(MAGIC))
     info = WireFormatInfo(version)
     entries = _decode_entries(encoded, _HEAD.size - _I32.size - 1)
@@ -162,21 +162,21 @@ def _decode_entries(encoded: bytes, flag_at: int) -> dict[str, TypedValue]:
     start = flag_at + 1
     if not encoded[flag_at]:
         if len(encoded) > start:
-            raise refusals.left_over(WIRE_FORMAT_INFO, len(encoded) - start)
+            raise errors.left_over(WIRE_FORMAT_INFO, len(encoded) - start)
         return {}
     if len(encoded) < start + _I32.size:
-        raise refusals.truncated(WIRE_FORMAT_INFO)
+        raise errors.truncated(WIRE_FORMAT_INFO)
     (length,) = _I32.unpack_from(encoded, start)
     start += _I32.size
     if length != len(encoded) - start:
-        raise refusals.truncated(WIRE_FORMAT_INFO)
+        raise errors.truncated(WIRE_FORMAT_INFO)
     entries = decode_map(encoded[start:])
     if len(entries) > _MOST_PROPERTIES:
-        raise refusals.too_many_entries(len(entries), _MOST_PROPERTIES)
+        raise errors.too_many_entries(len(entries), _MOST_PROPERTIES)
     for typed in entries.values():
         value = typed.value
         if isinstance(value, str | bytes | dict | list) and len(value) > _LONGEST_PROPERTY_BYTES:
-            raise refusals.properties_on_first_too_large(_LONGEST_PROPERTY_BYTES)
+            raise errors.properties_on_first_too_large(_LONGEST_PROPERTY_BYTES)
     return entries
 
 

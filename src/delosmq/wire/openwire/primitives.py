@@ -28,7 +28,7 @@ from delosmq.model.properties import (
     TypedValue,
     narrowed,
 )
-from delosmq.wire.openwire import refusals
+from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.text import LONGEST_BYTES, decode_text, encode_text
 
 BIG_STRING: Final = 13
@@ -79,7 +79,7 @@ class PrimitiveReader:
         try:
             return self._map()
         except (IndexError, error):
-            raise refusals.truncated(MAP_KIND) from None
+            raise errors.truncated(MAP_KIND) from None
 
     def read_value(self) -> TypedValue:
         """A tagged value.
@@ -90,7 +90,7 @@ class PrimitiveReader:
         try:
             return self._value()
         except (IndexError, error):
-            raise refusals.truncated(self._encoded[0] if self._encoded else 0) from None
+            raise errors.truncated(self._encoded[0] if self._encoded else 0) from None
 
     def _map(self) -> dict[str, TypedValue]:
         self._enter()
@@ -110,13 +110,13 @@ class PrimitiveReader:
     def _enter(self) -> None:
         self._depth += 1
         if self._depth > MOST_DEPTH:
-            raise refusals.too_deep(MOST_DEPTH)
+            raise errors.too_deep(MOST_DEPTH)
 
     def _count(self, smallest_bytes: int) -> int:
         count = max(0, self._number(_I32))
         self._entries += count
         if self._entries > MOST_ENTRIES or count * smallest_bytes > len(self._encoded) - self.at:
-            raise refusals.too_many_entries(self._entries, MOST_ENTRIES)
+            raise errors.too_many_entries(self._entries, MOST_ENTRIES)
         return count
 
     def _number(self, form: Struct) -> int:
@@ -127,7 +127,7 @@ class PrimitiveReader:
     def _block(self, form: Struct, what: str) -> bytes:
         length = self._number(form)
         if length < 0:
-            raise refusals.negative_length(what, length)
+            raise errors.negative_length(what, length)
         end = self.at + length
         if end > len(self._encoded):
             raise IndexError
@@ -158,7 +158,7 @@ class PrimitiveReader:
             return TypedValue(LIST_KIND, self._list())
         form = _FORMATS.get(kind)
         if form is None:
-            raise refusals.unknown_tag(kind)
+            raise errors.unknown_tag(kind)
         (number,) = form.unpack_from(self._encoded, self.at)
         self.at += form.size
         return TypedValue(kind, chr(number) if kind == CHAR_KIND else number)
@@ -173,7 +173,7 @@ def decode_map(encoded: bytes) -> dict[str, TypedValue]:
     reader = PrimitiveReader(encoded)
     entries = reader.read_map()
     if not reader.at_end():
-        raise refusals.not_an_end(reader.at)
+        raise errors.not_an_end(reader.at)
     return entries
 
 
@@ -187,7 +187,7 @@ def decode_stream(encoded: bytes) -> list[TypedValue]:
     values: list[TypedValue] = []
     while not reader.at_end():
         if len(values) >= MOST_ENTRIES:
-            raise refusals.too_many_entries(len(values) + 1, MOST_ENTRIES)
+            raise errors.too_many_entries(len(values) + 1, MOST_ENTRIES)
         values.append(reader.read_value())
     return values
 

@@ -6,7 +6,7 @@ Source: java.io.DataInput, "Modified UTF-8".
 import re
 from typing import Final
 
-from delosmq.wire.openwire import refusals
+from delosmq.wire.openwire import errors
 
 LONGEST_BYTES: Final = 0xFFFF
 """What a length of 16 bits can announce."""
@@ -28,7 +28,7 @@ def decode_text(encoded: bytes) -> str:
     if encoded.isascii():
         return encoded.decode("ascii")
     if _FOUR_BYTES.search(encoded) is not None:
-        raise refusals.not_modified_utf8()
+        raise errors.not_modified_utf8()
     try:
         return encoded.decode()
     except UnicodeDecodeError:
@@ -40,7 +40,7 @@ def _decode_odd(encoded: bytes) -> str:
     try:
         text = encoded.replace(_ENCODED_NUL, b"\0").decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        raise refusals.not_modified_utf8() from None
+        raise errors.not_modified_utf8() from None
     return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
 
 

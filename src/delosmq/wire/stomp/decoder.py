@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.model.errors import PeerError
-from delosmq.wire.stomp import refusals
+from delosmq.wire.stomp import errors
 from delosmq.wire.stomp.encoder import unescape
-from delosmq.wire.stomp.frames import COMMANDS, CONNECTING, V10, V11, V12, WITH_BODY, Frame
+from delosmq.wire.stomp.frames import COMMANDS, CONNECTING, V10, V11, V12, WITH_BODY, StompFrame
 from delosmq.wire.stomp.pattern import Pattern
 
 # Most heads end within this many bytes; longer ones are searched in doubling steps, so that a head that ends in CR LF
@@ -88,7 +88,7 @@ class StompDecoder:
         # How far the incomplete frame was searched in vain, from _offset.
         self._searched: int = 0
         # The frame whose head is read and whose body is not, and its content-length.
-        self._pending: Frame | None = None
+        self._pending: StompFrame | None = None
         self._length: int = _NO_LENGTH
         self._body_rule: int = _BODY_ALLOWED
         self._pattern: Pattern = Pattern()
@@ -122,7 +122,7 @@ class StompDecoder:
         else:
             self._partial += chunk
 
-    def next_frame(self) -> Frame | None:
+    def next_frame(self) -> StompFrame | None:
         """The next complete frame, or None when more bytes are needed or the decoder is closed.
 
         Raises:
@@ -170,7 +170,7 @@ class StompDecoder:
             return len(partial) > self._length
         return self._find_nul(partial, 0) >= 0
 
-    def _take_head(self) -> Frame | None:
+    def _take_head(self) -> StompFrame | None:
         buffer = self._buffer
         start = self._offset
         if buffer[start] <= _CR:
@@ -184,7 +184,7 @@ class StompDecoder:
                 return None
         block = buffer[start:end]
         odd = buffer[end + 1] == _CR
-        frame: Frame | None = None
+        frame: StompFrame | None = None
         pattern = self._pattern
         short = end - start <= self._most_pattern_bytes
         if short and not odd and pattern.version == self.version:
@@ -206,7 +206,7 @@ class StompDecoder:
         self._searched = 0
         return frame
 
-    def _take_odd_head(self, start: int, end: int) -> Frame:
+    def _take_odd_head(self, start: int, end: int) -> StompFrame:
         """A head with CR, NUL or bytes that are not UTF-8; when it has CR, ``end`` may stand in the body or later."""
         buffer = self._buffer
         command = self._check_command(buffer[start : start + _MAX_COMMAND_BYTES + 2])
@@ -216,19 +216,19 @@ class StompDecoder:
             end = crlf_end
         block = buffer[start : end + 1]
         if b"\0" in block:
-            raise refusals.no_blank_line(command)
+            raise errors.no_blank_line(command)
         connecting = COMMANDS.get(command) == CONNECTING
         if connecting or self.version != V11:
             block = block.replace(b"\r\n", b"\n")
         elif crlf_end >= 0:
-            raise refusals.carriage_return(command, V11)
+            raise errors.carriage_return(command, V11)
         if b"\r" in block and self.version == V12 and not connecting:
-            raise refusals.carriage_return(command, V12)
+            raise errors.carriage_return(command, V12)
         block = block[:-1]
         try:
             text = block.decode()
         except UnicodeDecodeError as error:
-            raise refusals.not_utf8(command) from error
+            raise errors.not_utf8(command) from error
         frame = self._decode_head(text, block)
         self._offset = end + 1 + len(blank_line)
         self._searched = 0
@@ -265,9 +265,9 @@ class StompDecoder:
             step *= 2
         command = self._check_command(bytes(source[start : start + _MAX_COMMAND_BYTES + 2]))
         if source.find(b"\0", start + self._searched, limit) >= 0:
-            raise refusals.no_blank_line(command)
+            raise errors.no_blank_line(command)
         if limit - start >= most + 2:
-            raise refusals.head_too_large(command, most)
+            raise errors.head_too_large(command, most)
         self._searched = max(0, limit - start - 2)
         return -1
 
@@ -277,17 +277,17 @@ class StompDecoder:
         name = line.removesuffix(b"\r")
         before_nul, nul, _ = name.partition(b"\0")
         if name and not (before_nul.isalpha() and before_nul.isupper() and len(before_nul) <= _MAX_COMMAND_BYTES):
-            raise refusals.not_a_command(beginning)
+            raise errors.not_a_command(beginning)
         if newline and not name:
-            raise refusals.not_a_command(beginning)
+            raise errors.not_a_command(beginning)
         command = before_nul.decode()
         if nul:
-            raise refusals.no_blank_line(command)
+            raise errors.no_blank_line(command)
         if newline and name is not line and self.version == V11 and COMMANDS.get(command) != CONNECTING:
-            raise refusals.carriage_return(command, V11)
+            raise errors.carriage_return(command, V11)
         return command
 
-    def _decode_head(self, text: str, block: bytes) -> Frame:
+    def _decode_head(self, text: str, block: bytes) -> StompFrame:
         """The frame without its body; what is known of the body goes to _length and _body_rule.
 
         Args:
@@ -320,24 +320,24 @@ class StompDecoder:
         elif rules == V10:
             self._body_rule = _BODY_IGNORED
         elif self._length > 0:
-            raise refusals.body_not_allowed(command)
+            raise errors.body_not_allowed(command)
         else:
             self._body_rule = _BODY_REFUSED
-        return Frame(command, headers, head)
+        return StompFrame(command, headers, head)
 
     def _split_headers(self, command: str, lines: list[str], size_bytes: int) -> dict[str, str]:
         limits = self._limits
         if len(lines) > limits.max_headers:
-            raise refusals.too_many_headers(command, len(lines), limits.max_headers)
+            raise errors.too_many_headers(command, len(lines), limits.max_headers)
         if size_bytes > limits.max_header_line_bytes:
             for index, line in enumerate(lines):
                 if len(line.encode()) > limits.max_header_line_bytes:
-                    raise refusals.line_too_long(command, index + 1, limits.max_header_line_bytes)
+                    raise errors.line_too_long(command, index + 1, limits.max_header_line_bytes)
         headers: dict[str, str] = {}
         for line in lines:
             name, colon, value = line.partition(":")
             if not colon or not name:
-                raise refusals.not_a_header(command, lines.index(line) + 1)
+                raise errors.not_a_header(command, lines.index(line) + 1)
             headers[name] = value
         if len(headers) != len(lines):
             # Some are repeated, and the last one won.
@@ -350,14 +350,14 @@ class StompDecoder:
             return _NO_LENGTH
         digits = value.strip(" ")
         if not (digits.isdigit() and digits.isascii()):
-            raise refusals.content_length_not_a_number(command)
+            raise errors.content_length_not_a_number(command)
         most = self._limits.max_body_bytes
         length = int(digits) if len(digits) <= _MAX_LENGTH_DIGITS else most + 1
         if length > most:
-            raise refusals.body_too_large(command, most)
+            raise errors.body_too_large(command, most)
         return length
 
-    def _take_body(self, frame: Frame) -> bool:
+    def _take_body(self, frame: StompFrame) -> bool:
         """Whether the frame is complete; its body is set then."""
         buffer = self._buffer
         start = self._offset
@@ -373,7 +373,7 @@ class StompDecoder:
                 self._pending = frame
                 return False
             if buffer[end] != 0:
-                raise refusals.no_nul_after_body(frame.command, length)
+                raise errors.no_nul_after_body(frame.command, length)
         if self._body_rule != _BODY_IGNORED:
             frame.body = buffer[start:end]
         self._pending = None
@@ -386,12 +386,12 @@ class StompDecoder:
         pending = self._pending
         command = pending.command if pending is not None else ""
         if self._body_rule == _BODY_REFUSED and start < len(source) and source[start] != 0:
-            raise refusals.body_not_allowed(command)
+            raise errors.body_not_allowed(command)
         most = self._limits.max_body_bytes
         end = source.find(b"\0", start + self._searched, start + most + 1)
         if end < 0:
             if len(source) - start > most:
-                raise refusals.body_too_large(command, most)
+                raise errors.body_too_large(command, most)
             self._searched = len(source) - start
         return end
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from delosmq.model.errors import MisuseError
 from delosmq.model.reserved_names import may_read_otherwise, reads_as
-from delosmq.wire.stomp.frames import COMMANDS, CONNECTING, V10, V11, V12, WITH_BODY, Frame
-from delosmq.wire.stomp.refusals import undefined_escape
+from delosmq.wire.stomp.errors import undefined_escape
+from delosmq.wire.stomp.frames import COMMANDS, CONNECTING, V10, V11, V12, WITH_BODY, StompFrame
 
 _MEANINGS: Final[dict[str, str]] = {"\\": "\\", "n": "\n", "c": ":", "r": "\r"}
 
@@ -97,7 +97,7 @@ def encode_head(command: str, pairs: list[tuple[str, str]], version: int) -> byt
     return "\n".join(lines).encode()
 
 
-def relay_head(frame: Frame, version: int, drop: frozenset[str]) -> bytes:
+def relay_head(frame: StompFrame, version: int, drop: frozenset[str]) -> bytes:
     r"""The header lines of a received SEND that go out unchanged in its MESSAGEs.
 
     Args:

@@ -32,7 +32,7 @@ COMMANDS: Final[dict[str, int]] = {
 }
 
 
-class Frame:
+class StompFrame:
     r"""One STOMP frame as it was received.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.wire.stomp.frames import NO_PATTERN, V10, Frame
+from delosmq.wire.stomp.frames import NO_PATTERN, V10, StompFrame
 
 SEND_LINE: Final = b"SEND\n"
 RECEIPT: Final = b"\nreceipt:"
@@ -30,7 +30,7 @@ class Pattern:
         self.headers: dict[str, str] = {}
         self.length: int = 0
 
-    def learn(self, frame: Frame, block: bytes, version: int, length: int) -> None:
+    def learn(self, frame: StompFrame, block: bytes, version: int, length: int) -> None:
         """Takes a frame and ``block``, its whole head, to compare later ones with."""
         self.number += 1
         self.version = version
@@ -49,13 +49,13 @@ class Pattern:
             self.after = b"" if end < 0 else block[end:]
         frame.pattern = self.number
 
-    def match(self, block: bytes) -> Frame | None:
+    def match(self, block: bytes) -> StompFrame | None:
         """The frame that begins with ``block``, when that differs from the last head in the receipt at most."""
         before = self.before
         if not self.has_receipt:
             if block != before:
                 return None
-            frame = Frame("SEND", self.headers, block[len(SEND_LINE) :])
+            frame = StompFrame("SEND", self.headers, block[len(SEND_LINE) :])
             frame.pattern = self.number
             return frame
         end = len(block) - len(self.after)
@@ -70,6 +70,6 @@ class Pattern:
             return None
         headers = self.headers.copy()
         headers["receipt"] = receipt
-        frame = Frame("SEND", headers, block[len(SEND_LINE) :])
+        frame = StompFrame("SEND", headers, block[len(SEND_LINE) :])
         frame.pattern = self.number
         return frame

@@ -1,21 +1,32 @@
-"""What a peer that is logged in asks for: sessions, producers, messages, consumers, acknowledgements, destinations.
+"""What a peer that is logged in asks for: sessions, producers, messages, consumers, destinations, transactions.
 
-Each function handles one kind of command; the table at the end names it. Transactions: transacting.py.
+Each function handles one kind of command; the table at the end names it. Source: TransportConnection of ActiveMQ
+Classic, whose processBeginTransaction and its neighbours are `transact`.
 """
 
 from collections.abc import Callable
 from typing import Final
 
+from delosmq.engine.api import JobWaiter
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
-from delosmq.sessions.openwire.server import errors as failures
-from delosmq.sessions.openwire.server import transacting
-from delosmq.sessions.openwire.server.connection import Parts
+from delosmq.sessions.openwire.server import errors
+from delosmq.sessions.openwire.server.connection import OpenWireConnection, ParkedCommand
 from delosmq.sessions.openwire.server.consumers.consumers import ALL_SEEN, NOTHING_SEEN
+from delosmq.sessions.openwire.server.transactions import XA_OK, XA_RDONLY, OpenWireTransaction, end_association
 from delosmq.wire.openwire.commands import (
+    BEGIN,
+    COMMIT_ONE_PHASE,
+    COMMIT_TWO_PHASE,
+    END,
+    FORGET,
+    PREPARE,
+    RECOVER,
+    ROLLBACK,
     ConsumerControl,
     ConsumerId,
     ConsumerInfo,
+    DataArrayResponse,
     DestinationInfo,
     MessageAck,
     MessageCommand,
@@ -27,120 +38,218 @@ from delosmq.wire.openwire.commands import (
     SessionId,
     SessionInfo,
     Structure,
+    TransactionId,
+    TransactionInfo,
+    XATransactionId,
 )
 
 _LAST_DELIVERED_SINCE: Final = 5
 """The version from which on a RemoveInfo says what its consumer saw last."""
+_KINDS: Final = frozenset((BEGIN, PREPARE, COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, ROLLBACK, RECOVER, FORGET, END))
 
 
-def add_session(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+def add_session(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, SessionInfo)
-    parts.sessions.add(frame.session_id)
-    parts.replies.grant(frame)
+    connection.sessions.add(frame.session_id)
+    connection.replies.grant(frame)
 
 
-def change_destination(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+def change_destination(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, DestinationInfo)
-    parts.temporaries.handle(frame)
-    parts.replies.grant(frame)
+    connection.temporaries.handle(frame)
+    connection.replies.grant(frame)
 
 
 # -- sending ---------------------------------------------------------------------------------------------------------
 
 
-def add_producer(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+def add_producer(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, ProducerInfo)
     producer_id = frame.producer_id
     if producer_id is not None:
-        parts.sessions.require("producer", producer_id.connection_id, producer_id.session_id)
-    if parts.producing.add(frame):
-        parts.advisories.producer_opened(frame)
-    parts.replies.grant(frame)
+        connection.sessions.require("producer", producer_id.connection_id, producer_id.session_id)
+    if connection.producers.add(frame):
+        connection.advisories.producer_opened(frame)
+    connection.replies.grant(frame)
 
 
-def send(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+def send(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> None:
     """A message is answered through its owner: it may have to wait for space."""
     assert isinstance(frame, MessageCommand)
-    work = None if frame.transaction_id is None else parts.transactions.find(frame.transaction_id)
-    parts.producing.send(frame, work, parts.wall)
+    work = None if frame.transaction_id is None else connection.transactions.find(frame.transaction_id)
+    connection.producers.send(frame, work, connection.wall)
 
 
 # -- receiving -------------------------------------------------------------------------------------------------------
 
 
-def add_consumer(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+def add_consumer(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, ConsumerInfo)
     consumer_id = frame.consumer_id
     if consumer_id is not None:
-        parts.sessions.require("consumer", consumer_id.connection_id, consumer_id.session_id)
-    subscription = parts.subscribing.add(frame)
+        connection.sessions.require("consumer", consumer_id.connection_id, consumer_id.session_id)
+    subscription = connection.subscriber.add(frame)
     if subscription is not None:
-        parts.producing.mark = parts.subscribing.mark
+        connection.producers.mark = connection.subscriber.mark
         try:
-            parts.announce(subscription)
+            connection.announce(subscription)
         except BrokerError:
             assert consumer_id is not None  # `add` looked
-            parts.dismiss(parts.consumers.remove(consumer_id, NOTHING_SEEN))
+            connection.dismiss(connection.consumers.remove(consumer_id, NOTHING_SEEN))
             raise
-    parts.replies.grant(frame)
+    connection.replies.grant(frame)
 
 
-def acknowledge(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+def acknowledge(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, MessageAck)
-    work = None if frame.transaction_id is None else parts.transactions.find(frame.transaction_id)
-    under_way = parts.acknowledging.handle(frame, None if work is None else work.transaction)
+    work = None if frame.transaction_id is None else connection.transactions.find(frame.transaction_id)
+    under_way = connection.acks.handle(frame, None if work is None else work.transaction)
     if under_way is None:
-        parts.replies.answer(frame)
+        connection.replies.answer(frame)
     else:
-        parts.answer_after(frame, under_way)
+        connection.answer_after(frame, under_way)
 
 
-def control(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+def control(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, ConsumerControl)
-    parts.dismiss(parts.consuming.control(frame))
-    parts.replies.answer(frame)
+    connection.dismiss(connection.flow.control(frame))
+    connection.replies.answer(frame)
 
 
-def pull(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+def pull(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, MessagePull)
-    parts.consuming.pull(frame, now)
-    parts.replies.grant(frame)
+    connection.flow.pull(frame, now)
+    connection.replies.grant(frame)
 
 
-def unsubscribe(parts: Parts, frame: Structure, now: MonotonicNs) -> None:
+def unsubscribe(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> None:
     assert isinstance(frame, RemoveSubscriptionInfo)
-    address = parts.subscribing.unsubscribe(frame)
-    parts.advisories.subscription_removed(frame, address)
-    parts.replies.grant(frame)
+    address = connection.subscriber.unsubscribe(frame)
+    connection.advisories.subscription_removed(frame, address)
+    connection.replies.grant(frame)
+
+
+# -- transactions ----------------------------------------------------------------------------------------------------
+
+
+class ParkedTransactionEnd(ParkedCommand):
+    """A commit or prepare, which may have to wait for messages of its transaction."""
+
+    def __init__(self, connection: OpenWireConnection, work: OpenWireTransaction, command: TransactionInfo) -> None:
+        super().__init__(command, connection.owner, work)
+        self._broker = connection.broker
+        self._transactions = connection.transactions
+        self._ending = work
+        self._kind: int = command.type
+
+    def carry_out(self, waiter: JobWaiter) -> bool:
+        kind = self._kind
+        if kind == END:
+            end_association(self._broker, self._ending)
+            return True
+        return self._transactions.carry_out(
+            self._ending, waiter, prepare=kind == PREPARE, one_phase=kind != COMMIT_TWO_PHASE
+        )
+
+    def answer(self) -> None:
+        self._owner.ended(self._command, XA_RDONLY if self._ending.read_only else XA_OK)
+
+
+def transact(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> None:
+    assert isinstance(frame, TransactionInfo)
+    kind = frame.type
+    if kind == RECOVER:
+        found: list[Structure | None] = [*connection.transactions.recover()]
+        connection.replies.write(DataArrayResponse(frame.command_id, found))
+        return
+    if kind not in _KINDS:
+        raise errors.unknown_transaction_command(kind)
+    transaction_id = frame.transaction_id
+    if transaction_id is None:
+        raise errors.field_missing("transactionId", "a TransactionInfo")
+    if kind == BEGIN:
+        connection.transactions.begin(transaction_id)
+        connection.replies.grant(frame)
+        return
+    elif kind in (COMMIT_ONE_PHASE, COMMIT_TWO_PHASE):
+        _end(connection, frame, transaction_id)
+        return
+    elif kind == ROLLBACK:
+        _roll_back(connection, transaction_id)
+    elif not isinstance(transaction_id, XATransactionId):
+        if kind != END:  # of which local transactions know nothing
+            raise errors.not_a_branch(transaction_id.key())
+    elif kind == PREPARE:
+        _end(connection, frame, transaction_id)
+        return
+    elif kind == END:
+        _end_association(connection, frame, transaction_id)
+        return
+    else:
+        connection.transactions.forget(transaction_id)
+    connection.replies.answer(frame)
+
+
+def _end(connection: OpenWireConnection, command: TransactionInfo, transaction_id: TransactionId) -> None:
+    """Commits or prepares, and answers once that is done.
+
+    Raises:
+        OpenWireError: there is no such transaction.
+    """
+    connection.parking.end(ParkedTransactionEnd(connection, _take(connection, transaction_id), command))
+
+
+def _end_association(connection: OpenWireConnection, command: TransactionInfo, transaction_id: XATransactionId) -> None:
+    """END: this connection has done its part of a branch. Answered once what it sent there is through."""
+    work = connection.transactions.association(transaction_id)
+    if work is None:
+        connection.owner.ended(command)
+    else:
+        connection.parking.end(ParkedTransactionEnd(connection, work, command))
+
+
+def _roll_back(connection: OpenWireConnection, transaction_id: TransactionId) -> None:
+    """Rolls back. What was acknowledged in it stays with its consumers, whose client delivers it again."""
+    work = _take(connection, transaction_id)
+    connection.parking.forget([work])
+    connection.transactions.rollback(work, keep_delivered=True)
+    connection.acks.share_room()
+
+
+def _take(connection: OpenWireConnection, transaction_id: TransactionId) -> OpenWireTransaction:
+    """What is to end."""
+    if isinstance(transaction_id, XATransactionId):
+        return connection.transactions.branch_to_end(transaction_id)
+    return connection.transactions.take(transaction_id)
 
 
 # -- ending ----------------------------------------------------------------------------------------------------------
 
 
-def remove(parts: Parts, frame: RemoveInfo) -> None:
+def remove(connection: OpenWireConnection, frame: RemoveInfo) -> None:
     """The end of a consumer, producer or session; that of the connection is the session's own."""
     removed = frame.object_id
-    last = last_seen(frame, parts.replies.form.version)
+    last = last_seen(frame, connection.replies.form.version)
     if isinstance(removed, ConsumerId):
-        ended = parts.consumers.remove(removed, last)
+        ended = connection.consumers.remove(removed, last)
         if not ended:
-            raise failures.nothing_to_remove("consumer", removed.key())
-        parts.dismiss(ended)
+            raise errors.nothing_to_remove("consumer", removed.key())
+        connection.dismiss(ended)
     elif isinstance(removed, ProducerId):
-        producer = parts.producing.remove(removed)
+        producer = connection.producers.remove(removed)
         if producer is None:
-            raise failures.nothing_to_remove("producer", removed.key())
-        parts.advisories.producer_closed(producer)
+            raise errors.nothing_to_remove("producer", removed.key())
+        connection.advisories.producer_closed(producer)
     elif isinstance(removed, SessionId):
-        parts.sessions.remove(removed)
-        parts.dismiss(parts.consumers.remove_session(removed.connection_id, removed.value, last))
-        for producer in parts.producing.remove_session(removed.connection_id, removed.value):
-            parts.advisories.producer_closed(producer)
+        connection.sessions.remove(removed)
+        connection.dismiss(connection.consumers.remove_session(removed.connection_id, removed.value, last))
+        for producer in connection.producers.remove_session(removed.connection_id, removed.value):
+            connection.advisories.producer_closed(producer)
     elif removed is None:
-        raise failures.field_missing("objectId", "a RemoveInfo")
+        raise errors.field_missing("objectId", "a RemoveInfo")
     else:
-        raise failures.not_removable()
-    parts.replies.part(frame, parts.parking.position)
+        raise errors.not_removable()
+    connection.replies.part(frame, connection.parking.position)
 
 
 def last_seen(frame: RemoveInfo, version: int) -> int:
@@ -148,14 +257,14 @@ def last_seen(frame: RemoveInfo, version: int) -> int:
     return frame.last_delivered_sequence_id if version >= _LAST_DELIVERED_SINCE else ALL_SEEN
 
 
-Work = Callable[[Parts, Structure, MonotonicNs], None]
+CommandHandler = Callable[[OpenWireConnection, Structure, MonotonicNs], None]
 
 # Type of the command -> who carries it out, once its sender is logged in.
-WORK: Final[dict[int, Work]] = {
+HANDLERS: Final[dict[int, CommandHandler]] = {
     4: add_session,
     5: add_consumer,
     6: add_producer,
-    7: transacting.transact,
+    7: transact,
     8: change_destination,
     9: unsubscribe,
     17: control,

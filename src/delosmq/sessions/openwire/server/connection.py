@@ -6,20 +6,20 @@ from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.model.virtual_topics import CLASSIC
 from delosmq.sessions.openwire.server.advisories.advisories import Advisories
-from delosmq.sessions.openwire.server.connection_port import Owner
-from delosmq.sessions.openwire.server.consumers.acknowledgements import Acknowledging
+from delosmq.sessions.openwire.server.connection_port import ConnectionPort
+from delosmq.sessions.openwire.server.consumers.acknowledgements import MessageAcks
 from delosmq.sessions.openwire.server.consumers.consumers import Consumers
-from delosmq.sessions.openwire.server.consumers.flow import Consuming
-from delosmq.sessions.openwire.server.consumers.pending_events import Noting
-from delosmq.sessions.openwire.server.consumers.subscribe import Subscribing
-from delosmq.sessions.openwire.server.consumers.subscription import Subscription
-from delosmq.sessions.openwire.server.destinations import Destinations
-from delosmq.sessions.openwire.server.jms_sessions import SessionIds
-from delosmq.sessions.openwire.server.producers import Producing
+from delosmq.sessions.openwire.server.consumers.flow import ConsumerFlow
+from delosmq.sessions.openwire.server.consumers.pending_events import PendingEvents
+from delosmq.sessions.openwire.server.consumers.subscribe import OpenWireSubscriber
+from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription
+from delosmq.sessions.openwire.server.destinations import OpenWireDestinations
+from delosmq.sessions.openwire.server.ids import SessionIds
+from delosmq.sessions.openwire.server.producers import Producers
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.sessions.openwire.server.replies import Replies
-from delosmq.sessions.openwire.server.temporary_destinations import Temporaries
-from delosmq.sessions.openwire.server.transactions import LocalWork, Transactions
+from delosmq.sessions.openwire.server.temporary_destinations import OpenWireTemporaryDestinations
+from delosmq.sessions.openwire.server.transactions import OpenWireTransaction, OpenWireTransactions
 from delosmq.sessions.parking import Parked, Parking
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
@@ -30,7 +30,10 @@ class ParkedCommand(Parked):
     """A command that is answered once what it asked for is through."""
 
     def __init__(
-        self, command: MessageAck | TransactionInfo | RemoveInfo, owner: Owner, work: LocalWork | None = None
+        self,
+        command: MessageAck | TransactionInfo | RemoveInfo,
+        owner: ConnectionPort,
+        work: OpenWireTransaction | None = None,
     ) -> None:
         super().__init__(None, work)
         self._command = command
@@ -43,7 +46,7 @@ class ParkedCommand(Parked):
         self._owner.refused(self._command, error)
 
 
-class Parts:
+class OpenWireConnection:
     """All that a connection has.
 
     Attributes:
@@ -62,12 +65,12 @@ class Parts:
         permissions: Permissions,
         connection_id: str,
         client_id: str,
-        owner: Owner,
+        owner: ConnectionPort,
         wall: WallMs,
     ) -> None:
         broker = services.broker
         rules = CLASSIC if acceptor.virtual_topics is None else acceptor.virtual_topics
-        destinations = Destinations(broker.settings.wildcards, broker.queues, rules)
+        destinations = OpenWireDestinations(broker.settings.wildcards, broker.queues, rules)
         self.broker = broker
         self.owner = owner
         self.replies = replies
@@ -75,9 +78,9 @@ class Parts:
         self.wall: WallMs = wall
         self._host = host
         self.parking: Parking = Parking(broker, owner)
-        self.transactions: Transactions = Transactions(broker, peer.connection_id)
+        self.transactions: OpenWireTransactions = OpenWireTransactions(broker, peer.connection_id)
         self.sessions: SessionIds = SessionIds(connection_id, acceptor.max_subscriptions)
-        self.temporaries: Temporaries = Temporaries(
+        self.temporaries: OpenWireTemporaryDestinations = OpenWireTemporaryDestinations(
             broker,
             self.advisories,
             destinations=destinations,
@@ -86,7 +89,7 @@ class Parts:
             peers_id=connection_id,
             limit=acceptor.max_subscriptions,
         )
-        self.producing: Producing = Producing(
+        self.producers: Producers = Producers(
             broker,
             self.parking,
             owner,
@@ -98,14 +101,14 @@ class Parts:
         )
         outbox = replies.outbox
         self.consumers: Consumers = Consumers(host, peer.name, broker, outbox=outbox, watchers=registry.watchers)
-        self.acknowledging: Acknowledging = Acknowledging(broker, host, self.consumers)
-        self.noting: Noting = Noting(host, services.clock, self.consumers)
-        self.subscribing: Subscribing = Subscribing(
+        self.acks: MessageAcks = MessageAcks(broker, host, self.consumers)
+        self.pending_events: PendingEvents = PendingEvents(host, services.clock, self.consumers)
+        self.subscriber: OpenWireSubscriber = OpenWireSubscriber(
             host,
             peer,
             services,
             consumers=self.consumers,
-            events=self.noting,
+            events=self.pending_events,
             outbox=outbox,
             form=replies.form,
             permissions=permissions,
@@ -115,11 +118,16 @@ class Parts:
             limit=acceptor.max_subscriptions,
             hears_advisories=acceptor.support_advisory,
         )
-        self.consuming: Consuming = Consuming(
-            host, broker, consumers=self.consumers, noting=self.noting, subscribing=self.subscribing, outbox=outbox
+        self.flow: ConsumerFlow = ConsumerFlow(
+            host,
+            broker,
+            consumers=self.consumers,
+            pending_events=self.pending_events,
+            subscriber=self.subscriber,
+            outbox=outbox,
         )
 
-    def announce(self, subscription: Subscription) -> None:
+    def announce(self, subscription: OpenWireSubscription) -> None:
         """Tells others of a consumer, and it of what it wants to hear."""
         subscription.info.forget_path()
         consumer_id = subscription.info.consumer_id
@@ -128,7 +136,7 @@ class Parts:
                 self.advisories.listen(consumer_id, source.target.address, source.consumer, self._host)
         self.advisories.consumer_opened(subscription.info)
 
-    def dismiss(self, subscriptions: list[Subscription]) -> None:
+    def dismiss(self, subscriptions: list[OpenWireSubscription]) -> None:
         """Tells others that consumers are gone."""
         for subscription in subscriptions:
             consumer_id = subscription.info.consumer_id
@@ -144,13 +152,13 @@ class Parts:
 
     def tell_later(self) -> None:
         """Tells others what could not be told where it happened."""
-        for info, destination in self.noting.take_slow():
+        for info, destination in self.pending_events.take_slow():
             self.advisories.consumer_slow(info, destination)
         self.advisories.go_on()
 
     def end_slow(self, now: MonotonicNs) -> BrokerError | None:
         """Closes consumers that are slow; gives why the connection has to be closed with them, None when it goes on."""
-        ends = self.consuming.take_slow_ends(now)
+        ends = self.flow.take_slow_ends(now)
         if ends is None:
             return None
         for control in ends.controls:
@@ -178,7 +186,7 @@ class Parts:
             keep_sends: but for messages that wait for space; see `Parking.outlive`.
         """
         left = self.parking.outlive() if keep_sends else self.parking.close()
-        waiting = [work for work in left if isinstance(work, LocalWork)]
+        waiting = [work for work in left if isinstance(work, OpenWireTransaction)]
         troubles = self.transactions.abandon(waiting + self.transactions.take_all())
         subscriptions = self.consumers.close_all(last_delivered)
         try:
@@ -186,6 +194,6 @@ class Parts:
         except StorageError as error:
             troubles.append(error)
         self.dismiss(subscriptions)
-        for producer in self.producing.remove_all():
+        for producer in self.producers.remove_all():
             self.advisories.producer_closed(producer)
         return troubles

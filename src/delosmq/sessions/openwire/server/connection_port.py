@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Owner(ParkingOwner):
+class ConnectionPort(ParkingOwner):
     """The session."""
 
     @abstractmethod
@@ -39,7 +39,7 @@ class Owner(ParkingOwner):
         """The peer has come back by another connection: this one ends at once, and gives back everything."""
 
 
-class SessionOwner(Owner):
+class OpenWireSessionPort(ConnectionPort):
     """Hands on to it, until that is over."""
 
     def __init__(self, session: "OpenWireSession") -> None:

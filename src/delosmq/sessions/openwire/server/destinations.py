@@ -28,7 +28,7 @@ _ANY_WORDS: Final = ">"
 _ONE_WORD: Final = "*"
 
 
-class Target:
+class OpenWireTarget:
     """One destination, decoded.
 
     Attributes:
@@ -82,7 +82,7 @@ def parts_of(destination: Destination) -> list[Destination]:
     return found
 
 
-class Destinations:
+class OpenWireDestinations:
     """Decodes destinations for one broker."""
 
     def __init__(
@@ -95,11 +95,11 @@ class Destinations:
         self._queues = queues
         self._virtual_topics = virtual_topics
 
-    def targets_of(self, destination: Destination) -> list[Target]:
+    def targets_of(self, destination: Destination) -> list[OpenWireTarget]:
         """All targets of a destination.
 
         Raises:
-            Refusal: a name is empty, too long, or can't be one here.
+            OpenWireError: a name is empty, too long, or can't be one here.
         """
         name = destination.name
         if len(name) > _LONGEST_COMPOSITE_CHARACTERS:
@@ -108,7 +108,7 @@ class Destinations:
             raise name_wrong(name, "it holds a surrogate without its partner")
         return [self.target_of(part) for part in parts_of(destination)]
 
-    def target_of(self, destination: Destination) -> Target:
+    def target_of(self, destination: Destination) -> OpenWireTarget:
         """The target of a destination that is not composite."""
         name = destination.name
         if not name:
@@ -117,33 +117,33 @@ class Destinations:
             raise name_wrong(name[:100], f"it has {len(name)} characters, and {_LONGEST_CHARACTERS} may be")
         code = destination.code
         if code == TEMP_QUEUE:
-            return Target(destination, name, "", ANYCAST)
+            return OpenWireTarget(destination, name, "", ANYCAST)
         if code == TEMP_TOPIC:
-            return Target(destination, name, "", MULTICAST)
+            return OpenWireTarget(destination, name, "", MULTICAST)
         address, mark, queue_name = name.partition(QUEUE_MARK)
         if mark:
             if not address or not queue_name:
                 raise name_wrong(name, "address and queue stand before and after '::'")
-            return Target(destination, address, queue_name, ANYCAST if code == QUEUE else MULTICAST)
+            return OpenWireTarget(destination, address, queue_name, ANYCAST if code == QUEUE else MULTICAST)
         if code == TOPIC:
             address, wildcard = self._address_of(name)
-            return Target(destination, address, "", MULTICAST, wildcard=wildcard)
+            return OpenWireTarget(destination, address, "", MULTICAST, wildcard=wildcard)
         topic = virtual_topic_of(name, self._virtual_topics)
         if topic:
-            return Target(destination, self._address_of(topic)[0], name, MULTICAST)
+            return OpenWireTarget(destination, self._address_of(topic)[0], name, MULTICAST)
         queue = self._queues.get(name)
         if queue is not None and queue.address.name != name and not queue.internal:
             # Clients know queues by their names alone, such as those of dead letters by origin.
-            return Target(destination, queue.address.name, name, queue.settings.routing_type)
+            return OpenWireTarget(destination, queue.address.name, name, queue.settings.routing_type)
         address, wildcard = self._address_of(name)
-        return Target(destination, address, "", ANYCAST, wildcard=wildcard)
+        return OpenWireTarget(destination, address, "", ANYCAST, wildcard=wildcard)
 
-    def check_plain(self, target: Target) -> None:
+    def check_plain(self, target: OpenWireTarget) -> None:
         """Refuses a queue that would gather what others are sent: Classic has none such, and readers of its wildcards
         would get each message twice.
 
         Raises:
-            Refusal: its name is a wildcard of this broker.
+            OpenWireError: its name is a wildcard of this broker.
         """
         syntax = self._wildcards
         if target.routing != ANYCAST or target.queue_name or target.temporary:
@@ -156,12 +156,12 @@ class Destinations:
                 " name one queue",
             )
 
-    def check_new(self, target: Target) -> None:
+    def check_new(self, target: OpenWireTarget) -> None:
         """Refuses such a queue unless somebody has made it on purpose."""
         if target.address not in self._queues:
             self.check_plain(target)
 
-    def pattern_of(self, wildcard: Target) -> WildcardPattern:
+    def pattern_of(self, wildcard: OpenWireTarget) -> WildcardPattern:
         """What the names of the queues that it stands for have to match."""
         return WildcardPattern(wildcard.address, self._wildcards)
 
@@ -178,15 +178,15 @@ class Destinations:
         return address, is_wildcard(address, syntax)
 
 
-def target_of_queue(queue: Queue) -> Target | None:
+def target_of_queue(queue: Queue) -> OpenWireTarget | None:
     """A queue of which clients know, but for temporary ones, which no wildcard stands for."""
     destination = None if queue.owner or queue.internal else queue_destination_of(queue)
     if destination is None:
         return None
-    return Target(destination, queue.address.name, queue.name, queue.settings.routing_type)
+    return OpenWireTarget(destination, queue.address.name, queue.name, queue.settings.routing_type)
 
 
-def is_somebodys(target: Target, broker: Broker) -> bool:
+def is_somebodys(target: OpenWireTarget, broker: Broker) -> bool:
     """Whether a temporary destination is one: no permissions are asked for them, so others must not pass for such."""
     known = broker.addresses.get(target.address)
     return known is not None and known.owner != ""

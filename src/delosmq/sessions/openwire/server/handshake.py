@@ -2,7 +2,7 @@
 
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import AccessControl, Login, LoginAttempt
-from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.ids import check_id
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.wire.openwire.commands import BrokerInfo, ConnectionInfo
@@ -30,7 +30,7 @@ def introduction(registry: Registry) -> BrokerInfo:
     return info
 
 
-class Handshake:
+class OpenWireHandshake:
     """The login of one connection.
 
     Attributes:
@@ -47,13 +47,13 @@ class Handshake:
         `finish`.
 
         Raises:
-            Refusal: an id is wrong or missing.
+            OpenWireError: an id is wrong or missing.
         """
         if info.connection_id is None or not info.connection_id.value:
-            raise failures.field_missing("connectionId", "a ConnectionInfo")
+            raise errors.field_missing("connectionId", "a ConnectionInfo")
         check_id("connection id", info.connection_id.value)
         if info.client_id is None:
-            raise failures.no_client_id()
+            raise errors.no_client_id()
         check_id("client id", info.client_id)
         self.info = info
         password = info.password or ""

@@ -27,7 +27,7 @@ _TEXT_START: Final = 1_500
 _TEXT_END: Final = 400
 
 
-class Refusal(PeerError):
+class OpenWireError(PeerError):
     """A command is refused with the exception ``class_name``; the connection goes on unless ``scope`` says more."""
 
     def __init__(self, code: str, class_name: str, message: str, scope: Scope = Scope.LINK) -> None:
@@ -59,7 +59,7 @@ _CLASS_NAMES: Final[list[tuple[type[BrokerError], str]]] = [
 def throwable_of(error: BrokerError) -> Throwable:
     """The exception that tells a peer of an error."""
     text = shortened(str(error))
-    if isinstance(error, Refusal):
+    if isinstance(error, OpenWireError):
         return Throwable(error.class_name, text)
     if isinstance(error, XaError):
         # The client reads the code from the end of the text.

@@ -14,11 +14,11 @@ from delosmq.model.message import HIGHEST_PRIORITY, Message
 from delosmq.model.properties import TypedValue
 from delosmq.model.reserved_names import CONNECTION_MARK
 from delosmq.security.access import SEND
-from delosmq.sessions.openwire.server import errors as failures
-from delosmq.sessions.openwire.server.connection_port import Owner
-from delosmq.sessions.openwire.server.destinations import Destinations, Target, is_somebodys
+from delosmq.sessions.openwire.server import errors
+from delosmq.sessions.openwire.server.connection_port import ConnectionPort
+from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, OpenWireTarget, is_somebodys
 from delosmq.sessions.openwire.server.ids import check_bytes, check_id
-from delosmq.sessions.openwire.server.transactions import LocalWork
+from delosmq.sessions.openwire.server.transactions import OpenWireTransaction
 from delosmq.sessions.parking import Parked, Parking
 from delosmq.sessions.permissions import Permissions
 from delosmq.wire.openwire.claims import drop_claims
@@ -41,14 +41,14 @@ _LONGEST_KEPT: Final = 4_096
 _LATEST_MS: Final = (1 << 63) - 1
 
 
-class Copies:
+class CopyOutcome:
     """What became of the copies of a message to several destinations."""
 
     def __init__(self) -> None:
         self.failure: BrokerError | None = None
 
 
-class ParkedSend(Parked):
+class ParkedMessage(Parked):
     """A message that waits for space.
 
     Args:
@@ -58,12 +58,12 @@ class ParkedSend(Parked):
     def __init__(
         self,
         message: Message,
-        work: LocalWork | None,
-        target: Target,
+        work: OpenWireTransaction | None,
+        target: OpenWireTarget,
         *,
         command: MessageCommand | None,
-        copies: Copies | None,
-        owner: Owner,
+        copies: CopyOutcome | None,
+        owner: ConnectionPort,
     ) -> None:
         super().__init__(message, work, queue_name=target.queue_name, routing=target.routing)
         if command is not None:
@@ -96,7 +96,7 @@ class ParkedSend(Parked):
         self._owner.refused(command, error)
 
 
-class Producing:
+class Producers:
     """All producers of one connection.
 
     Attributes:
@@ -107,9 +107,9 @@ class Producing:
         self,
         broker: Broker,
         parking: Parking,
-        owner: Owner,
+        owner: ConnectionPort,
         *,
-        destinations: Destinations,
+        destinations: OpenWireDestinations,
         permissions: Permissions,
         version: int,
         connection_id: str,
@@ -125,7 +125,7 @@ class Producing:
         self._connection_id = connection_id
         self._limit = limit
         self._producers: dict[str, ProducerInfo] = {}
-        self._targets: dict[str, list[Target]] = {}
+        self._targets: dict[str, list[OpenWireTarget]] = {}
         self._target_count: int = 0
         self.audited: bool = False
         self.mark: str = ""
@@ -138,17 +138,17 @@ class Producing:
         """
         producer_id = info.producer_id
         if producer_id is None:
-            raise failures.field_missing("producerId", "a ProducerInfo")
+            raise errors.field_missing("producerId", "a ProducerInfo")
         key = producer_id.key()
         if key in self._producers:
             return False
         if len(self._producers) >= self._limit:
-            raise failures.too_many("producers", self._limit)
+            raise errors.too_many("producers", self._limit)
         destination = info.destination
         if destination is not None:
             for target in self._targets_of(destination):
                 if target.temporary and target.address not in self._broker.addresses:
-                    raise failures.temporary_gone(target.destination.name)
+                    raise errors.temporary_gone(target.destination.name)
         info.broker_path = None  # nothing that lasts as long as the producer
         self._producers[key] = info
         return True
@@ -179,7 +179,7 @@ class Producing:
         info = None if producer_id is None else self._producers.get(producer_id.key())
         return 0 if info is None else info.window_size
 
-    def send(self, command: MessageCommand, work: LocalWork | None, now: WallMs) -> None:
+    def send(self, command: MessageCommand, work: OpenWireTransaction | None, now: WallMs) -> None:
         """Handles a message; it is answered once all its parts are through.
 
         Raises:
@@ -187,16 +187,16 @@ class Producing:
         """
         destination = command.destination
         if destination is None:
-            raise failures.field_missing("destination", "a message")
+            raise errors.field_missing("destination", "a message")
         targets = self._targets_of(destination)
         drop_claims(command, self._version)
         many = len(targets) > 1
-        copies = Copies() if many else None
+        copies = CopyOutcome() if many else None
         seen: set[str] = set()
         parking = self._parking
         for index, target in enumerate(targets):
             if target.temporary and not is_somebodys(target, self._broker):
-                raise failures.temporary_gone(target.destination.name)
+                raise errors.temporary_gone(target.destination.name)
             if many:
                 command.original_destination = destination
                 command.destination = target.destination
@@ -210,11 +210,11 @@ class Producing:
             last = index == len(targets) - 1
             if parking.parked_bytes or not parking.try_send(message, work, target.queue_name, target.routing):
                 answered = command if last else None
-                parking.park(ParkedSend(message, work, target, command=answered, copies=copies, owner=self._owner))
+                parking.park(ParkedMessage(message, work, target, command=answered, copies=copies, owner=self._owner))
             elif last:
                 self._owner.message_sent(command)
 
-    def _message(self, command: MessageCommand, target: Target, now: WallMs) -> Message:
+    def _message(self, command: MessageCommand, target: OpenWireTarget, now: WallMs) -> Message:
         priority = command.priority
         message = Message(
             target.address,
@@ -251,7 +251,7 @@ class Producing:
         self._targets.clear()
         self._target_count = 0
 
-    def _targets_of(self, destination: Destination) -> list[Target]:
+    def _targets_of(self, destination: Destination) -> list[OpenWireTarget]:
         key = destination.qualified_name()
         known = self._targets.get(key)
         targets = self._destinations.targets_of(destination) if known is None else known
@@ -270,7 +270,7 @@ class Producing:
             self._targets[key] = targets
         return targets
 
-    def _check(self, target: Target) -> None:
+    def _check(self, target: OpenWireTarget) -> None:
         permissions = self._permissions
         address = target.address
         if not target.send_checked:
@@ -288,7 +288,7 @@ def _read_special(message: Message, properties: dict[str, TypedValue], now: Wall
         wish = properties.get(name)
         # 0 and "" are how clients say that it comes once.
         if wish is not None and wish.value not in (None, 0, "", "0"):
-            raise failures.repetition_refused(name)
+            raise errors.repetition_refused(name)
     due = _whole(properties.get(SCHEDULED_TIME))
     delay = _whole(properties.get(SCHEDULED_DELAY))
     # A time counts more than a delay.

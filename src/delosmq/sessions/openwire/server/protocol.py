@@ -1,12 +1,13 @@
-"""OpenWire as the server registers it."""
+"""OpenWire as the server registers it, and the events of the engine that it passes on."""
 
 from typing import Final
 
+from delosmq.engine.api import EngineEvents, Slot
 from delosmq.model.ids import MonotonicNs
+from delosmq.model.message import Message
 from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.model.settings import AcceptorSettings, AddressMatch
 from delosmq.sessions.openwire.server.advisories.topics import TEMPORARY
-from delosmq.sessions.openwire.server.listening import Listening
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.sessions.openwire.server.session import OpenWireSession
 from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, SessionServices
@@ -45,14 +46,74 @@ TEMPORARY_SETTINGS: Final = tuple(
 """Clients send to no temporary destination that they have not heard of, so more is kept for them."""
 
 
+class OpenWireEvents(EngineEvents):
+    """Passes on what concerns advisories and consumers of wildcards.
+
+    Attributes:
+        registry: None before the first connection, when there is nobody to tell.
+    """
+
+    def __init__(self) -> None:
+        self.registry: Registry | None = None
+
+    def queue_created(self, queue: str, address: str) -> None:
+        if self.registry is not None:
+            self.registry.advisories.destinations.queue_created(queue, address)
+            self.registry.watchers.queue_created(queue)
+
+    def queue_deleted(self, queue: str) -> None:
+        if self.registry is not None:
+            self.registry.advisories.destinations.queue_deleted(queue)
+
+    def address_created(self, address: str) -> None:
+        if self.registry is not None:
+            self.registry.advisories.destinations.address_created(address)
+
+    def address_deleted(self, address: str) -> None:
+        if self.registry is not None:
+            self.registry.advisories.destinations.address_deleted(address)
+
+    def message_expired(self, queue: str, slot: Slot, expiry_address: str) -> None:
+        if self.registry is not None:
+            self.registry.advisories.messages.expired(queue, slot, expiry_address != "")
+
+    def message_dead_lettered(self, queue: str, slot: Slot, dead_letter_address: str) -> None:
+        if self.registry is not None and dead_letter_address:
+            self.registry.advisories.messages.dead_lettered(queue, slot)
+
+    def message_acknowledged(self, queue: str, slot: Slot) -> None:
+        if self.registry is not None:
+            self.registry.advisories.messages.acknowledged(queue, slot)
+
+    def message_routed(self, message: Message, queues: list[str]) -> None:
+        if self.registry is not None:
+            self.registry.advisories.messages.routed(message, queues)
+
+    def message_unrouted(self, message: Message) -> None:
+        if self.registry is not None:
+            self.registry.advisories.messages.unrouted(message)
+
+    def message_replaced(self, queue: str, slot: Slot) -> None:
+        if self.registry is not None:
+            self.registry.advisories.messages.replaced(queue, slot)
+
+    def message_dropped(self, message: Message) -> None:
+        if self.registry is not None:
+            self.registry.advisories.messages.dropped(message)
+
+    def address_full(self, message: Message) -> None:
+        if self.registry is not None:
+            self.registry.advisories.messages.full(message)
+
+
 class OpenWireProtocol(Protocol):
     """OpenWire, versions 1 to 12, of one broker."""
 
     def __init__(self) -> None:
         self.name: str = "OPENWIRE"
         self.websocket_subprotocols = ()
-        self._listening: Listening = Listening()
-        self.events = self._listening
+        self._events: OpenWireEvents = OpenWireEvents()
+        self.events = self._events
         self.address_settings = (ADVISORY_SETTINGS, *TEMPORARY_SETTINGS)
         self._registry: Registry | None = None
 
@@ -64,5 +125,5 @@ class OpenWireProtocol(Protocol):
     ) -> Session:
         if self._registry is None:
             self._registry = Registry(services)
-            self._listening.registry = self._registry
+            self._events.registry = self._registry
         return OpenWireSession(host, peer, acceptor, services, registry=self._registry, now=now)

@@ -1,10 +1,10 @@
 """What the OpenWire connections of one broker know of each other."""
 
-from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.advisories.advisories import Advisories
-from delosmq.sessions.openwire.server.connection_port import Owner
+from delosmq.sessions.openwire.server.connection_port import ConnectionPort
 from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatchers
-from delosmq.sessions.openwire.server.foreign_temporaries import ForeignTemporaries
+from delosmq.sessions.openwire.server.temporary_destinations import ForeignTemporaries
 from delosmq.sessions.protocol import SessionServices
 from delosmq.wire.openwire.commands import BrokerId
 
@@ -26,31 +26,31 @@ class Registry:
         )
         services.temporaries.listen(ForeignTemporaries(self.advisories))
         self.watchers: QueueWatchers = QueueWatchers()
-        self._by_client_id: dict[str, Owner] = {}
-        self._by_connection_id: dict[str, Owner] = {}
+        self._by_client_id: dict[str, ConnectionPort] = {}
+        self._by_connection_id: dict[str, ConnectionPort] = {}
         self._users: dict[str, str] = {}
 
-    def enter(self, connection_id: str, client_id: str, connection: Owner, *, user: str) -> None:
+    def enter(self, connection_id: str, client_id: str, connection: ConnectionPort, *, user: str) -> None:
         """Makes a connection known.
 
         Raises:
-            Refusal: its client id is another's, or its own id another user's.
+            OpenWireError: its client id is another's, or its own id another user's.
         """
         stale = self._by_connection_id.get(connection_id)
         if stale is not None and stale is not connection and self._users[connection_id] != user:
-            raise failures.connection_id_taken(connection_id, stale.peer_name())
+            raise errors.connection_id_taken(connection_id, stale.peer_name())
         other = self._by_client_id.get(client_id) if client_id else None
         if other is not None and other is not connection and other is not stale:
-            raise failures.client_id_taken(client_id, other.peer_name())
+            raise errors.client_id_taken(client_id, other.peer_name())
         if stale is not None and stale is not connection:
             # After a failover the client is here before its old connection is known to be dead.
-            stale.replace(failures.replaced(connection_id))
+            stale.replace(errors.replaced(connection_id))
         if client_id:
             self._by_client_id[client_id] = connection
         self._by_connection_id[connection_id] = connection
         self._users[connection_id] = user
 
-    def leave(self, connection_id: str, client_id: str, connection: Owner) -> None:
+    def leave(self, connection_id: str, client_id: str, connection: ConnectionPort) -> None:
         """A connection is gone."""
         if self._by_connection_id.get(connection_id) is connection:
             del self._by_connection_id[connection_id]

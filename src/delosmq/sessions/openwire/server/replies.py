@@ -35,8 +35,8 @@ from delosmq.wire.openwire.commands import (
     MessageCommand,
     ProducerAck,
 )
-from delosmq.wire.openwire.form import WireForm
 from delosmq.wire.openwire.layout import NEWEST_VERSION
+from delosmq.wire.openwire.wire_format import WireFormat
 
 
 class Replies:
@@ -50,7 +50,7 @@ class Replies:
 
     def __init__(self, outbox: Outbox, log: Log) -> None:
         self.outbox: Outbox = outbox
-        self.form: WireForm = WireForm(NEWEST_VERSION)
+        self.form: WireFormat = WireFormat(NEWEST_VERSION)
         self.connection_id: ConnectionId | None = None
         self._log = log
         self._last_id: int = 0

@@ -1,7 +1,7 @@
 """The server's side of an OpenWire connection: its states, its frames, its time.
 
-The table at the end of this file, with that of working.py, is the protocol: which command is taken in which state, and
-who handles it. What a peer has lies in parts.py, what it is told in replies.py.
+The table at the end of this file, with that of commands.py, is the protocol: which command is taken in which state, and
+who handles it. What a peer has lies in connection.py, what it is told in replies.py.
 Source: TransportConnection of ActiveMQ Classic.
 """
 
@@ -13,14 +13,14 @@ from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, WallMs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import Login
 from delosmq.sessions.openwire.server import commands as working
-from delosmq.sessions.openwire.server import errors as failures
-from delosmq.sessions.openwire.server.commands import WORK
-from delosmq.sessions.openwire.server.connection import Parts
-from delosmq.sessions.openwire.server.connection_port import SessionOwner
+from delosmq.sessions.openwire.server import errors
+from delosmq.sessions.openwire.server.commands import HANDLERS
+from delosmq.sessions.openwire.server.connection import OpenWireConnection
+from delosmq.sessions.openwire.server.connection_port import OpenWireSessionPort
 from delosmq.sessions.openwire.server.consumers.consumers import ALL_SEEN
-from delosmq.sessions.openwire.server.handshake import Handshake, introduction, offer
+from delosmq.sessions.openwire.server.handshake import OpenWireHandshake, introduction, offer
 from delosmq.sessions.openwire.server.inactivity import Inactivity
-from delosmq.sessions.openwire.server.java_exceptions import Refusal
+from delosmq.sessions.openwire.server.java_exceptions import OpenWireError
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.sessions.openwire.server.replies import Replies
 from delosmq.sessions.outbox import Outbox
@@ -94,15 +94,15 @@ class OpenWireSession(Session):
         self._inactivity: Inactivity = Inactivity(0, 0, now)
         self._heard: bool = False
         self._wall: WallMs = WallMs(0)
-        self._handshake: Handshake = Handshake(services.access)
+        self._handshake: OpenWireHandshake = OpenWireHandshake(services.access)
         self._fault_tolerant: bool = False
         self._leaving: RemoveInfo | None = None
         self._departing: RemoveInfo | None = None
         self._left_behind: Parking | None = None
         self._leaves_until: MonotonicNs = NO_TIMER
-        self._parts: Parts | None = None
+        self._connection: OpenWireConnection | None = None
         self._turn: Turn = Turn(services.clock)
-        self._owner: SessionOwner = SessionOwner(self)
+        self._owner: OpenWireSessionPort = OpenWireSessionPort(self)
         self._ours: WireFormatInfo = offer(acceptor, services.server_name)
         self.outbox.reply(NOTHING_DURABLE, encode_wire_format_info(self._ours))
 
@@ -123,8 +123,8 @@ class OpenWireSession(Session):
 
     def _handle_frames(self, now: MonotonicNs) -> None:
         self._wall = self._services.clock.wall_ms()
-        if self._parts is not None:
-            self._parts.wall = self._wall
+        if self._connection is not None:
+            self._connection.wall = self._wall
         # Whose doing it is, should a destination come into being.
         destinations = self._registry.advisories.destinations
         destinations.acting = self._handshake.info.connection_id
@@ -152,26 +152,26 @@ class OpenWireSession(Session):
         destinations.acting = None
 
     def _handle(self, frame: Structure, now: MonotonicNs) -> None:
-        parts = self._parts
-        work = WORK.get(frame.code)
-        if parts is not None and work is not None:
-            work(parts, frame, now)
+        connection = self._connection
+        work = HANDLERS.get(frame.code)
+        if connection is not None and work is not None:
+            work(connection, frame, now)
             return
         handler = COMMANDS[self.state].get(frame.code)
         if handler is None:
             raise self._refuse_command(frame.code)
         handler(self, frame, now)
 
-    def _refuse_command(self, code: int) -> Refusal:
+    def _refuse_command(self, code: int) -> OpenWireError:
         if self.state == NEGOTIATING:
-            return failures.not_negotiated(code)
+            return errors.not_negotiated(code)
         if code == _WIRE_FORMAT_INFO:
-            return failures.negotiated_already()
-        if code in WORK or code in COMMANDS[CONNECTED]:
-            return failures.not_connected(code)
+            return errors.negotiated_already()
+        if code in HANDLERS or code in COMMANDS[CONNECTED]:
+            return errors.not_connected(code)
         if code in COMMANDS[NEGOTIATED]:
-            return failures.connected_already()
-        return failures.unexpected(code)
+            return errors.connected_already()
+        return errors.unexpected(code)
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
@@ -191,18 +191,18 @@ class OpenWireSession(Session):
         if isinstance(frame, Command) and frame.response_required:
             self._replies.refuse(frame, error)
             return
-        if self._parts is not None:
-            self._parts.doom(frame, error)
+        if self._connection is not None:
+            self._connection.doom(frame, error)
         self._replies.fail(error)
 
     def message_sent(self, command: MessageCommand) -> None:
         """Answers a message that is where it belongs."""
-        parts = self._parts
-        assert parts is not None  # only they send
+        connection = self._connection
+        assert connection is not None  # only they send
         if command.response_required:
-            self._replies.confirm(command, parts.parking.position)
-        elif parts.producing.window_of(command.producer_id) > 0:
-            self._replies.acknowledge(command, parts.parking.position)
+            self._replies.confirm(command, connection.parking.position)
+        elif connection.producers.window_of(command.producer_id) > 0:
+            self._replies.acknowledge(command, connection.parking.position)
 
     def ended(self, frame: Command, result: int) -> None:
         """Answers a commit, prepare or acknowledgement that is through; ``result`` is a prepare's."""
@@ -210,8 +210,8 @@ class OpenWireSession(Session):
             self._leaving = frame  # not from here: it calls the engine
             self._host.wake_soon()
             return
-        if isinstance(frame, TransactionInfo) and self._parts is not None:
-            self._parts.acknowledging.share_room()
+        if isinstance(frame, TransactionInfo) and self._connection is not None:
+            self._connection.acks.share_room()
         if isinstance(frame, TransactionInfo) and frame.type == PREPARE:
             self._replies.write(IntegerResponse(frame.command_id, result))
         elif isinstance(frame, TransactionInfo) and frame.type == END:
@@ -252,7 +252,7 @@ class OpenWireSession(Session):
         login = self._handshake.finish(verified)
         self.state = NEGOTIATED
         if login is None:
-            self._refuse(self._handshake.info, failures.login_refused(self._handshake.info.user_name or ""))
+            self._refuse(self._handshake.info, errors.login_refused(self._handshake.info.user_name or ""))
             return
         self.reading = True
         try:
@@ -274,7 +274,7 @@ class OpenWireSession(Session):
         self._peer.user = login.user
         self._leaves_until = NO_TIMER
         self._decoder.set_limits(OpenWireLimits(max_frame_bytes=self._acceptor.open_wire_max_frame_bytes))
-        self._parts = Parts(
+        self._connection = OpenWireConnection(
             self._host,
             self._peer,
             self._acceptor,
@@ -287,9 +287,9 @@ class OpenWireSession(Session):
             owner=self._owner,
             wall=self._wall,
         )
-        self._parts.producing.audited = info.failover_reconnect or info.fault_tolerant or self._fault_tolerant
+        self._connection.producers.audited = info.failover_reconnect or info.fault_tolerant or self._fault_tolerant
         self._registry.advisories.connection_opened(info, f"tcp://{self._peer.name}")
-        self._parts.subscribing.manageable = info.manageable
+        self._connection.subscriber.manageable = info.manageable
         if info.manageable:
             self._replies.tell(ConnectionControl())
         self._replies.grant(info)
@@ -298,14 +298,14 @@ class OpenWireSession(Session):
 
     def _remove(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, RemoveInfo)
-        parts = self._parts
-        assert parts is not None  # the table lets nobody in before
+        connection = self._connection
+        assert connection is not None  # the table lets nobody in before
         removed = frame.object_id
         if not isinstance(removed, ConnectionId):
-            working.remove(parts, frame)
+            working.remove(connection, frame)
             return
-        parts.sessions.own("connection", removed.value, removed.value)
-        if parts.leaves_later(frame):
+        connection.sessions.own("connection", removed.value, removed.value)
+        if connection.leaves_later(frame):
             self._departing = frame
         else:
             self._leave(frame, now)
@@ -313,8 +313,8 @@ class OpenWireSession(Session):
     def _leave(self, frame: RemoveInfo, now: MonotonicNs) -> None:
         """The end of the connection, once all that it sent is where it belongs."""
         self._departing = None
-        parts = self._parts
-        sent = NOTHING_DURABLE if parts is None else parts.parking.position
+        connection = self._connection
+        sent = NOTHING_DURABLE if connection is None else connection.parking.position
         self._give_up(working.last_seen(frame, self._replies.form.version))
         self._decoder.set_limits(OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES))
         self._leaves_until = MonotonicNs(now + _LEAVING_NS)
@@ -326,8 +326,8 @@ class OpenWireSession(Session):
     def _depart(self) -> None:
         """The peer has left in order. What it sent and what still waits for space is not lost: the connection counts
         among those of its acceptor until it is where it belongs, or refused."""
-        parts = self._parts
-        if parts is None or not parts.parking.parked_bytes:
+        connection = self._connection
+        if connection is None or not connection.parking.parked_bytes:
             self._close(None)
             return
         frame = self._departing
@@ -335,7 +335,7 @@ class OpenWireSession(Session):
         self._give_up(
             ALL_SEEN if frame is None else working.last_seen(frame, self._replies.form.version), keep_sends=True
         )
-        self._left_behind = parts.parking
+        self._left_behind = connection.parking
         self.parked_changed()
 
     def _close(self, reason: BrokerError | None) -> None:
@@ -345,14 +345,14 @@ class OpenWireSession(Session):
 
     def _give_up(self, last_delivered: int, *, keep_sends: bool = False) -> None:
         """Ends all that the connection has in the engine; but for messages that wait for space, if they are kept."""
-        parts = self._parts
-        if parts is None:
+        connection = self._connection
+        if connection is None:
             return
-        self._parts = None
+        self._connection = None
         if self.state == CONNECTED:
             self.state = NEGOTIATED
-        for trouble in parts.close(last_delivered, keep_sends=keep_sends):
-            self._host.report(failures.not_given_back(self._peer.name, trouble))
+        for trouble in connection.close(last_delivered, keep_sends=keep_sends):
+            self._host.report(errors.not_given_back(self._peer.name, trouble))
         info = self._handshake.info
         self._registry.advisories.connection_closed(info)
         if info.connection_id is not None:
@@ -387,8 +387,8 @@ class OpenWireSession(Session):
             self._depart()
 
     def rights_changed(self) -> None:
-        if self._parts is not None:
-            self._parts.producing.rights_changed()
+        if self._connection is not None:
+            self._connection.producers.rights_changed()
 
     def connection_lost(self) -> None:
         self.state = CLOSED
@@ -409,8 +409,8 @@ class OpenWireSession(Session):
         assert isinstance(frame, ConnectionControl)
         if frame.fault_tolerant:
             self._fault_tolerant = True
-            if self._parts is not None:
-                self._parts.producing.audited = True
+            if self._connection is not None:
+                self._connection.producers.audited = True
         self._replies.grant(frame)
 
     def _ignore(self, frame: Structure, now: MonotonicNs) -> None:
@@ -425,8 +425,8 @@ class OpenWireSession(Session):
         due = self._inactivity.next_timer()
         if self._leaves_until != NO_TIMER and (due == NO_TIMER or self._leaves_until < due):
             due = self._leaves_until
-        if self._parts is not None:
-            pull = self._parts.consuming.next_timer()
+        if self._connection is not None:
+            pull = self._connection.flow.next_timer()
             if pull != NO_TIMER and (due == NO_TIMER or pull < due):
                 return pull
         return due
@@ -434,10 +434,10 @@ class OpenWireSession(Session):
     def handle_timer(self, now: MonotonicNs) -> None:
         if self.state == CLOSED:
             return
-        parts = self._parts
-        if parts is not None:
+        connection = self._connection
+        if connection is not None:
             try:
-                parts.parking.go_on()
+                connection.parking.go_on()
                 leaving = self._leaving
                 if leaving is not None:
                     self._leaving = None
@@ -445,10 +445,10 @@ class OpenWireSession(Session):
                     if self._turn.over:
                         self._host.wake_soon()
                     return
-                parts.acknowledging.begin_turn()
-                parts.consuming.go_on(now)
-                parts.tell_later()
-                failure = parts.end_slow(now)
+                connection.acks.begin_turn()
+                connection.flow.go_on(now)
+                connection.tell_later()
+                failure = connection.end_slow(now)
                 if failure is not None:
                     self._close(failure)
                     return
@@ -456,12 +456,12 @@ class OpenWireSession(Session):
                 self.fail(error)
                 return
         # Whoever waits for us owes nothing: one we do not read, or whose messages we keep waiting for space.
-        heard = self._heard or not self.reading or (parts is not None and parts.parking.parked_bytes > 0)
+        heard = self._heard or not self.reading or (connection is not None and connection.parking.parked_bytes > 0)
         self._heard = False
         if self._inactivity.look(now, heard=heard):
             self._replies.beat()
         if self._inactivity.silent(now):
-            self.fail(failures.silent(self._peer.name, self._inactivity.timeout_ms))
+            self.fail(errors.silent(self._peer.name, self._inactivity.timeout_ms))
             return
         if self._leaves_until != NO_TIMER and now >= self._leaves_until:
             self._close(None)
@@ -478,10 +478,10 @@ class OpenWireSession(Session):
             what = form.too_large
             form.too_large = ""
             if self.state == CONNECTED:
-                self.fail(failures.beyond_max_frame_size(what, form.max_frame_bytes, self._peer.name))
+                self.fail(errors.beyond_max_frame_size(what, form.max_frame_bytes, self._peer.name))
                 return True
-        parts = self._parts
-        touched = parts is not None and parts.consumers.return_room()
+        connection = self._connection
+        touched = connection is not None and connection.consumers.return_room()
         return self._go_on_reading(now) or touched
 
     def _go_on_reading(self, now: MonotonicNs) -> bool:
@@ -500,7 +500,7 @@ class OpenWireSession(Session):
 
     def _update_reading(self) -> bool:
         if self.state in (NEGOTIATED, CONNECTED):
-            parked_bytes = 0 if self._parts is None else self._parts.parking.parked_bytes
+            parked_bytes = 0 if self._connection is None else self._connection.parking.parked_bytes
             self.reading = may_read(self.reading, parked_bytes, self.outbox.reply_bytes, self._acceptor)
         return self.reading
 
@@ -547,7 +547,7 @@ _ALWAYS: Final[dict[int, Handler]] = {
 }
 
 # (state, type of the command) -> handler; what is missing is refused. In VERIFYING nothing is decoded, and after that
-# nothing is read. Of CONNECTED here is what concerns the connection itself; what it is there for stands in WORK.
+# nothing is read. Of CONNECTED here is what concerns the connection itself; what it is there for stands in HANDLERS.
 COMMANDS: Final[dict[int, dict[int, Handler]]] = {
     NEGOTIATING: {_WIRE_FORMAT_INFO: OpenWireSession._negotiate},
     NEGOTIATED: {3: OpenWireSession._connect, **_ALWAYS},

@@ -15,14 +15,22 @@ from delosmq.security.access import (
     DELETE_ADDRESS,
     DELETE_DURABLE_QUEUE,
 )
-from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.advisories.advisories import Advisories
-from delosmq.sessions.openwire.server.destinations import Destinations, Target
+from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, OpenWireTarget
 from delosmq.sessions.permissions import Permissions
-from delosmq.wire.openwire.commands import ADD_DESTINATION, ConnectionId, Destination, DestinationInfo
+from delosmq.sessions.temporary_destinations import TemporaryListener
+from delosmq.wire.openwire.commands import (
+    ADD_DESTINATION,
+    TEMP_QUEUE,
+    TEMP_TOPIC,
+    ConnectionId,
+    Destination,
+    DestinationInfo,
+)
 
 
-class Temporaries:
+class OpenWireTemporaryDestinations:
     """The destinations that one connection makes and deletes."""
 
     def __init__(
@@ -30,7 +38,7 @@ class Temporaries:
         broker: Broker,
         advisories: Advisories,
         *,
-        destinations: Destinations,
+        destinations: OpenWireDestinations,
         permissions: Permissions,
         connection_id: str,
         peers_id: str,
@@ -57,18 +65,18 @@ class Temporaries:
         """
         destination = info.destination
         if destination is None:
-            raise failures.field_missing("destination", "a DestinationInfo")
+            raise errors.field_missing("destination", "a DestinationInfo")
         named = info.connection_id
         if named is not None and named.value != self._peers_id:
             # All would hear that it made the destination.
-            raise failures.destination_of_another(named.value, self._peers_id)
+            raise errors.destination_of_another(named.value, self._peers_id)
         for target in self._destinations.targets_of(destination):
             if info.operation_type == ADD_DESTINATION:
                 self._add(target)
             else:
                 self._remove(target)
 
-    def _add(self, target: Target) -> None:
+    def _add(self, target: OpenWireTarget) -> None:
         broker = self._broker
         if target.advisory or target.wildcard:
             return
@@ -79,18 +87,18 @@ class Temporaries:
         if name in self._own:
             return
         if len(self._own) >= self._limit:
-            raise failures.too_many("temporary destinations", self._limit)
+            raise errors.too_many("temporary destinations", self._limit)
         known = broker.addresses.get(name)
         if known is not None and known.owner != "":
-            raise failures.temporary_foreign(name)
+            raise errors.temporary_foreign(name)
         if known is not None or not name.startswith(self._peers_id + ":"):
-            raise failures.temporary_name_wrong(name, self._peers_id)
+            raise errors.temporary_name_wrong(name, self._peers_id)
         self._permissions.require_temporary(name, queue=target.routing == ANYCAST)
         broker.resources.create_temporary(name, target.routing, self._connection_id, self._permissions.user)
         self._own[name] = target.destination
         self._advisories.temporary_made(target.destination, ConnectionId(self._peers_id))
 
-    def _add_lasting(self, target: Target) -> None:
+    def _add_lasting(self, target: OpenWireTarget) -> None:
         broker = self._broker
         name = target.address
         self._destinations.check_new(target)
@@ -102,14 +110,14 @@ class Temporaries:
             settings = QueueSettings(name, name, ANYCAST, durable=True, auto_created=True)
             broker.resources.create_queue(settings, self._permissions.user)
 
-    def _remove(self, target: Target) -> None:
+    def _remove(self, target: OpenWireTarget) -> None:
         broker = self._broker
         name = target.address
         address = broker.addresses.get(name)
         if target.temporary:
             own = self._own.pop(name, None)
             if own is None and address is not None:
-                raise failures.temporary_foreign(name)
+                raise errors.temporary_foreign(name)
             if address is not None:
                 broker.resources.delete_temporary(self._connection_id, name)
             if own is not None:
@@ -119,25 +127,25 @@ class Temporaries:
         elif address is not None:
             self._remove_address(target, address)
 
-    def _remove_queue(self, target: Target) -> None:
+    def _remove_queue(self, target: OpenWireTarget) -> None:
         """One queue of an address, such as that of a virtual topic: the others stay."""
         broker = self._broker
         queue = broker.queues.get(target.queue_name)
         if queue is None or queue.address.name != target.address:
             return
         if queue.holders:
-            raise failures.destination_in_use(target.destination.qualified_name())
+            raise errors.destination_in_use(target.destination.qualified_name())
         self._permissions.require(target.address, DELETE_DURABLE_QUEUE)
         broker.resources.delete_queue(queue.name, self._permissions.user)
 
-    def _remove_address(self, target: Target, address: Address) -> None:
+    def _remove_address(self, target: OpenWireTarget, address: Address) -> None:
         broker = self._broker
         name = target.address
         queues = [*address.anycast, *address.multicast]
         if any(queue.holders for queue in queues):
-            raise failures.destination_in_use(target.destination.qualified_name())
+            raise errors.destination_in_use(target.destination.qualified_name())
         if target.routing == MULTICAST and any(queue.settings.durable for queue in address.multicast):
-            raise failures.durable_subscribers(target.destination.qualified_name())
+            raise errors.durable_subscribers(target.destination.qualified_name())
         self._permissions.require(name, DELETE_ADDRESS)
         for queue in queues:
             if queue.settings.routing_type == target.routing:
@@ -155,3 +163,20 @@ class Temporaries:
         self._broker.resources.delete_temporary(self._connection_id)
         for destination in left:
             self._advisories.temporary_ended(destination)
+
+
+class ForeignTemporaries(TemporaryListener):
+    """Tells OpenWire clients of temporary destinations that connections of other protocols make and delete."""
+
+    def __init__(self, advisories: Advisories) -> None:
+        self._advisories = advisories
+
+    def made(self, address: str, routing: int, owner: str) -> None:
+        self._advisories.temporary_made(_destination(address, routing), ConnectionId(owner))
+
+    def ended(self, address: str, routing: int, owner: str) -> None:
+        self._advisories.temporary_ended(_destination(address, routing))
+
+
+def _destination(address: str, routing: int) -> Destination:
+    return Destination(address, TEMP_QUEUE if routing == ANYCAST else TEMP_TOPIC)

@@ -10,8 +10,8 @@ from typing import Final
 
 from delosmq.engine.api import ACTIVE, PREPARED, Broker, JobWaiter, Transaction, xa
 from delosmq.model.errors import BrokerError
-from delosmq.sessions.openwire.server import errors as failures
-from delosmq.sessions.parking import Work
+from delosmq.sessions.openwire.server import errors
+from delosmq.sessions.parking import SessionTransaction
 from delosmq.wire.openwire.commands import TransactionId, XATransactionId
 
 OPEN_LIMIT: Final = 100
@@ -30,13 +30,13 @@ def xid_of(transaction_id: XATransactionId) -> bytes:
     """As the engine keeps it: format, two lengths, both parts.
 
     Raises:
-        Refusal: a part is longer than XA allows.
+        OpenWireError: a part is longer than XA allows.
     """
     gtrid = transaction_id.global_transaction_id
     branch = transaction_id.branch_qualifier
     longest = max(len(gtrid), len(branch))
     if longest > LONGEST_XID_PART_BYTES:
-        raise failures.branch_id_wrong(longest, LONGEST_XID_PART_BYTES)
+        raise errors.branch_id_wrong(longest, LONGEST_XID_PART_BYTES)
     return _FORMAT.pack(transaction_id.format_id, len(gtrid), len(branch)) + gtrid + branch
 
 
@@ -51,7 +51,7 @@ def transaction_id_of(xid: bytes) -> XATransactionId | None:
     return XATransactionId(form, xid[_FORMAT.size : middle], xid[middle:])
 
 
-class LocalWork(Work):
+class OpenWireTransaction(SessionTransaction):
     """A local transaction, or what this connection does in a branch.
 
     Attributes:
@@ -73,13 +73,13 @@ class LocalWork(Work):
         self.read_only: bool = False
 
 
-class Transactions:
+class OpenWireTransactions:
     """Those that one connection works in."""
 
     def __init__(self, broker: Broker, owner: str) -> None:
         self._broker = broker
         self._owner = owner
-        self._works: dict[str, LocalWork] = {}
+        self._works: dict[str, OpenWireTransaction] = {}
         self._look_at: int = OPEN_LIMIT
 
     def begin(self, transaction_id: TransactionId) -> None:
@@ -90,9 +90,9 @@ class Transactions:
         elif key not in self._works:
             transaction = self._broker.transactions.begin(self._owner, OPEN_LIMIT)
             transaction.keeps_delivered = True
-            self._works[key] = LocalWork(key, transaction)
+            self._works[key] = OpenWireTransaction(key, transaction)
 
-    def _join(self, key: str, xid: bytes) -> LocalWork:
+    def _join(self, key: str, xid: bytes) -> OpenWireTransaction:
         broker = self._broker
         known = broker.branches.branch(xid)
         work = self._works.get(key)
@@ -102,7 +102,7 @@ class Transactions:
         if work is None or work.transaction is not branch:
             if len(self._works) >= self._look_at:
                 self._drop_ended()
-            work = LocalWork(key, branch, xid)
+            work = OpenWireTransaction(key, branch, xid)
             self._works[key] = work
         if known is None:
             branch.keeps_delivered = True
@@ -116,12 +116,12 @@ class Transactions:
         self._works = {key: work for key, work in self._works.items() if work.running or work.transaction.id in known}
         self._look_at = max(OPEN_LIMIT, 2 * len(self._works))
 
-    def find(self, transaction_id: TransactionId) -> LocalWork:
+    def find(self, transaction_id: TransactionId) -> OpenWireTransaction:
         """The transaction in which a message or acknowledgement came; it joins the branch if need be, once more after
         an END too.
 
         Raises:
-            Refusal: it was never begun, or has ended.
+            OpenWireError: it was never begun, or has ended.
         """
         key = transaction_id.key()
         work = self._works.get(key)
@@ -132,7 +132,7 @@ class Transactions:
             branch = self._broker.branches.branch(xid)
             if branch is not None:
                 return self._join(key, xid)
-        raise failures.unknown_transaction(key)
+        raise errors.unknown_transaction(key)
 
     def doom(self, transaction_id: TransactionId, cause: BrokerError) -> None:
         """Something in it failed whose sender waits for no answer: its commit will tell."""
@@ -141,18 +141,18 @@ class Transactions:
             work.doomed = cause
             work.transaction.spoil(cause)
 
-    def take(self, transaction_id: TransactionId) -> LocalWork:
+    def take(self, transaction_id: TransactionId) -> OpenWireTransaction:
         """The transaction that is to end; its id is free from now on."""
         work = self.find(transaction_id)
         self._works.pop(work.key, None)
         return work
 
-    def association(self, transaction_id: XATransactionId) -> LocalWork | None:
+    def association(self, transaction_id: XATransactionId) -> OpenWireTransaction | None:
         """What this connection does in a branch; None when it does nothing there, or its part is done."""
         work = self._works.get(transaction_id.key())
         return work if work is not None and _works_in(work) else None
 
-    def branch_to_end(self, transaction_id: XATransactionId) -> LocalWork:
+    def branch_to_end(self, transaction_id: XATransactionId) -> OpenWireTransaction:
         """A branch that is to be prepared, committed or rolled back: nobody works in it any more.
 
         Raises:
@@ -164,7 +164,7 @@ class Transactions:
         branch = self._broker.branches.branch(xid)
         if branch is None:
             raise self._broker.branches.unknown(xid)
-        return work if work is not None and work.transaction is branch else LocalWork(key, branch, xid)
+        return work if work is not None and work.transaction is branch else OpenWireTransaction(key, branch, xid)
 
     def forget(self, transaction_id: XATransactionId) -> None:
         """The coordinator knows what an operator did."""
@@ -179,7 +179,7 @@ class Transactions:
                 found.append(transaction_id)
         return found
 
-    def rollback(self, work: LocalWork, *, keep_delivered: bool) -> None:
+    def rollback(self, work: OpenWireTransaction, *, keep_delivered: bool) -> None:
         """Nothing of it happens."""
         try:
             if work.xid:
@@ -191,7 +191,7 @@ class Transactions:
             self._keep(work)
             raise
 
-    def carry_out(self, work: LocalWork, waiter: JobWaiter, *, prepare: bool, one_phase: bool) -> bool:
+    def carry_out(self, work: OpenWireTransaction, waiter: JobWaiter, *, prepare: bool, one_phase: bool) -> bool:
         """Commits or prepares; False when that goes on and the waiter is told.
 
         Raises:
@@ -203,22 +203,22 @@ class Transactions:
             self._keep(work)
             raise
 
-    def _keep(self, work: LocalWork) -> None:
+    def _keep(self, work: OpenWireTransaction) -> None:
         """What could not be ended is still this connection's, if it was, and goes with it."""
         if (work.began or not work.xid) and work.transaction.id in self._broker.transactions.open:
             self._works.setdefault(work.key, work)
 
-    def open(self) -> list[LocalWork]:
+    def open(self) -> list[OpenWireTransaction]:
         """Those that would end with this connection."""
         return [work for work in self._works.values() if work.began or not work.xid]
 
-    def take_all(self) -> list[LocalWork]:
+    def take_all(self) -> list[OpenWireTransaction]:
         """All that this connection leaves behind."""
         works = list(self._works.values())
         self._works.clear()
         return works
 
-    def abandon(self, works: list[LocalWork]) -> list[BrokerError]:
+    def abandon(self, works: list[OpenWireTransaction]) -> list[BrokerError]:
         """Rolls back what nobody will end: local transactions, and branches that this connection began; prepared ones
         wait for their coordinator. Gives what could not be recorded."""
         troubles: list[BrokerError] = []
@@ -238,32 +238,32 @@ class Transactions:
                 troubles.append(error)
         return troubles
 
-    def _leave(self, work: LocalWork) -> None:
+    def _leave(self, work: OpenWireTransaction) -> None:
         """A branch that another connection began goes on without this one; but not without what this one sent."""
         if work.parked_count:
-            work.transaction.spoil(failures.sends_lost(work.key, work.parked_count))
+            work.transaction.spoil(errors.sends_lost(work.key, work.parked_count))
         end_association(self._broker, work)
 
 
-def _works_in(work: LocalWork) -> bool:
+def _works_in(work: OpenWireTransaction) -> bool:
     """Whether the connection takes part in a branch that goes on."""
     return work.associated and work.transaction.state == ACTIVE
 
 
-def end_association(broker: Broker, work: LocalWork) -> None:
+def end_association(broker: Broker, work: OpenWireTransaction) -> None:
     """The connection has done its part of a branch; others may go on with theirs."""
     if _works_in(work):
         work.associated = False
         broker.branches.end(work.xid)
 
 
-def end_branch(broker: Broker, work: LocalWork) -> None:
+def end_branch(broker: Broker, work: OpenWireTransaction) -> None:
     """Nobody works in a branch any more: all that was sent in it is through."""
     while work.transaction.state == ACTIVE:
         broker.branches.end(work.xid)
 
 
-def _carry_out(broker: Broker, work: LocalWork, waiter: JobWaiter, *, prepare: bool, one_phase: bool) -> bool:
+def _carry_out(broker: Broker, work: OpenWireTransaction, waiter: JobWaiter, *, prepare: bool, one_phase: bool) -> bool:
     if work.xid:
         end_branch(broker, work)
     doomed = work.doomed or work.transaction.cause
@@ -271,9 +271,9 @@ def _carry_out(broker: Broker, work: LocalWork, waiter: JobWaiter, *, prepare: b
         # As after a rollback that it asked for, the client delivers again by itself what it has.
         if work.xid:
             broker.branches.rollback(work.xid, keep_delivered=True)
-            raise failures.doomed_branch(work.key, doomed.message)
+            raise errors.doomed_branch(work.key, doomed.message)
         broker.transactions.rollback(work.transaction, keep_delivered=True)
-        raise failures.doomed(work.key, doomed.message)
+        raise errors.doomed(work.key, doomed.message)
     if not work.xid:
         return broker.transactions.commit(work.transaction, waiter)
     if prepare:

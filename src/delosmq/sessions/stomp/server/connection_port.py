@@ -9,7 +9,7 @@ from delosmq.sessions.parking import ParkingOwner
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class SessionOwner(ParkingOwner):
+class StompSessionPort(ParkingOwner):
     """The session, as its producer and its subscriptions see it."""
 
     @abstractmethod

@@ -11,14 +11,14 @@ from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import AcceptorSettings
 from delosmq.model.virtual_topics import virtual_topic_of
 from delosmq.sessions.stomp.server.errors import header_wrong
-from delosmq.sessions.stomp.server.temporary_destinations import Temporaries
+from delosmq.sessions.stomp.server.temporary_destinations import StompTemporaryDestinations
 from delosmq.wire.stomp.conversion import StompConversion
 
 # A queue's name is stored in two-byte lengths.
 _LONGEST_CHARACTERS: Final = 1_024
 
 
-class Target:
+class StompTarget:
     """A decoded destination, with what was found out about the user's rights to it.
 
     Attributes:
@@ -41,14 +41,14 @@ class Target:
         self.create_checked: bool = False
 
 
-class Destinations:
+class StompDestinations:
     """The names that one connection may use: the prefixes of its acceptor, and what is temporary.
 
     Attributes:
         conversion: to and from messages of other protocols, with these prefixes.
     """
 
-    def __init__(self, acceptor: AcceptorSettings, temporaries: Temporaries) -> None:
+    def __init__(self, acceptor: AcceptorSettings, temporaries: StompTemporaryDestinations) -> None:
         prefixes = [(prefix, ANYCAST) for prefix in acceptor.anycast_prefixes]
         prefixes += [(prefix, MULTICAST) for prefix in acceptor.multicast_prefixes]
         if any(not prefix for prefix, _ in prefixes):
@@ -63,11 +63,11 @@ class Destinations:
         """The name under which other connections reach what this one calls ``reply_to``."""
         return self._temporaries.public_name(reply_to)
 
-    def own_name(self, target: Target) -> str:
+    def own_name(self, target: StompTarget) -> str:
         """How the owner of a temporary destination calls it; "" when it is gone."""
         return self._temporaries.own_name(target.address)
 
-    def decode(self, destination: str, routing: int, command: str) -> Target:
+    def decode(self, destination: str, routing: int, command: str) -> StompTarget:
         """The target of a ``destination``; ``routing`` counts when no prefix says otherwise.
 
         Raises:
@@ -75,7 +75,7 @@ class Destinations:
         """
         temporary = self._temporaries.find(destination, command)
         if temporary is not None:
-            return Target(temporary[0], "", temporary[1], temporary=True)
+            return StompTarget(temporary[0], "", temporary[1], temporary=True)
         name = destination
         for prefix, kind in self._prefixes:
             if destination.startswith(prefix):
@@ -93,8 +93,8 @@ class Destinations:
         if self._virtual_topics and not mark and routing != MULTICAST:
             topic = virtual_topic_of(address, self._virtual_topics)
             if topic:
-                return Target(topic, address, MULTICAST, virtual=True)
-        return Target(address, queue_name, routing)
+                return StompTarget(topic, address, MULTICAST, virtual=True)
+        return StompTarget(address, queue_name, routing)
 
 
 def _by_length(entry: tuple[str, int]) -> int:

@@ -5,8 +5,8 @@ from typing import Final
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import AccessControl, Login, LoginAttempt
-from delosmq.sessions.stomp.server import errors as refusals
-from delosmq.sessions.stomp.server.heartbeat import Pulse
+from delosmq.sessions.stomp.server import errors
+from delosmq.sessions.stomp.server.heartbeat import HeartBeatTimer
 from delosmq.wire.stomp.decoder import StompLimits
 from delosmq.wire.stomp.encoder import encode_frame
 from delosmq.wire.stomp.frames import V10, V11, V12
@@ -49,11 +49,11 @@ def choose_version(accept_version: str | None) -> int:
         return V10
     common = [_VERSIONS[name.strip()] for name in accept_version.split(",") if name.strip() in _VERSIONS]
     if not common:
-        raise refusals.no_common_version(accept_version)
+        raise errors.no_common_version(accept_version)
     return max(common)
 
 
-class Handshake:
+class StompHandshake:
     """The login of one connection.
 
     Attributes:
@@ -61,11 +61,11 @@ class Handshake:
         user: as the peer calls itself, whether there is such a user or not.
     """
 
-    def __init__(self, access: AccessControl, pulse: Pulse) -> None:
+    def __init__(self, access: AccessControl, heart_beat: HeartBeatTimer) -> None:
         self.client_id: str = ""
         self.user: str = ""
         self._access = access
-        self._pulse = pulse
+        self._heart_beat = heart_beat
         self._attempt: LoginAttempt | None = None
 
     def begin(self, headers: dict[str, str], version: int) -> LoginAttempt:
@@ -76,10 +76,10 @@ class Handshake:
         """
         self.client_id = headers.get("client-id", "")
         if version != V10:
-            self._pulse.agree(headers.get("heart-beat", "0,0"))
+            self._heart_beat.agree(headers.get("heart-beat", "0,0"))
         for name in ("login", "passcode"):
             if name not in headers:
-                raise refusals.login_required(name)
+                raise errors.login_required(name)
         self.user = headers["login"]
         attempt = self._access.attempt(headers["login"], headers["passcode"])
         if attempt.login is None:
@@ -96,7 +96,7 @@ class Handshake:
     def connected(self, version: int, connection_id: str, server_name: str, now: MonotonicNs) -> bytes:
         """The answer to a CONNECT that was let in; from now on the peer is held to its heart-beats."""
         pairs = [("version", _NAMES[version]), ("session", connection_id), ("server", server_name)]
-        beats = self._pulse.start(now)
+        beats = self._heart_beat.start(now)
         if beats:
             pairs.append(("heart-beat", beats))
         return encode_frame("CONNECTED", pairs, b"", version, content_length=False)

@@ -98,7 +98,7 @@ def negotiate(client_sends_ms: int, client_wants_ms: int, limits: HeartBeatLimit
     return HeartBeat(send, expect, ttl)
 
 
-class Pulse:
+class HeartBeatTimer:
     """The signs of life of one connection, from both sides.
 
     Attributes:

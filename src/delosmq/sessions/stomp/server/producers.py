@@ -15,15 +15,15 @@ from delosmq.security.access import SEND
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.parking import Parked, Parking
 from delosmq.sessions.permissions import Permissions
-from delosmq.sessions.stomp.server.connection_port import SessionOwner
-from delosmq.sessions.stomp.server.destinations import Destinations, Target
+from delosmq.sessions.stomp.server.connection_port import StompSessionPort
+from delosmq.sessions.stomp.server.destinations import StompDestinations, StompTarget
 from delosmq.sessions.stomp.server.errors import header_missing
 from delosmq.sessions.stomp.server.headers import read_routing
-from delosmq.sessions.stomp.server.send_headers import Reading, read_send
-from delosmq.sessions.stomp.server.transactions import StompWork, Transactions
+from delosmq.sessions.stomp.server.send_headers import SendHeaders, read_send
+from delosmq.sessions.stomp.server.transactions import StompTransaction, StompTransactions
 from delosmq.wire.stomp.conversion import DESTINATION, DESTINATION_TYPE, PROTOCOL_TAGS
 from delosmq.wire.stomp.encoder import escape
-from delosmq.wire.stomp.frames import NO_PATTERN, V10, Frame
+from delosmq.wire.stomp.frames import NO_PATTERN, V10, StompFrame
 
 _TARGETS_LIMIT: Final = 1_000
 
@@ -36,7 +36,7 @@ class ParkedReply(Parked):
         producer: "Producer",
         receipt: str,
         message: Message | None = None,
-        work: StompWork | None = None,
+        work: StompTransaction | None = None,
         *,
         queue_name: str = "",
         routing: int = ANY_ROUTING,
@@ -62,7 +62,7 @@ class ParkedSend(ParkedReply):
     """A SEND that waits for space."""
 
     def __init__(
-        self, producer: "Producer", receipt: str, message: Message, work: StompWork | None, target: Target
+        self, producer: "Producer", receipt: str, message: Message, work: StompTransaction | None, target: StompTarget
     ) -> None:
         super().__init__(producer, receipt, message, work, queue_name=target.queue_name, routing=target.routing)
         self._target = target
@@ -74,7 +74,7 @@ class ParkedSend(ParkedReply):
 class ParkedCommit(ParkedReply):
     """A COMMIT, which may have to wait for SENDs of its transaction."""
 
-    def __init__(self, producer: "Producer", receipt: str, work: StompWork) -> None:
+    def __init__(self, producer: "Producer", receipt: str, work: StompTransaction) -> None:
         super().__init__(producer, receipt, None, work)
         self._ending = work
 
@@ -103,13 +103,13 @@ class Producer:
 
     def __init__(
         self,
-        owner: SessionOwner,
+        owner: StompSessionPort,
         broker: Broker,
         outbox: Outbox,
         parking: Parking,
         *,
-        destinations: Destinations,
-        transactions: Transactions,
+        destinations: StompDestinations,
+        transactions: StompTransactions,
         connection_id: str,
     ) -> None:
         self._owner = owner
@@ -123,10 +123,10 @@ class Producer:
         self._connection_id = connection_id
         self._user: str = ""
         # The last SEND read, for all that follow with the same pattern.
-        self._reading: Reading | None = None
+        self._reading: SendHeaders | None = None
         self._pattern: int = NO_PATTERN
         self._permissions: Permissions | None = None
-        self._targets: dict[str, Target] = {}
+        self._targets: dict[str, StompTarget] = {}
         self._mark: tuple[str, str] | None = None
 
     def permit(self, permissions: Permissions, version: int) -> None:
@@ -141,7 +141,7 @@ class Producer:
         self._mark = (name, value)
         self._reading = None
 
-    def send(self, frame: Frame, now: WallMs) -> None:
+    def send(self, frame: StompFrame, now: WallMs) -> None:
         """Handles a SEND."""
         reading = self._reading
         if reading is None or frame.pattern == NO_PATTERN or frame.pattern != self._pattern:
@@ -163,7 +163,7 @@ class Producer:
             user=self._user,
         )
         message.connection_id = self._connection_id
-        work: StompWork | None = None
+        work: StompTransaction | None = None
         if reading.special:
             reading.complete(message, now)
             if reading.transaction is not None:
@@ -178,7 +178,7 @@ class Producer:
         elif receipt:
             self.write_receipt(receipt)
 
-    def _read(self, frame: Frame) -> Reading:
+    def _read(self, frame: StompFrame) -> SendHeaders:
         target = self._target(frame.headers)
         if not target.create_checked:
             self._check(target)
@@ -198,7 +198,7 @@ class Producer:
             self.write_receipt(receipt)
 
     def finish(self, receipt: str) -> None:
-        """Answers the last frame; `SessionOwner.all_answered` follows, at once if nothing is parked."""
+        """Answers the last frame; `StompSessionPort.all_answered` follows, at once if nothing is parked."""
         last = LastReply(self, receipt)
         if self._parking.parked_bytes:
             self._parking.park(last)
@@ -207,7 +207,7 @@ class Producer:
 
     # -- transactions ------------------------------------------------------------------------------------------------
 
-    def commit(self, work: StompWork, receipt: str) -> None:
+    def commit(self, work: StompTransaction, receipt: str) -> None:
         """Handles COMMIT of a transaction for which nothing more comes, and answers it.
 
         Raises:
@@ -215,7 +215,7 @@ class Producer:
         """
         self._parking.end(ParkedCommit(self, receipt, work))
 
-    def abort(self, work: StompWork, receipt: str) -> None:
+    def abort(self, work: StompTransaction, receipt: str) -> None:
         """Handles ABORT likewise."""
         self._parking.forget([work])
         self._transactions.roll_back(work)
@@ -228,15 +228,15 @@ class Producer:
 
     # -- for what was parked -----------------------------------------------------------------------------------------
 
-    def is_gone(self, target: Target) -> bool:
+    def is_gone(self, target: StompTarget) -> bool:
         """Whether the owner of a temporary destination has left: as on a topic without subscriptions."""
         return target.temporary and target.address not in self._broker.addresses
 
-    def carry_out(self, work: StompWork, waiter: JobWaiter) -> bool:
+    def carry_out(self, work: StompTransaction, waiter: JobWaiter) -> bool:
         """Commits; see `Broker.commit`."""
         return self._broker.transactions.commit(work.transaction, waiter)
 
-    def transaction_ended(self, work: StompWork) -> None:
+    def transaction_ended(self, work: StompTransaction) -> None:
         """A commit is through, or was rolled back instead."""
         self._transactions.ended(work)
         self.changed_state()
@@ -261,7 +261,7 @@ class Producer:
         self._targets.clear()
         self._reading = None
 
-    def _target(self, headers: dict[str, str]) -> Target:
+    def _target(self, headers: dict[str, str]) -> StompTarget:
         destination = headers.get(DESTINATION)
         if destination is None:
             raise header_missing(DESTINATION, "SEND")
@@ -276,7 +276,7 @@ class Producer:
             self._targets[destination] = target
         return target
 
-    def _check(self, target: Target) -> None:
+    def _check(self, target: StompTarget) -> None:
         permissions = self._permissions
         if permissions is None:
             return

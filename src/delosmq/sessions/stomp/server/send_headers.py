@@ -7,7 +7,7 @@ from typing import Final
 
 from delosmq.model.ids import WallMs
 from delosmq.model.message import BYTES_BODY, MAP_BODY, STREAM_BODY, TEXT_BODY, Message
-from delosmq.sessions.stomp.server.destinations import Destinations, Target
+from delosmq.sessions.stomp.server.destinations import StompDestinations, StompTarget
 from delosmq.sessions.stomp.server.errors import header_wrong
 from delosmq.sessions.stomp.server.headers import (
     INTEGERS,
@@ -22,7 +22,7 @@ from delosmq.sessions.stomp.server.headers import (
 from delosmq.sessions.stomp.server.transactions import TRANSACTION
 from delosmq.wire.stomp.conversion import DESTINATION, MESSAGE_TYPE, NOT_RELAYED, encode_lines
 from delosmq.wire.stomp.encoder import relay_head
-from delosmq.wire.stomp.frames import Frame
+from delosmq.wire.stomp.frames import StompFrame
 
 EXPIRES: Final = "expires"
 REPLY_TO: Final = "reply-to"
@@ -46,7 +46,7 @@ _BODY_KINDS: Final = {
 _TAKEN_OFF: Final = NOT_RELAYED.union((SCHEDULED_DELAY, "AMQ_SCHEDULED_TIME"))
 
 
-class Reading:
+class SendHeaders:
     """What the headers of a SEND mean, receipt aside.
 
     Attributes:
@@ -55,7 +55,7 @@ class Reading:
         transaction: its name; None for none.
     """
 
-    def __init__(self, target: Target, head: bytes, *, body_kind: int, priority: int, durable: bool) -> None:
+    def __init__(self, target: StompTarget, head: bytes, *, body_kind: int, priority: int, durable: bool) -> None:
         self.target = target
         self.head = head
         self.body_kind = body_kind
@@ -106,8 +106,8 @@ class Reading:
 
 
 def read_send(
-    frame: Frame, target: Target, destinations: Destinations, version: int, mark: tuple[str, str] | None
-) -> Reading:
+    frame: StompFrame, target: StompTarget, destinations: StompDestinations, version: int, mark: tuple[str, str] | None
+) -> SendHeaders:
     """Interprets a SEND.
 
     Args:
@@ -135,7 +135,7 @@ def read_send(
         head = relay_head(frame, version, _TAKEN_OFF.union(changed)) + encode_lines(list(changed.items()), version)
     else:
         head = relay_head(frame, version, _TAKEN_OFF)
-    reading = Reading(
+    reading = SendHeaders(
         target,
         head,
         body_kind=_body_kind(headers),

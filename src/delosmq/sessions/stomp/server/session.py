@@ -22,20 +22,19 @@ from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.parking import Parking, may_read
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import Peer, Session, SessionHost, SessionServices
-from delosmq.sessions.stomp.server import errors as refusals
-from delosmq.sessions.stomp.server import heartbeat
-from delosmq.sessions.stomp.server.connection_port import SessionOwner
-from delosmq.sessions.stomp.server.destinations import Destinations
-from delosmq.sessions.stomp.server.handshake import Handshake, choose_version, limits_before_login, limits_of
+from delosmq.sessions.stomp.server import errors, heartbeat
+from delosmq.sessions.stomp.server.connection_port import StompSessionPort
+from delosmq.sessions.stomp.server.destinations import StompDestinations
+from delosmq.sessions.stomp.server.handshake import StompHandshake, choose_version, limits_before_login, limits_of
 from delosmq.sessions.stomp.server.headers import required
-from delosmq.sessions.stomp.server.heartbeat import Pulse
+from delosmq.sessions.stomp.server.heartbeat import HeartBeatTimer
 from delosmq.sessions.stomp.server.producers import Producer
-from delosmq.sessions.stomp.server.subscribe import Subscriber
-from delosmq.sessions.stomp.server.temporary_destinations import Temporaries
-from delosmq.sessions.stomp.server.transactions import TRANSACTION, StompWork, Transactions
+from delosmq.sessions.stomp.server.subscribe import StompSubscriber
+from delosmq.sessions.stomp.server.temporary_destinations import StompTemporaryDestinations
+from delosmq.sessions.stomp.server.transactions import TRANSACTION, StompTransaction, StompTransactions
 from delosmq.sessions.turn import Turn
 from delosmq.wire.stomp.decoder import StompDecoder
-from delosmq.wire.stomp.frames import V10, Frame
+from delosmq.wire.stomp.frames import V10, StompFrame
 
 # States of a session.
 NEW: Final = 0
@@ -71,22 +70,22 @@ class StompSession(Session):
         self._services = services
         self._broker = broker
         self._decoder: StompDecoder = StompDecoder(limits_before_login(acceptor))
-        self._temporaries: Temporaries = Temporaries(
+        self._temporaries: StompTemporaryDestinations = StompTemporaryDestinations(
             broker, services.temporaries, peer.connection_id, acceptor.max_subscriptions
         )
-        self._destinations: Destinations = Destinations(acceptor, self._temporaries)
-        self._transactions: Transactions = Transactions(broker, peer.connection_id)
-        self._pulse: Pulse = Pulse(
+        self._destinations: StompDestinations = StompDestinations(acceptor, self._temporaries)
+        self._transactions: StompTransactions = StompTransactions(broker, peer.connection_id)
+        self._heart_beat: HeartBeatTimer = HeartBeatTimer(
             heartbeat.limits_of(acceptor, broker.settings.connection_ttl_override_ms),
             broker.settings.connection_ttl_check_interval_ms,
             now,
         )
-        self._handshake: Handshake = Handshake(services.access, self._pulse)
+        self._handshake: StompHandshake = StompHandshake(services.access, self._heart_beat)
         self._wall: WallMs = WallMs(0)
         self._pending: BrokerError | None = None
         self._pending_receipt: str = ""
         self._turn: Turn = Turn(services.clock)
-        self._owner: _Owner = _Owner(self)
+        self._owner: _SessionPort = _SessionPort(self)
         self._parking: Parking = Parking(broker, self._owner, ordered=True)
         self._producer: Producer = Producer(
             self._owner,
@@ -97,7 +96,7 @@ class StompSession(Session):
             transactions=self._transactions,
             connection_id=peer.connection_id,
         )
-        self._subscriber: Subscriber = Subscriber(
+        self._subscriber: StompSubscriber = StompSubscriber(
             host,
             peer,
             acceptor,
@@ -111,7 +110,7 @@ class StompSession(Session):
     # -- input -----------------------------------------------------------------------------------------------------
 
     def receive(self, chunk: bytes, now: MonotonicNs) -> None:
-        self._pulse.heard = True
+        self._heart_beat.heard = True
         if self.state >= DISCONNECTING:
             return
         self._decoder.feed(chunk)
@@ -158,14 +157,14 @@ class StompSession(Session):
 
     def _refuse_command(self, command: str) -> PeerError:
         if command not in COMMANDS[CONNECTED] and command not in ("CONNECT", "STOMP"):
-            return refusals.unknown_command(command)
+            return errors.unknown_command(command)
         if self.state == NEW:
-            return refusals.not_connected(command)
-        return refusals.connected_already(command)
+            return errors.not_connected(command)
+        return errors.connected_already(command)
 
     # -- connecting ------------------------------------------------------------------------------------------------
 
-    def _connect(self, frame: Frame, now: MonotonicNs) -> None:
+    def _connect(self, frame: StompFrame, now: MonotonicNs) -> None:
         headers = frame.headers
         self.version = choose_version(headers.get("accept-version"))
         self._decoder.version = self.version
@@ -182,7 +181,7 @@ class StompSession(Session):
             return
         login = self._handshake.finish(verified)
         if login is None:
-            self.fail(refusals.login_refused(self._handshake.user))
+            self.fail(errors.login_refused(self._handshake.user))
             return
         self.reading = True
         self._logged_in(login, now)
@@ -202,18 +201,18 @@ class StompSession(Session):
 
     # -- commands of those who are logged in -----------------------------------------------------------------------
 
-    def _send(self, frame: Frame, now: MonotonicNs) -> None:
+    def _send(self, frame: StompFrame, now: MonotonicNs) -> None:
         self._producer.send(frame, self._wall)
 
-    def _subscribe(self, frame: Frame, now: MonotonicNs) -> None:
+    def _subscribe(self, frame: StompFrame, now: MonotonicNs) -> None:
         self._subscriber.subscribe(frame)
         self._answer(frame.headers)
 
-    def _unsubscribe(self, frame: Frame, now: MonotonicNs) -> None:
+    def _unsubscribe(self, frame: StompFrame, now: MonotonicNs) -> None:
         self._subscriber.unsubscribe(frame)
         self._answer(frame.headers)
 
-    def _settle(self, frame: Frame, now: MonotonicNs) -> None:
+    def _settle(self, frame: StompFrame, now: MonotonicNs) -> None:
         under_way = self._subscriber.settle(frame, frame.command == "ACK")
         if under_way is None:
             self._answer(frame.headers)
@@ -227,21 +226,21 @@ class StompSession(Session):
         if receipt:
             self._producer.receipt(receipt)
 
-    def _begin(self, frame: Frame, now: MonotonicNs) -> None:
+    def _begin(self, frame: StompFrame, now: MonotonicNs) -> None:
         self._transactions.begin(required(frame.headers, TRANSACTION, "BEGIN"))
         self._answer(frame.headers)
 
-    def _commit(self, frame: Frame, now: MonotonicNs) -> None:
+    def _commit(self, frame: StompFrame, now: MonotonicNs) -> None:
         transaction = self._transactions.take(required(frame.headers, TRANSACTION, "COMMIT"), "COMMIT")
         self._producer.commit(transaction, frame.headers.get("receipt", ""))
 
-    def _abort(self, frame: Frame, now: MonotonicNs) -> None:
+    def _abort(self, frame: StompFrame, now: MonotonicNs) -> None:
         transaction = self._transactions.take(required(frame.headers, TRANSACTION, "ABORT"), "ABORT")
         self._producer.abort(transaction, frame.headers.get("receipt", ""))
 
     # -- leaving ---------------------------------------------------------------------------------------------------
 
-    def _disconnect(self, frame: Frame, now: MonotonicNs) -> None:
+    def _disconnect(self, frame: StompFrame, now: MonotonicNs) -> None:
         open_ones = self._transactions.take_all()
         self._parking.forget(open_ones)
         self._subscriber.report(self._transactions.abandon(open_ones))
@@ -265,12 +264,12 @@ class StompSession(Session):
             return
         self.state = CLOSED
         self._give_up()
-        self.outbox.reply(self._parking.position, refusals.error_frame(error, receipt, self.version))
+        self.outbox.reply(self._parking.position, errors.error_frame(error, receipt, self.version))
         self._host.finish(error)
 
     def _give_up(self) -> None:
         """Ends all that the connection has in the engine: it never comes back."""
-        left = [work for work in self._parking.close() if isinstance(work, StompWork)]
+        left = [work for work in self._parking.close() if isinstance(work, StompTransaction)]
         left += self._transactions.take_all()
         self._subscriber.report(self._transactions.abandon(left))
         self._subscriber.close_all()
@@ -299,7 +298,7 @@ class StompSession(Session):
     # -- time and room ---------------------------------------------------------------------------------------------
 
     def next_timer(self) -> MonotonicNs:
-        return self._pulse.next_timer()
+        return self._heart_beat.next_timer()
 
     def handle_timer(self, now: MonotonicNs) -> None:
         if self.state == CLOSED:
@@ -313,12 +312,12 @@ class StompSession(Session):
         except StorageError as error:
             self.fail(error)
             return
-        if self._pulse.beat_due(now):
+        if self._heart_beat.beat_due(now):
             self.outbox.beat()
         # Whoever waits for us owes nothing: one we do not read, or whose SENDs we keep waiting for space.
         waits_for_us = not self.reading or self._parking.parked_bytes > 0
-        if self._pulse.is_over(now, waits_for_us=waits_for_us):
-            self.fail(refusals.silent(self._peer.name, self._pulse.ttl.ttl_ms))
+        if self._heart_beat.is_over(now, waits_for_us=waits_for_us):
+            self.fail(errors.silent(self._peer.name, self._heart_beat.ttl.ttl_ms))
             return
         if self._turn.over:
             self._next_turn(now)
@@ -375,7 +374,7 @@ class StompSession(Session):
             self._host.wake_soon()
 
 
-class _Owner(SessionOwner):
+class _SessionPort(StompSessionPort):
     """Lets the parts of a session talk to it."""
 
     def __init__(self, session: StompSession) -> None:
@@ -406,7 +405,7 @@ class _Owner(SessionOwner):
             self.session.fail_soon(reason, "")
 
 
-Handler = Callable[[StompSession, Frame, MonotonicNs], None]
+Handler = Callable[[StompSession, StompFrame, MonotonicNs], None]
 
 # (state, command) -> handler; what is missing is refused. In VERIFYING nothing is decoded, and after that nothing is
 # read.

@@ -9,25 +9,30 @@ from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
-from delosmq.sessions.stomp.server import errors as refusals
-from delosmq.sessions.stomp.server.connection_port import SessionOwner
-from delosmq.sessions.stomp.server.destinations import Destinations, Target
+from delosmq.sessions.stomp.server import errors
+from delosmq.sessions.stomp.server.connection_port import StompSessionPort
+from delosmq.sessions.stomp.server.destinations import StompDestinations, StompTarget
 from delosmq.sessions.stomp.server.headers import parse_count, read_routing, required
 from delosmq.sessions.stomp.server.subscription import (
     ACK_MODES,
     AUTO,
     CLIENT,
-    Subscription,
+    StompSubscription,
     read_credit,
     split_ack_id,
 )
-from delosmq.sessions.stomp.server.subscription_options import Wishes, durable_name, queue_of, read_wishes
-from delosmq.sessions.stomp.server.transactions import TRANSACTION, Transactions
-from delosmq.sessions.stomp.server.unknown_headers import strange_headers
-from delosmq.wire.stomp.frames import V10, V12, Frame
+from delosmq.sessions.stomp.server.subscription_options import (
+    StompSubscriptionOptions,
+    durable_name,
+    queue_of,
+    read_subscription_options,
+)
+from delosmq.sessions.stomp.server.transactions import TRANSACTION, StompTransactions
+from delosmq.sessions.stomp.server.unknown_headers import unknown_headers
+from delosmq.wire.stomp.frames import V10, V12, StompFrame
 
 
-class Subscriber:
+class StompSubscriber:
     """All subscriptions of one connection."""
 
     def __init__(
@@ -38,9 +43,9 @@ class Subscriber:
         services: SessionServices,
         *,
         outbox: Outbox,
-        owner: SessionOwner,
-        destinations: Destinations,
-        transactions: Transactions,
+        owner: StompSessionPort,
+        destinations: StompDestinations,
+        transactions: StompTransactions,
     ) -> None:
         self._host = host
         self._peer = peer
@@ -55,8 +60,8 @@ class Subscriber:
         self._version: int = V10
         self._permissions: Permissions | None = None
         self._noticed: bool = False
-        self._subscriptions: dict[str, Subscription] = {}
-        self._by_consumer: dict[int, Subscription] = {}
+        self._subscriptions: dict[str, StompSubscription] = {}
+        self._by_consumer: dict[int, StompSubscription] = {}
 
     def permit(self, permissions: Permissions, version: int, client_id: str) -> None:
         """Names the user, the version of the protocol and the ``client-id``; before the first SUBSCRIBE."""
@@ -64,26 +69,26 @@ class Subscriber:
         self._version = version
         self._client_id = client_id
 
-    def subscribe(self, frame: Frame) -> None:
+    def subscribe(self, frame: StompFrame) -> None:
         """Handles a SUBSCRIBE; the caller answers it."""
         headers = frame.headers
         destination = required(headers, "destination", "SUBSCRIBE")
         header_id = headers.get("id")
         if header_id is None and self._version != V10:
-            raise refusals.header_missing("id", "SUBSCRIBE")
+            raise errors.header_missing("id", "SUBSCRIBE")
         key = destination if header_id is None else header_id
         if key in self._subscriptions:
-            raise refusals.subscription_taken("destination" if header_id is None else "id", key)
+            raise errors.subscription_taken("destination" if header_id is None else "id", key)
         if len(self._subscriptions) >= self._acceptor.max_subscriptions:
-            raise refusals.too_many_subscriptions(self._acceptor.max_subscriptions)
+            raise errors.too_many_subscriptions(self._acceptor.max_subscriptions)
         mode = self._read_mode(headers)
         credit = read_credit(headers, mode, self._acceptor.stomp_consumer_window_bytes)
         routing = read_routing(headers, "subscription-type", "SUBSCRIBE")
         routing = routing or read_routing(headers, "destination-type", "SUBSCRIBE")
         target = self._queue_named(self._destinations.decode(destination, routing, "SUBSCRIBE"))
-        wishes = read_wishes(headers, target, self._client_id, self._peer.connection_id)
-        self._check_consume(target, wishes)
-        subscription = Subscription(
+        requested = read_subscription_options(headers, target, self._client_id, self._peer.connection_id)
+        self._check_consume(target, requested)
+        subscription = StompSubscription(
             key,
             header_id,
             mode,
@@ -95,26 +100,26 @@ class Subscriber:
         )
         subscription.connection = self._peer.name
         if self._permissions is not None:
-            subscription.user = wishes.subscription.user = self._permissions.user
+            subscription.user = requested.subscription.user = self._permissions.user
         consumer = self._broker.consumers.subscribe(
             target.address,
             subscription,
             credit,
             queue_name=target.queue_name,
             routing=target.routing,
-            options=wishes.options,
-            subscription=wishes.subscription,
+            options=requested.options,
+            subscription=requested.subscription,
         )
         subscription.attach(consumer, self._owner, self._services.conversions)
         self._outbox.begin_gently()
         self._subscriptions[key] = subscription
         self._by_consumer[consumer.id] = subscription
-        if wishes.mark:
-            self._owner.mark_messages(CONNECTION_MARK, wishes.mark)
+        if requested.mark:
+            self._owner.mark_messages(CONNECTION_MARK, requested.mark)
         if not self._noticed:
             self._notice(headers)
 
-    def _queue_named(self, target: Target) -> Target:
+    def _queue_named(self, target: StompTarget) -> StompTarget:
         """Queues that the broker made on another address, such as those of dead letters by origin, are known by their
         names alone, as in Artemis."""
         if target.queue_name or target.temporary or target.routing != ANYCAST:
@@ -125,36 +130,36 @@ class Subscriber:
         settings = queue.settings
         if not settings.auto_created:
             return target
-        return Target(queue.address.name, queue.name, settings.routing_type, virtual=True)
+        return StompTarget(queue.address.name, queue.name, settings.routing_type, virtual=True)
 
     def _notice(self, headers: dict[str, str]) -> None:
-        found = strange_headers(headers)
+        found = unknown_headers(headers)
         if found:
             self._noticed = True
-            self._host.report(refusals.headers_without_effect(found))
+            self._host.report(errors.headers_without_effect(found))
 
     def _read_mode(self, headers: dict[str, str]) -> int:
         value = headers.get("ack", "auto")
         mode = ACK_MODES.get(value)
         # client-individual came with 1.1, but clients of 1.0 use it and no meaning is lost.
         if mode is None:
-            raise refusals.header_wrong("ack", "SUBSCRIBE", value, "auto, client or client-individual")
+            raise errors.header_wrong("ack", "SUBSCRIBE", value, "auto, client or client-individual")
         return mode
 
-    def _check_consume(self, target: Target, wishes: Wishes) -> None:
+    def _check_consume(self, target: StompTarget, requested: StompSubscriptionOptions) -> None:
         permissions = self._permissions
         assert permissions is not None  # connected
-        right = BROWSE if wishes.options.browser else CONSUME
+        right = BROWSE if requested.options.browser else CONSUME
         permissions.require_use(target.address, target.queue_name, right)
         permissions.require_creation(
             target.address,
             target.queue_name,
             target.routing,
             for_subscription=True,
-            subscription=wishes.subscription,
+            subscription=requested.subscription,
         )
 
-    def unsubscribe(self, frame: Frame) -> None:
+    def unsubscribe(self, frame: StompFrame) -> None:
         """Handles an UNSUBSCRIBE; the caller answers it."""
         headers = frame.headers
         durable = durable_name(headers)
@@ -166,7 +171,7 @@ class Subscriber:
                 self._close(subscription)
                 self.return_room()
             elif durable is None:
-                raise refusals.unknown_subscription(name, key, "UNSUBSCRIBE")
+                raise errors.unknown_subscription(name, key, "UNSUBSCRIBE")
         if durable is not None:
             self._end_durable(queue_of(durable, headers[durable], self._client_id, "UNSUBSCRIBE"))
 
@@ -178,7 +183,7 @@ class Subscriber:
             permissions.require(queue.address.name, DELETE_DURABLE_QUEUE)
             self._broker.resources.unsubscribe(name, permissions.user)
 
-    def _close(self, subscription: Subscription) -> None:
+    def _close(self, subscription: StompSubscription) -> None:
         if not subscription.stream.closed:
             self._outbox.close_stream(subscription.stream)
         consumer = subscription.consumer
@@ -202,15 +207,15 @@ class Subscriber:
             except StorageError as error:
                 self._report(subscription, error)
 
-    def report(self, errors: list[BrokerError]) -> None:
+    def report(self, troubles: list[BrokerError]) -> None:
         """Says in the log what could not be recorded of transactions that were rolled back."""
-        for error in errors:
-            self._host.report(refusals.not_rolled_back(self._peer.name, error))
+        for error in troubles:
+            self._host.report(errors.not_rolled_back(self._peer.name, error))
 
-    def _report(self, subscription: Subscription, error: StorageError) -> None:
-        self._host.report(refusals.not_given_back(self._peer.name, subscription.destination, error))
+    def _report(self, subscription: StompSubscription, error: StorageError) -> None:
+        self._host.report(errors.not_given_back(self._peer.name, subscription.destination, error))
 
-    def settle(self, frame: Frame, accepted: bool) -> BulkAck | None:
+    def settle(self, frame: StompFrame, accepted: bool) -> BulkAck | None:
         """Handles an ACK or NACK; the caller answers it, once what is given back is over."""
         headers = frame.headers
         command = frame.command
@@ -224,7 +229,7 @@ class Subscriber:
             ack_id = required(headers, name, command)
             subscription, sequence = self._find_delivery(headers, ack_id, command)
         if subscription is None or subscription.mode == AUTO:
-            raise refusals.unknown_delivery(name, ack_id, command)
+            raise errors.unknown_delivery(name, ack_id, command)
         consumer = subscription.consumer
         assert consumer is not None  # attached when it was put into the dict
         cumulative = subscription.mode == CLIENT
@@ -235,7 +240,7 @@ class Subscriber:
         else:
             done = self._settle_through(consumer, sequence, cumulative, accepted)
         if not done:
-            raise refusals.unknown_delivery(name, ack_id, command)
+            raise errors.unknown_delivery(name, ack_id, command)
         return consumer.under_way if cumulative else None
 
     def _promise(self, consumer: Consumer, sequence: int, cumulative: bool, work: Transaction) -> bool:
@@ -253,7 +258,9 @@ class Subscriber:
             return broker.consumers.reject_through(consumer, sequence)
         return broker.consumers.reject(consumer, sequence)
 
-    def _find_delivery(self, headers: dict[str, str], ack_id: str, command: str) -> tuple[Subscription | None, int]:
+    def _find_delivery(
+        self, headers: dict[str, str], ack_id: str, command: str
+    ) -> tuple[StompSubscription | None, int]:
         """How 1.0 and 1.1 name a delivery."""
         if self._version == V10:
             consumer_id, sequence = split_ack_id(ack_id)
@@ -261,10 +268,10 @@ class Subscriber:
         key = required(headers, "subscription", command)
         subscription = self._subscriptions.get(key)
         if subscription is None:
-            raise refusals.unknown_subscription("subscription", key, command)
+            raise errors.unknown_subscription("subscription", key, command)
         return subscription, parse_count(ack_id)
 
-    def _acknowledge_written(self, subscription: Subscription) -> None:
+    def _acknowledge_written(self, subscription: StompSubscription) -> None:
         """``auto``: what is in the peer's socket is acknowledged."""
         stream = subscription.stream
         consumer = subscription.consumer

@@ -8,10 +8,11 @@ from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE
 from delosmq.model.message import BYTES_BODY, HIGHEST_PRIORITY, Message
 from delosmq.model.settings import DispatchProfile
-from delosmq.sessions.outbox import NO_SEQUENCE, DeliveryPort, Outbox, Parts, Stream
-from delosmq.sessions.stomp.server.connection_port import SessionOwner
+from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.stomp.server.connection_port import StompSessionPort
 from delosmq.sessions.stomp.server.errors import header_wrong
 from delosmq.sessions.stomp.server.headers import parse_count
+from delosmq.sessions.stream import NO_SEQUENCE, DeliveryPort, FrameParts, Stream
 from delosmq.wire.stomp.conversion import (
     DESTINATION,
     PROTOCOL_TAGS,
@@ -45,7 +46,7 @@ _PERSISTENT: Final = [b"persistent:true\npriority:%d\ntimestamp:" % priority for
 _VOLATILE: Final = [b"persistent:false\npriority:%d\ntimestamp:" % priority for priority in _PRIORITIES]
 
 
-class Subscription(DeliveryPort):
+class StompSubscription(DeliveryPort):
     """Encodes what the engine delivers.
 
     Attributes:
@@ -81,14 +82,14 @@ class Subscription(DeliveryPort):
         self._conversion = conversion
         self._outbox = outbox
         self._conversions: Conversions | None = None
-        self._owner: SessionOwner | None = None
+        self._owner: StompSessionPort | None = None
         before = b"MESSAGE\n"
         if header_id is not None:
             before += encode_lines([("subscription", header_id)], version)
         self._before: bytes = before + b"message-id:"
         self._ack: bytes = b""
 
-    def attach(self, consumer: Consumer, owner: SessionOwner, conversions: Conversions) -> None:
+    def attach(self, consumer: Consumer, owner: StompSessionPort, conversions: Conversions) -> None:
         """Completes the subscription once the engine knows it."""
         self.consumer = consumer
         self.stream.owner_id = consumer.id
@@ -110,7 +111,7 @@ class Subscription(DeliveryPort):
         else:
             self._outbox.deliver(self.stream, slot, self)
 
-    def encode(self, slot: Slot, delivery_count: int, first_of_group: bytes = b"") -> Parts:
+    def encode(self, slot: Slot, delivery_count: int, first_of_group: bytes = b"") -> FrameParts:
         message = slot.message
         number = b"%d" % slot.sequence
         body = message.body

@@ -13,7 +13,7 @@ from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import WHITESPACE, Selector, parse_selector
 from delosmq.sessions.durable_names import durable_queue_name
 from delosmq.sessions.no_local import without_own
-from delosmq.sessions.stomp.server.destinations import Target
+from delosmq.sessions.stomp.server.destinations import StompTarget
 from delosmq.sessions.stomp.server.errors import (
     browser_not_durable,
     client_id_missing,
@@ -35,7 +35,7 @@ _COMMAND: Final = "SUBSCRIBE"
 _LONGEST_NAME: Final = 1_024
 
 
-class Wishes:
+class StompSubscriptionOptions:
     """What was read.
 
     Attributes:
@@ -48,7 +48,9 @@ class Wishes:
         self.mark = mark
 
 
-def read_wishes(headers: dict[str, str], target: Target, client_id: str, connection_id: str) -> Wishes:
+def read_subscription_options(
+    headers: dict[str, str], target: StompTarget, client_id: str, connection_id: str
+) -> StompSubscriptionOptions:
     """Reads the headers of a SUBSCRIBE to ``target``.
 
     Raises:
@@ -76,7 +78,7 @@ def read_wishes(headers: dict[str, str], target: Target, client_id: str, connect
         filter=_filter(selector, mark) if filters else "",
         connection_id=connection_id,
     )
-    return Wishes(PLAIN if options.plain else options, subscription, mark)
+    return StompSubscriptionOptions(PLAIN if options.plain else options, subscription, mark)
 
 
 def durable_name(headers: dict[str, str]) -> str | None:
@@ -102,7 +104,7 @@ def queue_of(header: str, name: str, client_id: str, command: str) -> str:
     return queue
 
 
-def _read_durable(headers: dict[str, str], target: Target, client_id: str, browser: bool) -> str:
+def _read_durable(headers: dict[str, str], target: StompTarget, client_id: str, browser: bool) -> str:
     header = durable_name(headers)
     if header is None:
         return ""

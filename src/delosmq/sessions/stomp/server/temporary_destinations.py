@@ -23,7 +23,7 @@ _FIRST: Final = ("/temp-", "/remote-temp-")
 _LONGEST_CHARACTERS: Final = 1_024
 
 
-class Temporaries:
+class StompTemporaryDestinations:
     """Those of one connection, and the names of others'."""
 
     def __init__(self, broker: Broker, known: TemporaryDestinations, connection_id: str, limit: int) -> None:

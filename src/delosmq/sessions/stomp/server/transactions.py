@@ -8,8 +8,8 @@ from typing import Final
 
 from delosmq.engine.api import Broker, Transaction
 from delosmq.model.errors import BrokerError, StorageError
-from delosmq.sessions.parking import Work
-from delosmq.sessions.stomp.server import errors as refusals
+from delosmq.sessions.parking import SessionTransaction
+from delosmq.sessions.stomp.server import errors
 
 TRANSACTION: Final = "transaction"
 OPEN_LIMIT: Final = 100
@@ -18,7 +18,7 @@ OPEN_LIMIT: Final = 100
 _ENGINE_LIMIT: Final = 2 * OPEN_LIMIT
 
 
-class StompWork(Work):
+class StompTransaction(SessionTransaction):
     """One transaction of a connection."""
 
     def __init__(self, name: str, transaction: Transaction) -> None:
@@ -40,13 +40,13 @@ class StompWork(Work):
             broker.transactions.rollback(rejected)
 
 
-class Transactions:
+class StompTransactions:
     """All of one connection."""
 
     def __init__(self, broker: Broker, owner: str) -> None:
         self._broker = broker
         self._owner = owner
-        self._named: dict[str, StompWork] = {}
+        self._named: dict[str, StompTransaction] = {}
         self._count: int = 0
 
     def begin(self, name: str) -> None:
@@ -56,15 +56,15 @@ class Transactions:
             PeerError: the name is taken or empty, or there are too many.
         """
         if not name:
-            raise refusals.header_wrong(TRANSACTION, "BEGIN", name, "a name that is not empty")
+            raise errors.header_wrong(TRANSACTION, "BEGIN", name, "a name that is not empty")
         if name in self._named:
-            raise refusals.transaction_taken(name)
+            raise errors.transaction_taken(name)
         if self._count >= OPEN_LIMIT:
-            raise refusals.too_many_transactions(OPEN_LIMIT)
-        self._named[name] = StompWork(name, self._broker.transactions.begin(self._owner, _ENGINE_LIMIT))
+            raise errors.too_many_transactions(OPEN_LIMIT)
+        self._named[name] = StompTransaction(name, self._broker.transactions.begin(self._owner, _ENGINE_LIMIT))
         self._count += 1
 
-    def named(self, name: str, command: str) -> StompWork:
+    def named(self, name: str, command: str) -> StompTransaction:
         """The open transaction of that name.
 
         Raises:
@@ -72,27 +72,27 @@ class Transactions:
         """
         work = self._named.get(name)
         if work is None:
-            raise refusals.unknown_transaction(name, command)
+            raise errors.unknown_transaction(name, command)
         return work
 
-    def take(self, name: str, command: str) -> StompWork:
+    def take(self, name: str, command: str) -> StompTransaction:
         """The same, whose name is free from now on: it ends."""
         work = self.named(name, command)
         del self._named[name]
         return work
 
-    def take_all(self) -> list[StompWork]:
+    def take_all(self) -> list[StompTransaction]:
         """All that are open, as nothing more will come for them."""
         works = list(self._named.values())
         self._named.clear()
         return works
 
-    def ended(self, work: StompWork) -> None:
+    def ended(self, work: StompTransaction) -> None:
         """Its commit is through, or was refused: what it rejected returns."""
         self._count -= 1
         work.return_rejected(self._broker)
 
-    def roll_back(self, work: StompWork) -> None:
+    def roll_back(self, work: StompTransaction) -> None:
         """Ends it without anything of it happening: what it answered, one way or the other, returns."""
         self._count -= 1
         try:
@@ -101,7 +101,7 @@ class Transactions:
         finally:
             work.return_rejected(self._broker)
 
-    def abandon(self, works: list[StompWork]) -> list[BrokerError]:
+    def abandon(self, works: list[StompTransaction]) -> list[BrokerError]:
         """`roll_back` of many, where one that can't be recorded must not keep the others."""
         troubles: list[BrokerError] = []
         for work in works:

@@ -37,7 +37,7 @@ _LOOKED_AT: Final = 50
 _SHORTEST: Final = 3
 
 
-def strange_headers(headers: dict[str, str]) -> dict[str, str]:
+def unknown_headers(headers: dict[str, str]) -> dict[str, str]:
     """Headers that are not `KNOWN`, but begin as Classic's do or are much like a known one.
 
     Returns:

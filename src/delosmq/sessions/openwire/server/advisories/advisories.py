@@ -16,9 +16,21 @@ from delosmq.model.wildcard import WildcardPattern
 from delosmq.sessions.openwire.server.advisories import topics
 from delosmq.sessions.openwire.server.advisories.destinations import DestinationAdvisories, destination_info
 from delosmq.sessions.openwire.server.advisories.messages import MessageAdvisories
-from delosmq.sessions.openwire.server.advisories.notices import Known, Notice, Notices, Present, Several, Told
-from delosmq.sessions.openwire.server.advisories.publisher import Listener, Posting, text
-from delosmq.sessions.openwire.server.destinations import Destinations, Target, parts_of, target_of_queue
+from delosmq.sessions.openwire.server.advisories.pending_advisories import (
+    AdvisoryBatch,
+    PendingAdvisories,
+    PendingAdvisory,
+    PresentAdvisories,
+    PresentObjects,
+    SingleAdvisory,
+)
+from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher, text
+from delosmq.sessions.openwire.server.destinations import (
+    OpenWireDestinations,
+    OpenWireTarget,
+    parts_of,
+    target_of_queue,
+)
 from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
@@ -49,7 +61,7 @@ _NO_KIND: Final = 4
 _NOTHING: Final[Mapping[str, Structure]] = {}
 
 
-class Advisories(Present):
+class Advisories(PresentObjects):
     """What is told to all connections of one broker.
 
     Attributes:
@@ -60,18 +72,18 @@ class Advisories(Present):
         self, broker: Broker, clock: Clock, conversions: Conversions, *, broker_id: BrokerId, broker_name: str
     ) -> None:
         self._broker = broker
-        self._names = Destinations(broker.settings.wildcards, broker.queues)
+        self._names = OpenWireDestinations(broker.settings.wildcards, broker.queues)
         self._connections: dict[str, ConnectionInfo] = {}
         self._consumers: dict[str, ConsumerInfo] = {}
         self._producers: dict[str, ProducerInfo] = {}
         self._producer_counts: dict[str, int] = {}
         self._temporary: dict[str, DestinationInfo] = {}
-        self._posting: Posting = Posting(broker, clock, broker_id, broker_name)
-        self._notices: Notices = Notices(self._posting)
-        self.destinations: DestinationAdvisories = DestinationAdvisories(broker, self._posting, self._notices)
+        self._publisher: AdvisoryPublisher = AdvisoryPublisher(broker, clock, broker_id, broker_name)
+        self._notices: PendingAdvisories = PendingAdvisories(self._publisher)
+        self.destinations: DestinationAdvisories = DestinationAdvisories(broker, self._publisher, self._notices)
         self.messages: MessageAdvisories = MessageAdvisories(
             broker,
-            self._posting,
+            self._publisher,
             self._notices,
             conversions=conversions,
             broker_id=broker_id.value,
@@ -90,13 +102,13 @@ class Advisories(Present):
             return
         told = _without_password(info, client_ip)
         self._connections[info.connection_id.value] = told
-        self._posting.tell(topics.CONNECTIONS, told)
+        self._publisher.tell(topics.CONNECTIONS, told)
 
     def connection_closed(self, info: ConnectionInfo) -> None:
         """A connection is gone."""
         connection_id = info.connection_id
         if connection_id is not None and self._connections.pop(connection_id.value, None) is not None:
-            self._posting.tell(topics.CONNECTIONS, _removal(connection_id))
+            self._publisher.tell(topics.CONNECTIONS, _removal(connection_id))
 
     # -- temporary destinations --------------------------------------------------------------------------------------
 
@@ -105,14 +117,14 @@ class Advisories(Present):
         key = destination.qualified_name()
         if key not in self._temporary:
             self._temporary[key] = destination_info(destination, owner, ADD_DESTINATION)
-            self._posting.tell(topics.of_destinations(destination), self._temporary[key])
+            self._publisher.tell(topics.of_destinations(destination), self._temporary[key])
 
     def temporary_ended(self, destination: Destination) -> None:
         """It is gone."""
         made = self._temporary.pop(destination.qualified_name(), None)
         if made is not None:
             told = destination_info(destination, made.connection_id, REMOVE_DESTINATION)
-            self._posting.tell(topics.of_destinations(destination), told)
+            self._publisher.tell(topics.of_destinations(destination), told)
 
     # -- consumers ---------------------------------------------------------------------------------------------------
 
@@ -143,23 +155,23 @@ class Advisories(Present):
         """A consumer is full while messages wait for it."""
         if info.consumer_id is not None and not topics.is_advisory(destination):
             properties = {"consumerId": text(info.consumer_id.key())}
-            self._posting.tell(topics.of_all_kinds("SlowConsumer", destination), info, properties)
+            self._publisher.tell(topics.of_all_kinds("SlowConsumer", destination), info, properties)
 
     def _may_be_told_of(self, destination: Destination) -> bool:
         # Who hears that a temporary destination is gone knows the rest.
         return not destination.is_temporary or destination.qualified_name() in self._temporary
 
     def _tell_consumers(self, destination: Destination, told: Structure) -> None:
-        if self._posting.listeners_of(topics.of_consumers(destination)):
+        if self._publisher.listeners_of(topics.of_consumers(destination)):
             self._notices.tell(_Counted(self, destination, told))
 
-    def tell_count(self, destination: Destination, told: Structure, count: int, only: Listener | None) -> int:
+    def tell_count(self, destination: Destination, told: Structure, count: int, only: AdvisoryListener | None) -> int:
         """Tells of a consumer, and how many there are of its destination. Gives to how many listeners."""
-        return self._posting.tell(
+        return self._publisher.tell(
             topics.of_consumers(destination), told, {"consumerCount": TypedValue(INT_KIND, count)}, only
         )
 
-    def count_consumers(self, target: Target) -> int:
+    def count_consumers(self, target: OpenWireTarget) -> int:
         """Of all protocols, on what is no wildcard of queues."""
         broker = self._broker
         if target.routing != ANYCAST and not target.queue_name:
@@ -194,28 +206,32 @@ class Advisories(Present):
                 self._tell_producers(part, _removal(producer_id))
 
     def _tell_producers(self, part: Destination, told: Structure) -> None:
-        if self._posting.listeners_of(topics.of_producers(part)):
+        if self._publisher.listeners_of(topics.of_producers(part)):
             self._notices.tell(self._told_of_producer(part, told))
 
-    def _told_of_producer(self, part: Destination, told: Structure, only: Listener | None = None) -> Told:
+    def _told_of_producer(
+        self, part: Destination, told: Structure, only: AdvisoryListener | None = None
+    ) -> SingleAdvisory:
         count = TypedValue(INT_KIND, self._producer_counts.get(part.qualified_name(), 0))
-        return Told(self._posting, topics.of_producers(part), told, properties={"producerCount": count}, only=only)
+        return SingleAdvisory(
+            self._publisher, topics.of_producers(part), told, properties={"producerCount": count}, only=only
+        )
 
     # -- who listens -------------------------------------------------------------------------------------------------
 
     def listen(self, consumer_id: ConsumerId, address: str, consumer: Consumer, host: SessionHost) -> None:
         """Somebody subscribes to an advisory topic: is told what is there already, if it asks for that by name and not
         only hears it as one of many."""
-        listener = Listener(address, consumer, consumer_id, host)
-        self._posting.join(listener)
+        listener = AdvisoryListener(address, consumer, consumer_id, host)
+        self._publisher.join(listener)
         kind = _kind_of(address)
         if self._told_of(kind):
-            self._notices.tell(Known(self, listener, kind), needed=True)
+            self._notices.tell(PresentAdvisories(self, listener, kind), needed=True)
         self.destinations.listen(listener)
 
     def leave(self, consumer_id: ConsumerId) -> None:
         """That subscriber is gone."""
-        self._posting.leave(consumer_id)
+        self._publisher.leave(consumer_id)
         self._notices.wake()
 
     def keys(self, kind: int) -> list[str]:
@@ -230,39 +246,39 @@ class Advisories(Present):
             return self._consumers
         return self._producers if kind == _PRODUCER else _NOTHING
 
-    def present(self, kind: int, key: str, listener: Listener) -> Notice | None:
-        posting = self._posting
+    def present(self, kind: int, key: str, listener: AdvisoryListener) -> PendingAdvisory | None:
+        publisher = self._publisher
         if kind == _CONNECTION:
             connection = self._connections.get(key)
             if connection is not None:
-                posting.tell(topics.CONNECTIONS, connection, only=listener)
+                publisher.tell(topics.CONNECTIONS, connection, only=listener)
         elif kind == _TEMPORARY:
             info = self._temporary.get(key)
             if info is not None and info.destination is not None:
                 topic = topics.of_destinations(info.destination)
                 if listener.address == topic:
-                    posting.tell(topic, info, only=listener)
+                    publisher.tell(topic, info, only=listener)
         elif kind == _CONSUMER:
             consumer = self._consumers.get(key)
             destination = None if consumer is None else consumer.destination
             if consumer is None or destination is None:
                 return None
-            if posting.hears(listener, topics.of_consumers(destination)):
+            if publisher.hears(listener, topics.of_consumers(destination)):
                 return _Counted(self, destination, consumer, listener)
         else:
             producer = self._producers.get(key)
             if producer is None or producer.destination is None:
                 return None
-            told: list[Told] = []
+            told: list[SingleAdvisory] = []
             for part in parts_of(producer.destination):
-                if posting.hears(listener, topics.of_producers(part)):
+                if publisher.hears(listener, topics.of_producers(part)):
                     told.append(self._told_of_producer(part, producer, listener))
-            return Several(told) if told else None
+            return AdvisoryBatch(told) if told else None
         return None
 
-    def begin_count(self, destination: Destination) -> tuple[list[Target], list[WildcardPattern], list[str]]:
+    def begin_count(self, destination: Destination) -> tuple[list[OpenWireTarget], list[WildcardPattern], list[str]]:
         """What is to be counted of a destination: what it names, and queues that match one of some patterns."""
-        plain: list[Target] = []
+        plain: list[OpenWireTarget] = []
         patterns: list[WildcardPattern] = []
         for target in self._names.targets_of(destination):
             if target.wildcard and target.routing == ANYCAST:
@@ -277,14 +293,14 @@ class Advisories(Present):
         return 0 if queue is None or not queue.holders or target_of_queue(queue) is None else len(queue.holders)
 
 
-class _Counted(Notice):
+class _Counted(PendingAdvisory):
     """Tells of a consumer, once those of its destination are counted: a wildcard stands for any number of queues.
 
     Source: AdvisoryBroker.fireConsumerAdvisory of ActiveMQ Classic, which counts each queue once.
     """
 
     def __init__(
-        self, advisories: Advisories, destination: Destination, told: Structure, only: Listener | None = None
+        self, advisories: Advisories, destination: Destination, told: Structure, only: AdvisoryListener | None = None
     ) -> None:
         self._advisories = advisories
         self._destination = destination

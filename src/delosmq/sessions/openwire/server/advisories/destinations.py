@@ -8,8 +8,13 @@ from typing import Final
 from delosmq.engine.api import Broker
 from delosmq.model.message import MULTICAST
 from delosmq.sessions.openwire.server.advisories import topics
-from delosmq.sessions.openwire.server.advisories.notices import Known, Notice, Notices, Present
-from delosmq.sessions.openwire.server.advisories.publisher import Listener, Posting
+from delosmq.sessions.openwire.server.advisories.pending_advisories import (
+    PendingAdvisories,
+    PendingAdvisory,
+    PresentAdvisories,
+    PresentObjects,
+)
+from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher
 from delosmq.sessions.openwire.server.destinations import queue_destination_of
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
@@ -25,16 +30,16 @@ _QUEUE: Final = 0
 _ADDRESS: Final = 1
 
 
-class DestinationAdvisories(Present):
+class DestinationAdvisories(PresentObjects):
     """Tells of queues and topics.
 
     Attributes:
         acting: whose command is being handled; None when it is nobody's.
     """
 
-    def __init__(self, broker: Broker, posting: Posting, notices: Notices) -> None:
+    def __init__(self, broker: Broker, publisher: AdvisoryPublisher, notices: PendingAdvisories) -> None:
         self._broker = broker
-        self._posting = posting
+        self._publisher = publisher
         self._notices = notices
         # (kind, its name to the engine) -> what was told of it.
         self._known: dict[tuple[int, str], DestinationInfo] = {}
@@ -61,21 +66,21 @@ class DestinationAdvisories(Present):
             self._notices.add(_Change(self, _ADDRESS, address, self.acting))
 
     def _is_watched(self) -> bool:
-        posting = self._posting
-        if posting.listeners_of(topics.QUEUES) or posting.listeners_of(topics.TOPICS):
+        publisher = self._publisher
+        if publisher.listeners_of(topics.QUEUES) or publisher.listeners_of(topics.TOPICS):
             return True
         self._known.clear()
         return False
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: AdvisoryListener) -> None:
         """Somebody new listens: is told of what there is, when it asks for these by name."""
-        posting = self._posting
-        if posting.hears(listener, topics.QUEUES):
-            self._notices.add(Known(self, listener, _QUEUE))
-        if posting.hears(listener, topics.TOPICS):
-            self._notices.add(Known(self, listener, _ADDRESS))
+        publisher = self._publisher
+        if publisher.hears(listener, topics.QUEUES):
+            self._notices.add(PresentAdvisories(self, listener, _QUEUE))
+        if publisher.hears(listener, topics.TOPICS):
+            self._notices.add(PresentAdvisories(self, listener, _ADDRESS))
 
     def keys(self, kind: int) -> list[str]:
         return list(self._broker.queues if kind == _QUEUE else self._broker.addresses)
@@ -88,20 +93,20 @@ class DestinationAdvisories(Present):
         if known is None and destination is not None:
             info = destination_info(destination, connection_id, ADD_DESTINATION)
             self._known[key] = info
-            self._posting.tell(topics.of_destinations(destination), info)
+            self._publisher.tell(topics.of_destinations(destination), info)
         elif known is not None and known.destination is not None and destination is None:
             del self._known[key]
             info = destination_info(known.destination, known.connection_id or connection_id, REMOVE_DESTINATION)
-            self._posting.tell(topics.of_destinations(known.destination), info)
+            self._publisher.tell(topics.of_destinations(known.destination), info)
 
-    def present(self, kind: int, key: str, listener: Listener) -> Notice | None:
+    def present(self, kind: int, key: str, listener: AdvisoryListener) -> PendingAdvisory | None:
         destination = self.destination_of(kind, key)
         if destination is None:
             return None
         info = self._known.setdefault((kind, key), destination_info(destination, None, ADD_DESTINATION))
         topic = topics.of_destinations(destination)
         if listener.address == topic:
-            self._posting.tell(topic, info, only=listener)
+            self._publisher.tell(topic, info, only=listener)
         return None
 
     def destination_of(self, kind: int, name: str) -> Destination | None:
@@ -117,7 +122,7 @@ class DestinationAdvisories(Present):
         return None if topics.is_advisory(destination) else destination
 
 
-class _Change(Notice):
+class _Change(PendingAdvisory):
     """Something was made or deleted."""
 
     def __init__(

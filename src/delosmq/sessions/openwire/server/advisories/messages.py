@@ -15,8 +15,8 @@ from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.properties import INT_KIND, LONG_KIND, TypedValue
 from delosmq.model.virtual_topics import CLASSIC, virtual_topic_of
 from delosmq.sessions.openwire.server.advisories import topics
-from delosmq.sessions.openwire.server.advisories.notices import Notice, Notices
-from delosmq.sessions.openwire.server.advisories.publisher import NO_PROPERTIES, Posting, Properties, text
+from delosmq.sessions.openwire.server.advisories.pending_advisories import PendingAdvisories, PendingAdvisory
+from delosmq.sessions.openwire.server.advisories.publisher import NO_PROPERTIES, AdvisoryPublisher, Properties, text
 from delosmq.sessions.openwire.server.consumers.subscription import Source
 from delosmq.sessions.openwire.server.destinations import queue_destination_of
 from delosmq.wire.openwire.commands import (
@@ -30,8 +30,8 @@ from delosmq.wire.openwire.commands import (
     ProducerInfo,
 )
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
-from delosmq.wire.openwire.form import PLAIN_FORMS
 from delosmq.wire.openwire.layout import NEWEST_VERSION
+from delosmq.wire.openwire.wire_format import PLAIN_FORMATS
 
 _ORIGINAL_ID: Final = "orignalMessageId"
 _ORIGINAL_DESTINATION: Final = "orignalDestination"
@@ -49,18 +49,18 @@ class MessageAdvisories:
     def __init__(
         self,
         broker: Broker,
-        posting: Posting,
-        notices: Notices,
+        publisher: AdvisoryPublisher,
+        notices: PendingAdvisories,
         *,
         conversions: Conversions,
         broker_id: str,
         producers: dict[str, ProducerInfo],
     ) -> None:
         self._broker = broker
-        self._posting = posting
+        self._publisher = publisher
         self._notices = notices
         self._producers = producers
-        self._encoder = DispatchEncoder(PLAIN_FORMS[NEWEST_VERSION], ConsumerId(), conversions, broker_id)
+        self._encoder = DispatchEncoder(PLAIN_FORMATS[NEWEST_VERSION], ConsumerId(), conversions, broker_id)
 
     # -- what the engine tells ---------------------------------------------------------------------------------------
 
@@ -154,18 +154,18 @@ class MessageAdvisories:
         address = self._broker.addresses[message.address]
         if settings.advisory_when_full:
             topic = topics.of_all_kinds("FULL", destination)
-            if self._posting.listeners_of(topic):
+            if self._publisher.listeners_of(topic):
                 usage: Properties = {
                     "usageName": text(_MEMORY),
                     "usageCount": TypedValue(LONG_KIND, address.account.used_bytes),
                 }
-                self._notices.add(_Plain(self._posting, topic, None, usage))
+                self._notices.add(_Plain(self._publisher, topic, None, usage))
         if settings.advisory_for_fast_producers:
             self._fast_producer(message, destination)
 
     def _fast_producer(self, message: Message, destination: Destination) -> None:
         topic = topics.of_all_kinds("FastProducer", destination)
-        if not self._posting.listeners_of(topic):
+        if not self._publisher.listeners_of(topic):
             return
         command = self.command_of(message, destination)
         producer_id = None if command is None else command.producer_id
@@ -174,7 +174,7 @@ class MessageAdvisories:
         producer = self._producers.get(producer_id.key())
         if producer is not None:
             properties: Properties = {"producerId": text(producer_id.key())}
-            self._notices.add(_Plain(self._posting, topic, producer, properties))
+            self._notices.add(_Plain(self._publisher, topic, producer, properties))
 
     def _delivered(self, settings: AddressSettings, message: Message, destination: Destination) -> None:
         if settings.advisory_for_delivery:
@@ -183,7 +183,7 @@ class MessageAdvisories:
     def _delivered_to_virtual_topic(self, settings: AddressSettings, message: Message) -> None:
         """Classic tells of each queue and then of the topic, unless a queue was what the sender named."""
         topic = Destination(message.address, TOPIC)
-        if not self._posting.listeners_of(topics.of_all_kinds("MessageDelivered", topic)):
+        if not self._publisher.listeners_of(topics.of_all_kinds("MessageDelivered", topic)):
             return
         command = self.command_of(message, topic)
         named = None if command is None else command.destination
@@ -194,8 +194,8 @@ class MessageAdvisories:
         if message.durable or not settings.advisory_if_no_consumers:
             return
         topic = topics.of_both_kinds("NoConsumer", destination)
-        if self._posting.listeners_of(topic):
-            about = _About(self, self._posting, topic, message, destination)
+        if self._publisher.listeners_of(topic):
+            about = _About(self, self._publisher, topic, message, destination)
             about.itself = True
             self._notices.add(about)
 
@@ -210,10 +210,10 @@ class MessageAdvisories:
         properties: Properties = NO_PROPERTIES,
     ) -> None:
         """Has a message told of. ``with_id``: with its id as a property; ``named``: with its destination as well."""
-        if topics.is_advisory(destination) or not self._posting.listeners_of(topic):
+        if topics.is_advisory(destination) or not self._publisher.listeners_of(topic):
             return
         settings = self._settings_of(message)
-        about = _About(self, self._posting, topic, message, destination)
+        about = _About(self, self._publisher, topic, message, destination)
         about.with_body = settings is not None and settings.include_body_for_advisory
         about.with_id = with_id or named
         about.named = named
@@ -251,33 +251,35 @@ class MessageAdvisories:
         return Destination(message.address, TOPIC) if destination is None else destination
 
 
-class _Plain(Notice):
+class _Plain(PendingAdvisory):
     """An advisory without a message."""
 
-    def __init__(self, posting: Posting, topic: str, told: ProducerInfo | None, properties: Properties) -> None:
-        self._posting = posting
+    def __init__(
+        self, publisher: AdvisoryPublisher, topic: str, told: ProducerInfo | None, properties: Properties
+    ) -> None:
+        self._publisher = publisher
         self._topic = topic
         self._told = told
         self._properties = properties
 
     def tell(self, room: int) -> int:
-        self._posting.tell(self._topic, self._told, self._properties)
+        self._publisher.tell(self._topic, self._told, self._properties)
         return room
 
 
-class _About(Notice):
+class _About(PendingAdvisory):
     """An advisory about a message, or the message itself on an advisory topic."""
 
     def __init__(
         self,
         advisories: MessageAdvisories,
-        posting: Posting,
+        publisher: AdvisoryPublisher,
         topic: str,
         message: Message,
         destination: Destination,
     ) -> None:
         self._advisories = advisories
-        self._posting = posting
+        self._publisher = publisher
         self._topic = topic
         self._message = message
         self._destination = destination
@@ -292,7 +294,7 @@ class _About(Notice):
         if command is None:
             return room
         if self.itself:
-            self._posting.pass_on(self._topic, command)
+            self._publisher.pass_on(self._topic, command)
             return room
         if not self.with_body:
             command.content = None
@@ -302,5 +304,5 @@ class _About(Notice):
             properties[_ORIGINAL_ID] = text(message_id.key())
         if self.named:
             properties[_ORIGINAL_DESTINATION] = text(self._destination.qualified_name())
-        self._posting.tell(self._topic, command, properties)
+        self._publisher.tell(self._topic, command, properties)
         return room

@@ -37,7 +37,7 @@ _DEFAULT_URL: Final = "tcp://localhost:61616"
 _PROTOCOL: Final = "OPENWIRE"
 
 
-class Listener:
+class AdvisoryListener:
     """One subscriber's queue on one advisory topic, or on all that a wildcard stands for.
 
     Attributes:
@@ -54,7 +54,7 @@ class Listener:
         self.pattern: WildcardPattern | None = None
 
 
-class Posting:
+class AdvisoryPublisher:
     """Knows who listens, and tells them."""
 
     def __init__(self, broker: Broker, clock: Clock, broker_id: BrokerId, broker_name: str) -> None:
@@ -62,8 +62,8 @@ class Posting:
         self._clock = clock
         self._producer: ProducerId = ProducerId(broker_id.value, -1, 1)
         self._sequence: int = 0
-        self._by_topic: dict[str, list[Listener]] = {}
-        self._wild: list[tuple[WildcardPattern, Listener]] = []
+        self._by_topic: dict[str, list[AdvisoryListener]] = {}
+        self._wild: list[tuple[WildcardPattern, AdvisoryListener]] = []
         self._topics: dict[str, list[str]] = {}
         self._origin: Properties = {
             "originBrokerId": TypedValue(STRING_KIND, broker_id.value),
@@ -73,7 +73,7 @@ class Posting:
 
     # -- who listens -----------------------------------------------------------------------------------------------
 
-    def join(self, listener: Listener) -> None:
+    def join(self, listener: AdvisoryListener) -> None:
         """Somebody listens from now on."""
         pattern = WildcardPattern(listener.address, self._broker.settings.wildcards)
         if pattern.is_literal:
@@ -95,19 +95,19 @@ class Posting:
                 self._by_topic[address] = left
         self._wild = [(pattern, one) for pattern, one in self._wild if one.consumer_id.key() != key]
 
-    def listeners_of(self, topic: str) -> list[Listener]:
+    def listeners_of(self, topic: str) -> list[AdvisoryListener]:
         """Who hears what is told on a topic."""
         found = self._by_topic.get(topic, _NOBODY)
         if self._wild:
             found = found + [one for pattern, one in self._wild if pattern.matches(topic)]
         return found
 
-    def hears(self, listener: Listener, topic: str) -> bool:
+    def hears(self, listener: AdvisoryListener, topic: str) -> bool:
         """Whether one listener hears a topic."""
         pattern = listener.pattern
         return listener.address == topic if pattern is None else pattern.matches(topic)
 
-    def any_listener(self) -> Listener | None:
+    def any_listener(self) -> AdvisoryListener | None:
         """Somebody who listens to anything."""
         for listeners in self._by_topic.values():
             return listeners[0]
@@ -116,7 +116,11 @@ class Posting:
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def tell(
-        self, topic: str, told: Structure | None, properties: Properties = NO_PROPERTIES, only: Listener | None = None
+        self,
+        topic: str,
+        told: Structure | None,
+        properties: Properties = NO_PROPERTIES,
+        only: AdvisoryListener | None = None,
     ) -> int:
         """Sends an advisory about ``told`` to all who hear its topic, or to one of them; none that can't be encoded, as
         texts in it are the peer's. Gives to how many."""
@@ -152,7 +156,7 @@ class Posting:
             return
         self._send(command, listeners)
 
-    def _send(self, command: MessageCommand, listeners: list[Listener]) -> None:
+    def _send(self, command: MessageCommand, listeners: list[AdvisoryListener]) -> None:
         now = self._clock.wall_ms()
         head = encode_head(command, NEWEST_VERSION, now)
         for listener in listeners:
@@ -178,7 +182,7 @@ class Posting:
                 continue
 
 
-_NOBODY: Final[list[Listener]] = []
+_NOBODY: Final[list[AdvisoryListener]] = []
 
 
 def text(value: str) -> TypedValue:

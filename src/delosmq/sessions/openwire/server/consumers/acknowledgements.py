@@ -6,9 +6,9 @@ Source: PrefetchSubscription.acknowledge, QueueSubscription and TopicSubscriptio
 from typing import Final
 
 from delosmq.engine.api import Broker, BulkAck, Consumer, Transaction
-from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import Consumers
-from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription
+from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source
 from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import (
     DELIVERED_ACK,
@@ -32,7 +32,7 @@ _LONGEST_CAUSE: Final = 1_000
 """Characters: people read it; it is stored with the message."""
 
 
-class Acknowledging:
+class MessageAcks:
     """Carries out acknowledgements of one connection."""
 
     def __init__(self, broker: Broker, host: SessionHost, consumers: Consumers) -> None:
@@ -50,30 +50,32 @@ class Acknowledging:
         slices: gives what does.
 
         Raises:
-            Refusal: it names what was not dispatched, or is none; nothing has changed.
+            OpenWireError: it names what was not dispatched, or is none; nothing has changed.
         """
         consumer_id = ack.consumer_id
         if consumer_id is None:
-            raise failures.field_missing("consumerId", "a MessageAck")
+            raise errors.field_missing("consumerId", "a MessageAck")
         subscription = self._consumers.by_key.get(consumer_id.key())
         return None if subscription is None else self._handle(subscription, ack, transaction)
 
-    def _handle(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> BulkAck | None:
+    def _handle(
+        self, subscription: OpenWireSubscription, ack: MessageAck, transaction: Transaction | None
+    ) -> BulkAck | None:
         if not subscription.dispatched:
             return None
         kind = ack.ack_type
         if kind == UNMATCHED_ACK:
             return None
         if kind not in _HANDLED:
-            raise failures.unknown_ack_type(kind)
+            raise errors.unknown_ack_type(kind)
         last_id = ack.last_message_id
         if last_id is None:
-            raise failures.field_missing("lastMessageId", "a MessageAck")
+            raise errors.field_missing("lastMessageId", "a MessageAck")
         last = self._sequence(subscription, last_id)
         source = subscription.source_of(last)
         consumer = None if source is None else source.consumer
         if kind == POISON_ACK and transaction is not None:
-            raise failures.poison_in_transaction()
+            raise errors.poison_in_transaction()
         if consumer is None or source is None:
             if kind != INDIVIDUAL_ACK:
                 # Classic's broker passes over what it doesn't find when a message is named alone.
@@ -95,7 +97,7 @@ class Acknowledging:
         return consumer.under_way
 
     def _one(
-        self, subscription: Subscription, consumer: Consumer, sequence: int, transaction: Transaction | None
+        self, subscription: OpenWireSubscription, consumer: Consumer, sequence: int, transaction: Transaction | None
     ) -> None:
         credit = subscription.credit
         credit.singly = True
@@ -113,7 +115,7 @@ class Acknowledging:
 
     def _standard(
         self,
-        subscription: Subscription,
+        subscription: OpenWireSubscription,
         consumer: Consumer,
         ack: MessageAck,
         last: int,
@@ -124,7 +126,7 @@ class Acknowledging:
         first = _NONE if first_id is None else self._sequence(subscription, first_id)
         if first == last:
             if subscription.checked and transaction is None and ack.message_count != 1:
-                raise failures.count_wrong(ack.message_count, 1)
+                raise errors.count_wrong(ack.message_count, 1)
             if not broker.consumers.acknowledge(consumer, last, transaction) and ack.last_message_id is not None:
                 self._unknown(subscription, ack.last_message_id)
             subscription.answered(last)
@@ -133,7 +135,7 @@ class Acknowledging:
         if subscription.checked and transaction is None and consumer.loans is None:
             count = _count_held(subscription, consumer, named)
             if ack.message_count != count:
-                raise failures.count_wrong(ack.message_count, count)
+                raise errors.count_wrong(ack.message_count, count)
         if subscription.order is None and _begins_with(consumer, named):
             broker.consumers.acknowledge_through(consumer, last, transaction)
             return
@@ -143,7 +145,7 @@ class Acknowledging:
                 broker.consumers.acknowledge(holder, sequence, transaction)
             subscription.answered(sequence)
 
-    def _end(self, subscription: Subscription, consumer: Consumer, ack: MessageAck, last: int) -> None:
+    def _end(self, subscription: OpenWireSubscription, consumer: Consumer, ack: MessageAck, last: int) -> None:
         """EXPIRED and POISON: the messages leave, and the extension shrinks once."""
         first_id = ack.first_message_id
         first = _NONE if first_id is None else self._sequence(subscription, first_id)
@@ -165,12 +167,12 @@ class Acknowledging:
         finally:
             credit.end_range()
 
-    def _sequence(self, subscription: Subscription, message_id: MessageId) -> int:
+    def _sequence(self, subscription: OpenWireSubscription, message_id: MessageId) -> int:
         """Clients give back the sequence that came with the message. For one that doesn't the messages that it has are
         read, no more in one turn than that takes a few ms.
 
         Raises:
-            Refusal: it was not found among those.
+            OpenWireError: it was not found among those.
         """
         if message_id.broker_sequence_id:
             return message_id.broker_sequence_id
@@ -179,12 +181,12 @@ class Acknowledging:
         if room == NAMES_READ and self._room < room:
             self._host.wake_soon()  # for the next turn's room
         if not sequence and self._room <= 0:
-            raise failures.sequence_missing(message_id.key())
+            raise errors.sequence_missing(message_id.key())
         return sequence
 
-    def _unknown(self, subscription: Subscription, message_id: MessageId) -> None:
+    def _unknown(self, subscription: OpenWireSubscription, message_id: MessageId) -> None:
         if subscription.checked and not subscription.info.browser:
-            raise failures.never_dispatched("end of ack", message_id.key())
+            raise errors.never_dispatched("end of ack", message_id.key())
 
     def share_room(self) -> None:
         """Credit may have come back to one queue of a consumer that others may use: a transaction has ended."""
@@ -193,7 +195,7 @@ class Acknowledging:
             if subscription.turned_away:
                 self._offer_turned_away(subscription)
 
-    def _offer_turned_away(self, subscription: Subscription, source: Source | None = None) -> None:
+    def _offer_turned_away(self, subscription: OpenWireSubscription, source: Source | None = None) -> None:
         """Sources of one subscription share their credit: what one is about to earn the others may use, in turn, or a
         full queue would keep it all."""
         away = subscription.turned_away
@@ -208,11 +210,13 @@ class Acknowledging:
 _HANDLED: Final = frozenset((DELIVERED_ACK, POISON_ACK, STANDARD_ACK, REDELIVERED_ACK, INDIVIDUAL_ACK, EXPIRED_ACK))
 
 
-def _range(subscription: Subscription, consumer: Consumer, ack: MessageAck, *, first: int, last: int) -> list[int]:
+def _range(
+    subscription: OpenWireSubscription, consumer: Consumer, ack: MessageAck, *, first: int, last: int
+) -> list[int]:
     """The sequences from the first that is named, or else the oldest, to ``last``, in order of dispatch.
 
     Raises:
-        Refusal: the first was never dispatched, or after the last.
+        OpenWireError: the first was never dispatched, or after the last.
     """
     order = subscription.order
     if order is None and consumer.loans is not None:
@@ -228,11 +232,11 @@ def _range(subscription: Subscription, consumer: Consumer, ack: MessageAck, *, f
         if sequence == last:
             break
     if not found and first_id is not None and subscription.checked:
-        raise failures.never_dispatched("start of ack", first_id.key())
+        raise errors.never_dispatched("start of ack", first_id.key())
     return named
 
 
-def _count_held(subscription: Subscription, consumer: Consumer, named: list[int]) -> int:
+def _count_held(subscription: OpenWireSubscription, consumer: Consumer, named: list[int]) -> int:
     """How many of them no transaction acknowledges."""
     if subscription.order is None:
         return sum([consumer.held(sequence) is not None for sequence in named])

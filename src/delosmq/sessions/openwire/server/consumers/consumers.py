@@ -7,11 +7,11 @@ from typing import Final
 
 from delosmq.engine.api import Broker
 from delosmq.model.errors import StorageError
-from delosmq.sessions.openwire.server import errors as failures
-from delosmq.sessions.openwire.server.consumers.reattach import Returning
+from delosmq.sessions.openwire.server import errors
+from delosmq.sessions.openwire.server.consumers.reattach import Reattachment
 from delosmq.sessions.openwire.server.consumers.slow_consumers import SlowConsumers, WatchedCredit
-from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription
-from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatchers, Spreading
+from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source
+from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatchers, WildcardSubscriptions
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import ConsumerId
@@ -24,7 +24,7 @@ _NONE: Final = 0
 
 
 class Consumers:
-    """All of them, each made by `Subscribing` and kept going by `Consuming`.
+    """All of them, each made by `OpenWireSubscriber` and kept going by `ConsumerFlow`.
 
     Attributes:
         by_key: by the key of their id.
@@ -40,20 +40,20 @@ class Consumers:
         self._peer_name = peer_name
         self._broker = broker
         self._outbox = outbox
-        self.by_key: dict[str, Subscription] = {}
-        self.shared: dict[str, Subscription] = {}
+        self.by_key: dict[str, OpenWireSubscription] = {}
+        self.shared: dict[str, OpenWireSubscription] = {}
         self.places: int = 0
-        self.spreading: Spreading = Spreading(broker, host, watchers)
-        self.returning: Returning = Returning(host, watchers)
+        self.spreading: WildcardSubscriptions = WildcardSubscriptions(broker, host, watchers)
+        self.returning: Reattachment = Reattachment(host, watchers)
         self.slow: SlowConsumers = SlowConsumers(peer_name)
 
-    def add(self, key: str, subscription: Subscription) -> None:
+    def add(self, key: str, subscription: OpenWireSubscription) -> None:
         """One more, with all its queues; the caller has it watched where it may be slow."""
         self.by_key[key] = subscription
         if subscription.order is not None:
             self.shared[key] = subscription
 
-    def offer(self, subscription: Subscription) -> None:
+    def offer(self, subscription: OpenWireSubscription) -> None:
         """Tells the engine that it may take more."""
         for source in subscription.sources:
             if source.consumer is not None:
@@ -67,7 +67,7 @@ class Consumers:
             self.offer(subscription)
         return True
 
-    def remove(self, consumer_id: ConsumerId, last_delivered: int) -> list[Subscription]:
+    def remove(self, consumer_id: ConsumerId, last_delivered: int) -> list[OpenWireSubscription]:
         """Handles the RemoveInfo of a consumer; gives what there was."""
         subscription = self.by_key.pop(consumer_id.key(), None)
         if subscription is None:
@@ -76,7 +76,7 @@ class Consumers:
         self.return_room()
         return [subscription]
 
-    def remove_session(self, connection_id: str, session_id: int, last_delivered: int) -> list[Subscription]:
+    def remove_session(self, connection_id: str, session_id: int, last_delivered: int) -> list[OpenWireSubscription]:
         """Ends the consumers of a session; gives them."""
         found = [
             key
@@ -85,7 +85,7 @@ class Consumers:
             and subscription.info.consumer_id.session_id == session_id
             and subscription.info.consumer_id.connection_id == connection_id
         ]
-        ended: list[Subscription] = []
+        ended: list[OpenWireSubscription] = []
         for key in found:
             subscription = self.by_key.pop(key)
             ended.append(subscription)
@@ -93,7 +93,7 @@ class Consumers:
         self.return_room()
         return ended
 
-    def close_all(self, last_delivered: int) -> list[Subscription]:
+    def close_all(self, last_delivered: int) -> list[OpenWireSubscription]:
         """Gives back what all of them hold; gives those that there were."""
         subscriptions = list(self.by_key.values())
         self.by_key.clear()
@@ -103,10 +103,10 @@ class Consumers:
             try:
                 self.close(subscription, last_delivered)
             except StorageError as error:
-                self._host.report(failures.not_given_back(self._peer_name, error))
+                self._host.report(errors.not_given_back(self._peer_name, error))
         return subscriptions
 
-    def close(self, subscription: Subscription, last_delivered: int) -> None:
+    def close(self, subscription: OpenWireSubscription, last_delivered: int) -> None:
         """Ends one that is no longer among them, or never was."""
         self.places -= subscription.places
         subscription.places = 0

@@ -7,22 +7,23 @@ TopicRegion of ActiveMQ Classic.
 from delosmq.engine.api import Broker
 from delosmq.model.errors import BrokerError, InvariantError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
-from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import ALL_SEEN, NOTHING_SEEN, Consumers
-from delosmq.sessions.openwire.server.consumers.pending_events import Noting
-from delosmq.sessions.openwire.server.consumers.reattach import Loss
-from delosmq.sessions.openwire.server.consumers.slow_consumers import SlowEnds
-from delosmq.sessions.openwire.server.consumers.subscribe import Subscribing
-from delosmq.sessions.openwire.server.consumers.subscription import Subscription
-from delosmq.sessions.openwire.server.consumers.wildcards import Spread, reads
-from delosmq.sessions.openwire.server.destinations import Target
-from delosmq.sessions.outbox import NO_SEQUENCE, Outbox
+from delosmq.sessions.openwire.server.consumers.pending_events import PendingEvents
+from delosmq.sessions.openwire.server.consumers.reattach import LostQueue
+from delosmq.sessions.openwire.server.consumers.slow_consumers import SlowConsumerEnds
+from delosmq.sessions.openwire.server.consumers.subscribe import OpenWireSubscriber
+from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription
+from delosmq.sessions.openwire.server.consumers.wildcards import WildcardSubscription, reads
+from delosmq.sessions.openwire.server.destinations import OpenWireTarget
+from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.protocol import NO_TIMER, SessionHost
+from delosmq.sessions.stream import NO_SEQUENCE
 from delosmq.sessions.ttl import NS_PER_MS
 from delosmq.wire.openwire.commands import ConsumerControl, MessagePull
 
 
-class Consuming:
+class ConsumerFlow:
     """Keeps the consumers of one connection going."""
 
     def __init__(
@@ -31,25 +32,25 @@ class Consuming:
         broker: Broker,
         *,
         consumers: Consumers,
-        noting: Noting,
-        subscribing: Subscribing,
+        pending_events: PendingEvents,
+        subscriber: OpenWireSubscriber,
         outbox: Outbox,
     ) -> None:
         self._host = host
         self._broker = broker
         self._consumers = consumers
-        self._noting = noting
-        self._subscribing = subscribing
+        self._pending_events = pending_events
+        self._subscriber = subscriber
         self._outbox = outbox
         self._spreading = consumers.spreading
         self._returning = consumers.returning
         self._slow = consumers.slow
         # With a pull that is given up one day, perhaps answered meanwhile.
-        self._timed: dict[Subscription, None] = {}
+        self._timed: dict[OpenWireSubscription, None] = {}
 
     # -- what the peer asks for --------------------------------------------------------------------------------------
 
-    def control(self, control: ConsumerControl) -> list[Subscription]:
+    def control(self, control: ConsumerControl) -> list[OpenWireSubscription]:
         """Handles a ConsumerControl: another prefetch, or an end. Gives what ended."""
         consumer_id = control.consumer_id
         subscription = None if consumer_id is None else self._consumers.by_key.get(consumer_id.key())
@@ -60,20 +61,20 @@ class Consuming:
         if control.flush or control.start or control.stop:
             return []
         if control.prefetch < 0:
-            raise failures.prefetch_wrong(control.prefetch)
-        self._subscribing.change_prefetch(subscription, consumer_id, control.prefetch)
+            raise errors.prefetch_wrong(control.prefetch)
+        self._subscriber.change_prefetch(subscription, consumer_id, control.prefetch)
         return []
 
     def pull(self, pull: MessagePull, now: MonotonicNs) -> None:
         """Handles a MessagePull: one message, now or until its time is over.
 
         Raises:
-            Refusal: there is no such consumer.
+            OpenWireError: there is no such consumer.
         """
         consumer_id = pull.consumer_id
         subscription = None if consumer_id is None else self._consumers.by_key.get(consumer_id.key())
         if subscription is None:
-            raise failures.pull_unknown("" if consumer_id is None else consumer_id.key())
+            raise errors.pull_unknown("" if consumer_id is None else consumer_id.key())
         if not subscription.pulls:
             return
         subscription.pulling = True
@@ -84,7 +85,7 @@ class Consuming:
         if not subscription.sources:
             # A wildcard without queues yet: the first one that comes may answer.
             subscription.credit.pulled(1)
-            self._noting.pull_unanswered(subscription)
+            self._pending_events.pull_unanswered(subscription)
         for source in subscription.sources:
             if source.consumer is not None:
                 self._broker.consumers.pull(source.consumer, 1)
@@ -105,7 +106,7 @@ class Consuming:
 
     def go_on(self, now: MonotonicNs) -> None:
         """Answers pulls for which there was nothing; forgets queues that are gone, and takes those that are there."""
-        unanswered = self._noting.take_unanswered()
+        unanswered = self._pending_events.take_unanswered()
         for subscription in self._timed:
             if subscription.pulling and subscription.pull_until != NO_TIMER and now >= subscription.pull_until:
                 unanswered.append(subscription)
@@ -114,9 +115,9 @@ class Consuming:
                 continue
             if not subscription.spreading:
                 self._answer_pull(subscription)
-            elif subscription not in self._noting.unanswered:
-                self._noting.unanswered.append(subscription)  # a queue to come may have one
-        for subscription in self._noting.take_lost():
+            elif subscription not in self._pending_events.unanswered:
+                self._pending_events.unanswered.append(subscription)  # a queue to come may have one
+        for subscription in self._pending_events.take_lost():
             subscription.drop_lost()
             self._consumers.offer(subscription)
         for loss in self._returning.take():
@@ -129,7 +130,7 @@ class Consuming:
             for spread in through:
                 self._spread_through(spread)
 
-    def _attach_again(self, loss: Loss, now: MonotonicNs) -> None:
+    def _attach_again(self, loss: LostQueue, now: MonotonicNs) -> None:
         """A queue is there again, or the subscription of a topic was deleted and nobody else makes it again."""
         subscription = loss.subscription
         target = loss.target
@@ -142,48 +143,48 @@ class Consuming:
         info = subscription.info
         name = subscription.display_name()
         if info.subscription_name is not None and not loss.queue:
-            self._slow.end(subscription, failures.subscription_deleted(name, "an operator ended it for good"), now)
+            self._slow.end(subscription, errors.subscription_deleted(name, "an operator ended it for good"), now)
             return
         if target.advisory:
-            self._slow.end(subscription, failures.subscription_deleted(name, "make another consumer"), now)
+            self._slow.end(subscription, errors.subscription_deleted(name, "make another consumer"), now)
             return
         try:
-            self._subscribing.attach_again(subscription, target.destination)
+            self._subscriber.attach_again(subscription, target.destination)
         except (InvariantError, StorageError):
             raise
         except BrokerError as error:
-            self._slow.end(subscription, failures.subscription_deleted(name, str(error)), now)
+            self._slow.end(subscription, errors.subscription_deleted(name, str(error)), now)
             return
         if not loss.queue:
-            self._host.report(failures.subscription_renewed(name))
+            self._host.report(errors.subscription_renewed(name))
 
-    def _attach_new(self, spread: Spread, target: Target) -> None:
+    def _attach_new(self, spread: WildcardSubscription, target: OpenWireTarget) -> None:
         """A queue was made for which a wildcard stands, or there were too many when it came."""
         if reads(spread.subscription, self._broker.queues.get(target.queue_name)):
             return
-        subscribing = self._subscribing
+        subscriber = self._subscriber
         try:
-            attached = subscribing.attach_found(spread, target)
+            attached = subscriber.attach_found(spread, target)
             if not attached and not spread.waits and spread not in self._spreading.through:
-                subscribing.report_left_out(spread)
+                subscriber.report_left_out(spread)
         except (InvariantError, StorageError):
             raise
         except BrokerError as error:
             # It goes on with what it has; the peer asked for none of them in particular.
             self._host.report(error)
 
-    def _spread_through(self, spread: Spread) -> None:
+    def _spread_through(self, spread: WildcardSubscription) -> None:
         """It has all the queues that were there when it came."""
         if spread.ended:
             return
-        self._subscribing.report_left_out(spread)
+        self._subscriber.report_left_out(spread)
         subscription = spread.subscription
         subscription.spreading -= 1
         subscription.browsing -= 1
         if subscription.info.browser and subscription.browsing <= 0 and subscription.sources:
             subscription.sources[0].nothing_to_give()
 
-    def take_slow_ends(self, now: MonotonicNs) -> SlowEnds | None:
+    def take_slow_ends(self, now: MonotonicNs) -> SlowConsumerEnds | None:
         """What has to end for being slow; consumers that their peer was told to close, and did not, are gone."""
         ends = self._slow.look(now)
         if ends is None:
@@ -195,7 +196,7 @@ class Consuming:
                 self._consumers.remove(subscription.info.consumer_id, ALL_SEEN)
         return ends
 
-    def _answer_pull(self, subscription: Subscription) -> None:
+    def _answer_pull(self, subscription: OpenWireSubscription) -> None:
         subscription.pulling = False
         subscription.pull_until = NO_TIMER
         for source in subscription.sources:
@@ -205,5 +206,5 @@ class Consuming:
             subscription.sources[0].nothing_to_give()
             return
         subscription.credit.pulled(0)
-        encoder = self._subscribing.encoder_of(subscription)
+        encoder = self._subscriber.encoder_of(subscription)
         self._outbox.put(subscription.stream, NOTHING_DURABLE, encoder.encode_end(), NO_SEQUENCE)

@@ -3,16 +3,16 @@
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import MULTICAST
 from delosmq.model.ports import Clock
-from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import Consumers
-from delosmq.sessions.openwire.server.consumers.reattach import Loss
+from delosmq.sessions.openwire.server.consumers.reattach import LostQueue
 from delosmq.sessions.openwire.server.consumers.slow_consumers import WatchedCredit, slow_destinations, still_full
-from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription, SubscriptionEvents
+from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source, SubscriptionEvents
 from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import ConsumerInfo, Destination
 
 
-class Noting(SubscriptionEvents):
+class PendingEvents(SubscriptionEvents):
     """What happened to the consumers of one connection since somebody looked.
 
     Attributes:
@@ -24,16 +24,16 @@ class Noting(SubscriptionEvents):
         self._clock: Clock = clock
         self._spreading = consumers.spreading
         self._returning = consumers.returning
-        self._lost: dict[Subscription, None] = {}
-        self._full: list[Subscription] = []
-        self.unanswered: list[Subscription] = []
+        self._lost: dict[OpenWireSubscription, None] = {}
+        self._full: list[OpenWireSubscription] = []
+        self.unanswered: list[OpenWireSubscription] = []
 
-    def pull_unanswered(self, subscription: Subscription) -> None:
+    def pull_unanswered(self, subscription: OpenWireSubscription) -> None:
         if subscription.pulling and subscription.pull_now:
             self.unanswered.append(subscription)
             self._host.wake_soon()
 
-    def source_lost(self, subscription: Subscription, source: Source, reason: BrokerError) -> None:
+    def source_lost(self, subscription: OpenWireSubscription, source: Source, reason: BrokerError) -> None:
         source.consumer = None
         subscription.queue_names.discard(source.queue_name)
         subscription.turned_away.pop(source, None)
@@ -46,12 +46,12 @@ class Noting(SubscriptionEvents):
         elif target.temporary:
             pass  # its owner has deleted it, for good
         elif target.routing == MULTICAST and not target.queue_name:
-            self._returning.lose(Loss(subscription, target, ""))
+            self._returning.lose(LostQueue(subscription, target, ""))
         elif not self._spreading.stands_for(subscription, source.queue_name):
-            self._returning.lose(Loss(subscription, target, source.queue_name))
-            self._host.report(failures.queue_lost(subscription.display_name(), source.queue_name))
+            self._returning.lose(LostQueue(subscription, target, source.queue_name))
+            self._host.report(errors.queue_lost(subscription.display_name(), source.queue_name))
 
-    def consumer_full(self, subscription: Subscription) -> None:
+    def consumer_full(self, subscription: OpenWireSubscription) -> None:
         credit = subscription.credit
         if isinstance(credit, WatchedCredit):
             credit.full_since = self._clock.monotonic_ns()
@@ -61,13 +61,13 @@ class Noting(SubscriptionEvents):
             self._full.append(subscription)
             self._host.wake_soon()
 
-    def take_unanswered(self) -> list[Subscription]:
+    def take_unanswered(self) -> list[OpenWireSubscription]:
         """Those with a pull that finds nothing, once."""
         unanswered = self.unanswered
         self.unanswered = []
         return unanswered
 
-    def take_lost(self) -> dict[Subscription, None]:
+    def take_lost(self) -> dict[OpenWireSubscription, None]:
         """Those that have lost a queue, once."""
         lost = self._lost
         self._lost = {}

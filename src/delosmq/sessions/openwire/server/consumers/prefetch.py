@@ -10,7 +10,7 @@ from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import UNLIMITED
-from delosmq.sessions.openwire.server.destinations import Target
+from delosmq.sessions.openwire.server.destinations import OpenWireTarget
 from delosmq.wire.openwire.commands import ConsumerInfo
 
 # What the Java client asks for unless it is told otherwise.
@@ -21,7 +21,7 @@ DURABLE_DEFAULTS: Final = (100, 1_000)
 """The latter when messages are acknowledged automatically."""
 
 
-def settle_prefetch(info: ConsumerInfo, targets: list[Target], broker: Broker, *, durable: bool) -> bool:
+def settle_prefetch(info: ConsumerInfo, targets: list[OpenWireTarget], broker: Broker, *, durable: bool) -> bool:
     """Gives a consumer that left its prefetch at the client's default the one of its destination; of several, the
     first one's. True when the client has to be told, as it must pull now."""
     asked = info.prefetch_size

@@ -4,36 +4,36 @@ Source: AbstractRegion.removeDestination and addDestination of ActiveMQ Classic,
 is deleted by force and gives them to a new destination.
 """
 
-from delosmq.sessions.openwire.server.consumers.subscription import Subscription
+from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription
 from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatcher, QueueWatchers
-from delosmq.sessions.openwire.server.destinations import Target
+from delosmq.sessions.openwire.server.destinations import OpenWireTarget
 from delosmq.sessions.protocol import SessionHost
 
 
-class Loss:
+class LostQueue:
     """What a consumer had and has no more.
 
     Attributes:
         queue: its name; "" for the subscription of a topic, which nobody else makes again.
     """
 
-    def __init__(self, subscription: Subscription, target: Target, queue: str) -> None:
+    def __init__(self, subscription: OpenWireSubscription, target: OpenWireTarget, queue: str) -> None:
         self.subscription = subscription
         self.target = target
         self.queue = queue
 
 
-class Returning(QueueWatcher):
+class Reattachment(QueueWatcher):
     """The losses of the consumers of one connection. Costs nothing while there are none."""
 
     def __init__(self, host: SessionHost, watchers: QueueWatchers) -> None:
         self._host = host
         self._watchers = watchers
-        self._awaited: dict[str, list[Loss]] = {}
-        self._back: list[Loss] = []
+        self._awaited: dict[str, list[LostQueue]] = {}
+        self._back: list[LostQueue] = []
         self._watching: bool = False
 
-    def lose(self, loss: Loss) -> None:
+    def lose(self, loss: LostQueue) -> None:
         """One more; those of topics are taken with the next turn."""
         if not loss.queue:
             self._back.append(loss)
@@ -49,7 +49,7 @@ class Returning(QueueWatcher):
             self._back += back
             self._host.wake_soon()
 
-    def take(self) -> list[Loss]:
+    def take(self) -> list[LostQueue]:
         """Those that may be made good now."""
         if not self._back:
             return []
@@ -58,7 +58,7 @@ class Returning(QueueWatcher):
         self._stop_watching()
         return back
 
-    def remove(self, subscription: Subscription) -> None:
+    def remove(self, subscription: OpenWireSubscription) -> None:
         """A subscription ends."""
         if not self._awaited and not self._back:
             return

@@ -11,8 +11,8 @@ from delosmq.model.address_settings import AddressSettings
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import MULTICAST
-from delosmq.sessions.openwire.server import errors as failures
-from delosmq.sessions.openwire.server.consumers.subscription import Source, Subscription, SubscriptionEvents
+from delosmq.sessions.openwire.server import errors
+from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source, SubscriptionEvents
 from delosmq.sessions.protocol import NO_TIMER
 from delosmq.sessions.ttl import NS_PER_MS
 from delosmq.wire.openwire.commands import ConsumerControl, Destination
@@ -22,7 +22,7 @@ _TO_CLOSE_NS: Final = _NS_PER_S
 """What a peer has to close a consumer itself that it was told to close. Source: AbortSlowConsumerStrategy."""
 
 
-class SlowLimits:
+class SlowConsumerLimits:
     """What a destination says of slow consumers; -1 where it says nothing."""
 
     def __init__(self, settings: AddressSettings) -> None:
@@ -34,7 +34,7 @@ class SlowLimits:
         self.period_ns: int = settings.slow_consumer_check_period * _NS_PER_S
 
 
-def limits_of(settings: list[AddressSettings]) -> SlowLimits | None:
+def limits_of(settings: list[AddressSettings]) -> SlowConsumerLimits | None:
     """The limits of the first destination that has some."""
     for one in settings:
         if (
@@ -42,7 +42,7 @@ def limits_of(settings: list[AddressSettings]) -> SlowLimits | None:
             or one.slow_consumer_max_count > 0
             or one.slow_consumer_max_time_since_last_ack > 0
         ):
-            return SlowLimits(one)
+            return SlowConsumerLimits(one)
     return None
 
 
@@ -59,13 +59,13 @@ class WatchedCredit(PrefetchCredit):
     """
 
     def __init__(
-        self, limit: int, events: SubscriptionEvents, limits: SlowLimits | None = None, *, advised: bool = True
+        self, limit: int, events: SubscriptionEvents, limits: SlowConsumerLimits | None = None, *, advised: bool = True
     ) -> None:
         super().__init__(limit)
         self._events = events
         self.limits = limits
         self.advised = advised
-        self.subscription: Subscription | None = None
+        self.subscription: OpenWireSubscription | None = None
         self.slow: bool = False
         self.full_since: MonotonicNs = NO_TIMER
         self.times_full: int = 0
@@ -92,7 +92,7 @@ class WatchedCredit(PrefetchCredit):
         return False
 
 
-def slow_destinations(subscription: Subscription) -> list[Destination]:
+def slow_destinations(subscription: OpenWireSubscription) -> list[Destination]:
     """Those of which is to be told that this consumer, which is full, is slow there."""
     found: list[Destination] = []
     for source in subscription.sources:
@@ -104,7 +104,7 @@ def slow_destinations(subscription: Subscription) -> list[Destination]:
     return found
 
 
-def _is_awaited(subscription: Subscription, source: Source) -> bool:
+def _is_awaited(subscription: OpenWireSubscription, source: Source) -> bool:
     """Whether so much waits that a consumer which is full is slow."""
     queue = None if source.consumer is None else source.consumer.queue
     if queue is None:
@@ -115,20 +115,22 @@ def _is_awaited(subscription: Subscription, source: Source) -> bool:
     return waiting > 0
 
 
-def still_full(subscription: Subscription) -> bool:
+def still_full(subscription: OpenWireSubscription) -> bool:
     """Whether a consumer that was full has had no room since."""
     credit = subscription.credit
     return isinstance(credit, WatchedCredit) and credit.slow and not subscription.stream.closed
 
 
-class Watch:
+class SlowConsumerWatch:
     """One consumer that is closed should it be slow.
 
     Attributes:
         due: when it is looked at next.
     """
 
-    def __init__(self, subscription: Subscription, credit: WatchedCredit, limits: SlowLimits, now: MonotonicNs) -> None:
+    def __init__(
+        self, subscription: OpenWireSubscription, credit: WatchedCredit, limits: SlowConsumerLimits, now: MonotonicNs
+    ) -> None:
         self.subscription = subscription
         self.limits = limits
         self.due: MonotonicNs = MonotonicNs(now + limits.period_ns)
@@ -164,7 +166,7 @@ class Watch:
         return ""
 
 
-class SlowEnds:
+class SlowConsumerEnds:
     """What has to end now.
 
     Attributes:
@@ -177,7 +179,7 @@ class SlowEnds:
     def __init__(self) -> None:
         self.reports: list[BrokerError] = []
         self.controls: list[ConsumerControl] = []
-        self.overdue: list[Subscription] = []
+        self.overdue: list[OpenWireSubscription] = []
         self.failure: BrokerError | None = None
 
 
@@ -186,36 +188,36 @@ class SlowConsumers:
 
     def __init__(self, peer: str) -> None:
         self._peer = peer
-        self._watches: dict[Subscription, Watch] = {}
-        self._ended: dict[Subscription, BrokerError] = {}
-        self._closing: dict[Subscription, MonotonicNs] = {}
+        self._watches: dict[OpenWireSubscription, SlowConsumerWatch] = {}
+        self._ended: dict[OpenWireSubscription, BrokerError] = {}
+        self._closing: dict[OpenWireSubscription, MonotonicNs] = {}
         self.next_at: MonotonicNs = NO_TIMER
 
-    def add(self, subscription: Subscription, credit: WatchedCredit, now: MonotonicNs) -> None:
+    def add(self, subscription: OpenWireSubscription, credit: WatchedCredit, now: MonotonicNs) -> None:
         """Watches a consumer, if its destination asks for it."""
         limits = credit.limits
         if limits is not None:
-            watch = Watch(subscription, credit, limits, now)
+            watch = SlowConsumerWatch(subscription, credit, limits, now)
             self._watches[subscription] = watch
             self._next(watch.due)
 
-    def remove(self, subscription: Subscription) -> None:
+    def remove(self, subscription: OpenWireSubscription) -> None:
         """It is gone."""
         self._watches.pop(subscription, None)
         self._ended.pop(subscription, None)
         self._closing.pop(subscription, None)
 
-    def end(self, subscription: Subscription, reason: BrokerError, now: MonotonicNs) -> None:
+    def end(self, subscription: OpenWireSubscription, reason: BrokerError, now: MonotonicNs) -> None:
         """A consumer has to end with the next look, whatever the reason."""
         self._watches.pop(subscription, None)
         self._ended[subscription] = reason
         self._next(now)
 
-    def look(self, now: MonotonicNs) -> SlowEnds | None:
+    def look(self, now: MonotonicNs) -> SlowConsumerEnds | None:
         """What has to end now; None before the next look."""
         if self.next_at == NO_TIMER or now < self.next_at:
             return None
-        ends = SlowEnds()
+        ends = SlowConsumerEnds()
         self.next_at = NO_TIMER
         for watch in list(self._watches.values()):
             if now >= watch.due:
@@ -236,7 +238,7 @@ class SlowConsumers:
                 self._next(until)
         return ends
 
-    def _end(self, watch: Watch, why: str, now: MonotonicNs, ends: SlowEnds) -> None:
+    def _end(self, watch: SlowConsumerWatch, why: str, now: MonotonicNs, ends: SlowConsumerEnds) -> None:
         subscription = watch.subscription
         consumer_id = subscription.info.consumer_id
         destination = subscription.info.destination
@@ -244,11 +246,13 @@ class SlowConsumers:
             return
         del self._watches[subscription]
         if watch.limits.abort_connection:
-            ends.failure = failures.connection_slow(self._peer, consumer_id.key(), destination.name, why)
+            ends.failure = errors.connection_slow(self._peer, consumer_id.key(), destination.name, why)
             return
-        self._close(subscription, failures.consumer_slow(consumer_id.key(), destination.name, why), now, ends)
+        self._close(subscription, errors.consumer_slow(consumer_id.key(), destination.name, why), now, ends)
 
-    def _close(self, subscription: Subscription, reason: BrokerError, now: MonotonicNs, ends: SlowEnds) -> None:
+    def _close(
+        self, subscription: OpenWireSubscription, reason: BrokerError, now: MonotonicNs, ends: SlowConsumerEnds
+    ) -> None:
         ends.reports.append(reason)
         control = ConsumerControl()
         control.consumer_id = subscription.info.consumer_id

@@ -14,20 +14,20 @@ from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import Selector, parse_selector
 from delosmq.sessions.durable_names import durable_queue_name
 from delosmq.sessions.no_local import without_own
-from delosmq.sessions.openwire.server import errors as failures
+from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.advisories.topics import TEMPORARY
 from delosmq.sessions.openwire.server.consumers.consumers import NOTHING_SEEN, Consumers
 from delosmq.sessions.openwire.server.consumers.prefetch import pending_limit_of, settle_prefetch
 from delosmq.sessions.openwire.server.consumers.slow_consumers import WatchedCredit, limits_of
 from delosmq.sessions.openwire.server.consumers.subscription import (
     MAX_PREFETCH,
+    OpenWireSubscription,
     SharedCredit,
     Source,
-    Subscription,
     SubscriptionEvents,
 )
-from delosmq.sessions.openwire.server.consumers.wildcards import Spread
-from delosmq.sessions.openwire.server.destinations import Destinations, Target, is_somebodys
+from delosmq.sessions.openwire.server.consumers.wildcards import WildcardSubscription
+from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, OpenWireTarget, is_somebodys
 from delosmq.sessions.openwire.server.ids import check_id
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.permissions import Permissions
@@ -41,13 +41,13 @@ from delosmq.wire.openwire.commands import (
     RemoveSubscriptionInfo,
 )
 from delosmq.wire.openwire.dispatch import DispatchEncoder
-from delosmq.wire.openwire.form import WireForm
+from delosmq.wire.openwire.wire_format import WireFormat
 
 WILD_PLACES: Final = 50
 """Times as many queues as consumers may be read by wildcards: some 50 MB with the limit that acceptors have."""
 
 
-class Subscribing:
+class OpenWireSubscriber:
     """Makes the consumers of one connection, and gives them queues that come later.
 
     Attributes:
@@ -64,9 +64,9 @@ class Subscribing:
         consumers: Consumers,
         events: SubscriptionEvents,
         outbox: Outbox,
-        form: WireForm,
+        form: WireFormat,
         permissions: Permissions,
-        destinations: Destinations,
+        destinations: OpenWireDestinations,
         broker_id: str,
         client_id: str,
         limit: int,
@@ -92,7 +92,7 @@ class Subscribing:
         self.mark: str = ""
         self.manageable: bool = False
 
-    def add(self, info: ConsumerInfo) -> Subscription | None:
+    def add(self, info: ConsumerInfo) -> OpenWireSubscription | None:
         """Handles a ConsumerInfo. None when the consumer is there already: a failover replays it.
 
         Raises:
@@ -101,27 +101,27 @@ class Subscribing:
         consumer_id = info.consumer_id
         destination = info.destination
         if consumer_id is None or destination is None:
-            raise failures.field_missing("consumerId and destination", "a ConsumerInfo")
+            raise errors.field_missing("consumerId and destination", "a ConsumerInfo")
         key = consumer_id.key()
         if key in self._consumers.by_key:
             return None
         if len(self._consumers.by_key) >= self._limit:
-            raise failures.too_many("consumers", self._limit)
+            raise errors.too_many("consumers", self._limit)
         if info.prefetch_size < 0:
-            raise failures.prefetch_wrong(info.prefetch_size)
+            raise errors.prefetch_wrong(info.prefetch_size)
         if info.client_id is not None:
             info.client_id = self._client_id  # others hear of it by advisories
         selector = _parse(info.selector)
         targets = _each_once(self._destinations.targets_of(destination))
         if self._consumers.places + len(targets) > self._limit:
-            raise failures.too_many_destinations(self._consumers.places, len(targets), self._limit)
+            raise errors.too_many_destinations(self._consumers.places, len(targets), self._limit)
         durable = _is_durable(info, targets)
         if durable:
             self._check_durable(info.subscription_name or "", destination, targets)
         checked = durable or any(target.routing == ANYCAST or target.queue_name for target in targets)
         pulls_now = settle_prefetch(info, targets, self._broker, durable=durable)
         credit = self._credit(targets, info)
-        subscription = Subscription(info, credit, checked=checked)
+        subscription = OpenWireSubscription(info, credit, checked=checked)
         if isinstance(credit, WatchedCredit):
             credit.subscription = subscription
         subscription.connection = self._peer.name
@@ -146,13 +146,13 @@ class Subscribing:
             self._tell_to_pull(consumer_id)
         return subscription
 
-    def _check_durable(self, name: str, destination: Destination, targets: list[Target]) -> None:
+    def _check_durable(self, name: str, destination: Destination, targets: list[OpenWireTarget]) -> None:
         if len(targets) > 1:
-            raise failures.durable_composite(name)
+            raise errors.durable_composite(name)
         if any(target.temporary for target in targets):
-            raise failures.durable_temporary(destination.name)
+            raise errors.durable_temporary(destination.name)
         if not self._client_id:
-            raise failures.client_id_missing(name)
+            raise errors.client_id_missing(name)
         check_id("name of the subscription", name)
 
     def _tell_to_pull(self, consumer_id: ConsumerId) -> None:
@@ -162,7 +162,7 @@ class Subscribing:
             control.consumer_id = consumer_id
             self._outbox.reply(NOTHING_DURABLE, encode_command(control, self._form))
 
-    def _credit(self, targets: list[Target], info: ConsumerInfo) -> PrefetchCredit:
+    def _credit(self, targets: list[OpenWireTarget], info: ConsumerInfo) -> PrefetchCredit:
         limit = min(info.prefetch_size, MAX_PREFETCH)
         credit = PrefetchCredit(limit)
         settings = [self._broker.bindings.settings_of(target.address) for target in targets if not target.advisory]
@@ -174,16 +174,18 @@ class Subscribing:
         return credit
 
     def _attach_all(
-        self, subscription: Subscription, target: Target, selector: Selector | None, *, durable: bool
+        self, subscription: OpenWireSubscription, target: OpenWireTarget, selector: Selector | None, *, durable: bool
     ) -> None:
         """Each queue that a wildcard stands for is a target of its own; so are those to come."""
         if target.wildcard and target.routing == ANYCAST:
-            self._attach_spread(Spread(subscription, target, selector, self._destinations.pattern_of(target)))
+            self._attach_spread(
+                WildcardSubscription(subscription, target, selector, self._destinations.pattern_of(target))
+            )
         elif not target.advisory or self._hears_advisories:
             self._destinations.check_new(target)
             self._attach(subscription, target, selector, durable=durable)
 
-    def _attach_spread(self, spread: Spread) -> None:
+    def _attach_spread(self, spread: WildcardSubscription) -> None:
         """The queues that there are, very many of them later; those that the user may not read are left out, unless
         nothing else is there."""
         subscription = spread.subscription
@@ -200,14 +202,14 @@ class Subscribing:
         else:
             self.report_left_out(spread)
 
-    def attach_found(self, spread: Spread, found: Target) -> bool:
+    def attach_found(self, spread: WildcardSubscription, found: OpenWireTarget) -> bool:
         """One queue for which a wildcard stands; False when it is left out."""
         if self._wild_places >= self._limit * WILD_PLACES:
             self._wild_places = sum([len(one.sources) for one in self._consumers.shared.values()])
             if self._wild_places >= self._limit * WILD_PLACES:
                 if not self._wild_full:
                     self._wild_full = True
-                    self._host.report(failures.too_many_queues(self._peer.name, self._limit * WILD_PLACES))
+                    self._host.report(errors.too_many_queues(self._peer.name, self._limit * WILD_PLACES))
                 return False
         try:
             self._attach(spread.subscription, found, spread.selector, durable=False)
@@ -218,15 +220,17 @@ class Subscribing:
         self._wild_places += 1
         return True
 
-    def report_left_out(self, spread: Spread) -> None:
+    def report_left_out(self, spread: WildcardSubscription) -> None:
         """For the log: queues that the user may not read."""
         refused = spread.refused
         if refused is not None:
-            self._host.report(failures.queues_left_out(spread.wildcard.destination.name, spread.left_out, refused))
+            self._host.report(errors.queues_left_out(spread.wildcard.destination.name, spread.left_out, refused))
             spread.left_out = 0
             spread.refused = None
 
-    def _attach(self, subscription: Subscription, target: Target, selector: Selector | None, *, durable: bool) -> None:
+    def _attach(
+        self, subscription: OpenWireSubscription, target: OpenWireTarget, selector: Selector | None, *, durable: bool
+    ) -> None:
         info = subscription.info
         options, wanted = self._wishes(info, target, selector, durable=durable)
         self._check(target, info, wanted)
@@ -249,7 +253,7 @@ class Subscribing:
             subscription.queue_names.add(queue.name)
         subscription.browsing += 1
 
-    def attach_again(self, subscription: Subscription, destination: Destination) -> None:
+    def attach_again(self, subscription: OpenWireSubscription, destination: Destination) -> None:
         """A queue or topic that it had, and that may be another now.
 
         Raises:
@@ -258,14 +262,14 @@ class Subscribing:
         target = self._destinations.target_of(destination)
         self._attach(subscription, target, _parse(subscription.info.selector), durable=False)
 
-    def encoder_of(self, subscription: Subscription) -> DispatchEncoder:
+    def encoder_of(self, subscription: OpenWireSubscription) -> DispatchEncoder:
         """What writes dispatches to it."""
         consumer_id = subscription.info.consumer_id
         assert consumer_id is not None  # `add` looked
         return DispatchEncoder(self._form, consumer_id, self._services.conversions, self._broker_id)
 
     def _wishes(
-        self, info: ConsumerInfo, target: Target, selector: Selector | None, *, durable: bool
+        self, info: ConsumerInfo, target: OpenWireTarget, selector: Selector | None, *, durable: bool
     ) -> tuple[ConsumerOptions, SubscriptionOptions]:
         # A filter keeps out of a queue of one's own what would stay there for ever; from a queue of all one only picks.
         filters = target.routing == MULTICAST and not target.queue_name
@@ -295,25 +299,25 @@ class Subscribing:
         )
         return options, wanted
 
-    def _check(self, target: Target, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:
+    def _check(self, target: OpenWireTarget, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:
         if target.temporary and not is_somebodys(target, self._broker):
-            raise failures.temporary_gone(target.destination.name)
+            raise errors.temporary_gone(target.destination.name)
         self._check_permissions(target, info, wanted)
         name = wanted.name
         if name:
             queue = self._broker.queues.get(name)
             if queue is not None and queue.holders:
-                raise failures.subscription_in_use(self._client_id, info.subscription_name or "")
+                raise errors.subscription_in_use(self._client_id, info.subscription_name or "")
             if queue is not None and not _is_subscription(queue):
-                raise failures.subscription_name_taken(info.subscription_name or "", name)
+                raise errors.subscription_name_taken(info.subscription_name or "", name)
 
-    def _check_all(self, targets: list[Target], info: ConsumerInfo) -> None:
+    def _check_all(self, targets: list[OpenWireTarget], info: ConsumerInfo) -> None:
         for target in targets:
             spread = target.wildcard and target.routing == ANYCAST
             if not spread and not target.temporary and (not target.advisory or self._hears_advisories):
                 self._check_permissions(target, info, NO_OPTIONS)
 
-    def _check_permissions(self, target: Target, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:
+    def _check_permissions(self, target: OpenWireTarget, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:
         # A queue that stays, or that others may read, needs the right to make it like any other.
         heard = target.advisory and not target.queue_name and not wanted.durable
         if target.temporary or (heard and target.address in TEMPORARY):
@@ -326,7 +330,7 @@ class Subscribing:
             target.address, target.queue_name, target.routing, for_subscription=True, subscription=wanted
         )
 
-    def change_prefetch(self, subscription: Subscription, consumer_id: ConsumerId, prefetch: int) -> None:
+    def change_prefetch(self, subscription: OpenWireSubscription, consumer_id: ConsumerId, prefetch: int) -> None:
         """As when a consumer comes: after a failover the client gives back the one that it had, perhaps its default."""
         info = subscription.info
         assert info.destination is not None  # `add` looked
@@ -345,32 +349,32 @@ class Subscribing:
         """Ends a durable subscription for good; gives the address that it was of.
 
         Raises:
-            Refusal: there is none, or somebody reads it.
+            OpenWireError: there is none, or somebody reads it.
         """
         broker = self._broker
         name = info.subscription_name or ""
         queue = broker.queues.get(durable_queue_name(info.client_id or self._client_id, name))
         if queue is None or not _is_subscription(queue):
-            raise failures.subscription_unknown(name)
+            raise errors.subscription_unknown(name)
         if queue.holders:
-            raise failures.subscription_active(name)
+            raise errors.subscription_active(name)
         address = queue.address.name
         self._permissions.require(address, DELETE_DURABLE_QUEUE)
         try:
             broker.resources.unsubscribe(queue.name, self._permissions.user)
         except NotFoundError as error:
-            raise failures.subscription_unknown(name) from error
+            raise errors.subscription_unknown(name) from error
         return address
 
 
-def _each_once(targets: list[Target]) -> list[Target]:
+def _each_once(targets: list[OpenWireTarget]) -> list[OpenWireTarget]:
     """A destination that is named twice is read once, as by Classic."""
     if len(targets) == 1:
         return targets
     return list({(target.destination.code, target.address, target.queue_name): target for target in targets}.values())
 
 
-def _is_durable(info: ConsumerInfo, targets: list[Target]) -> bool:
+def _is_durable(info: ConsumerInfo, targets: list[OpenWireTarget]) -> bool:
     return info.subscription_name is not None and all(target.routing == MULTICAST for target in targets)
 
 
@@ -389,11 +393,11 @@ def _parse(text: str | None) -> Selector | None:
     try:
         return parse_selector(text)
     except SelectorError as error:
-        raise failures.selector_wrong(str(error)) from error
+        raise errors.selector_wrong(str(error)) from error
 
 
 def _filter(selector: Selector | None, mark: str) -> str:
     try:
         return without_own(selector, mark)
     except SelectorError as error:
-        raise failures.selector_wrong(str(error)) from error
+        raise errors.selector_wrong(str(error)) from error

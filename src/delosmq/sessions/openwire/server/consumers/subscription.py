@@ -7,9 +7,10 @@ from delosmq.engine.api import MOST_LENT, Consumer, Credit, PrefetchCredit, Slot
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.model.message import MULTICAST
-from delosmq.sessions.openwire.server.destinations import Target
-from delosmq.sessions.outbox import NO_SEQUENCE, DeliveryPort, Outbox, Parts, Stream
+from delosmq.sessions.openwire.server.destinations import OpenWireTarget
+from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.protocol import NO_TIMER
+from delosmq.sessions.stream import NO_SEQUENCE, DeliveryPort, FrameParts, Stream
 from delosmq.wire.openwire.commands import TOPIC, ConsumerInfo, Destination
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
 
@@ -25,7 +26,7 @@ MAX_PREFETCH: Final = 32_767
 """More is never in delivery unanswered; the largest prefetch of the Java client."""
 
 
-class Subscription:
+class OpenWireSubscription:
     """What a ConsumerInfo asked for.
 
     Attributes:
@@ -220,13 +221,13 @@ class Subscription:
 class SubscriptionEvents:
     """What a source tells its session. The base does nothing: of a session that is gone."""
 
-    def source_lost(self, subscription: Subscription, source: "Source", reason: BrokerError) -> None:
+    def source_lost(self, subscription: OpenWireSubscription, source: "Source", reason: BrokerError) -> None:
         """Its queue is gone."""
 
-    def pull_unanswered(self, subscription: Subscription) -> None:
+    def pull_unanswered(self, subscription: OpenWireSubscription) -> None:
         """There is nothing for a pull now."""
 
-    def consumer_full(self, subscription: Subscription) -> None:
+    def consumer_full(self, subscription: OpenWireSubscription) -> None:
         """It takes nothing while something waits for it; told of those that are watched."""
 
 
@@ -241,8 +242,8 @@ class Source(DeliveryPort):
 
     def __init__(
         self,
-        subscription: Subscription,
-        target: Target,
+        subscription: OpenWireSubscription,
+        target: OpenWireTarget,
         outbox: Outbox,
         *,
         encoder: DispatchEncoder,
@@ -274,7 +275,7 @@ class Source(DeliveryPort):
         else:
             self._outbox.deliver(subscription.stream, slot, self)
 
-    def encode(self, slot: Slot, delivery_count: int, first_of_group: bool = False) -> Parts:
+    def encode(self, slot: Slot, delivery_count: int, first_of_group: bool = False) -> FrameParts:
         return self._encoder.encode(
             slot.message, self._route, delivery_count - 1, slot.delivered_at_ms, first_of_group=first_of_group
         )
@@ -317,7 +318,7 @@ class SharedCredit(Credit):
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._subscription: Subscription = source.subscription
+        self._subscription: OpenWireSubscription = source.subscription
         self._credit: PrefetchCredit = source.subscription.credit
 
     def has_room(self) -> bool:
@@ -351,7 +352,7 @@ class SharedCredit(Credit):
         self._credit.pulled(count)
 
 
-def _route_of(target: Target) -> Route:
+def _route_of(target: OpenWireTarget) -> Route:
     if target.queue_name and target.routing == MULTICAST:
         # The queue of a virtual topic: its consumers know nothing of the topic.
         return Route(target.destination, replaces=True, original=Destination(target.address, TOPIC))

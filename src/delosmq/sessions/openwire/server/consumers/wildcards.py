@@ -13,8 +13,8 @@ from delosmq.engine.api import Broker, Queue
 from delosmq.model.errors import PermissionDeniedError
 from delosmq.model.wildcard import WildcardPattern
 from delosmq.selectors.selector import Selector
-from delosmq.sessions.openwire.server.consumers.subscription import Subscription
-from delosmq.sessions.openwire.server.destinations import Target, target_of_queue
+from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription
+from delosmq.sessions.openwire.server.destinations import OpenWireTarget, target_of_queue
 from delosmq.sessions.protocol import SessionHost
 
 NAMES_COMPARED: Final = 1_000
@@ -53,7 +53,7 @@ class QueueWatchers:
             watcher.queue_created(queue)
 
 
-class Spread:
+class WildcardSubscription:
     """A wildcard in a subscription.
 
     Attributes:
@@ -63,7 +63,11 @@ class Spread:
     """
 
     def __init__(
-        self, subscription: Subscription, wildcard: Target, selector: Selector | None, pattern: WildcardPattern
+        self,
+        subscription: OpenWireSubscription,
+        wildcard: OpenWireTarget,
+        selector: Selector | None,
+        pattern: WildcardPattern,
     ) -> None:
         self.subscription = subscription
         self.wildcard = wildcard
@@ -75,19 +79,19 @@ class Spread:
         self.refused: PermissionDeniedError | None = None
 
 
-Found = tuple[Spread, Target]
+Found = tuple[WildcardSubscription, OpenWireTarget]
 
 
-class _Walk:
+class _NameWalk:
     """Some queues, to be looked at for some wildcards; ``at`` counts what was."""
 
-    def __init__(self, spreads: list[Spread], names: list[str]) -> None:
+    def __init__(self, spreads: list[WildcardSubscription], names: list[str]) -> None:
         self.spreads = spreads
         self.names = names
         self.at: int = 0
 
 
-class Spreading(QueueWatcher):
+class WildcardSubscriptions(QueueWatcher):
     """The wildcards of one connection, and the queues that it has not looked at yet: a few in each turn, whatever comes
     in it.
 
@@ -99,20 +103,20 @@ class Spreading(QueueWatcher):
         self._broker = broker
         self._host = host
         self._watchers = watchers
-        self._spreads: list[Spread] = []
-        self._walks: deque[_Walk] = deque()
+        self._spreads: list[WildcardSubscription] = []
+        self._walks: deque[_NameWalk] = deque()
         self._new: list[str] = []
         self._woken: bool = False
-        self.through: list[Spread] = []
+        self.through: list[WildcardSubscription] = []
         self._looks: int = NAMES_COMPARED
         self._places: int = READ_AT_ONCE
 
-    def add(self, spread: Spread) -> list[Found]:
+    def add(self, spread: WildcardSubscription) -> list[Found]:
         """One more wildcard; gives queues that it stands for, all unless it `waits`."""
         if not self._spreads:
             self._watchers.add(self)
         self._spreads.append(spread)
-        walk = _Walk([spread], list(self._broker.queues))
+        walk = _NameWalk([spread], list(self._broker.queues))
         found: list[Found] = []
         if not self._look(walk, found):
             spread.waits = True
@@ -120,11 +124,11 @@ class Spreading(QueueWatcher):
         self._wake()  # if only for the room that this turn has left
         return found
 
-    def remove(self, subscription: Subscription) -> None:
+    def remove(self, subscription: OpenWireSubscription) -> None:
         """A subscription ends."""
         if not self._spreads:
             return
-        left: list[Spread] = []
+        left: list[WildcardSubscription] = []
         for spread in self._spreads:
             if spread.subscription is subscription:
                 spread.ended = True
@@ -136,7 +140,7 @@ class Spreading(QueueWatcher):
             self._new.clear()
             self._walks.clear()
 
-    def stands_for(self, subscription: Subscription, queue: str) -> bool:
+    def stands_for(self, subscription: OpenWireSubscription, queue: str) -> bool:
         """Whether a wildcard of a subscription does."""
         return any(one.subscription is subscription and one.pattern.matches(queue) for one in self._spreads)
 
@@ -151,7 +155,7 @@ class Spreading(QueueWatcher):
         self._places = READ_AT_ONCE
         found: list[Found] = []
         if self._new:
-            self._walks.append(_Walk(self._spreads.copy(), self._new))
+            self._walks.append(_NameWalk(self._spreads.copy(), self._new))
             self._new = []
         while self._walks and self._has_room():
             if not self._look(self._walks[0], found):
@@ -167,7 +171,7 @@ class Spreading(QueueWatcher):
     def _has_room(self) -> bool:
         return self._looks > 0 and self._places > 0
 
-    def _look(self, walk: _Walk, found: list[Found]) -> bool:
+    def _look(self, walk: _NameWalk, found: list[Found]) -> bool:
         """Looks at as many as this turn has room for. True when these were all."""
         queues = self._broker.queues
         count = len(walk.spreads)
@@ -194,6 +198,6 @@ class Spreading(QueueWatcher):
             self._host.wake_soon()
 
 
-def reads(subscription: Subscription, queue: Queue | None) -> bool:
+def reads(subscription: OpenWireSubscription, queue: Queue | None) -> bool:
     """Whether a subscription has a queue already, by another of its names."""
     return queue is not None and queue.name in subscription.queue_names

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.wire.openwire import refusals
+from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.commands import Structure
 from delosmq.wire.openwire.layout import LAYOUTS, NEWEST_VERSION, OLDEST_VERSION, Field
 
@@ -10,7 +10,7 @@ CACHE_SIZE: Final = 1_024
 """Values remembered of one peer at most. Source: the cacheSize that the Java client asks for."""
 
 
-class WireForm:
+class WireFormat:
     """How commands are encoded on one connection, in both directions.
 
     Attributes:
@@ -32,7 +32,7 @@ class WireForm:
         max_frame_bytes: int = (1 << 63) - 1,
     ) -> None:
         if version < OLDEST_VERSION:
-            raise refusals.no_such_version(version)
+            raise errors.no_such_version(version)
         self.version = min(version, NEWEST_VERSION)
         self.tight = tight
         self.caching = caching
@@ -46,7 +46,7 @@ class WireForm:
     def remember(self, index: int, value: Structure | None) -> None:
         """Keeps what the peer sent in full under a number; a negative one is not kept."""
         if index >= CACHE_SIZE:
-            raise refusals.not_cached(index)
+            raise errors.not_cached(index)
         if index >= 0:
             self._remembered[index] = value
 
@@ -57,9 +57,9 @@ class WireForm:
             PeerError: DMQ5213, nothing was.
         """
         if index not in self._remembered:
-            raise refusals.not_cached(index)
+            raise errors.not_cached(index)
         return self._remembered[index]
 
 
-PLAIN_FORMS: Final = [WireForm(max(OLDEST_VERSION, version)) for version in range(NEWEST_VERSION + 1)]
+PLAIN_FORMATS: Final = [WireFormat(max(OLDEST_VERSION, version)) for version in range(NEWEST_VERSION + 1)]
 """Loosely encoded, nothing cached: what real clients end up with. By version."""

@@ -6,8 +6,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.sessions.openwire.server import errors as failures
-from delosmq.sessions.openwire.server.advisories.publisher import Listener, Posting, Properties
+from delosmq.sessions.openwire.server import errors
+from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher, Properties
 from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import Structure
 
@@ -20,7 +20,7 @@ TOLD_IN_LINE: Final = 100
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Notice(ABC):
+class PendingAdvisory(ABC):
     """Something to tell."""
 
     @abstractmethod
@@ -29,7 +29,7 @@ class Notice(ABC):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Present(ABC):
+class PresentObjects(ABC):
     """Knows what is there when somebody begins to listen."""
 
     @abstractmethod
@@ -37,31 +37,37 @@ class Present(ABC):
         """All that is there of a kind."""
 
     @abstractmethod
-    def present(self, kind: int, key: str, listener: Listener) -> Notice | None:
+    def present(self, kind: int, key: str, listener: AdvisoryListener) -> PendingAdvisory | None:
         """Tells that listener of one thing, if it is still there, or gives what tells it."""
 
 
-class Told(Notice):
+class SingleAdvisory(PendingAdvisory):
     """One advisory."""
 
     def __init__(
-        self, posting: Posting, topic: str, told: Structure, *, properties: Properties, only: Listener | None = None
+        self,
+        publisher: AdvisoryPublisher,
+        topic: str,
+        told: Structure,
+        *,
+        properties: Properties,
+        only: AdvisoryListener | None = None,
     ) -> None:
-        self._posting = posting
+        self._publisher = publisher
         self._topic = topic
         self._told = told
         self._properties = properties
         self._only = only
 
     def tell(self, room: int) -> int:
-        count = self._posting.tell(self._topic, self._told, self._properties, self._only)
+        count = self._publisher.tell(self._topic, self._told, self._properties, self._only)
         return max(room - count, 1)
 
 
-class Several(Notice):
+class AdvisoryBatch(PendingAdvisory):
     """Some of them."""
 
-    def __init__(self, notices: list[Told]) -> None:
+    def __init__(self, notices: list[SingleAdvisory]) -> None:
         self._notices = notices
         self._at: int = 0
 
@@ -73,17 +79,17 @@ class Several(Notice):
         return 0 if self._at < len(notices) else max(room, 1)
 
 
-class Known(Notice):
+class PresentAdvisories(PendingAdvisory):
     """What is there of a kind when somebody begins to listen, or rather when its turn comes: nothing is kept before, so
     that what comes between may be told twice."""
 
-    def __init__(self, present: Present, listener: Listener, kind: int) -> None:
+    def __init__(self, present: PresentObjects, listener: AdvisoryListener, kind: int) -> None:
         self._present = present
         self._listener = listener
         self._kind = kind
         self._keys: list[str] | None = None
         self._at: int = 0
-        self._longer: Notice | None = None
+        self._longer: PendingAdvisory | None = None
 
     def tell(self, room: int) -> int:
         listener = self._listener
@@ -107,17 +113,17 @@ class Known(Notice):
         return 0 if self._longer is not None or self._at < len(keys) else 1
 
 
-class Notices:
+class PendingAdvisories:
     """What waits to be told, in order."""
 
-    def __init__(self, posting: Posting) -> None:
-        self._posting = posting
-        self._waiting: deque[Notice] = deque()
+    def __init__(self, publisher: AdvisoryPublisher) -> None:
+        self._publisher = publisher
+        self._waiting: deque[PendingAdvisory] = deque()
         self._overrun: bool = False
         self._room: int = TOLD_IN_LINE
         self._woken: SessionHost | None = None
 
-    def tell(self, notice: Notice, *, needed: bool = False) -> None:
+    def tell(self, notice: PendingAdvisory, *, needed: bool = False) -> None:
         """Tells it at once as far as this turn has room, whatever comes in it, and the rest soon. What is ``needed``
         goes before what waits."""
         if self._room > 0 and (needed or not self._waiting):
@@ -129,15 +135,15 @@ class Notices:
             self._room = 0
         self.add(notice, needed=needed)
 
-    def add(self, notice: Notice, *, needed: bool = False) -> None:
+    def add(self, notice: PendingAdvisory, *, needed: bool = False) -> None:
         """To be told soon, a ``needed`` one however many wait; may be called while the engine tells."""
-        listener = self._posting.any_listener()
+        listener = self._publisher.any_listener()
         if listener is None:
             return
         if len(self._waiting) >= NOTICES_AT_MOST and not needed:
             if not self._overrun:
                 self._overrun = True
-                listener.host.report(failures.advisories_lost(NOTICES_AT_MOST))
+                listener.host.report(errors.advisories_lost(NOTICES_AT_MOST))
             return
         self._waiting.append(notice)
         self._wake()
@@ -148,7 +154,7 @@ class Notices:
             self._wake()
 
     def _wake(self) -> None:
-        listener = self._posting.any_listener()
+        listener = self._publisher.any_listener()
         if listener is None:
             self._waiting.clear()
             self._overrun = False

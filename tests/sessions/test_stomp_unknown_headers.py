@@ -3,7 +3,7 @@
 import pytest
 
 from delosmq.model.errors import BrokerError
-from delosmq.sessions.stomp.server.unknown_headers import KNOWN, strange_headers
+from delosmq.sessions.stomp.server.unknown_headers import KNOWN, unknown_headers
 from tests.sessions.support import Client, StompBench
 
 
@@ -37,16 +37,16 @@ def subscribe(client: Client, number: int, *headers: str) -> list[BrokerError]:
     ],
 )
 def test_a_header_without_effect_is_named_and_the_likely_one_with_it(written: str, meant: str) -> None:
-    assert strange_headers({"id": "1", written: "x"}) == {written: meant}
+    assert unknown_headers({"id": "1", written: "x"}) == {written: meant}
 
 
 @pytest.mark.parametrize("name", ["i", "idx", "x-priority", "persistent", "content-length", "colour", "selcetro"])
 def test_headers_of_a_clients_own_are_nobody_elses_business(name: str) -> None:
-    assert strange_headers({name: "x"}) == {}
+    assert unknown_headers({name: "x"}) == {}
 
 
 def test_what_subscribe_reads_is_not_strange() -> None:
-    assert strange_headers(dict.fromkeys(KNOWN, "x")) == {}
+    assert unknown_headers(dict.fromkeys(KNOWN, "x")) == {}
 
 
 def test_the_log_says_it_once_for_each_connection() -> None:
@@ -65,4 +65,4 @@ def test_no_more_are_looked_at_and_named_than_anybody_mistypes() -> None:
     client = bench.connect()
     (notice,) = subscribe(client, 1, *(f"activemq.{'x' * 100}{number}:1" for number in range(500)))
     assert len(str(notice)) < 1_000
-    assert len(strange_headers({f"activemq.{number}": "" for number in range(500)})) < 100
+    assert len(unknown_headers({f"activemq.{number}": "" for number in range(500)})) < 100
