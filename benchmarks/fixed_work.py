@@ -26,30 +26,32 @@ from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, Sess
 from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
-    QUEUE,
     STANDARD_ACK,
     TEXT_MESSAGE,
     BrokerInfo,
-    Command,
-    ConnectionId,
     ConnectionInfo,
-    ConsumerId,
     ConsumerInfo,
-    Destination,
     ExceptionResponse,
     MessageAck,
     MessageCommand,
     MessageDispatch,
-    MessageId,
-    ProducerId,
     ProducerInfo,
-    SessionId,
     SessionInfo,
 )
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.form import WireFormat
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
+from delosmq.wire.openwire.structures import (
+    QUEUE,
+    Command,
+    ConnectionId,
+    ConsumerId,
+    Destination,
+    MessageId,
+    ProducerId,
+    SessionId,
+)
+from delosmq.wire.openwire.wire_format import WireFormat
 from delosmq.wire.stomp.conversion import StompConversion
 
 QUEUE_NAME = "q"

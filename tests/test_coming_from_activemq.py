@@ -15,19 +15,17 @@ import stomp
 from delosmq.config.broker_xml import load_broker_xml
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
-    Command,
     ConnectionInfo,
     ConsumerInfo,
     ExceptionResponse,
     MessageAck,
     MessageCommand,
     MessageDispatch,
-    MessageId,
     Response,
-    Structure,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree
+from delosmq.wire.openwire.structures import Command, MessageId, Structure
 from interop.page import Converted, block
 from tests.sessions.openwire.recordings import Recording
 

@@ -6,28 +6,30 @@ from typing import Self
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
-    TEMP_QUEUE,
     TEXT_MESSAGE,
-    Command,
-    ConnectionId,
     ConnectionInfo,
-    ConsumerId,
     ConsumerInfo,
-    Destination,
     DestinationInfo,
     ExceptionResponse,
     MessageCommand,
     MessageDispatch,
-    MessageId,
-    ProducerId,
     ProducerInfo,
     Response,
-    SessionId,
     SessionInfo,
-    Structure,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
+from delosmq.wire.openwire.structures import (
+    TEMP_QUEUE,
+    Command,
+    ConnectionId,
+    ConsumerId,
+    Destination,
+    MessageId,
+    ProducerId,
+    SessionId,
+    Structure,
+)
 
 NAME = "ID:peer-1-2-3:1"
 

@@ -12,7 +12,8 @@ from stomp.utils import Frame
 import delosmq
 from delosmq.embedded import default_settings
 from delosmq.model.virtual_topics import CLASSIC
-from delosmq.wire.openwire.commands import TEXT_MESSAGE, destination_of
+from delosmq.wire.openwire.commands import TEXT_MESSAGE
+from delosmq.wire.openwire.structures import destination_of
 from tests.e2e.openwire_peer import OpenWirePeer
 
 PATIENCE_S = 15.0

@@ -7,19 +7,14 @@ import delosmq
 from delosmq.embedded import default_settings
 from delosmq.model.settings import AddressFullPolicy, AddressMatch
 from delosmq.wire.openwire.commands import (
-    QUEUE,
     STANDARD_ACK,
     TEXT_MESSAGE,
-    ConnectionId,
-    ConsumerId,
-    Destination,
     MessageAck,
     MessageCommand,
-    MessageId,
-    ProducerId,
     RemoveInfo,
     ShutdownInfo,
 )
+from delosmq.wire.openwire.structures import QUEUE, ConnectionId, ConsumerId, Destination, MessageId, ProducerId
 from tests.e2e.openwire_peer import NAME, OpenWirePeer
 
 PATIENCE_S = 15.0

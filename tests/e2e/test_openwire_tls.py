@@ -14,8 +14,8 @@ import pytest
 from delosmq.config.broker_xml import load_broker_xml
 from delosmq.model.settings import JournalSettings
 from delosmq.storage.memory import MemoryStore
-from delosmq.wire.openwire.commands import destination_of
 from delosmq.wire.openwire.negotiation import WireFormatInfo, encode_wire_format_info
+from delosmq.wire.openwire.structures import destination_of
 from tests.certificates import Stores, make_stores
 from tests.e2e.conftest import SETTINGS
 from tests.e2e.openwire_peer import OpenWirePeer

@@ -5,17 +5,10 @@ from collections.abc import Mapping
 from delosmq.model.errors import PeerError
 from delosmq.model.properties import STRING_KIND, TypedValue
 from delosmq.model.reserved_names import RESERVED, reads_as
-from delosmq.wire.openwire.claims import SIGNS
-from delosmq.wire.openwire.commands import (
-    BrokerId,
-    ConnectionId,
-    Destination,
-    LocalTransactionId,
-    MessageCommand,
-    MessageDispatch,
-)
+from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch
 from delosmq.wire.openwire.primitives import encode_map
-from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.properties import SIGNS, decode_properties
+from delosmq.wire.openwire.structures import BrokerId, ConnectionId, Destination, LocalTransactionId
 from tests.sessions.support import USER
 
 MARK = "forged"

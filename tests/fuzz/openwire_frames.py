@@ -10,39 +10,41 @@ from delosmq.model.properties import STRING_KIND, TypedValue
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     BYTES_MESSAGE,
-    QUEUE,
-    TEMP_QUEUE,
     TEXT_MESSAGE,
-    TOPIC,
-    Command,
     ConnectionControl,
-    ConnectionId,
     ConnectionInfo,
     ConsumerControl,
-    ConsumerId,
     ConsumerInfo,
-    Destination,
     DestinationInfo,
     KeepAliveInfo,
-    LocalTransactionId,
     MessageAck,
     MessageCommand,
-    MessageId,
     MessagePull,
-    ProducerId,
     ProducerInfo,
     RemoveInfo,
     RemoveSubscriptionInfo,
-    SessionId,
     SessionInfo,
     ShutdownInfo,
-    Throwable,
-    TransactionId,
     TransactionInfo,
-    XATransactionId,
 )
 from delosmq.wire.openwire.negotiation import WireFormatInfo, encode_wire_format_info
 from delosmq.wire.openwire.primitives import encode_map
+from delosmq.wire.openwire.structures import (
+    QUEUE,
+    TEMP_QUEUE,
+    TOPIC,
+    Command,
+    ConnectionId,
+    ConsumerId,
+    Destination,
+    LocalTransactionId,
+    MessageId,
+    ProducerId,
+    SessionId,
+    Throwable,
+    TransactionId,
+    XATransactionId,
+)
 from delosmq.wire.openwire.wire_format import WireFormat
 from tests.fuzz.openwire_forged import forge
 from tests.sessions.openwire.recordings import NAMES, Recording

@@ -12,8 +12,9 @@ import pytest
 
 from delosmq.manage.http.arrow import SLICE_BYTES, SLICE_ROWS
 from delosmq.model.message import MAP_BODY, OBJECT_BODY, Message
-from delosmq.wire.openwire.commands import OBJECT_MESSAGE, Destination, MessageCommand, MessageId, ProducerId
+from delosmq.wire.openwire.commands import OBJECT_MESSAGE, MessageCommand
 from delosmq.wire.openwire.heads import encode_head
+from delosmq.wire.openwire.structures import Destination, MessageId, ProducerId
 from tests.manage.support import START_MS, Api, bodies, problem, table
 
 ROWS = "/api/v1/leases/g/1/rows"

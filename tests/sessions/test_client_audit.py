@@ -1,12 +1,7 @@
 """What clients make and delete is told with the user, whatever the protocol and the command."""
 
-from delosmq.wire.openwire.commands import (
-    ADD_DESTINATION,
-    REMOVE_DESTINATION,
-    TEMP_QUEUE,
-    Destination,
-    RemoveSubscriptionInfo,
-)
+from delosmq.wire.openwire.commands import ADD_DESTINATION, REMOVE_DESTINATION, RemoveSubscriptionInfo
+from delosmq.wire.openwire.structures import TEMP_QUEUE, Destination
 from tests.sessions.openwire.support import OpenWireBench, change, queue, topic
 from tests.sessions.support import USER, StompBench
 

@@ -7,7 +7,8 @@ from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import QueueSettings
 from delosmq.security.access import Login
 from delosmq.sessions.lease.session import LeaseSession
-from delosmq.wire.openwire.commands import ADD_DESTINATION, TEMP_QUEUE, Destination, ExceptionResponse
+from delosmq.wire.openwire.commands import ADD_DESTINATION, ExceptionResponse
+from delosmq.wire.openwire.structures import TEMP_QUEUE, Destination
 from tests.engine.support import RecordingStore
 from tests.sessions.openwire.support import OpenWireBench, change, queue, throwable, topic
 from tests.sessions.support import OTHER, USER, Bench, StompBench

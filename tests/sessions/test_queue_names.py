@@ -15,7 +15,7 @@ from delosmq.model.settings import QueueSettings, SecurityMatch
 from delosmq.model.virtual_topics import CLASSIC
 from delosmq.security.access import PERMISSIONS, Login
 from delosmq.sessions.lease.session import LeaseSession
-from delosmq.wire.openwire.commands import QUEUE, TOPIC, Destination
+from delosmq.wire.openwire.structures import QUEUE, TOPIC, Destination
 from tests.sessions.openwire.support import Client as OpenWireClient
 from tests.sessions.openwire.support import OpenWireBench
 from tests.sessions.support import ACCEPTOR, Bench, StompBench

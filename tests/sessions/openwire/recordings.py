@@ -5,9 +5,7 @@ from pathlib import Path
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     BrokerInfo,
-    Command,
     ConnectionInfo,
-    ConsumerId,
     ConsumerInfo,
     DataArrayResponse,
     DestinationInfo,
@@ -16,17 +14,15 @@ from delosmq.wire.openwire.commands import (
     MessageAck,
     MessageCommand,
     MessageDispatch,
-    MessageId,
     MessagePull,
     ProducerAck,
     RemoveInfo,
     Response,
-    Structure,
     TransactionInfo,
-    XATransactionId,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree
+from delosmq.wire.openwire.structures import Command, ConsumerId, MessageId, Structure, XATransactionId
 from tests.sessions.openwire.support import Client, OpenWireBench
 from tests.sessions.support import PASSWORD, USER
 

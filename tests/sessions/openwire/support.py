@@ -8,38 +8,40 @@ from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.sessions.protocol import Peer
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
-    QUEUE,
     STANDARD_ACK,
     TEXT_MESSAGE,
-    TOPIC,
-    Command,
     ConnectionError,
-    ConnectionId,
     ConnectionInfo,
-    ConsumerId,
     ConsumerInfo,
-    Destination,
     DestinationInfo,
     ExceptionResponse,
-    LocalTransactionId,
     MessageAck,
     MessageCommand,
     MessageDispatch,
-    MessageId,
-    ProducerId,
     ProducerInfo,
     RemoveInfo,
     Response,
-    SessionId,
     SessionInfo,
-    Structure,
-    Throwable,
-    TransactionId,
     TransactionInfo,
 )
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
+from delosmq.wire.openwire.structures import (
+    QUEUE,
+    TOPIC,
+    Command,
+    ConnectionId,
+    ConsumerId,
+    Destination,
+    LocalTransactionId,
+    MessageId,
+    ProducerId,
+    SessionId,
+    Structure,
+    Throwable,
+    TransactionId,
+)
 from delosmq.wire.openwire.wire_format import WireFormat
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.sessions.support import PASSWORD, USER, Bench, Host, Options

@@ -12,10 +12,8 @@ from delosmq.wire.openwire.commands import (
     REDELIVERED_ACK,
     STANDARD_ACK,
     UNMATCHED_ACK,
-    MessageId,
-    ProducerId,
-    Throwable,
 )
+from delosmq.wire.openwire.structures import MessageId, ProducerId, Throwable
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, code_of, queue, topic
 
 A = queue("a")

@@ -13,8 +13,8 @@ from delosmq.wire.openwire.commands import (
     REDELIVERED_ACK,
     ROLLBACK,
     STANDARD_ACK,
-    LocalTransactionId,
 )
+from delosmq.wire.openwire.structures import LocalTransactionId
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, code_of, queue, topic
 
 A = queue("a")

@@ -14,14 +14,8 @@ from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
     REMOVE_DESTINATION,
     STANDARD_ACK,
-    TEMP_QUEUE,
-    TEMP_TOPIC,
-    BrokerId,
-    ConnectionId,
     ConnectionInfo,
-    ConsumerId,
     ConsumerInfo,
-    Destination,
     DestinationInfo,
     MessageCommand,
     ProducerInfo,
@@ -29,6 +23,7 @@ from delosmq.wire.openwire.commands import (
 )
 from delosmq.wire.openwire.negotiation import WireFormatInfo
 from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.structures import TEMP_QUEUE, TEMP_TOPIC, BrokerId, ConnectionId, ConsumerId, Destination
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue, topic
 
 TEMPORARY = topic("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic")

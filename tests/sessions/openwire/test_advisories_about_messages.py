@@ -16,18 +16,15 @@ from delosmq.wire.openwire.commands import (
     INDIVIDUAL_ACK,
     POISON_ACK,
     STANDARD_ACK,
-    TEMP_QUEUE,
     TEXT_MESSAGE,
-    BrokerId,
-    ConsumerId,
     ConsumerInfo,
-    Destination,
     DestinationInfo,
     MessageCommand,
     ProducerInfo,
 )
 from delosmq.wire.openwire.negotiation import WireFormatInfo
 from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.structures import TEMP_QUEUE, BrokerId, ConsumerId, Destination
 from tests.engine.support import Collector
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue, topic
 from tests.sessions.support import Host

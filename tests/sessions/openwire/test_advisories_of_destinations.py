@@ -8,16 +8,14 @@ from delosmq.sessions.openwire.server.protocol import ADVISORY_SETTINGS
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
     REMOVE_DESTINATION,
-    TEMP_QUEUE,
-    TEMP_TOPIC,
     ConsumerInfo,
-    Destination,
     DestinationInfo,
     MessageCommand,
     ProducerInfo,
     RemoveSubscriptionInfo,
 )
 from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.structures import TEMP_QUEUE, TEMP_TOPIC, Destination
 from tests.sessions.openwire.support import ACCEPTOR, SECURITY, Client, OpenWireBench, Reader, code_of, queue, topic
 from tests.sessions.support import EVERYTHING
 

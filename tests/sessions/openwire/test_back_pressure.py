@@ -18,13 +18,12 @@ from delosmq.wire.openwire.commands import (
     STANDARD_ACK,
     ConnectionControl,
     ConnectionError,
-    Destination,
     IntegerResponse,
     KeepAliveInfo,
     ProducerAck,
     Response,
-    XATransactionId,
 )
+from delosmq.wire.openwire.structures import Destination, XATransactionId
 from tests.sessions.openwire.support import ACCEPTOR, Client, OpenWireBench, code_of, queue, throwable, topic
 
 A = queue("a")

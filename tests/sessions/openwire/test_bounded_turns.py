@@ -11,8 +11,9 @@ from delosmq.sessions.openwire.server.consumers.subscribe import WILD_PLACES
 from delosmq.sessions.openwire.server.consumers.wildcards import NAMES_COMPARED, READ_AT_ONCE
 from delosmq.sessions.turn import BRIEF_AT_ONCE
 from delosmq.wire.openwire.codec import encode_command
-from delosmq.wire.openwire.commands import INDIVIDUAL_ACK, STANDARD_ACK, MessageAck, MessageId, MessagePull, Structure
+from delosmq.wire.openwire.commands import INDIVIDUAL_ACK, STANDARD_ACK, MessageAck, MessagePull
 from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.structures import MessageId, Structure
 from tests.sessions.openwire.support import ACCEPTOR, Client, OpenWireBench, Reader, code_of, queue, throwable, topic
 from tests.sessions.support import EVERYTHING
 

@@ -4,7 +4,8 @@
 
 from delosmq.migration.activemq_xml.catalog.policies import BASELINE
 from delosmq.model.settings import DispatchProfile
-from delosmq.wire.openwire.commands import BEGIN, POISON_ACK, XATransactionId
+from delosmq.wire.openwire.commands import BEGIN, POISON_ACK
+from delosmq.wire.openwire.structures import XATransactionId
 from tests.sessions.openwire.stomp_peer import StompPeer
 from tests.sessions.openwire.support import OpenWireBench, queue
 

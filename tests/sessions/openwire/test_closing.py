@@ -4,14 +4,9 @@
 
 import pytest
 
-from delosmq.wire.openwire.commands import (
-    STANDARD_ACK,
-    ConnectionId,
-    SessionId,
-    ShutdownInfo,
-    Structure,
-)
+from delosmq.wire.openwire.commands import STANDARD_ACK, ShutdownInfo
 from delosmq.wire.openwire.negotiation import WireFormatInfo
+from delosmq.wire.openwire.structures import ConnectionId, SessionId, Structure
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, code_of, queue, topic
 
 A = queue("a")

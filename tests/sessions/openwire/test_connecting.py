@@ -6,19 +6,17 @@ from delosmq.model.errors import PeerError
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     BrokerInfo,
-    Command,
     ConnectionControl,
     ConnectionError,
-    ConnectionId,
     ConnectionInfo,
     FlushCommand,
     KeepAliveInfo,
     MessageDispatch,
     Response,
     ShutdownInfo,
-    Structure,
 )
 from delosmq.wire.openwire.negotiation import WireFormatInfo, encode_wire_format_info
+from delosmq.wire.openwire.structures import Command, ConnectionId, Structure
 from tests.sessions.openwire.support import (
     SECURITY,
     Client,

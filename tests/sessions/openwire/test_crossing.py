@@ -1,11 +1,6 @@
 """Messages that cross between STOMP and OpenWire, and between versions of OpenWire, through the hub form."""
 
-from delosmq.wire.openwire.commands import (
-    BYTES_MESSAGE,
-    TEXT_MESSAGE,
-    MessageCommand,
-    MessageDispatch,
-)
+from delosmq.wire.openwire.commands import BYTES_MESSAGE, TEXT_MESSAGE, MessageCommand, MessageDispatch
 from delosmq.wire.openwire.properties import decode_properties
 from tests.sessions.openwire.stomp_peer import StompPeer
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue, text_of

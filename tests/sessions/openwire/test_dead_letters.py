@@ -5,8 +5,9 @@
 import pytest
 
 from delosmq.model.settings import DispatchProfile
-from delosmq.wire.openwire.commands import EXPIRED_ACK, POISON_ACK, MessageDispatch, Throwable
+from delosmq.wire.openwire.commands import EXPIRED_ACK, POISON_ACK, MessageDispatch
 from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.structures import Throwable
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue, text_of, topic
 
 A = queue("a")

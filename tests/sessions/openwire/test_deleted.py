@@ -2,7 +2,8 @@
 
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import QueueSettings
-from delosmq.wire.openwire.commands import ConsumerControl, MessagePull, Structure
+from delosmq.wire.openwire.commands import ConsumerControl, MessagePull
+from delosmq.wire.openwire.structures import Structure
 from tests.sessions.openwire.support import Client, OpenWireBench, queue, topic
 
 

@@ -3,17 +3,8 @@
 import pytest
 
 from delosmq.model.settings import QueueSettings
-from delosmq.wire.openwire.commands import (
-    ADD_DESTINATION,
-    EXPIRED_ACK,
-    POISON_ACK,
-    REMOVE_DESTINATION,
-    STANDARD_ACK,
-    TOPIC,
-    Destination,
-    MessageId,
-    ProducerId,
-)
+from delosmq.wire.openwire.commands import ADD_DESTINATION, EXPIRED_ACK, POISON_ACK, REMOVE_DESTINATION, STANDARD_ACK
+from delosmq.wire.openwire.structures import TOPIC, Destination, MessageId, ProducerId
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, change, code_of, queue, topic
 
 A = queue("a")

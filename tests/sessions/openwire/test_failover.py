@@ -10,18 +10,14 @@ from delosmq.wire.openwire.commands import (
     PREPARE,
     RECOVER,
     STANDARD_ACK,
-    TEMP_QUEUE,
     ConnectionControl,
-    ConnectionId,
     ConnectionInfo,
     ConsumerControl,
     DataArrayResponse,
-    Destination,
     DestinationInfo,
-    LocalTransactionId,
     MessagePull,
-    XATransactionId,
 )
+from delosmq.wire.openwire.structures import TEMP_QUEUE, ConnectionId, Destination, LocalTransactionId, XATransactionId
 from tests.engine.support import RecordingStore
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue, topic
 from tests.sessions.support import PASSWORD, USER

@@ -5,7 +5,7 @@ import pytest
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS
-from delosmq.wire.openwire.commands import Destination
+from delosmq.wire.openwire.structures import Destination
 from tests.sessions.openwire.stomp_peer import StompPeer
 from tests.sessions.openwire.support import OpenWireBench, queue, throwable, topic
 from tests.sessions.support import EVERYTHING

@@ -4,17 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from delosmq.wire.openwire.commands import (
-    POISON_ACK,
-    BrokerId,
-    ConnectionId,
-    ConnectionInfo,
-    ConsumerId,
-    ConsumerInfo,
-    MessageCommand,
-    Structure,
-)
+from delosmq.wire.openwire.commands import POISON_ACK, ConnectionInfo, ConsumerInfo, MessageCommand
 from delosmq.wire.openwire.negotiation import WireFormatInfo
+from delosmq.wire.openwire.structures import BrokerId, ConnectionId, ConsumerId, Structure
 from tests.fuzz.openwire_forged import FORGED, check_headers, check_message, forge
 from tests.sessions.openwire.stomp_peer import StompPeer
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue, topic

@@ -13,11 +13,10 @@ from delosmq.model.reserved_names import RESERVED
 from delosmq.selectors.selector import parse_selector
 from delosmq.selectors.subject import Subject
 from delosmq.sessions.lease.columns import Columns
-from delosmq.wire.openwire.claims import SIGNS
 from delosmq.wire.openwire.commands import ConsumerInfo
 from delosmq.wire.openwire.negotiation import WireFormatInfo
 from delosmq.wire.openwire.primitives import encode_map
-from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.properties import SIGNS, decode_properties
 from delosmq.wire.stomp.conversion import NOT_RELAYED, OF_FRAMES, encode_lines
 from delosmq.wire.stomp.frames import V10, V11, V12
 from tests.sessions.openwire.stomp_peer import StompPeer

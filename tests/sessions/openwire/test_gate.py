@@ -10,18 +10,13 @@ from delosmq.wire.openwire.commands import (
     END,
     PREPARE,
     STANDARD_ACK,
-    TEMP_QUEUE,
-    Command,
     ConnectionControl,
-    ConnectionId,
     ConsumerInfo,
-    Destination,
     MessagePull,
     RemoveSubscriptionInfo,
-    SessionId,
-    XATransactionId,
 )
 from delosmq.wire.openwire.negotiation import WireFormatInfo
+from delosmq.wire.openwire.structures import TEMP_QUEUE, Command, ConnectionId, Destination, SessionId, XATransactionId
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, change, queue, text_of, topic
 
 BRANCH = XATransactionId(1, b"global", b"branch")

@@ -17,32 +17,34 @@ from delosmq.sessions.protocol import SessionServices
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
     REMOVE_DESTINATION,
+    ConnectionControl,
+    ConnectionInfo,
+    ConsumerInfo,
+    DestinationInfo,
+    ExceptionResponse,
+    KeepAliveInfo,
+    MessageCommand,
+    ProducerInfo,
+    RemoveSubscriptionInfo,
+    Response,
+    SessionInfo,
+)
+from delosmq.wire.openwire.negotiation import WireFormatInfo
+from delosmq.wire.openwire.primitives import encode_map
+from delosmq.wire.openwire.structures import (
     TEMP_QUEUE,
     TEMP_TOPIC,
     BrokerId,
     Command,
-    ConnectionControl,
     ConnectionId,
-    ConnectionInfo,
     ConsumerId,
-    ConsumerInfo,
     Destination,
-    DestinationInfo,
-    ExceptionResponse,
-    KeepAliveInfo,
     LocalTransactionId,
-    MessageCommand,
     MessageId,
     ProducerId,
-    ProducerInfo,
-    RemoveSubscriptionInfo,
-    Response,
     SessionId,
-    SessionInfo,
     XATransactionId,
 )
-from delosmq.wire.openwire.negotiation import WireFormatInfo
-from delosmq.wire.openwire.primitives import encode_map
 from tests.sessions.openwire.support import ACCEPTOR, SECURITY, Client, OpenWireBench, code_of, queue, throwable, topic
 from tests.sessions.support import EVERYTHING, PASSWORD, USER
 

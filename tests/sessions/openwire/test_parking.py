@@ -2,14 +2,8 @@
 
 from delosmq.model.errors import StorageError
 from delosmq.model.settings import AddressFullPolicy
-from delosmq.wire.openwire.commands import (
-    COMMIT_ONE_PHASE,
-    STANDARD_ACK,
-    ConnectionId,
-    LocalTransactionId,
-    Response,
-    ShutdownInfo,
-)
+from delosmq.wire.openwire.commands import COMMIT_ONE_PHASE, STANDARD_ACK, Response, ShutdownInfo
+from delosmq.wire.openwire.structures import ConnectionId, LocalTransactionId
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue
 
 A = queue("a")

@@ -11,16 +11,10 @@ import pytest
 
 from delosmq.model.properties import INT_KIND, TypedValue
 from delosmq.model.settings import AcceptorSettings, MessageEviction
-from delosmq.wire.openwire.commands import (
-    DELIVERED_ACK,
-    STANDARD_ACK,
-    ConsumerInfo,
-    Destination,
-    MessageCommand,
-    MessagePull,
-)
+from delosmq.wire.openwire.commands import DELIVERED_ACK, STANDARD_ACK, ConsumerInfo, MessageCommand, MessagePull
 from delosmq.wire.openwire.primitives import encode_map
 from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.structures import Destination
 from tests.sessions.openwire.support import ACCEPTOR, Client, OpenWireBench, Reader, queue, topic
 
 T = topic("t")

@@ -2,15 +2,8 @@
 
 from delosmq.model.settings import SecurityMatch
 from delosmq.security.access import PERMISSIONS
-from delosmq.wire.openwire.commands import (
-    ADD_DESTINATION,
-    REMOVE_DESTINATION,
-    TEMP_QUEUE,
-    Command,
-    ConnectionError,
-    Destination,
-    RemoveSubscriptionInfo,
-)
+from delosmq.wire.openwire.commands import ADD_DESTINATION, REMOVE_DESTINATION, ConnectionError, RemoveSubscriptionInfo
+from delosmq.wire.openwire.structures import TEMP_QUEUE, Command, Destination
 from tests.sessions.openwire.support import SECURITY, Client, OpenWireBench, change, queue, topic
 from tests.sessions.support import EVERYTHING, USER
 

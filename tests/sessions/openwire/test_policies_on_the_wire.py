@@ -3,16 +3,9 @@
 import pytest
 
 from delosmq.model.settings import DispatchProfile
-from delosmq.wire.openwire.commands import (
-    ADD_DESTINATION,
-    POISON_ACK,
-    TEMP_QUEUE,
-    TEMP_TOPIC,
-    ConnectionId,
-    Destination,
-    DestinationInfo,
-)
+from delosmq.wire.openwire.commands import ADD_DESTINATION, POISON_ACK, DestinationInfo
 from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.structures import TEMP_QUEUE, TEMP_TOPIC, ConnectionId, Destination
 from tests.sessions.openwire.support import JMS, OpenWireBench, code_of, queue, text_of, throwable, topic
 
 CLASSIC: dict[str, object] = {

@@ -13,10 +13,10 @@ from delosmq.wire.openwire.commands import (
     INDIVIDUAL_ACK,
     ConsumerControl,
     ConsumerInfo,
-    Destination,
     MessagePull,
     Response,
 )
+from delosmq.wire.openwire.structures import Destination
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, queue, topic
 
 A = queue("a")

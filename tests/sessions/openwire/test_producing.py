@@ -5,20 +5,15 @@ import pytest
 from delosmq.model.properties import INT_KIND, LONG_KIND, STRING_KIND, TypedValue
 from delosmq.wire.openwire.commands import (
     MESSAGE_COST_BYTES,
-    QUEUE,
-    TOPIC,
     ConnectionControl,
     ConnectionError,
-    ConnectionId,
     ConnectionInfo,
-    Destination,
     MessageCommand,
-    MessageId,
     ProducerAck,
-    ProducerId,
     Response,
 )
 from delosmq.wire.openwire.primitives import encode_map
+from delosmq.wire.openwire.structures import QUEUE, TOPIC, ConnectionId, Destination, MessageId, ProducerId
 from tests.engine.support import RecordingStore
 from tests.sessions.openwire.support import Client, OpenWireBench, code_of, queue, topic
 from tests.sessions.support import PASSWORD, USER

@@ -4,13 +4,7 @@
 
 import pytest
 
-from delosmq.wire.openwire.commands import (
-    DELIVERED_ACK,
-    INDIVIDUAL_ACK,
-    STANDARD_ACK,
-    ConsumerControl,
-    MessagePull,
-)
+from delosmq.wire.openwire.commands import DELIVERED_ACK, INDIVIDUAL_ACK, STANDARD_ACK, ConsumerControl, MessagePull
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, code_of, queue, topic
 
 A = queue("a")

@@ -10,7 +10,8 @@ frame by frame here; `test_recorded_table` says what each shows of the ways to a
 import pytest
 
 from delosmq.model.settings import DispatchProfile, QueueSettings
-from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch, Structure
+from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch
+from delosmq.wire.openwire.structures import Structure
 from tests.sessions.openwire.recordings import (
     NAMES,
     Recording,

@@ -8,7 +8,8 @@ rule it is named for; that ours are the same frames is what `test_recorded` and 
 
 import pytest
 
-from delosmq.wire.openwire.commands import MessageDispatch, Structure
+from delosmq.wire.openwire.commands import MessageDispatch
+from delosmq.wire.openwire.structures import Structure
 from tests.sessions.openwire.recordings import SEVERAL, Recording, Replay, answered, dispatched, messages_to, told
 from tests.sessions.openwire.support import text_of
 from tests.sessions.openwire.test_recorded import as_meant, bench, replayed

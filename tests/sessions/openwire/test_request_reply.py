@@ -4,15 +4,8 @@ import pytest
 
 from delosmq.model.settings import AcceptorSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS
-from delosmq.wire.openwire.commands import (
-    ADD_DESTINATION,
-    REMOVE_DESTINATION,
-    TEMP_QUEUE,
-    TEMP_TOPIC,
-    TOPIC,
-    Destination,
-    DestinationInfo,
-)
+from delosmq.wire.openwire.commands import ADD_DESTINATION, REMOVE_DESTINATION, DestinationInfo
+from delosmq.wire.openwire.structures import TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination
 from tests.sessions.openwire.stomp_peer import StompPeer
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, code_of, queue, text_of, topic
 from tests.sessions.openwire.test_temporary import make

@@ -2,7 +2,8 @@
 
 import pytest
 
-from delosmq.wire.openwire.commands import ConnectionError, ConsumerControl, Destination
+from delosmq.wire.openwire.commands import ConnectionError, ConsumerControl
+from delosmq.wire.openwire.structures import Destination
 from tests.sessions.openwire.support import Client, OpenWireBench, Reader, code_of, queue, topic
 
 Q = queue("a")

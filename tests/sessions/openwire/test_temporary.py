@@ -4,15 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from delosmq.wire.openwire.commands import (
-    ADD_DESTINATION,
-    REMOVE_DESTINATION,
-    TEMP_QUEUE,
-    TEMP_TOPIC,
-    ConnectionId,
-    Destination,
-    DestinationInfo,
-)
+from delosmq.wire.openwire.commands import ADD_DESTINATION, REMOVE_DESTINATION, DestinationInfo
+from delosmq.wire.openwire.structures import TEMP_QUEUE, TEMP_TOPIC, ConnectionId, Destination
 from tests.sessions.openwire.support import ACCEPTOR, Client, OpenWireBench, change, code_of, queue, throwable, topic
 
 KINDS = (TEMP_QUEUE, TEMP_TOPIC)

@@ -12,11 +12,9 @@ from delosmq.wire.openwire.commands import (
     PREPARE,
     ROLLBACK,
     ConnectionError,
-    ConnectionId,
-    LocalTransactionId,
     Response,
-    Structure,
 )
+from delosmq.wire.openwire.structures import ConnectionId, LocalTransactionId, Structure
 from tests.sessions.openwire.support import ROLLED_BACK, Client, OpenWireBench, code_of, queue, topic
 
 A = queue("a")

@@ -14,12 +14,10 @@ from delosmq.wire.openwire.commands import (
     POISON_ACK,
     ROLLBACK,
     STANDARD_ACK,
-    TEMP_QUEUE,
-    Destination,
     DestinationInfo,
     MessagePull,
-    XATransactionId,
 )
+from delosmq.wire.openwire.structures import TEMP_QUEUE, Destination, XATransactionId
 from tests.sessions.openwire.support import OpenWireBench, code_of, queue
 from tests.sessions.support import EVERYTHING
 

@@ -16,12 +16,10 @@ from delosmq.wire.openwire.commands import (
     PREPARE,
     RECOVER,
     ROLLBACK,
-    ConnectionId,
     DataArrayResponse,
     IntegerResponse,
-    Throwable,
-    XATransactionId,
 )
+from delosmq.wire.openwire.structures import ConnectionId, Throwable, XATransactionId
 from tests.sessions.openwire.support import JMS, XA, Client, OpenWireBench, Reader, queue
 
 A = queue("a")

@@ -14,33 +14,35 @@ from delosmq.sessions.protocol import Peer
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     BYTES_MESSAGE,
-    QUEUE,
     STANDARD_ACK,
     TEXT_MESSAGE,
-    TOPIC,
-    Command,
     ConnectionError,
-    ConnectionId,
     ConnectionInfo,
-    ConsumerId,
     ConsumerInfo,
-    Destination,
     ExceptionResponse,
     MessageAck,
     MessageCommand,
     MessageDispatch,
-    MessageId,
-    ProducerId,
     RemoveInfo,
     RemoveSubscriptionInfo,
     Response,
-    SessionId,
     SessionInfo,
     ShutdownInfo,
-    Structure,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
+from delosmq.wire.openwire.structures import (
+    QUEUE,
+    TOPIC,
+    Command,
+    ConnectionId,
+    ConsumerId,
+    Destination,
+    MessageId,
+    ProducerId,
+    SessionId,
+    Structure,
+)
 from tests.sessions.support import Host
 from tests.simulation.broker_world import Reference, body_of
 from tests.simulation.whole.stomp import PASSWORD, USER

@@ -4,26 +4,27 @@ from hypothesis import strategies as st
 
 from delosmq.model.errors import PeerError
 from delosmq.wire.openwire.codec import Value
-from delosmq.wire.openwire.commands import Command, MessageCommand, MessageId, Structure, Throwable
+from delosmq.wire.openwire.commands import MessageCommand
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.layout import (
+from delosmq.wire.openwire.negotiation import WireFormatInfo, encode_wire_format_info
+from delosmq.wire.openwire.structures import (
     ARRAY,
     BLOCK,
     BYTE,
     BYTES,
     FLAG,
     INT,
-    LAYOUTS,
     LONG,
-    MESSAGES,
     NAME,
     STRING,
     THROWABLE,
+    Command,
     Field,
-    new_structure,
+    MessageId,
+    Structure,
+    Throwable,
 )
-from delosmq.wire.openwire.negotiation import WireFormatInfo, encode_wire_format_info
-from delosmq.wire.openwire.wire_format import WireFormat
+from delosmq.wire.openwire.wire_format import LAYOUTS, MESSAGES, WireFormat, new_structure
 
 FRAMES = [code for code in LAYOUTS[12] if code < 100 and code not in (55, 91)]
 Row = tuple[object, ...]

@@ -9,24 +9,25 @@ from delosmq.wire.openwire.acks import AckReader
 from delosmq.wire.openwire.codec import encode_command, encode_response, encode_structure
 from delosmq.wire.openwire.commands import (
     BrokerInfo,
-    ConnectionId,
     ConsumerInfo,
     ExceptionResponse,
-    LocalTransactionId,
     MessageAck,
     MessageDispatch,
-    MessageId,
     NetworkBridgeFilter,
-    ProducerId,
     RemoveInfo,
     Response,
+)
+from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
+from delosmq.wire.openwire.structures import (
+    ConnectionId,
+    LocalTransactionId,
+    MessageId,
+    ProducerId,
     Structure,
     Throwable,
     XATransactionId,
 )
-from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.layout import CLASSES, LAYOUTS, TABLE, new_structure
-from delosmq.wire.openwire.wire_format import PLAIN_FORMATS, WireFormat
+from delosmq.wire.openwire.wire_format import CLASSES, LAYOUTS, PLAIN_FORMATS, TABLE, WireFormat, new_structure
 from tests.chance import tries
 from tests.wire.openwire.support import FRAMES, decode, decode_one, row, structures
 

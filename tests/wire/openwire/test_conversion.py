@@ -36,19 +36,12 @@ from delosmq.model.properties import (
 )
 from delosmq.selectors.subject import Subject
 from delosmq.wire.openwire.bodies import hub_body, inflate
-from delosmq.wire.openwire.commands import (
-    TEMP_QUEUE,
-    TOPIC,
-    Destination,
-    MessageCommand,
-    MessageId,
-    ProducerId,
-    destination_of,
-)
+from delosmq.wire.openwire.commands import MessageCommand
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.heads import BODY_KINDS, StoredReader, encode_head, stored_body
 from delosmq.wire.openwire.primitives import decode_map, decode_stream, encode_map, encode_stream
 from delosmq.wire.openwire.properties import MessageProperties
+from delosmq.wire.openwire.structures import TEMP_QUEUE, TOPIC, Destination, MessageId, ProducerId, destination_of
 from delosmq.wire.stomp.conversion import StompConversion, decode_head
 
 OPENWIRE = OpenWireConversion(max_inflated_bytes=10_000)

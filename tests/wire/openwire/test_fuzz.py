@@ -9,15 +9,15 @@ from delosmq.model.errors import PeerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import Message
 from delosmq.wire.openwire.codec import encode_command
-from delosmq.wire.openwire.commands import ConsumerId, Destination, MessageCommand, MessageId, ProducerId
+from delosmq.wire.openwire.commands import MessageCommand
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
 from delosmq.wire.openwire.heads import BODY_KINDS, encode_head, stored_body
-from delosmq.wire.openwire.layout import LAYOUTS, TABLE, new_structure
 from delosmq.wire.openwire.negotiation import WireFormatInfo
 from delosmq.wire.openwire.primitives import encode_map
-from delosmq.wire.openwire.wire_format import WireFormat
+from delosmq.wire.openwire.structures import ConsumerId, Destination, MessageId, ProducerId
+from delosmq.wire.openwire.wire_format import LAYOUTS, TABLE, WireFormat, new_structure
 from tests.wire.openwire.support import FRAMES, HELLO
 from tests.wire.openwire.test_conversion import PROPERTIES
 

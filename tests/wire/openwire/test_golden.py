@@ -5,20 +5,22 @@ import pytest
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     STANDARD_ACK,
-    ConnectionId,
-    ConsumerId,
     ConsumerInfo,
-    Destination,
     ExceptionResponse,
     KeepAliveInfo,
     MessageAck,
     MessageCommand,
     MessageDispatch,
-    MessageId,
     ProducerAck,
-    ProducerId,
     RemoveInfo,
     Response,
+)
+from delosmq.wire.openwire.structures import (
+    ConnectionId,
+    ConsumerId,
+    Destination,
+    MessageId,
+    ProducerId,
     Structure,
     Throwable,
 )

@@ -8,21 +8,16 @@ from delosmq.model.errors import PeerError
 from delosmq.model.properties import INT_KIND, LIST_KIND, STRING_KIND, TypedValue
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
-    BrokerId,
     BrokerInfo,
-    ConsumerId,
     ControlCommand,
-    Destination,
     MessageCommand,
     MessageDispatch,
-    MessageId,
-    ProducerId,
     ProducerInfo,
     RemoveInfo,
-    Structure,
 )
 from delosmq.wire.openwire.decoder import MOST_BESIDE_CONTENT_BYTES, OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.primitives import MOST_ENTRIES, decode_map, decode_stream, encode_map, encode_stream
+from delosmq.wire.openwire.structures import BrokerId, ConsumerId, Destination, MessageId, ProducerId, Structure
 from delosmq.wire.openwire.wire_format import WireFormat
 
 FORMS = [WireFormat(12), WireFormat(1), WireFormat(12, tight=True), WireFormat(12, caching=True)]

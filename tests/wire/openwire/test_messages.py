@@ -12,25 +12,26 @@ from delosmq.model.message import BYTES_BODY, TEXT_BODY, Message
 from delosmq.wire.openwire.codec import FieldReader, encode_command
 from delosmq.wire.openwire.commands import (
     TEXT_MESSAGE,
+    MessageCommand,
+    MessageDispatch,
+    NetworkBridgeFilter,
+    ProducerAck,
+)
+from delosmq.wire.openwire.conversion import OpenWireConversion
+from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
+from delosmq.wire.openwire.heads import BODY_KINDS, PROTOCOL_TAGS, StoredReader, encode_head, stored_body
+from delosmq.wire.openwire.messages import MessageReader
+from delosmq.wire.openwire.primitives import decode_map
+from delosmq.wire.openwire.structures import (
     TOPIC,
     ConnectionId,
     ConsumerId,
     Destination,
     LocalTransactionId,
-    MessageCommand,
-    MessageDispatch,
     MessageId,
-    NetworkBridgeFilter,
-    ProducerAck,
     ProducerId,
 )
-from delosmq.wire.openwire.conversion import OpenWireConversion
-from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
-from delosmq.wire.openwire.heads import BODY_KINDS, PROTOCOL_TAGS, StoredReader, encode_head, stored_body
-from delosmq.wire.openwire.layout import LAYOUTS, MESSAGES, TABLE
-from delosmq.wire.openwire.messages import MessageReader
-from delosmq.wire.openwire.primitives import decode_map
-from delosmq.wire.openwire.wire_format import PLAIN_FORMATS, WireFormat
+from delosmq.wire.openwire.wire_format import LAYOUTS, MESSAGES, PLAIN_FORMATS, TABLE, WireFormat
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.chance import tries
 from tests.wire.openwire.support import decode_one, row, structures

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from delosmq.model.errors import PeerError
 from delosmq.wire.openwire.codec import encode_command
-from delosmq.wire.openwire.commands import KeepAliveInfo, MessageCommand, MessageId, ProducerId, Response
+from delosmq.wire.openwire.commands import KeepAliveInfo, MessageCommand, Response
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo
+from delosmq.wire.openwire.structures import MessageId, ProducerId
 from delosmq.wire.openwire.wire_format import PLAIN_FORMATS, WireFormat
 from tests.chance import tries
 from tests.wire.openwire.support import FRAMES, HELLO, decode, open_decoder, structures

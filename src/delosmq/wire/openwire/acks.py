@@ -12,10 +12,10 @@ from typing import Final
 
 from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.codec import FieldReader
-from delosmq.wire.openwire.commands import MessageAck, MessageId, ProducerId
+from delosmq.wire.openwire.commands import MessageAck
+from delosmq.wire.openwire.structures import MESSAGE_ACK, MessageId, ProducerId
 from delosmq.wire.openwire.wire_format import WireFormat
 
-MESSAGE_ACK: Final = 22
 QUICK_SINCE: Final = 10
 """Older versions have no text view in their message ids."""
 

@@ -21,8 +21,8 @@ from struct import Struct, error
 from typing import Final
 
 from delosmq.wire.openwire import errors
-from delosmq.wire.openwire.commands import Command, MessageCommand, Response, Structure, Throwable
-from delosmq.wire.openwire.layout import (
+from delosmq.wire.openwire.commands import MessageCommand, Response
+from delosmq.wire.openwire.structures import (
     ARRAY,
     BLOCK,
     BYTE,
@@ -31,16 +31,18 @@ from delosmq.wire.openwire.layout import (
     FLAG,
     INT,
     LONG,
-    MESSAGES,
     NAME,
     NESTED,
+    RESPONSE,
     STRING,
     THROWABLE,
+    Command,
     Field,
-    new_structure,
+    Structure,
+    Throwable,
 )
 from delosmq.wire.openwire.text import LONGEST_BYTES, cut_text, decode_text, encode_text
-from delosmq.wire.openwire.wire_format import WireFormat
+from delosmq.wire.openwire.wire_format import MESSAGES, WireFormat, new_structure
 
 MOST_DEPTH: Final = 32
 """Of nested values and causes."""
@@ -52,7 +54,6 @@ _U32: Final = Struct(">I")
 _I64: Final = Struct(">q")
 _RESPONSE: Final = Struct(">iBi?i")
 _RESPONSE_SIZE: Final = _RESPONSE.size - 4
-RESPONSE: Final = 30
 _LARGEST_I16: Final = (1 << 15) - 1
 _LONG_COUNT: Final = 0xC0
 _VERY_LONG_COUNT: Final = 0x80

@@ -1,15 +1,52 @@
-"""The commands and data structures of OpenWire, one class each.
-
-Fields have the names of the specification; `layout` says in which order they travel and since which version. None
-stands for null. Decoded values may be shared between commands (ids, destinations), so treat them as read-only.
-"""
+"""The commands of OpenWire, one class each: fields under the names of the specification, None for null."""
 
 from typing import Final
 
-QUEUE: Final = 100
-TOPIC: Final = 101
-TEMP_QUEUE: Final = 102
-TEMP_TOPIC: Final = 103
+from delosmq.wire.openwire.structures import (
+    BROKER_INFO,
+    BROKER_SUBSCRIPTION_INFO,
+    CONNECTION_CONTROL,
+    CONNECTION_ERROR,
+    CONNECTION_INFO,
+    CONSUMER_CONTROL,
+    CONSUMER_INFO,
+    CONTROL_COMMAND,
+    DATA_ARRAY_RESPONSE,
+    DATA_RESPONSE,
+    DESTINATION_INFO,
+    EMPTY,
+    EXCEPTION_RESPONSE,
+    FLUSH_COMMAND,
+    INTEGER_RESPONSE,
+    KEEP_ALIVE_INFO,
+    MESSAGE_ACK,
+    MESSAGE_DISPATCH,
+    MESSAGE_DISPATCH_NOTIFICATION,
+    MESSAGE_PULL,
+    NETWORK_BRIDGE_FILTER,
+    PRODUCER_ACK,
+    PRODUCER_INFO,
+    REMOVE_INFO,
+    REMOVE_SUBSCRIPTION_INFO,
+    RESPONSE,
+    SESSION_INFO,
+    SHUTDOWN_INFO,
+    SUBSCRIPTION_INFO,
+    TRANSACTION_INFO,
+    BrokerId,
+    Command,
+    ConnectionId,
+    ConsumerId,
+    Destination,
+    Fields,
+    Id,
+    MessageId,
+    ProducerId,
+    SessionId,
+    Structure,
+    Throwable,
+    TransactionId,
+)
 
 BEGIN: Final = 0
 PREPARE: Final = 1
@@ -43,317 +80,126 @@ MESSAGE_COST_BYTES: Final = 1024
 """What a producer's window counts for a message beside its bytes. Source: Message.getSize of the Java client."""
 
 
-class Structure:
-    """Anything with a type code of its own on the wire.
-
-    Attributes:
-        code: the type code.
-    """
-
-    code: int = 0
-
-
-class Command(Structure):
-    """What may be a frame of its own.
-
-    Attributes:
-        command_id: the sender's number, which a Response repeats as ``correlation_id``.
-        response_required: the sender waits for a Response.
-    """
-
-    command_id: int = 0
-    response_required: bool = False
-
-
-# --- ids
-
-
-class BrokerId(Structure):
-    def __init__(self, value: str = "") -> None:
-        self.code = 124
-        self.value = value
-
-
-class ConnectionId(Structure):
-    def __init__(self, value: str = "") -> None:
-        self.code = 120
-        self.value = value
-
-    def key(self) -> str:
-        """The id as text, as Java prints it; equal ids have equal texts."""
-        return self.value
-
-
-class SessionId(Structure):
-    def __init__(self, connection_id: str = "", value: int = 0) -> None:
-        self.code = 121
-        self.connection_id = connection_id
-        self.value = value
-
-    def key(self) -> str:
-        return f"{self.connection_id}:{self.value}"
-
-
-class ConsumerId(Structure):
-    def __init__(self, connection_id: str = "", session_id: int = 0, value: int = 0) -> None:
-        self.code = 122
-        self.connection_id = connection_id
-        self.session_id = session_id
-        self.value = value
-        self._key: str = ""
-
-    def key(self) -> str:
-        """Made once: every acknowledgement names its consumer."""
-        if not self._key:
-            self._key = f"{self.connection_id}:{self.session_id}:{self.value}"
-        return self._key
-
-
-class ProducerId(Structure):
-    def __init__(self, connection_id: str = "", session_id: int = 0, value: int = 0) -> None:
-        self.code = 123
-        self.connection_id = connection_id
-        self.value = value
-        self.session_id = session_id
-        self._key: str = ""
-
-    def key(self) -> str:
-        """Made once: every message names its producer."""
-        if not self._key:
-            self._key = f"{self.connection_id}:{self.session_id}:{self.value}"
-        return self._key
-
-
-class TransactionId(Structure):
-    """A local or an XA transaction."""
-
-    def key(self) -> str:
-        """Equal ids have equal texts."""
-        return ""
-
-
-class LocalTransactionId(TransactionId):
-    def __init__(self, value: int = 0, connection_id: ConnectionId | None = None) -> None:
-        self.code = 111
-        self.value = value
-        self.connection_id = connection_id
-        self._key: str = ""
-
-    def key(self) -> str:
-        """Made once: every message of a transaction names it."""
-        if not self._key:
-            connection = self.connection_id
-            self._key = f"TX:{'' if connection is None else connection.value}:{self.value}"
-        return self._key
-
-
-class XATransactionId(TransactionId):
-    def __init__(self, format_id: int = 0, global_transaction_id: bytes = b"", branch_qualifier: bytes = b"") -> None:
-        self.code = 112
-        self.format_id = format_id
-        self.global_transaction_id = global_transaction_id
-        self.branch_qualifier = branch_qualifier
-        self._key: str = ""
-
-    def key(self) -> str:
-        """Made once, as above."""
-        if not self._key:
-            self._key = f"XID:{self.format_id}:{self.global_transaction_id.hex()}:{self.branch_qualifier.hex()}"
-        return self._key
-
-
-class MessageId(Structure):
-    """
-    Attributes:
-        text_view: the id as another protocol wrote it; goes before the other fields when it is set.
-    """
-
-    def __init__(
-        self, producer_id: ProducerId | None = None, producer_sequence_id: int = 0, broker_sequence_id: int = 0
-    ) -> None:
-        self.code = 110
-        self.text_view: str | None = None
-        self.producer_id = producer_id
-        self.producer_sequence_id = producer_sequence_id
-        self.broker_sequence_id = broker_sequence_id
-
-    def key(self) -> str:
-        """As in JMSMessageID."""
-        if self.text_view is not None:
-            return self.text_view if self.text_view.startswith("ID:") else f"ID:{self.text_view}"
-        producer = self.producer_id
-        return f"{'' if producer is None else producer.key()}:{self.producer_sequence_id}"
-
-
-# --- destinations
-
-
-class Destination(Structure):
-    """A queue or topic, by what ``code`` says. ``name`` may be a comma list and have options behind ``?``."""
-
-    def __init__(self, name: str = "", code: int = QUEUE) -> None:
-        self.code = code
-        self.name = name
-        self._qualified: str = ""
-
-    @property
-    def is_queue(self) -> bool:
-        return self.code == QUEUE or self.code == TEMP_QUEUE
-
-    @property
-    def is_temporary(self) -> bool:
-        return self.code == TEMP_QUEUE or self.code == TEMP_TOPIC
-
-    def qualified_name(self) -> str:
-        """With what it is, such as ``queue://orders``; made once, as every message names its destination."""
-        if not self._qualified:
-            self._qualified = f"{QUALIFIERS[self.code]}{self.name}"
-        return self._qualified
-
-
-QUALIFIERS: Final = {QUEUE: "queue://", TOPIC: "topic://", TEMP_QUEUE: "temp-queue://", TEMP_TOPIC: "temp-topic://"}
-
-
-def destination_of(qualified_name: str) -> Destination:
-    """The reverse of `Destination.qualified_name`; a queue when nothing is said."""
-    for code, qualifier in QUALIFIERS.items():
-        if qualified_name.startswith(qualifier):
-            return Destination(qualified_name[len(qualifier) :], code)
-    return Destination(qualified_name, QUEUE)
-
-
 # --- connection
 
 
 class BrokerInfo(Command):
-    def __init__(self) -> None:
-        self.code = 2
-        self.broker_id: BrokerId | None = None
-        self.broker_url: str | None = None
-        self.peer_broker_infos: list[Structure | None] | None = None
-        self.broker_name: str | None = None
-        self.slave_broker: bool = False
-        self.master_broker: bool = False
-        self.fault_tolerant_configuration: bool = False
-        self.duplex_connection: bool = False
-        self.network_connection: bool = False
-        self.connection_id: int = 0
-        self.broker_upload_url: str | None = None
-        self.network_properties: str | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = BROKER_INFO
+        self.broker_id = fields.cached("broker_id", BrokerId)
+        self.broker_url = fields.string("broker_url")
+        self.peer_broker_infos = fields.array("peer_broker_infos", BrokerInfo)
+        self.broker_name = fields.string("broker_name")
+        self.slave_broker = fields.flag("slave_broker")
+        self.master_broker = fields.flag("master_broker")
+        self.fault_tolerant_configuration = fields.flag("fault_tolerant_configuration")
+        self.duplex_connection = fields.flag("duplex_connection", since=2)
+        self.network_connection = fields.flag("network_connection", since=2)
+        self.connection_id = fields.int64("connection_id", since=2)
+        self.broker_upload_url = fields.string("broker_upload_url", since=3)
+        self.network_properties = fields.string("network_properties", since=3)
 
 
 class ConnectionInfo(Command):
-    def __init__(self) -> None:
-        self.code = 3
-        self.connection_id: ConnectionId | None = None
-        self.client_id: str | None = None
-        self.password: str | None = None
-        self.user_name: str | None = None
-        self.broker_path: list[Structure | None] | None = None
-        self.broker_master_connector: bool = False
-        self.manageable: bool = False
-        self.client_master: bool = False
-        self.fault_tolerant: bool = False
-        self.failover_reconnect: bool = False
-        self.client_ip: str | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = CONNECTION_INFO
+        self.connection_id = fields.cached("connection_id", ConnectionId)
+        self.client_id = fields.string("client_id")
+        self.password = fields.string("password")
+        self.user_name = fields.string("user_name")
+        self.broker_path = fields.array("broker_path", BrokerId)
+        self.broker_master_connector = fields.flag("broker_master_connector")
+        self.manageable = fields.flag("manageable")
+        self.client_master = fields.flag("client_master", since=2)
+        self.fault_tolerant = fields.flag("fault_tolerant", since=6)
+        self.failover_reconnect = fields.flag("failover_reconnect", since=6)
+        self.client_ip = fields.string("client_ip", since=8)
 
 
 class ConnectionControl(Command):
-    def __init__(self) -> None:
-        self.code = 18
-        self.close: bool = False
-        self.exit: bool = False
-        self.fault_tolerant: bool = False
-        self.resume: bool = False
-        self.suspend: bool = False
-        self.connected_brokers: str | None = None
-        self.reconnect_to: str | None = None
-        self.rebalance_connection: bool = False
-        self.token: bytes | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = CONNECTION_CONTROL
+        self.close = fields.flag("close")
+        self.exit = fields.flag("exit")
+        self.fault_tolerant = fields.flag("fault_tolerant")
+        self.resume = fields.flag("resume")
+        self.suspend = fields.flag("suspend")
+        self.connected_brokers = fields.string("connected_brokers", since=6)
+        self.reconnect_to = fields.string("reconnect_to", since=6)
+        self.rebalance_connection = fields.flag("rebalance_connection", since=6)
+        self.token = fields.octets("token", since=8)
 
 
 class KeepAliveInfo(Command):
-    def __init__(self) -> None:
-        self.code = 10
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = KEEP_ALIVE_INFO
 
 
 class ShutdownInfo(Command):
-    def __init__(self) -> None:
-        self.code = 11
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = SHUTDOWN_INFO
 
 
 class FlushCommand(Command):
-    def __init__(self) -> None:
-        self.code = 15
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = FLUSH_COMMAND
 
 
 class ControlCommand(Command):
-    def __init__(self) -> None:
-        self.code = 14
-        self.command: str | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = CONTROL_COMMAND
+        self.command = fields.string("command")
 
 
 class RemoveInfo(Command):
     """Closes what ``object_id`` names: a connection, session, producer or consumer."""
 
-    def __init__(self) -> None:
-        self.code = 12
-        self.object_id: Structure | None = None
-        self.last_delivered_sequence_id: int = 0
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = REMOVE_INFO
+        self.object_id = fields.cached("object_id", Id)
+        self.last_delivered_sequence_id = fields.int64("last_delivered_sequence_id", since=5)
 
 
 class ConnectionError(Command):
-    def __init__(self, exception: "Throwable | None" = None, connection_id: ConnectionId | None = None) -> None:
-        self.code = 16
-        self.exception = exception
-        self.connection_id = connection_id
-
-
-class Throwable:
-    """An exception by name; the Java client builds the class it knows by that name.
-
-    Attributes:
-        frames: of the stack, when both sides want stack traces: class, method, file, line.
-    """
-
-    def __init__(self, class_name: str | None = None, message: str | None = None) -> None:
-        self.class_name = class_name
-        self.message = message
-        self.frames: list[tuple[str | None, str | None, str | None, int]] = []
-        self.cause: Throwable | None = None
+    def __init__(
+        self, exception: "Throwable | None" = None, connection_id: ConnectionId | None = None, fields: Fields = EMPTY
+    ) -> None:
+        self.code = CONNECTION_ERROR
+        self.exception = fields.throwable("exception", exception)
+        self.connection_id = fields.nested("connection_id", ConnectionId, connection_id)
 
 
 # --- sessions, consumers, producers
 
 
 class SessionInfo(Command):
-    def __init__(self) -> None:
-        self.code = 4
-        self.session_id: SessionId | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = SESSION_INFO
+        self.session_id = fields.cached("session_id", SessionId)
 
 
 class ConsumerInfo(Command):
-    def __init__(self) -> None:
-        self.code = 5
-        self.consumer_id: ConsumerId | None = None
-        self.browser: bool = False
-        self.destination: Destination | None = None
-        self.prefetch_size: int = 0
-        self.maximum_pending_message_limit: int = 0
-        self.dispatch_async: bool = False
-        self.selector: str | None = None
-        self.client_id: str | None = None
-        self.subscription_name: str | None = None
-        self.no_local: bool = False
-        self.exclusive: bool = False
-        self.retroactive: bool = False
-        self.priority: int = 0
-        self.broker_path: list[Structure | None] | None = None
-        self.additional_predicate: Structure | None = None
-        self.network_subscription: bool = False
-        self.optimized_acknowledge: bool = False
-        self.no_range_acks: bool = False
-        self.network_consumer_path: list[Structure | None] | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = CONSUMER_INFO
+        self.consumer_id = fields.cached("consumer_id", ConsumerId)
+        self.browser = fields.flag("browser")
+        self.destination = fields.cached("destination", Destination)
+        self.prefetch_size = fields.int32("prefetch_size")
+        self.maximum_pending_message_limit = fields.int32("maximum_pending_message_limit")
+        self.dispatch_async = fields.flag("dispatch_async")
+        self.selector = fields.string("selector")
+        self.client_id = fields.string("client_id", since=10)
+        self.subscription_name = fields.string("subscription_name")
+        self.no_local = fields.flag("no_local")
+        self.exclusive = fields.flag("exclusive")
+        self.retroactive = fields.flag("retroactive")
+        self.priority = fields.byte("priority")
+        self.broker_path = fields.array("broker_path", BrokerId)
+        self.additional_predicate = fields.nested("additional_predicate", Structure)
+        self.network_subscription = fields.flag("network_subscription")
+        self.optimized_acknowledge = fields.flag("optimized_acknowledge")
+        self.no_range_acks = fields.flag("no_range_acks")
+        self.network_consumer_path = fields.array("network_consumer_path", ConsumerId, since=4)
 
     def forget_path(self) -> None:
         """Drops what concerns networks of brokers alone; before it is kept."""
@@ -363,82 +209,82 @@ class ConsumerInfo(Command):
 
 
 class ConsumerControl(Command):
-    def __init__(self) -> None:
-        self.code = 17
-        self.destination: Destination | None = None
-        self.close: bool = False
-        self.consumer_id: ConsumerId | None = None
-        self.prefetch: int = 0
-        self.flush: bool = False
-        self.start: bool = False
-        self.stop: bool = False
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = CONSUMER_CONTROL
+        self.destination = fields.nested("destination", Destination, since=6)
+        self.close = fields.flag("close")
+        self.consumer_id = fields.nested("consumer_id", ConsumerId)
+        self.prefetch = fields.int32("prefetch")
+        self.flush = fields.flag("flush", since=2)
+        self.start = fields.flag("start", since=2)
+        self.stop = fields.flag("stop", since=2)
 
 
 class ProducerInfo(Command):
-    def __init__(self) -> None:
-        self.code = 6
-        self.producer_id: ProducerId | None = None
-        self.destination: Destination | None = None
-        self.broker_path: list[Structure | None] | None = None
-        self.dispatch_async: bool = False
-        self.window_size: int = 0
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = PRODUCER_INFO
+        self.producer_id = fields.cached("producer_id", ProducerId)
+        self.destination = fields.cached("destination", Destination)
+        self.broker_path = fields.array("broker_path", BrokerId)
+        self.dispatch_async = fields.flag("dispatch_async", since=2)
+        self.window_size = fields.int32("window_size", since=3)
 
 
 class ProducerAck(Command):
-    def __init__(self, producer_id: ProducerId | None = None, size: int = 0) -> None:
-        self.code = 19
-        self.producer_id = producer_id
-        self.size = size
+    def __init__(self, producer_id: ProducerId | None = None, size: int = 0, fields: Fields = EMPTY) -> None:
+        self.code = PRODUCER_ACK
+        self.producer_id = fields.nested("producer_id", ProducerId, producer_id)
+        self.size = fields.int32("size", size)
 
 
 class DestinationInfo(Command):
     """Adds or removes a destination: ``operation_type`` is ADD_DESTINATION or REMOVE_DESTINATION."""
 
-    def __init__(self) -> None:
-        self.code = 8
-        self.connection_id: ConnectionId | None = None
-        self.destination: Destination | None = None
-        self.operation_type: int = 0
-        self.timeout: int = 0
-        self.broker_path: list[Structure | None] | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = DESTINATION_INFO
+        self.connection_id = fields.cached("connection_id", ConnectionId)
+        self.destination = fields.cached("destination", Destination)
+        self.operation_type = fields.byte("operation_type")
+        self.timeout = fields.int64("timeout")
+        self.broker_path = fields.array("broker_path", BrokerId)
 
 
 class RemoveSubscriptionInfo(Command):
-    def __init__(self) -> None:
-        self.code = 9
-        self.connection_id: ConnectionId | None = None
-        self.subscription_name: str | None = None
-        self.client_id: str | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = REMOVE_SUBSCRIPTION_INFO
+        self.connection_id = fields.cached("connection_id", ConnectionId)
+        self.subscription_name = fields.string("subscription_name")
+        self.client_id = fields.string("client_id")
 
 
 class SubscriptionInfo(Structure):
-    def __init__(self) -> None:
-        self.code = 55
-        self.client_id: str | None = None
-        self.destination: Destination | None = None
-        self.selector: str | None = None
-        self.subscription_name: str | None = None
-        self.subscribed_destination: Destination | None = None
-        self.no_local: bool = False
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = SUBSCRIPTION_INFO
+        self.client_id = fields.string("client_id")
+        self.destination = fields.cached("destination", Destination)
+        self.selector = fields.string("selector")
+        self.subscription_name = fields.string("subscription_name")
+        self.subscribed_destination = fields.nested("subscribed_destination", Destination, since=3)
+        self.no_local = fields.flag("no_local", since=11)
 
 
 class BrokerSubscriptionInfo(Command):
-    def __init__(self) -> None:
-        self.code = 92
-        self.broker_id: BrokerId | None = None
-        self.broker_name: str | None = None
-        self.subscription_infos: list[Structure | None] | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = BROKER_SUBSCRIPTION_INFO
+        self.broker_id = fields.nested("broker_id", BrokerId)
+        self.broker_name = fields.string("broker_name")
+        self.subscription_infos = fields.array("subscription_infos", SubscriptionInfo)
 
 
 class NetworkBridgeFilter(Structure):
     """What a network bridge adds to its consumers."""
 
-    def __init__(self) -> None:
-        self.code = 91
-        self.network_ttl: int = 0
-        self.network_broker_id: BrokerId | None = None
-        self.message_ttl: int = 0
-        self.consumer_ttl: int = 0
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = NETWORK_BRIDGE_FILTER
+        self.network_ttl = fields.int32("network_ttl", until=9)
+        self.network_broker_id = fields.cached("network_broker_id", BrokerId)
+        self.message_ttl = fields.int32("message_ttl", since=10)
+        self.consumer_ttl = fields.int32("consumer_ttl", since=10)
 
 
 # --- transactions and responses
@@ -447,45 +293,47 @@ class NetworkBridgeFilter(Structure):
 class TransactionInfo(Command):
     """``type`` is one of BEGIN to END."""
 
-    def __init__(self) -> None:
-        self.code = 7
-        self.connection_id: ConnectionId | None = None
-        self.transaction_id: TransactionId | None = None
-        self.type: int = 0
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = TRANSACTION_INFO
+        self.connection_id = fields.cached("connection_id", ConnectionId)
+        self.transaction_id = fields.cached("transaction_id", TransactionId)
+        self.type = fields.byte("type")
 
 
 class Response(Command):
-    def __init__(self, correlation_id: int = 0) -> None:
-        self.code = 30
-        self.correlation_id = correlation_id
+    def __init__(self, correlation_id: int = 0, fields: Fields = EMPTY) -> None:
+        self.code = RESPONSE
+        self.correlation_id = fields.int32("correlation_id", correlation_id)
 
 
 class ExceptionResponse(Response):
-    def __init__(self, correlation_id: int = 0, exception: Throwable | None = None) -> None:
-        self.code = 31
-        self.correlation_id = correlation_id
-        self.exception = exception
+    def __init__(self, correlation_id: int = 0, exception: Throwable | None = None, fields: Fields = EMPTY) -> None:
+        self.code = EXCEPTION_RESPONSE
+        self.correlation_id = fields.int32("correlation_id", correlation_id)
+        self.exception = fields.throwable("exception", exception)
 
 
 class DataResponse(Response):
-    def __init__(self, correlation_id: int = 0, value: Structure | None = None) -> None:
-        self.code = 32
-        self.correlation_id = correlation_id
-        self.value = value
+    def __init__(self, correlation_id: int = 0, value: Structure | None = None, fields: Fields = EMPTY) -> None:
+        self.code = DATA_RESPONSE
+        self.correlation_id = fields.int32("correlation_id", correlation_id)
+        self.value = fields.nested("value", Structure, value)
 
 
 class DataArrayResponse(Response):
-    def __init__(self, correlation_id: int = 0, values: list[Structure | None] | None = None) -> None:
-        self.code = 33
-        self.correlation_id = correlation_id
-        self.values = values
+    def __init__(
+        self, correlation_id: int = 0, values: list[Structure | None] | None = None, fields: Fields = EMPTY
+    ) -> None:
+        self.code = DATA_ARRAY_RESPONSE
+        self.correlation_id = fields.int32("correlation_id", correlation_id)
+        self.values = fields.array("values", Structure, values)
 
 
 class IntegerResponse(Response):
-    def __init__(self, correlation_id: int = 0, result: int = 0) -> None:
-        self.code = 34
-        self.correlation_id = correlation_id
-        self.result = result
+    def __init__(self, correlation_id: int = 0, result: int = 0, fields: Fields = EMPTY) -> None:
+        self.code = INTEGER_RESPONSE
+        self.correlation_id = fields.int32("correlation_id", correlation_id)
+        self.result = fields.int32("result", result)
 
 
 # --- messages
@@ -494,20 +342,20 @@ class IntegerResponse(Response):
 class MessagePull(Command):
     """Asks for one message: ``timeout`` in ms, 0 waits for ever, -1 not at all."""
 
-    def __init__(self) -> None:
-        self.code = 20
-        self.consumer_id: ConsumerId | None = None
-        self.destination: Destination | None = None
-        self.timeout: int = 0
-        self.correlation_id: str | None = None
-        self.message_id: MessageId | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = MESSAGE_PULL
+        self.consumer_id = fields.cached("consumer_id", ConsumerId)
+        self.destination = fields.cached("destination", Destination)
+        self.timeout = fields.int64("timeout")
+        self.correlation_id = fields.string("correlation_id", since=3)
+        self.message_id = fields.nested("message_id", MessageId, since=3)
 
 
 class MessageAck(Command):
     """``ack_type`` is one of DELIVERED_ACK to EXPIRED_ACK."""
 
     def __init__(self) -> None:
-        self.code = 22
+        self.code = MESSAGE_ACK
         self.destination: Destination | None = None
         self.transaction_id: TransactionId | None = None
         self.consumer_id: ConsumerId | None = None
@@ -519,12 +367,12 @@ class MessageAck(Command):
 
 
 class MessageDispatchNotification(Command):
-    def __init__(self) -> None:
-        self.code = 90
-        self.consumer_id: ConsumerId | None = None
-        self.destination: Destination | None = None
-        self.delivery_sequence_id: int = 0
-        self.message_id: MessageId | None = None
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = MESSAGE_DISPATCH_NOTIFICATION
+        self.consumer_id = fields.cached("consumer_id", ConsumerId)
+        self.destination = fields.cached("destination", Destination)
+        self.delivery_sequence_id = fields.int64("delivery_sequence_id")
+        self.message_id = fields.nested("message_id", MessageId)
 
 
 class MessageCommand(Command):
@@ -595,9 +443,42 @@ class MessageCommand(Command):
 class MessageDispatch(Command):
     """Without message and destination: nothing to give (pull), or the end (browser)."""
 
-    def __init__(self) -> None:
-        self.code = 21
-        self.consumer_id: ConsumerId | None = None
-        self.destination: Destination | None = None
-        self.message: MessageCommand | None = None
-        self.redelivery_counter: int = 0
+    def __init__(self, fields: Fields = EMPTY) -> None:
+        self.code = MESSAGE_DISPATCH
+        self.consumer_id = fields.cached("consumer_id", ConsumerId)
+        self.destination = fields.cached("destination", Destination)
+        self.message = fields.nested("message", MessageCommand)
+        self.redelivery_counter = fields.int32("redelivery_counter")
+
+
+COMMANDS: Final = (
+    BrokerInfo,
+    ConnectionInfo,
+    ConnectionControl,
+    KeepAliveInfo,
+    ShutdownInfo,
+    FlushCommand,
+    ControlCommand,
+    RemoveInfo,
+    ConnectionError,
+    SessionInfo,
+    ConsumerInfo,
+    ConsumerControl,
+    ProducerInfo,
+    ProducerAck,
+    DestinationInfo,
+    RemoveSubscriptionInfo,
+    SubscriptionInfo,
+    BrokerSubscriptionInfo,
+    NetworkBridgeFilter,
+    TransactionInfo,
+    Response,
+    ExceptionResponse,
+    DataResponse,
+    DataArrayResponse,
+    IntegerResponse,
+    MessagePull,
+    MessageDispatchNotification,
+    MessageDispatch,
+)
+"""All of one type each, and the structures that declare their fields."""

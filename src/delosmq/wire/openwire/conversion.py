@@ -7,7 +7,7 @@ from delosmq.model.errors import PeerError
 from delosmq.model.message import BYTES_BODY, HubMessage, Message
 from delosmq.model.properties import LONG_KIND, STRING_KIND, TypedValue, kind_of
 from delosmq.wire.openwire.bodies import MAX_INFLATED_BYTES, deflated_body, hub_body, set_body
-from delosmq.wire.openwire.commands import Destination, MessageCommand, MessageId, ProducerId, destination_of
+from delosmq.wire.openwire.commands import MessageCommand
 from delosmq.wire.openwire.errors import InflatesTooFarError
 from delosmq.wire.openwire.heads import (
     BODY_KINDS,
@@ -18,10 +18,11 @@ from delosmq.wire.openwire.heads import (
     measure,
     stored_body,
 )
-from delosmq.wire.openwire.layout import NEWEST_VERSION
 from delosmq.wire.openwire.primitives import decode_map, encode_map
 from delosmq.wire.openwire.properties import decode_properties, plain_value
+from delosmq.wire.openwire.structures import Destination, MessageId, ProducerId, destination_of
 from delosmq.wire.openwire.text import LONGEST_BYTES, encode_text, well_formed
+from delosmq.wire.openwire.wire_format import NEWEST_VERSION
 
 INTERNAL_PREFIXES: Final = ("_AMQ", "__AMQ")
 """Properties that begin so concern the broker; OpenWire consumers don't see those that others have set. Source:

@@ -11,27 +11,51 @@ from typing import Final
 
 from delosmq.model.errors import PeerError
 from delosmq.wire.openwire import errors
-from delosmq.wire.openwire.acks import MESSAGE_ACK, QUICK_SINCE, AckReader
+from delosmq.wire.openwire.acks import QUICK_SINCE, AckReader
 from delosmq.wire.openwire.codec import FieldReader
-from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch, Structure
-from delosmq.wire.openwire.layout import MESSAGES, NOT_FRAMES
+from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch
 from delosmq.wire.openwire.messages import MessageReader
 from delosmq.wire.openwire.negotiation import DEFAULT_MAX_FRAME_BYTES, WIRE_FORMAT_INFO, decode_wire_format_info
-from delosmq.wire.openwire.wire_format import WireFormat
+from delosmq.wire.openwire.structures import (
+    CONNECTION_INFO,
+    CONSUMER_CONTROL,
+    CONSUMER_INFO,
+    DESTINATION_INFO,
+    MESSAGE_ACK,
+    MESSAGE_DISPATCH,
+    MESSAGE_PULL,
+    PRODUCER_INFO,
+    REMOVE_SUBSCRIPTION_INFO,
+    SESSION_INFO,
+    TRANSACTION_INFO,
+    Structure,
+)
+from delosmq.wire.openwire.wire_format import MESSAGES, NOT_FRAMES, WireFormat
 
 _SIZE: Final = Struct(">i")
 _SIZE_BYTES: Final = 4
 _unpack_size: Final = _SIZE.unpack_from
 _FIRST_NESTED_TYPE: Final = 100
 _SMALL_BYTES: Final = 16_384
-_MESSAGE_DISPATCH: Final = 21
 _LARGE_BYTES: Final = 1 << 20
 """From here on a copy less is worth the trouble."""
 MOST_BESIDE_CONTENT_BYTES: Final = 1 << 20
 """Of a frame: the content of a message is kept as it is, but all else is decoded, and takes many times its bytes."""
 MOST_CONTROL_BYTES: Final = 1 << 17
 """Of a command that announces or ends something, as the broker may keep it as long as the connection lasts."""
-_CONTROL: Final = frozenset((3, 4, 5, 6, 7, 8, 9, 17, 20))
+_CONTROL: Final = frozenset(
+    (
+        CONNECTION_INFO,
+        SESSION_INFO,
+        CONSUMER_INFO,
+        PRODUCER_INFO,
+        TRANSACTION_INFO,
+        DESTINATION_INFO,
+        REMOVE_SUBSCRIPTION_INFO,
+        CONSUMER_CONTROL,
+        MESSAGE_PULL,
+    )
+)
 _LOOK_BYTES: Final = 1 << 16
 """Where the content of a message begins, unless its headers are unusually long."""
 
@@ -230,7 +254,7 @@ class OpenWireDecoder:
             raise errors.too_much_beside_content(size, MOST_BESIDE_CONTENT_BYTES)
 
     def _has_content(self, code: int) -> bool:
-        return code in MESSAGES or (code == _MESSAGE_DISPATCH and code not in self._unread)
+        return code in MESSAGES or (code == MESSAGE_DISPATCH and code not in self._unread)
 
     def _decode(self, at: int, end: int) -> Structure:
         code = self._buffer[at]

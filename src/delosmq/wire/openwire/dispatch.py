@@ -14,22 +14,12 @@ from delosmq.model.errors import PeerError
 from delosmq.model.message import SEQUENCES_PER_PRODUCER, Message
 from delosmq.model.properties import TypedValue
 from delosmq.wire.openwire.codec import encode_command, encode_structure
-from delosmq.wire.openwire.commands import (
-    ACTIVEMQ_MESSAGE,
-    QUEUE,
-    TOPIC,
-    ConsumerId,
-    Destination,
-    KeepAliveInfo,
-    MessageCommand,
-    MessageDispatch,
-    MessageId,
-    ProducerId,
-)
+from delosmq.wire.openwire.commands import ACTIVEMQ_MESSAGE, KeepAliveInfo, MessageCommand, MessageDispatch
 from delosmq.wire.openwire.conversion import add_annotations, command_of_hub
 from delosmq.wire.openwire.heads import HEAD, HEAD_BYTES, PROTOCOL_TAGS, VERSION_OF_TAG, StoredReader
 from delosmq.wire.openwire.primitives import encode_map
 from delosmq.wire.openwire.properties import decode_properties
+from delosmq.wire.openwire.structures import QUEUE, TOPIC, ConsumerId, Destination, MessageId, ProducerId
 from delosmq.wire.openwire.wire_format import PLAIN_FORMATS, WireFormat
 
 ORIGINAL_ADDRESS: Final = "_AMQ_ORIG_ADDRESS"

@@ -33,9 +33,8 @@ from delosmq.wire.openwire.commands import (
     TEXT_MESSAGE,
     MessageCommand,
 )
-from delosmq.wire.openwire.layout import NEWEST_VERSION, OLDEST_VERSION
 from delosmq.wire.openwire.messages import MessageReader
-from delosmq.wire.openwire.wire_format import PLAIN_FORMATS
+from delosmq.wire.openwire.wire_format import NEWEST_VERSION, OLDEST_VERSION, PLAIN_FORMATS
 
 FAMILY: Final = "openwire"
 PROTOCOL_TAGS: Final = {v: f"{FAMILY}/{v}" for v in range(OLDEST_VERSION, NEWEST_VERSION + 1)}

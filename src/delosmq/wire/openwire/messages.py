@@ -14,9 +14,9 @@ from typing import Final
 from delosmq.model.errors import PeerError
 from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.codec import FieldReader
-from delosmq.wire.openwire.commands import MessageCommand, MessageId, ProducerId
-from delosmq.wire.openwire.layout import BYTES, TABLE
-from delosmq.wire.openwire.wire_format import WireFormat
+from delosmq.wire.openwire.commands import MessageCommand
+from delosmq.wire.openwire.structures import BYTES, MessageId, ProducerId
+from delosmq.wire.openwire.wire_format import TABLE, WireFormat
 
 _unpack_command: Final = Struct(">Bi?").unpack_from
 _COMMAND_BYTES: Final = 6

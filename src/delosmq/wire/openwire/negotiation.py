@@ -11,10 +11,9 @@ from typing import Final
 from delosmq.model.properties import BOOLEAN_KIND, INT_KIND, LONG_KIND, STRING_KIND, TypedValue
 from delosmq.wire.detect import FOREIGN, MINE, UNDECIDED
 from delosmq.wire.openwire import errors
-from delosmq.wire.openwire.commands import Structure
-from delosmq.wire.openwire.layout import NEWEST_VERSION
 from delosmq.wire.openwire.primitives import decode_map, encode_map
-from delosmq.wire.openwire.wire_format import WireFormat
+from delosmq.wire.openwire.structures import Structure
+from delosmq.wire.openwire.wire_format import NEWEST_VERSION, WireFormat
 
 WIRE_FORMAT_INFO: Final = 1
 MAGIC: Final = b"ActiveMQ"

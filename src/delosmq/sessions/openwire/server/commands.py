@@ -24,24 +24,36 @@ from delosmq.wire.openwire.commands import (
     RECOVER,
     ROLLBACK,
     ConsumerControl,
-    ConsumerId,
     ConsumerInfo,
     DataArrayResponse,
     DestinationInfo,
     MessageAck,
     MessageCommand,
     MessagePull,
-    ProducerId,
     ProducerInfo,
     RemoveInfo,
     RemoveSubscriptionInfo,
-    SessionId,
     SessionInfo,
+    TransactionInfo,
+)
+from delosmq.wire.openwire.structures import (
+    CONSUMER_CONTROL,
+    CONSUMER_INFO,
+    DESTINATION_INFO,
+    MESSAGE_ACK,
+    MESSAGE_PULL,
+    PRODUCER_INFO,
+    REMOVE_SUBSCRIPTION_INFO,
+    SESSION_INFO,
+    TRANSACTION_INFO,
+    ConsumerId,
+    ProducerId,
+    SessionId,
     Structure,
     TransactionId,
-    TransactionInfo,
     XATransactionId,
 )
+from delosmq.wire.openwire.wire_format import MESSAGES
 
 _LAST_DELIVERED_SINCE: Final = 5
 """The version from which on a RemoveInfo says what its consumer saw last."""
@@ -261,14 +273,14 @@ CommandHandler = Callable[[OpenWireConnection, Structure, MonotonicNs], None]
 
 # Type of the command -> who carries it out, once its sender is logged in.
 HANDLERS: Final[dict[int, CommandHandler]] = {
-    4: add_session,
-    5: add_consumer,
-    6: add_producer,
-    7: transact,
-    8: change_destination,
-    9: unsubscribe,
-    17: control,
-    20: pull,
-    22: acknowledge,
-    **dict.fromkeys(range(23, 30), send),
+    SESSION_INFO: add_session,
+    CONSUMER_INFO: add_consumer,
+    PRODUCER_INFO: add_producer,
+    TRANSACTION_INFO: transact,
+    DESTINATION_INFO: change_destination,
+    REMOVE_SUBSCRIPTION_INFO: unsubscribe,
+    CONSUMER_CONTROL: control,
+    MESSAGE_PULL: pull,
+    MESSAGE_ACK: acknowledge,
+    **dict.fromkeys(MESSAGES, send),
 }

@@ -23,7 +23,8 @@ from delosmq.sessions.openwire.server.transactions import OpenWireTransaction, O
 from delosmq.sessions.parking import Parked, Parking
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
-from delosmq.wire.openwire.commands import MessageAck, MessageCommand, RemoveInfo, Structure, TransactionInfo
+from delosmq.wire.openwire.commands import MessageAck, MessageCommand, RemoveInfo, TransactionInfo
+from delosmq.wire.openwire.structures import Structure
 
 
 class ParkedCommand(Parked):
@@ -69,6 +70,7 @@ class OpenWireConnection:
         wall: WallMs,
     ) -> None:
         broker = services.broker
+        outbox = replies.outbox
         rules = CLASSIC if acceptor.virtual_topics is None else acceptor.virtual_topics
         destinations = OpenWireDestinations(broker.settings.wildcards, broker.queues, rules)
         self.broker = broker
@@ -99,7 +101,6 @@ class OpenWireConnection:
             connection_id=peer.connection_id,
             limit=acceptor.max_subscriptions,
         )
-        outbox = replies.outbox
         self.consumers: Consumers = Consumers(host, peer.name, broker, outbox=outbox, watchers=registry.watchers)
         self.acks: MessageAcks = MessageAcks(broker, host, self.consumers)
         self.pending_events: PendingEvents = PendingEvents(host, services.clock, self.consumers)
@@ -119,12 +120,7 @@ class OpenWireConnection:
             hears_advisories=acceptor.support_advisory,
         )
         self.flow: ConsumerFlow = ConsumerFlow(
-            host,
-            broker,
-            consumers=self.consumers,
-            pending_events=self.pending_events,
-            subscriber=self.subscriber,
-            outbox=outbox,
+            host, broker, self.consumers, events=self.pending_events, subscriber=self.subscriber, outbox=outbox
         )
 
     def announce(self, subscription: OpenWireSubscription) -> None:

@@ -8,7 +8,8 @@ from mypy_extensions import mypyc_attr
 from delosmq.model.errors import BrokerError
 from delosmq.sessions.openwire.server.transactions import XA_OK
 from delosmq.sessions.parking import ParkingOwner
-from delosmq.wire.openwire.commands import Command, MessageCommand, Structure
+from delosmq.wire.openwire.commands import MessageCommand
+from delosmq.wire.openwire.structures import Command, Structure
 
 if TYPE_CHECKING:
     from delosmq.sessions.openwire.server.session import OpenWireSession

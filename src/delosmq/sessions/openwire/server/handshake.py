@@ -6,8 +6,8 @@ from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.ids import check_id
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.wire.openwire.commands import BrokerInfo, ConnectionInfo
-from delosmq.wire.openwire.layout import NEWEST_VERSION
 from delosmq.wire.openwire.negotiation import WireFormatInfo
+from delosmq.wire.openwire.wire_format import NEWEST_VERSION
 
 
 def offer(acceptor: AcceptorSettings, server_name: str) -> WireFormatInfo:

@@ -8,7 +8,7 @@ from typing import Final
 
 from delosmq.engine.api import AddressLimitError, TransactionError, XaError
 from delosmq.model.errors import BrokerError, LimitError, NotFoundError, PeerError, PermissionDeniedError, Scope
-from delosmq.wire.openwire.commands import Throwable
+from delosmq.wire.openwire.structures import Throwable
 
 SECURITY: Final = "java.lang.SecurityException"
 INVALID_DESTINATION: Final = "javax.jms.InvalidDestinationException"

@@ -21,10 +21,11 @@ from delosmq.sessions.openwire.server.ids import check_bytes, check_id
 from delosmq.sessions.openwire.server.transactions import OpenWireTransaction
 from delosmq.sessions.parking import Parked, Parking
 from delosmq.sessions.permissions import Permissions
-from delosmq.wire.openwire.claims import drop_claims
-from delosmq.wire.openwire.commands import Destination, MessageCommand, ProducerId, ProducerInfo
+from delosmq.wire.openwire.commands import MessageCommand, ProducerInfo
 from delosmq.wire.openwire.heads import BODY_KINDS, PROTOCOL_TAGS, encode_head, measure, stored_body
 from delosmq.wire.openwire.primitives import decode_map
+from delosmq.wire.openwire.properties import drop_claims
+from delosmq.wire.openwire.structures import Destination, ProducerId
 
 SCHEDULED_DELAY: Final = "AMQ_SCHEDULED_DELAY"
 SCHEDULED_TIME: Final = "_AMQ_SCHED_DELIVERY"

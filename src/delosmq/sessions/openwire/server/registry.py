@@ -6,7 +6,7 @@ from delosmq.sessions.openwire.server.connection_port import ConnectionPort
 from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatchers
 from delosmq.sessions.openwire.server.temporary_destinations import ForeignTemporaries
 from delosmq.sessions.protocol import SessionServices
-from delosmq.wire.openwire.commands import BrokerId
+from delosmq.wire.openwire.structures import BrokerId
 
 
 class Registry:

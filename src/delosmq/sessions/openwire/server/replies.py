@@ -27,16 +27,14 @@ from delosmq.sessions.openwire.server.java_exceptions import throwable_of
 from delosmq.sessions.outbox import Outbox
 from delosmq.wire.openwire.codec import encode_command, encode_response
 from delosmq.wire.openwire.commands import (
-    Command,
     ConnectionError,
-    ConnectionId,
     ExceptionResponse,
     KeepAliveInfo,
     MessageCommand,
     ProducerAck,
 )
-from delosmq.wire.openwire.layout import NEWEST_VERSION
-from delosmq.wire.openwire.wire_format import WireFormat
+from delosmq.wire.openwire.structures import Command, ConnectionId
+from delosmq.wire.openwire.wire_format import NEWEST_VERSION, WireFormat
 
 
 class Replies:

@@ -31,20 +31,30 @@ from delosmq.sessions.turn import Turn
 from delosmq.wire.openwire.commands import (
     END,
     PREPARE,
-    Command,
     ConnectionControl,
-    ConnectionId,
     ConnectionInfo,
     IntegerResponse,
     KeepAliveInfo,
     MessageAck,
     MessageCommand,
     RemoveInfo,
-    Structure,
     TransactionInfo,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
-from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
+from delosmq.wire.openwire.negotiation import WIRE_FORMAT_INFO, WireFormatInfo, agree, encode_wire_format_info
+from delosmq.wire.openwire.structures import (
+    CONNECTION_CONTROL,
+    CONNECTION_INFO,
+    FLUSH_COMMAND,
+    KEEP_ALIVE_INFO,
+    REMOVE_INFO,
+    RESPONSES,
+    SENT_BY_BROKERS,
+    SHUTDOWN_INFO,
+    Command,
+    ConnectionId,
+    Structure,
+)
 
 # States of a session.
 NEGOTIATING: Final = 0
@@ -57,8 +67,6 @@ _LEAVING_NS: Final = 10_000_000_000
 """How long a peer may stay after its connection has ended: it has a ShutdownInfo to send, and may log in again."""
 _FRAME_BEFORE_LOGIN_BYTES: Final = 64 * 1024
 """Of those who are not logged in: anybody may open connections."""
-_UNREAD: Final = frozenset((2, 14, 16, 19, 21, 31, 32, 33, 34, 90, 92))
-"""Types of commands that only brokers send: refused or ignored."""
 
 
 class OpenWireSession(Session):
@@ -88,7 +96,7 @@ class OpenWireSession(Session):
         self._services = services
         self._registry = registry
         self._decoder: OpenWireDecoder = OpenWireDecoder(
-            OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES), unread=_UNREAD
+            OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES), unread=SENT_BY_BROKERS
         )
         self._replies: Replies = Replies(self.outbox, services.broker.log)
         self._inactivity: Inactivity = Inactivity(0, 0, now)
@@ -165,7 +173,7 @@ class OpenWireSession(Session):
     def _refuse_command(self, code: int) -> OpenWireError:
         if self.state == NEGOTIATING:
             return errors.not_negotiated(code)
-        if code == _WIRE_FORMAT_INFO:
+        if code == WIRE_FORMAT_INFO:
             return errors.negotiated_already()
         if code in HANDLERS or code in COMMANDS[CONNECTED]:
             return errors.not_connected(code)
@@ -537,19 +545,17 @@ def _is_brief(frame: Structure) -> bool:
 
 Handler = Callable[[OpenWireSession, Structure, MonotonicNs], None]
 
-_WIRE_FORMAT_INFO: Final = 1
-
 _ALWAYS: Final[dict[int, Handler]] = {
-    10: OpenWireSession._keep_alive,
-    **dict.fromkeys(range(30, 35), OpenWireSession._ignore),
-    11: OpenWireSession._shut_down,
-    18: OpenWireSession._connection_control,
+    KEEP_ALIVE_INFO: OpenWireSession._keep_alive,
+    **dict.fromkeys(RESPONSES, OpenWireSession._ignore),
+    SHUTDOWN_INFO: OpenWireSession._shut_down,
+    CONNECTION_CONTROL: OpenWireSession._connection_control,
 }
 
 # (state, type of the command) -> handler; what is missing is refused. In VERIFYING nothing is decoded, and after that
 # nothing is read. Of CONNECTED here is what concerns the connection itself; what it is there for stands in HANDLERS.
 COMMANDS: Final[dict[int, dict[int, Handler]]] = {
-    NEGOTIATING: {_WIRE_FORMAT_INFO: OpenWireSession._negotiate},
-    NEGOTIATED: {3: OpenWireSession._connect, **_ALWAYS},
-    CONNECTED: {12: OpenWireSession._remove, 15: OpenWireSession._ignore, **_ALWAYS},
+    NEGOTIATING: {WIRE_FORMAT_INFO: OpenWireSession._negotiate},
+    NEGOTIATED: {CONNECTION_INFO: OpenWireSession._connect, **_ALWAYS},
+    CONNECTED: {REMOVE_INFO: OpenWireSession._remove, FLUSH_COMMAND: OpenWireSession._ignore, **_ALWAYS},
 }

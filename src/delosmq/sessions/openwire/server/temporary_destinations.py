@@ -20,14 +20,8 @@ from delosmq.sessions.openwire.server.advisories.advisories import Advisories
 from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, OpenWireTarget
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.temporary_destinations import TemporaryListener
-from delosmq.wire.openwire.commands import (
-    ADD_DESTINATION,
-    TEMP_QUEUE,
-    TEMP_TOPIC,
-    ConnectionId,
-    Destination,
-    DestinationInfo,
-)
+from delosmq.wire.openwire.commands import ADD_DESTINATION, DestinationInfo
+from delosmq.wire.openwire.structures import TEMP_QUEUE, TEMP_TOPIC, ConnectionId, Destination
 
 
 class OpenWireTemporaryDestinations:

@@ -12,7 +12,7 @@ from delosmq.engine.api import ACTIVE, PREPARED, Broker, JobWaiter, Transaction,
 from delosmq.model.errors import BrokerError
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.parking import SessionTransaction
-from delosmq.wire.openwire.commands import TransactionId, XATransactionId
+from delosmq.wire.openwire.structures import TransactionId, XATransactionId
 
 OPEN_LIMIT: Final = 100
 """Open local transactions of a connection."""

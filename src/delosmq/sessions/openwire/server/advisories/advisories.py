@@ -35,19 +35,14 @@ from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
     REMOVE_DESTINATION,
-    TOPIC,
-    BrokerId,
-    ConnectionId,
     ConnectionInfo,
-    ConsumerId,
     ConsumerInfo,
-    Destination,
     DestinationInfo,
     ProducerInfo,
     RemoveInfo,
     RemoveSubscriptionInfo,
-    Structure,
 )
+from delosmq.wire.openwire.structures import TOPIC, BrokerId, ConnectionId, ConsumerId, Destination, Id, Structure
 
 _NAMES_A_TIME: Final = 10
 """Names compared with wildcards that take as long as one advisory."""
@@ -357,7 +352,7 @@ def _kind_of(address: str) -> int:
     return _PRODUCER if address.startswith(topics.PRODUCERS) else _NO_KIND
 
 
-def _removal(object_id: Structure) -> RemoveInfo:
+def _removal(object_id: Id) -> RemoveInfo:
     removal = RemoveInfo()
     removal.object_id = object_id
     return removal

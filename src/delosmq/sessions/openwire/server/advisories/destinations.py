@@ -16,14 +16,8 @@ from delosmq.sessions.openwire.server.advisories.pending_advisories import (
 )
 from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher
 from delosmq.sessions.openwire.server.destinations import queue_destination_of
-from delosmq.wire.openwire.commands import (
-    ADD_DESTINATION,
-    REMOVE_DESTINATION,
-    TOPIC,
-    ConnectionId,
-    Destination,
-    DestinationInfo,
-)
+from delosmq.wire.openwire.commands import ADD_DESTINATION, REMOVE_DESTINATION, DestinationInfo
+from delosmq.wire.openwire.structures import TOPIC, ConnectionId, Destination
 
 # What it is to the engine.
 _QUEUE: Final = 0

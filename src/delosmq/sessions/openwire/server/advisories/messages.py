@@ -19,19 +19,10 @@ from delosmq.sessions.openwire.server.advisories.pending_advisories import Pendi
 from delosmq.sessions.openwire.server.advisories.publisher import NO_PROPERTIES, AdvisoryPublisher, Properties, text
 from delosmq.sessions.openwire.server.consumers.subscription import Source
 from delosmq.sessions.openwire.server.destinations import queue_destination_of
-from delosmq.wire.openwire.commands import (
-    QUEUE,
-    TEMP_QUEUE,
-    TEMP_TOPIC,
-    TOPIC,
-    ConsumerId,
-    Destination,
-    MessageCommand,
-    ProducerInfo,
-)
+from delosmq.wire.openwire.commands import MessageCommand, ProducerInfo
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
-from delosmq.wire.openwire.layout import NEWEST_VERSION
-from delosmq.wire.openwire.wire_format import PLAIN_FORMATS
+from delosmq.wire.openwire.structures import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, ConsumerId, Destination
+from delosmq.wire.openwire.wire_format import NEWEST_VERSION, PLAIN_FORMATS
 
 _ORIGINAL_ID: Final = "orignalMessageId"
 _ORIGINAL_DESTINATION: Final = "orignalDestination"

@@ -9,7 +9,7 @@ from mypy_extensions import mypyc_attr
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher, Properties
 from delosmq.sessions.protocol import SessionHost
-from delosmq.wire.openwire.commands import Structure
+from delosmq.wire.openwire.structures import Structure
 
 NOTICES_AT_MOST: Final = 10_000
 """They keep what they are about; what happens meanwhile is lost, and the log says so."""

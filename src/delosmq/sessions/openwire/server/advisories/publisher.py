@@ -14,19 +14,11 @@ from delosmq.model.ports import Clock
 from delosmq.model.properties import STRING_KIND, TypedValue
 from delosmq.model.wildcard import WildcardPattern
 from delosmq.sessions.protocol import SessionHost
-from delosmq.wire.openwire.commands import (
-    TOPIC,
-    BrokerId,
-    ConsumerId,
-    Destination,
-    MessageCommand,
-    MessageId,
-    ProducerId,
-    Structure,
-)
+from delosmq.wire.openwire.commands import MessageCommand
 from delosmq.wire.openwire.heads import BODY_KINDS, PROTOCOL_TAGS, encode_head, measure, stored_body
-from delosmq.wire.openwire.layout import NEWEST_VERSION
 from delosmq.wire.openwire.primitives import encode_map
+from delosmq.wire.openwire.structures import TOPIC, BrokerId, ConsumerId, Destination, MessageId, ProducerId, Structure
+from delosmq.wire.openwire.wire_format import NEWEST_VERSION
 
 Properties = dict[str, TypedValue]
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from delosmq.model.reserved_names import ADVISORY_PREFIX
-from delosmq.wire.openwire.commands import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination
+from delosmq.wire.openwire.structures import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination
 
 CONNECTIONS: Final = f"{ADVISORY_PREFIX}Connection"
 QUEUES: Final = f"{ADVISORY_PREFIX}Queue"

@@ -19,9 +19,8 @@ from delosmq.wire.openwire.commands import (
     STANDARD_ACK,
     UNMATCHED_ACK,
     MessageAck,
-    MessageId,
-    Throwable,
 )
+from delosmq.wire.openwire.structures import MessageId, Throwable
 
 _NONE: Final = 0
 NAMES_READ: Final = 300

@@ -14,7 +14,7 @@ from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubs
 from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatchers, WildcardSubscriptions
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.protocol import SessionHost
-from delosmq.wire.openwire.commands import ConsumerId
+from delosmq.wire.openwire.structures import ConsumerId
 
 NOTHING_SEEN: Final = -1
 """``lastDeliveredSequenceId`` of a consumer that saw no message."""

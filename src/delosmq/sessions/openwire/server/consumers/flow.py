@@ -30,16 +30,16 @@ class ConsumerFlow:
         self,
         host: SessionHost,
         broker: Broker,
-        *,
         consumers: Consumers,
-        pending_events: PendingEvents,
+        *,
+        events: PendingEvents,
         subscriber: OpenWireSubscriber,
         outbox: Outbox,
     ) -> None:
         self._host = host
         self._broker = broker
         self._consumers = consumers
-        self._pending_events = pending_events
+        self._pending_events = events
         self._subscriber = subscriber
         self._outbox = outbox
         self._spreading = consumers.spreading

@@ -9,7 +9,8 @@ from delosmq.sessions.openwire.server.consumers.reattach import LostQueue
 from delosmq.sessions.openwire.server.consumers.slow_consumers import WatchedCredit, slow_destinations, still_full
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source, SubscriptionEvents
 from delosmq.sessions.protocol import SessionHost
-from delosmq.wire.openwire.commands import ConsumerInfo, Destination
+from delosmq.wire.openwire.commands import ConsumerInfo
+from delosmq.wire.openwire.structures import Destination
 
 
 class PendingEvents(SubscriptionEvents):

@@ -15,7 +15,8 @@ from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source, SubscriptionEvents
 from delosmq.sessions.protocol import NO_TIMER
 from delosmq.sessions.ttl import NS_PER_MS
-from delosmq.wire.openwire.commands import ConsumerControl, Destination
+from delosmq.wire.openwire.commands import ConsumerControl
+from delosmq.wire.openwire.structures import Destination
 
 _NS_PER_S: Final = 1_000 * NS_PER_MS
 _TO_CLOSE_NS: Final = _NS_PER_S

@@ -33,14 +33,9 @@ from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
 from delosmq.wire.openwire.codec import encode_command
-from delosmq.wire.openwire.commands import (
-    ConsumerControl,
-    ConsumerId,
-    ConsumerInfo,
-    Destination,
-    RemoveSubscriptionInfo,
-)
+from delosmq.wire.openwire.commands import ConsumerControl, ConsumerInfo, RemoveSubscriptionInfo
 from delosmq.wire.openwire.dispatch import DispatchEncoder
+from delosmq.wire.openwire.structures import ConsumerId, Destination
 from delosmq.wire.openwire.wire_format import WireFormat
 
 WILD_PLACES: Final = 50

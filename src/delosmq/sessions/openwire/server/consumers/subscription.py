@@ -11,8 +11,9 @@ from delosmq.sessions.openwire.server.destinations import OpenWireTarget
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.protocol import NO_TIMER
 from delosmq.sessions.stream import NO_SEQUENCE, DeliveryPort, FrameParts, Stream
-from delosmq.wire.openwire.commands import TOPIC, ConsumerInfo, Destination
+from delosmq.wire.openwire.commands import ConsumerInfo
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
+from delosmq.wire.openwire.structures import TOPIC, Destination
 
 _LOOKS_A_MESSAGE: Final = 2
 """At messages that a transaction acknowledged, for each that is dispatched or acknowledged."""
