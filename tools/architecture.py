@@ -113,8 +113,6 @@ LARGE_FILES = frozenset(
     {
         "src/delosmq/engine/recovery/replay.py",
         "src/delosmq/sessions/openwire/server/session.py",
-        "src/delosmq/sessions/outbox.py",
-        "src/delosmq/wire/openwire/commands.py",
         "tools/architecture.py",
     }
 )
