@@ -269,6 +269,21 @@ def test_create_warns_of_a_host_that_is_not_known_here(
     assert str(tmp_path / "i" / "etc" / "broker.xml") in told.err
 
 
+def test_create_does_not_wait_for_name_servers_that_do_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr("delosmq.cli.create.socket.getaddrinfo", lambda *_, **__: ended.wait())
+    monkeypatch.setattr("delosmq.cli.create.NAME_WAIT_S", 0.01)
+    try:
+        create_command(tmp_path / "i", host="broker.example")
+    finally:
+        ended.set()
+    assert capsys.readouterr().err.startswith(
+        "DMQ7019: this machine does not know the host 'broker.example' (its name servers have not answered for 0.01 s)"
+    )
+
+
 INTERRUPTED = """
 import os, signal, sys
 

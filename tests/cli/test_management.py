@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from email.message import Message
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 
 import pytest
@@ -22,7 +23,7 @@ import stomp
 
 import delosmq
 from delosmq.cli.app import run_app
-from delosmq.cli.http_client import _told
+from delosmq.cli.http_client import HttpClient, _told
 from delosmq.cli.options import NUMBERS, SWITCHES, read_settings
 from delosmq.cli.queue_commands import _body, _properties
 from delosmq.engine.base.slots import Slot
@@ -528,6 +529,24 @@ def test_stat_shows_what_is_held_apart_from_what_is_scheduled(
             "SCHEDULED": "1",
             "HELD": "2",
         }
+
+
+def test_stat_shows_queues_of_a_broker_that_does_not_say_how_many_are_held(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(call("queue", "create", "old"))
+    get = HttpClient.get
+
+    def of_an_earlier_version(client: HttpClient, path: str, **parameters: Any) -> Any:
+        page = get(client, path, **parameters)
+        for one in page["queues"]:
+            del one["held_count"]
+        return page
+
+    monkeypatch.setattr(HttpClient, "get", of_an_earlier_version)
+    heading, values = said(call("queue", "stat", "--filter", "old")).splitlines()
+    shown = dict(zip(heading.split(), values.split(), strict=True))
+    assert (shown["NAME"], shown["SCHEDULED"], shown["HELD"]) == ("old", "0", "0")
 
 
 @pytest.mark.parametrize("kind", ["queue", "address"])

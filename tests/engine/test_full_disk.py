@@ -27,9 +27,14 @@ SECOND_MS = 1_000
 
 
 class FullStore(RecordingStore):
-    """Takes what stores no message, and while it is full nothing else."""
+    """Takes what stores no message, and while it is full nothing else.
+
+    Attributes:
+        last_batch: the first so many batches find room all the same.
+    """
 
     full = False
+    last_batch = 0
 
     def append(self, batch: Batch) -> None:
         if self.full and batch.stored_count:
@@ -37,7 +42,7 @@ class FullStore(RecordingStore):
         super().append(batch)
 
     def takes(self, size_bytes: int) -> bool:
-        return not self.full
+        return not self.full or len(self.batches) < self.last_batch
 
 
 class RetainingBench(RoutingBench):
@@ -131,6 +136,15 @@ def test_a_subscription_that_can_not_become_another_one_stays_what_it_is() -> No
     with pytest.raises(LimitError, match="DMQ2685"):
         subscribe(bench, selector="a = 1")
     assert bench.pending("me") == "kept"
+
+
+def test_a_subscription_that_may_become_another_one_is_not_refused_once_the_old_one_has_ended() -> None:
+    bench, store = bench_with()
+    bench.broker.consumers.close(subscribe(bench))
+    fill(bench, store)
+    store.last_batch = len(store.batches) + 1
+    subscribe(bench, selector="a = 1")
+    assert bench.broker.queues["me"].settings.filter == "a = 1"
 
 
 def test_what_is_not_recorded_goes_on() -> None:

@@ -29,7 +29,7 @@ from delosmq.engine.log.records import LEASE, STORED
 from delosmq.engine.queues.consumer import ConsumerOptions
 from delosmq.engine.queues.credit import MessageCredit, OpenCredit
 from delosmq.engine.routing.send_result import BLOCKED
-from delosmq.model.errors import MisuseError, NotFoundError, StorageError
+from delosmq.model.errors import BrokerError, MisuseError, NotFoundError, StorageError
 from delosmq.model.ids import Position, Sequence, WallMs
 from delosmq.model.message import MULTICAST, Message
 from delosmq.model.settings import BrokerSettings, JournalSettings, QueueSettings
@@ -450,6 +450,18 @@ def test_a_topic_is_read_through_a_durable_subscription_named_like_the_group():
     assert words(lease) == "a"
     assert broker.queues["g"].settings.durable
     assert broker.lease_groups.open("g", queue="", topic="news", run="r", incarnation=None).epoch == 2
+
+
+@pytest.mark.parametrize("why", ["DMQ2410", "DMQ2405", "DMQ2401"])
+def test_a_group_that_is_refused_leaves_no_subscription_to_its_topic(why: str):
+    broker = Bench(queues=(anycast("q"),), settings={"news": {"default_non_destructive": why == "DMQ2410"}}).broker
+    if why == "DMQ2401":
+        broker.lease_groups.open("g", queue="q", topic="", run="r", incarnation=None)
+    with pytest.raises(BrokerError, match=why):
+        broker.lease_groups.open(
+            "g", queue="", topic="news", run="r", incarnation="of another life" if why == "DMQ2405" else None
+        )
+    assert list(broker.queues) == ["q"]
 
 
 # -- ending -------------------------------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 import secrets
 import socket
+import threading
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from delosmq.cli.output import plain_console
 from delosmq.config.bootstrap import WebBind
@@ -11,6 +12,9 @@ from delosmq.config.findings import WRONG_INSTANCE_VALUE
 from delosmq.config.instance import create_instance
 from delosmq.model.errors import ConfigurationError
 from delosmq.security.passwords import SALT_BYTES, hash_password
+
+NAME_WAIT_S: Final = 3.0
+"""How long name servers have to answer for the host of a new instance."""
 
 
 def create_command(
@@ -64,11 +68,23 @@ def create_command(
 
 def _warn_of_unknown_host(host: str, broker_xml: Path) -> None:
     """A name may be known only where the broker is to run, so that it is no mistake."""
-    try:
-        socket.getaddrinfo(host, None, flags=socket.AI_PASSIVE)
-    except OSError as failure:
+    reasons: list[str] = []
+
+    def look() -> None:
+        try:
+            socket.getaddrinfo(host, None, flags=socket.AI_PASSIVE)
+        except OSError as failure:
+            reasons.append(str(failure.strerror))
+
+    # Name servers that do not answer are waited for by the half minute, and that can't be cut short.
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(NAME_WAIT_S)
+    if looking.is_alive():
+        reasons = [f"its name servers have not answered for {NAME_WAIT_S:g} s"]
+    if reasons:
         plain_console(stderr=True).print(
-            f"DMQ7019: this machine does not know the host '{host}' ({failure.strerror}): `delosmq run` can't listen on"
+            f"DMQ7019: this machine does not know the host '{host}' ({reasons[0]}): `delosmq run` can't listen on"
             f" it here; correct it in {broker_xml} unless the broker is to run elsewhere"
         )
 

@@ -94,7 +94,11 @@ def stat(
         print_json(queues)
     else:
         # The broker counts what is held among the scheduled messages, of which people think that they are due some day.
-        print_table([one | {"scheduled_count": one["scheduled_count"] - one["held_count"]} for one in queues], COLUMNS)
+        # One of an earlier version does not say how many those are.
+        for one in queues:
+            one.setdefault("held_count", 0)
+            one["scheduled_count"] -= one["held_count"]
+        print_table(queues, COLUMNS)
 
 
 @queue_app.command()

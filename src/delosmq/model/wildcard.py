@@ -230,7 +230,8 @@ class SecurityTable:
         return None
 
     def extent(self, roles: frozenset[str], permission: str) -> str:
-        """Whether one of ``roles`` holds ``permission`` `EVERYWHERE`, `SOMEWHERE` or `NOWHERE`."""
+        """Whether one of ``roles`` holds ``permission`` on addresses `EVERYWHERE`, `SOMEWHERE` or `NOWHERE`: matches
+        ``address::queue`` take none away."""
         entries = [*self._literal.values(), *self._wild]
         granting = [entry for entry in entries if not entry.permissions.get(permission, frozenset()).isdisjoint(roles)]
         if not granting:

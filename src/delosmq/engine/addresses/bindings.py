@@ -349,10 +349,12 @@ class Bindings(Destinations):
         of_client: bool = False,
         user: str = "",
         by_broker: bool = False,
+        checked: bool = False,
     ) -> Queue:
         """Creates a queue and, if need be, its address.
 
         Args:
+            checked: `DestinationChecks.check_queue` has allowed it, before the queue that it replaces ended.
             retroactive: its subscriber asks for what the address keeps for those.
             of_client: the address is made automatically, whatever the queue is.
             user: to whom it counts: whose client makes it, "" for none.
@@ -362,7 +364,8 @@ class Bindings(Destinations):
             MisuseError: the name is taken or a setting makes no sense.
             LimitError: as in `create_address`.
         """
-        self.checks.check_queue(settings, of_client=of_client, user=user, by_broker=by_broker)
+        if not checked:
+            self.checks.check_queue(settings, of_client=of_client, user=user, by_broker=by_broker)
         automatic = settings.auto_created or of_client
         self._make_address(
             settings.address, {settings.routing_type}, auto_created=automatic, user=user, by_broker=by_broker

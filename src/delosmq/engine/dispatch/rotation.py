@@ -3,12 +3,16 @@
 from abc import ABC, abstractmethod
 from collections import deque
 from heapq import heapify, heappop, heappush
+from typing import Final
 
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.queues.consumer import Consumer, RotationEntry
 from delosmq.selectors.subject import Subject
+
+SPARE: Final = 16
+"""Entries of consumers that left a rotation, beside as many as are in it, before they are dropped."""
 
 
 class DispatchBudget:
@@ -71,7 +75,7 @@ class Rotation(ABC):
         """Lets a consumer go, wherever it stands."""
         entry = consumer.entry
         if entry is not None:
-            entry.valid = False
+            entry.consumer = None
             consumer.entry = None
             self.count -= 1
 
@@ -86,9 +90,9 @@ class TurnRotation(Rotation):
     def first(self) -> Consumer | None:
         entries = self._entries
         while entries:
-            entry = entries[0]
-            if entry.valid:
-                return entry.consumer
+            consumer = entries[0].consumer
+            if consumer is not None:
+                return consumer
             entries.popleft()
         return None
 
@@ -97,6 +101,8 @@ class TurnRotation(Rotation):
         consumer.entry = entry
         self._entries.append(entry)
         self.count += 1
+        if len(self._entries) > 2 * self.count + SPARE:
+            self._entries = deque(entry for entry in self._entries if entry.consumer is not None)
 
 
 class RankedRotation(Rotation):
@@ -111,9 +117,9 @@ class RankedRotation(Rotation):
     def first(self) -> Consumer | None:
         entries = self._entries
         while entries:
-            entry = entries[0][3]
-            if entry.valid:
-                return entry.consumer
+            consumer = entries[0][3].consumer
+            if consumer is not None:
+                return consumer
             heappop(entries)
         return None
 
@@ -124,6 +130,6 @@ class RankedRotation(Rotation):
         load = consumer.owned_groups if self._by_load else 0
         heappush(self._entries, (load, consumer.turn, self._made, entry))
         self.count += 1
-        if len(self._entries) > 2 * self.count + 16:
-            self._entries = [entry for entry in self._entries if entry[3].valid]
+        if len(self._entries) > 2 * self.count + SPARE:
+            self._entries = [entry for entry in self._entries if entry[3].consumer is not None]
             heapify(self._entries)

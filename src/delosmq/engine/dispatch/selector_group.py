@@ -28,7 +28,8 @@ class SelectorGroup(ConsumerState):
         self._by_load = by_load
         self._strict = strict
         self._cursor: Cursor | None = None
-        self._matched: Slot | None = None
+        # The sequence of what the cursor stands on, if it matches: a slot would be kept here after it is gone.
+        self._matched: int = 0
         self._rotations: list[Rotation] = []
         self.takes_all: bool = options.selector is None and options.no_local == ""
         self.members: int = 0
@@ -97,13 +98,13 @@ class SelectorGroup(ConsumerState):
             self._cursor = cursor
         while True:
             slot = cursor.peek()
-            if slot is None or self.takes_all or slot is self._matched:
+            if slot is None or self.takes_all or slot.sequence == self._matched:
                 return slot
             if not budget.spend():
                 self.frontier = slot
                 return None
             if self.accepts(slot.message, budget):
-                self._matched = slot
+                self._matched = slot.sequence
                 return slot
             cursor.advance(slot)
 
@@ -137,7 +138,7 @@ class SelectorGroup(ConsumerState):
         if self._cursor is not None:
             self._pending.drop(self._cursor)
             self._cursor = None
-        self._matched = None
+        self._matched = 0
 
 
 def group_of(consumer: Consumer) -> SelectorGroup | None:

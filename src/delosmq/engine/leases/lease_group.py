@@ -44,6 +44,11 @@ class LeaseGroups:
         if not topic:
             return self._leases.open(group, self._bindings.queue_named(queue), run, incarnation, user=user)
         if group not in self._bindings.queues:
+            # All of this before the subscription is made: it would stay, and fill, for nobody.
+            if known is not None:
+                raise self._leases.reads_another(group, group)
+            non_destructive = self._bindings.settings_of(topic).default_non_destructive
+            self._leases.check_new(group, group, incarnation, durable=True, non_destructive=non_destructive)
             address = self._bindings.addresses.get(topic)
             if address is not None:
                 self._bindings.check_routing(address, MULTICAST)

@@ -101,9 +101,13 @@ class Leases:
         """
         group = self.groups.get(name)
         if group is None:
-            _require_leasable(queue)
-            if incarnation is not None:
-                raise self.lost(name)
+            self.check_new(
+                name,
+                queue.name,
+                incarnation,
+                durable=queue.settings.durable,
+                non_destructive=queue.in_force.non_destructive,
+            )
             group = self.restore(name, queue, self._random.token(12))
             group.made_by = user
         else:
@@ -148,11 +152,7 @@ class Leases:
 
     def _check_open(self, group: LeaseGroup, queue: Queue, run: str, incarnation: str | None) -> None:
         if group.queue is not queue:
-            raise LeaseError(
-                "DMQ2401",
-                FOREIGN_INCARNATION,
-                f"group '{group.name}' reads another queue than '{queue.name}'; use another group.id",
-            )
+            raise self.reads_another(group.name, queue.name)
         if incarnation is None:
             if group.acked > 0:
                 raise LeaseError(
@@ -181,6 +181,42 @@ class Leases:
                 " checkpoint comes from elsewhere. Use the checkpoint made with it, or a new group.id with a new"
                 " checkpoint",
             )
+
+    def check_new(
+        self, name: str, queue_name: str, incarnation: str | None, *, durable: bool, non_destructive: bool
+    ) -> None:
+        """Whether a group that is not there may be opened on a queue, which need not be there yet either.
+
+        Args:
+            durable, non_destructive: what the queue is, or will be.
+
+        Raises:
+            MisuseError: nothing of such a queue can be leased.
+            LeaseError: the reader knows a group that is gone.
+        """
+        if non_destructive:
+            raise MisuseError(
+                "DMQ2410",
+                f"queue '{queue_name}' is non-destructive, and leases take what they acknowledge; lease another"
+                " queue of its address, or browse this one",
+            )
+        if not durable:
+            raise MisuseError(
+                "DMQ2409",
+                f"queue '{queue_name}' is not durable, so its leases would not survive a restart; lease a durable"
+                " queue",
+            )
+        if incarnation is not None:
+            raise self.lost(name)
+
+    @staticmethod
+    def reads_another(name: str, queue_name: str) -> LeaseError:
+        """Why a group is not opened on a queue: it has another one."""
+        return LeaseError(
+            "DMQ2401",
+            FOREIGN_INCARNATION,
+            f"group '{name}' reads another queue than '{queue_name}'; use another group.id",
+        )
 
     def lost(self, name: str) -> LeaseError:
         """Why nothing can be done with a group, for those too who may not know of it."""
@@ -383,17 +419,3 @@ class Leases:
 
     def _record(self, value: dict[str, object]) -> None:
         self._log.record(encode_json(LEASE, value))
-
-
-def _require_leasable(queue: Queue) -> None:
-    if queue.in_force.non_destructive:
-        raise MisuseError(
-            "DMQ2410",
-            f"queue '{queue.name}' is non-destructive, and leases take what they acknowledge; lease another"
-            " queue of its address, or browse this one",
-        )
-    if not queue.settings.durable:
-        raise MisuseError(
-            "DMQ2409",
-            f"queue '{queue.name}' is not durable, so its leases would not survive a restart; lease a durable queue",
-        )

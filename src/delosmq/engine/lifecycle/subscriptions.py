@@ -184,6 +184,7 @@ class SubscriptionQueues:
             self._deletion.drop(queue)
         made = self._bindings.create_queue(
             settings,
+            checked=queue is not None,
             temporary=not options.durable,
             retroactive=options.retroactive,
             of_client=True,

@@ -85,11 +85,10 @@ class ConsumerState:
 
 
 class RotationEntry:
-    """Where a consumer stands in a rotation. One that it left is found and dropped later."""
+    """Where a consumer stands in a rotation; None once it has left: the entry is found and dropped later."""
 
     def __init__(self, consumer: "Consumer") -> None:
-        self.consumer = consumer
-        self.valid: bool = True
+        self.consumer: Consumer | None = consumer
 
 
 class Consumer(Holder):
