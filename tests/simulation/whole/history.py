@@ -94,6 +94,8 @@ ALL_ACTS = {**{kind: act for kind, (_, act) in ACTS.items()}, **SLICED, SET: act
 FULL = "DMQ2685"
 """What is said when something can't begin as the disk is full. Nothing has changed then, and the broker goes on. The
 store refuses nothing: who looks before he stores is never refused."""
+NO_LARGER_FILES = "DMQ2204"
+"""What is said when the disk has no room for files that describe one queue more."""
 
 
 class Step(NamedTuple):
@@ -291,7 +293,9 @@ class Run:
             try:
                 words = ALL_ACTS[step.kind](self.life, rng)
             except LimitError as error:
-                if error.code != FULL or step.kind == BEAT or not self.life.broker.storage_low:
+                low = error.code == FULL and self.life.broker.storage_low
+                many = error.code == NO_LARGER_FILES and self.disk.free_bytes is not None
+                if step.kind == BEAT or not (low or many):
                     raise
                 words = f"{step.kind} is refused ({error.code})"
         self.told.pop()
