@@ -73,6 +73,21 @@ def test_the_path_of_a_message_names_at_most_eight_files_and_what_is_in_them() -
         assert not missing, f"{file} has no {missing}"
 
 
+def places_of_words() -> dict[str, Path]:
+    table = (DOCS / "architecture.md").read_text("utf-8").partition("## Where would you look?")[2]
+    return {word: DOCS / place for word, place in re.findall(r"^\| (.+?) \| \[.+?\]\((.+?)\) \|$", table, re.MULTILINE)}
+
+
+def test_a_reader_is_told_where_to_look_for_sixty_words() -> None:
+    assert len(places_of_words()) >= 60
+
+
+@pytest.mark.parametrize(("word", "place"), places_of_words().items())
+def test_the_file_for_a_word_says_what_the_word_means(word: str, place: Path) -> None:
+    told = ast.get_docstring(ast.parse(place.read_text("utf-8"))) or ""
+    assert word.lower() in " ".join(told.lower().split())
+
+
 def test_each_decision_is_in_the_index() -> None:
     index = (DOCS / "decisions" / "README.md").read_text("utf-8")
     records = sorted((DOCS / "decisions").glob("0*.md"))

@@ -1,4 +1,4 @@
-"""``${name}`` and ``${name:default}`` in configuration files, and the names that Artemis's start script sets.
+"""Placeholders in configuration files, ``${name}`` and ``${name:default}``, with the names of Artemis's start script.
 
 Source: Artemis, XMLUtil.replaceSystemPropsInString, bin/artemis and etc/artemis.profile.
 """

@@ -1,4 +1,4 @@
-"""Where messages stand, for people who ask: found in slices, as a queue may be large and the broker serves others.
+"""Where a message stands: found in slices, as a queue may be large and the broker serves others meanwhile.
 
 Each search is a walk: iterate it to its end, with other work between the slices; then its result is there. What stays
 where it is meanwhile is found; what moves is looked for where it may have gone.

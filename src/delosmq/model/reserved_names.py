@@ -1,5 +1,5 @@
-"""Property names that only the broker sets. A sender's value for one is taken off when the message arrives, so that no
-consumer, selector, filter, row or listing takes it for the broker's word.
+"""Reserved names: properties that only the broker sets. A sender's value for one is taken off when the message arrives,
+so that no consumer, selector, filter, row or listing takes it for the broker's word.
 
 Source: Message, StompUtils and MessageUtil of Artemis; FrameTranslator, ActiveMQMessage and BrokerSupport of ActiveMQ
 Classic; the names that begin with JMS are header fields of JMS, which messages have as fields of their own.

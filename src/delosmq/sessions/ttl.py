@@ -1,4 +1,4 @@
-"""How long a connection may be silent.
+"""The connection TTL: how long a connection may be silent.
 
 Source: Artemis, RemotingServiceImpl.FailureCheckAndFlushThread: data since the last check starts the TTL afresh,
 so a silent peer is found between one TTL and one TTL plus two intervals after its last byte.

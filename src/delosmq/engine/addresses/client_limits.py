@@ -1,4 +1,4 @@
-"""How many addresses and queues clients may make, and how much of the journal's state these may take."""
+"""The share of a user: how many addresses and queues its clients make, and what they take of the journal's state."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Selectors that stand before queues and diverts: equal ones are evaluated once per message."""
+"""Filters: selectors that stand before queues and diverts; equal ones are evaluated once per message."""
 
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.conversion import Conversions

@@ -1,4 +1,4 @@
-"""What an address keeps for queues to come: which of its last messages, and for how long.
+"""The history of an address: which of its last messages it keeps for queues to come, and for how long.
 
 Source: Artemis manual, "Retroactive Addresses"; activemq-broker, the SubscriptionRecoveryPolicy classes.
 """

@@ -1,4 +1,4 @@
-"""Storing again what is alive in a nearly dead segment, so that the store can free it.
+"""Compaction: what is alive in a nearly dead segment is stored again, so that the store can free the segment.
 
 A message gets a new home and gives the old one back in one batch: after a crash it lives in exactly one of them. Replay
 takes the newest record of a message (docs/decisions/0037).

@@ -1,4 +1,4 @@
-"""Acknowledging and returning what is in delivery. Each public call is one decision; the broker closes its batch."""
+"""Ends of a delivery: acknowledge, reject, give back. Each public call is one decision and closes one batch."""
 
 from array import array
 from typing import Final

@@ -1,4 +1,4 @@
-"""Redelivery: how long a returned message waits before it is delivered again, and the record of its deliveries.
+"""The redelivery delay: how long a returned message waits for its next delivery; and the record of its deliveries.
 
 Source: Artemis QueueImpl.calculateRedeliveryDelay.
 """

@@ -1,4 +1,4 @@
-"""When a queue begins to dispatch: with its first consumer, or later, so that several ones share from the beginning.
+"""Consumers before dispatch: a queue begins with its first consumer, or later, so that several share from the start.
 
 Source: activemq-broker Queue.addSubscription and iterate; Artemis QueueImpl.canDispatch.
 """

@@ -1,4 +1,4 @@
-"""Deleting queues and addresses that were made by use and are used no more.
+"""Auto-delete: queues and addresses that were made by use go when they are used no more.
 
 Every ``address-queue-scan-period`` all are looked at, in slices; what two scans in a row find unused goes. Source:
 Artemis PostOfficeImpl.reapAddresses and QueueManagerImpl. What Artemis deletes at its start goes here two scans later,

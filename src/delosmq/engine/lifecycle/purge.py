@@ -1,4 +1,4 @@
-"""Emptying a queue, a slice at a time: one that is gone, or one that shall go on without what it holds now."""
+"""A purge: a queue is emptied a slice at a time, one that is gone or one that goes on without what it holds now."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Taking messages in: address, full policy, queues. A send is one decision."""
+"""A send: address, policy of a full address, queues. It is one decision."""
 
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.expiry_delay import apply_expiry

@@ -1,4 +1,4 @@
-"""Transactions that wait for room which only the end of one of them would make.
+"""Deadlocks: transactions that wait for room which only the end of one of them would make.
 
 What a transaction sends takes room of its address at once. So two of them may each hold half of an address and wait for
 more: neither ends, and nothing that consumers do helps. The one that would be the last to wait is refused instead.

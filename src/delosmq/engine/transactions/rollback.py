@@ -1,4 +1,4 @@
-"""How a transaction comes to nothing: what it sends is given up, what it acknowledged goes back, in slices."""
+"""Rollback, in slices: what the transaction sent is given up, what it acknowledged goes back."""
 
 from array import array
 from typing import Final
