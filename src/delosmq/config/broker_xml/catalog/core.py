@@ -48,7 +48,8 @@ _IN_EFFECT: Final = [
     ),
     in_effect(
         "max-destinations-size-per-user",
-        "DelosMQ only: what those may take in the journal's state, mostly names and filters; -1 for any size",
+        "DelosMQ only: what those may take in the journal's state, mostly names and filters, an eighth of it for"
+        " filters; -1 for any size",
         "8M",
         "bytes",
     ),
