@@ -16,6 +16,7 @@ from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressDefinition, AddressMatch, BrokerSettings, QueueSettings
 from delosmq.wire.stomp.conversion import StompConversion
+from tests.chance import tries
 from tests.engine.routing_support import RoutingBench
 from tests.engine.support import Bench, CountingRandom, RecordingStore
 from tests.simulation.whole.recount import check_shares
@@ -395,7 +396,7 @@ ACTS = st.tuples(
 
 
 @given(st.lists(ACTS, max_size=25), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60))
 def test_after_anything_the_shares_equal_a_recount_and_in_the_end_they_are_gone(
     acts: list[tuple[str, int, str]], keeps: bool
 ):

@@ -185,6 +185,7 @@ class Dispatching(RuleBasedStateMachine):
             dispatch_profile=profile,
             strict_order_dispatch=strict,
             all_consumers_exclusive_by_default=everybody,
+            max_delivery_attempts=-1,  # however many consumers come and go with a message
         )
         self.obvious = Obvious(classic=classic, strict=strict, everybody=everybody, exclusive_queue=queue)
         self.peers: dict[int, tuple[Reader, Peer]] = {}

@@ -8,6 +8,7 @@ from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.grammar import parser
 from delosmq.selectors.tree import Branch, Part, tree_of
 from delosmq.selectors.words import words_of
+from tests.chance import tries
 
 WORDS = (  # noqa: SIM905
     "a b 'x' 1 -2 + - * / % = <> < >= ( ) , NOT AND OR BETWEEN LIKE ESCAPE IN IS TRUE NULL"
@@ -51,13 +52,13 @@ def compare(text: str) -> bool:
     return found is not None
 
 
-@settings(max_examples=2_000)
+@settings(max_examples=tries(2_000))
 @given(st.lists(st.sampled_from(PIECES), min_size=1, max_size=9))
 def test_any_words_give_the_tree_of_the_grammar_or_are_refused_by_both(pieces: list[str]) -> None:
     compare(" ".join(pieces))
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=tries(1_000))
 @given(st.lists(st.sampled_from([p for p in PIECES if " " in p]), min_size=1, max_size=6), st.data())
 def test_conditions_joined_by_operators_give_the_tree_of_the_grammar(parts: list[str], data: st.DataObject) -> None:
     text = parts[0]

@@ -19,7 +19,6 @@ from delosmq.wire.openwire.commands import (
     STANDARD_ACK,
     BrokerInfo,
     ConnectionError,
-    ConnectionInfo,
     ConsumerInfo,
     ControlCommand,
     DestinationInfo,
@@ -32,8 +31,11 @@ from delosmq.wire.openwire.commands import (
     Response,
 )
 from delosmq.wire.openwire.structures import (
+    CONNECTION_ID,
+    CONNECTION_INFO,
     TEMP_QUEUE,
     Command,
+    ConnectionId,
     ConsumerId,
     Destination,
     LocalTransactionId,
@@ -90,7 +92,10 @@ def test_a_field_of_the_wrong_type_ends_the_connection() -> None:
     bench = OpenWireBench()
     other = bench.connect()
     client = bench.connect()
-    client.tell(client.remove_info(ConnectionInfo()))
+    named = encode_command(client.remove_info(ConnectionId("a")), client.form)
+    kind, wrong = bytes([CONNECTION_ID]), bytes([CONNECTION_INFO])
+    assert named.count(kind) == 1
+    client.send(named.replace(kind, wrong))
     assert code_of(client.error()) == "IOException DMQ5208"
     assert client.host.finished
     other.publish(A, "fine")

@@ -14,7 +14,6 @@ from delosmq.wire.openwire.commands import (
     MessageAck,
     MessageDispatch,
     NetworkBridgeFilter,
-    RemoveInfo,
     Response,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
@@ -125,9 +124,8 @@ def test_a_value_of_the_wrong_type_is_refused() -> None:
     consumer = ConsumerInfo()
     consumer.additional_predicate = NetworkBridgeFilter()
     assert isinstance(decode_one(encode_command(consumer, PLAIN_FORMATS[12]), PLAIN_FORMATS[12]), ConsumerInfo)
-    remove = RemoveInfo()
-    remove.object_id = consumer
-    assert decode([encode_command(remove, PLAIN_FORMATS[12])], PLAIN_FORMATS[12])[1] == "DMQ5208"
+    remove = b"\x0c\0\0\0\1\0" + b"\1" + encode_command(consumer, PLAIN_FORMATS[12])[4:] + bytes(8)
+    assert decode([len(remove).to_bytes(4) + remove], PLAIN_FORMATS[12]) == ([], "DMQ5208")
 
 
 def test_nesting_is_bounded() -> None:
