@@ -307,7 +307,7 @@ app_main()
     [
         ("delosmq.cli.run", "run"),
         ("delosmq.composition", "run"),
-        ("delosmq.sessions.openwire.server.session", "run"),
+        ("delosmq.server.listener", "run"),
         ("delosmq.storage.journal.store", "run"),
         ("delosmq.cli.app", "queue"),
         ("delosmq.cli.spark_commands", "queue"),

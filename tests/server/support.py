@@ -26,7 +26,7 @@ from delosmq.server.passwords import PasswordChecks
 from delosmq.server.server_parts import ServerParts
 from delosmq.server.ticker import GateEvents, Ticker
 from delosmq.sessions.outbox import Gate
-from delosmq.sessions.protocol import Peer, Session, SessionHost, SessionServices
+from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, SessionServices
 from delosmq.sessions.stomp.server.errors import stopping
 from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.memory import MemoryStore
@@ -67,17 +67,22 @@ class Logged(logging.Handler):
         self.lines.append(record.getMessage())
 
 
-class SeenProtocol(StompProtocol):
+class SeenProtocol(Protocol):
     """STOMP whose sessions the test sees, by their connection."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self._stomp = StompProtocol()
+        self.name = self._stomp.name
+        self.websocket_subprotocols = self._stomp.websocket_subprotocols
         self.sessions: dict[SessionHost, Session] = {}
+
+    def detect(self, start: bytes) -> int:
+        return self._stomp.detect(start)
 
     def open(
         self, host: SessionHost, peer: Peer, acceptor: AcceptorSettings, services: SessionServices, now: MonotonicNs
     ) -> Session:
-        made = self.sessions[host] = super().open(host, peer, acceptor, services, now)
+        made = self.sessions[host] = self._stomp.open(host, peer, acceptor, services, now)
         return made
 
 
