@@ -159,6 +159,26 @@ def test_each_message_that_is_sent() -> None:
     assert about(topics) == ["-"]  # one, however many take it
 
 
+def test_a_queue_that_is_deleted_amid_a_large_commit_harms_nobody() -> None:
+    bench = OpenWireBench(queues=(QueueSettings("q", "q"),), address_settings={"#": {"advisory_for_delivery": True}})
+    client = bench.connect()
+    delivered = listen(client, "MessageDelivered.Queue.q")
+    transaction = client.begin()
+    for number in range(2_000):
+        client.feed(client.text(Q, f"m{number}", transaction))
+    bench.tick()
+    client.feed(client.transaction_info(transaction, 2))
+    while bench.queue("q").message_count == 0:
+        assert bench.broker.tick()
+    assert bench.queue("q").message_count < 2_000
+    bench.broker.resources.delete_queue("q")
+    bench.tick()
+    told(delivered)
+    send(client, Q, "after")
+    assert about(delivered) == ["-"]
+    assert not client.host.finished
+
+
 def test_a_message_to_a_virtual_topic_is_told_of_for_its_queues_and_for_the_topic() -> None:
     bench = bench_with(advisory_for_delivery=True)
     client = bench.connect()

@@ -88,7 +88,8 @@ class MessageAdvisories:
         told: set[str] = set()
         consumed = False
         virtual = False
-        queues = [self._broker.queues[name] for name in queue_names]
+        # A large commit goes on over several turns: a queue may have been deleted meanwhile.
+        queues = [queue for name in queue_names if (queue := self._broker.queues.get(name)) is not None]
         for queue in queues:
             destination = self._place_of(queue, message)
             consumed = consumed or len(queue.holders) > 0
