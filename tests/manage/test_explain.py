@@ -9,7 +9,7 @@ from delosmq.engine.dispatch.waiting_reason import CODES
 from delosmq.engine.queues.consumer import Consumer, ConsumerOptions, ConsumerPort
 from delosmq.engine.queues.credit import MessageCredit
 from delosmq.manage.control import explain
-from delosmq.manage.control.diagnosis import advice
+from delosmq.manage.control.diagnosis import advice, queue_notes
 from delosmq.manage.control.explain import ExplainControl
 from delosmq.manage.control.queues import QueueControl
 from delosmq.model.conversion import Conversions
@@ -302,6 +302,16 @@ async def test_a_queue_tells_what_keeps_messages_away(api: Api):
     notes = " / ".join(str(note) for note in found["notes"])  # type: ignore[attr-defined]
     assert "disabled" in notes
     assert "match its filter enter it: a = 1" in notes
+
+
+async def test_a_queue_that_is_deleted_while_it_is_looked_at_is_told_of_as_it_was(api: Api):
+    succeeded(await api.patch(f"{QUEUES}/q", {"filter": "a = 1"}))
+    known = api.broker.queues["q"]
+    api.broker.resources.delete_queue("q")
+    tick(api)
+    api.broker.resources.delete_address("q")
+    assert "q" not in api.broker.addresses
+    assert "match its filter enter it: a = 1" in str(queue_notes(api.broker, known))
 
 
 async def test_a_full_ring_and_an_empty_queue(api: Api):  # RING-4

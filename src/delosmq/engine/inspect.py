@@ -7,7 +7,7 @@ where it is meanwhile is found; what moves is looked for where it may have gone.
 from collections.abc import Iterator
 from typing import Final
 
-from delosmq.engine.addresses.address import Address
+from delosmq.engine.addresses.address import Address, address_of
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.rules import rules_of
@@ -72,6 +72,10 @@ class Inspector:
         self._transactions = transactions
 
     # -- addresses -----------------------------------------------------------------------------------------------
+
+    def address_of(self, queue: Queue) -> Address:
+        """The address of a queue, also of one that was deleted while it is looked at."""
+        return address_of(queue)
 
     def links(self, address: Address) -> list[Address]:
         """The wildcard addresses that stand for an address now; its own list is looked up with the next send."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from delosmq.engine.addresses.address import Address
+from delosmq.engine.addresses.address import Address, address_of
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.filter import check_filter
 from delosmq.engine.addresses.settings_checks import check_together
@@ -110,7 +110,7 @@ class EngineResources:
             if merged != known.settings:
                 self._bindings.update_queue(known, merged)
             self._bindings.take_over_queue(known)
-            address = self._bindings.address_of(known)
+            address = address_of(known)
             if address.auto_created:
                 self._bindings.take_over_address(address)
         known.declared = True

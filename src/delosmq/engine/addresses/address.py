@@ -195,3 +195,10 @@ class Address(QueueAddress):
                 self._anycast_turn = turn
                 found.append(queues[turn])
                 return
+
+
+def address_of(queue: Queue) -> Address:
+    """The address of a queue, also of one that is deleted."""
+    address = queue.address
+    assert isinstance(address, Address)
+    return address

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.addresses.address import Address
+from delosmq.engine.addresses.address import Address, address_of
 from delosmq.engine.addresses.binding_codec import (
     address_as_json,
     address_state_bytes,
@@ -143,7 +143,7 @@ class Bindings(Destinations):
 
     def change_queue(self, queue: Queue, settings: QueueSettings, made_by: str) -> None:
         """Puts new settings of a queue into force, its name included."""
-        address = self.address_of(queue)
+        address = address_of(queue)
         if settings.name != queue.name:
             del self.queues[queue.name]
             queue.name = settings.name
@@ -163,7 +163,7 @@ class Bindings(Destinations):
     def drop_queue(self, queue: Queue) -> None:
         """Unbinds a queue and forgets it; what it holds is the caller's."""
         queue.suspended |= DELETED
-        address = self.address_of(queue)
+        address = address_of(queue)
         address.unbind(queue)
         address.unused_since = self._clock.monotonic_ns()
         self._changed(address)
@@ -189,7 +189,7 @@ class Bindings(Destinations):
     def consumer_ranked(self, queue: Queue) -> None:
         """A topic subscription has a consumer with a priority: with ``dispatch-policy`` priority it is served before
         those of lower ones."""
-        address = self.address_of(queue)
+        address = address_of(queue)
         if address.settings.dispatch_policy is DispatchPolicy.PRIORITY and queue.settings.routing_type == MULTICAST:
             address.serve_by_priority()
             self._changed(address)
@@ -396,7 +396,7 @@ class Bindings(Destinations):
         """
         if not queue.internal:
             check_settings(settings)
-            check_update(queue, settings, self.address_of(queue).routing_types)
+            check_update(queue, settings, address_of(queue).routing_types)
             size = queue_state_bytes(settings, queue.made_by)
             self._log.ask_room(RECORD_BYTES + size, f"the new settings of '{queue.name}'")
         before = queue.settings

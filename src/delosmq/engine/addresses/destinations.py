@@ -29,7 +29,3 @@ class Destinations:
     def settings_of(self, address: str) -> AddressSettings:
         """The address-settings in force for a name, whether or not the address exists."""
         return self._table.resolve(address)
-
-    def address_of(self, queue: Queue) -> Address:
-        """The address of a queue that is not deleted."""
-        return self.addresses[queue.address.name]

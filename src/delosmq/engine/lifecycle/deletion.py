@@ -1,6 +1,6 @@
 """Deleting a queue: its name is free at once, what it held goes a slice at a time."""
 
-from delosmq.engine.addresses.address import Address
+from delosmq.engine.addresses.address import Address, address_of
 from delosmq.engine.addresses.history import ring_of
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.queues.queue import Queue
@@ -16,7 +16,7 @@ class Deletion:
     def drop(self, queue: Queue) -> None:
         """Forgets a queue, as a decision of its own; its address too when that was only made for it."""
         parts = self._parts
-        address = parts.bindings.address_of(queue)
+        address = address_of(queue)
         self._forget(queue)
         parts.bindings.drop_if_unused(address)
         parts.log.close()

@@ -9,7 +9,7 @@ Source: Artemis manual, "Retroactive Addresses"; activemq-broker, the Subscripti
 from heapq import heappop, heappush, heapreplace
 from typing import Final
 
-from delosmq.engine.addresses.address import RETAIN, Address
+from delosmq.engine.addresses.address import RETAIN, Address, address_of
 from delosmq.engine.addresses.bindings import Bindings, QueueListener
 from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.addresses.history import Aging, HistoryRing
@@ -53,7 +53,7 @@ class Retroactive(QueueListener):
     def queue_added(self, queue: Queue, *, asked: bool) -> None:
         if queue.settings.routing_type != MULTICAST:
             return
-        address = self._parts.bindings.address_of(queue)
+        address = address_of(queue)
         settings = address.settings
         all_of_it = asked or settings.always_retroactive is True
         work = _Fill(self, queue)

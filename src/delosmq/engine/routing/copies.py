@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from delosmq.engine.addresses.address import address_of
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import FITS, NO_ROOM, WAITS
 from delosmq.engine.log.origin import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORIGINAL_QUEUE, annotations_of, copy_for
@@ -114,7 +115,7 @@ class MovedCopies:
             home = self._bindings.create_queue(QueueSettings(name, name, kind, durable=True, auto_created=True))
         except BrokerError:
             return []  # as many queues as the broker can keep, or no room on the disk
-        return self._routes.route_moved(message, self._bindings.address_of(home))
+        return self._routes.route_moved(message, address_of(home))
 
     def may_deliver(self, origin: AddressSettings, name: str) -> bool:
         """Whether an address has queues, or would be given one.

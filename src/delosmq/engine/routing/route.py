@@ -5,7 +5,7 @@ The short way, for an address whose queues take everything, is `Address.route`: 
 
 from typing import Final
 
-from delosmq.engine.addresses.address import NO_QUEUES, Address
+from delosmq.engine.addresses.address import NO_QUEUES, Address, address_of
 from delosmq.engine.addresses.bindings import Bindings
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.filter import Conditions
@@ -107,7 +107,7 @@ class Routes:
                     f" that address, which `delosmq queue stat` names, or to 'ADDRESS{QUEUE_MARK}{name}' for that queue"
                     " alone",
                 )
-            return bindings.address_of(bindings.create_queue(queue, user=user))
+            return address_of(bindings.create_queue(queue, user=user))
         if address is None:
             address = bindings.create_address(name, {kind}, auto_created=True, user=user)
         return address
@@ -192,7 +192,7 @@ class Routes:
                     f"divert '{divert.name}' forwards to '{name}{QUEUE_MARK}{queue_name}', and there is no such queue;"
                     " create it, or change the forwarding-address",
                 )
-            return self._bindings.address_of(queue), queue
+            return address_of(queue), queue
         address = self._bindings.addresses.get(name)
         if address is None or (routing == ANYCAST and not address.anycast):
             address = self.prepare(name, routing)

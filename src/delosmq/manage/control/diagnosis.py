@@ -95,7 +95,7 @@ def advice_without_head(broker: Broker, queue: Queue) -> str:
 
 def queue_notes(broker: Broker, queue: Queue) -> list[str]:
     """Sentences about a queue, beside the advice about its first message."""
-    address = broker.addresses[queue.address.name]
+    address = broker.inspector.address_of(queue)
     found: list[str] = []
     if not queue.settings.enabled:
         found.append("the queue is disabled: what is sent to its address does not enter it")

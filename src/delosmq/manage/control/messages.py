@@ -143,7 +143,7 @@ class MessageControl:
         conditions = Conditions(self._conversions)
         conditions.look_at(message)
         name, settings = queue.name, queue.settings
-        address = self._broker.addresses[queue.address.name]
+        address = self._broker.inspector.address_of(queue)
         for source in (address, *self._broker.inspector.links(address)):
             for divert in source.diverts:
                 if divert.exclusive and conditions.match(divert.filter):
