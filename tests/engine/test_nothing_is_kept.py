@@ -2,8 +2,7 @@
 
 # BROKER-4
 
-import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -19,7 +18,7 @@ from tests.engine.dispatching import Field
 from tests.engine.test_leases import Reader
 from tests.memory import living
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("only_what_a_test_makes")]
 
 RECEIVES = 30
 KINDS = (Consumer, Slot, Message, Cursor, PendingObserver, Held, MessageGroup, SelectorGroup, DispatchRules)
@@ -78,15 +77,6 @@ WAYS: dict[str, Callable[[Field, int], None]] = {
     "owners": owners,
     "leases": leases,
 }
-
-
-@pytest.fixture(autouse=True)
-def only_what_a_test_makes() -> Iterator[None]:
-    """What other tests have left is not looked at; in a whole run these are millions of objects."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def counted() -> dict[str, int]:
