@@ -21,7 +21,7 @@ from typing import Any
 from delosmq.cli.run import GC_THRESHOLDS
 from delosmq.engine import broker as engine_module
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log.log import Replay, StateSource, Store, StoreEvents
 from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
 from delosmq.engine.queues.credit import MessageCredit
@@ -120,7 +120,7 @@ class Engine:
         made = tuple(QueueSettings(name, name, ANYCAST) for name in self.names)
         self.store = store if store is not None else DroppingStore()
         parts: dict[str, Any] = {"clock": clock or self.clock, "random": Tokens(), "events": EngineEvents()}
-        self.broker = Broker(BrokerSettings(queues=made, **settings), self.store, **parts)
+        self.broker = EngineBroker(BrokerSettings(queues=made, **settings), self.store, **parts)
         self.consumers: dict[int, Consumer] = {}
         if isinstance(store, ServedStore):
             store.attach(Unheard(), NoState())

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from benchmarks.engine_worker import DroppingStore
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log.log import Store
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
@@ -111,7 +111,7 @@ class Bench:
         clock = StillClock()
         conversions = Conversions({"stomp": StompConversion(), "openwire": OpenWireConversion()})
         settings = BrokerSettings(queues=(QueueSettings(QUEUE_NAME, QUEUE_NAME, ANYCAST),))
-        self.broker = Broker(
+        self.broker = EngineBroker(
             settings,
             store or DroppingStore(),
             clock=clock,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from delosmq.config.reload import ReloadPlan, plan_reload
-from delosmq.engine.api import Broker, DroppedListener, EngineEvents, events_for
+from delosmq.engine.api import DroppedListener, EngineBroker, EngineEvents, events_for
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.control.queue_info import notices_about
 from delosmq.model.conversion import Conversions
@@ -209,7 +209,7 @@ class ComposedBroker(Host):
         self._dead_letter_log = DeadLetterLog()
         self._client_audit = ClientAudit()
         listeners = [self._dead_letter_log, self._client_audit, *(protocol.events for protocol in self._protocols)]
-        self.broker = Broker(
+        self.broker = EngineBroker(
             _with_addresses_of(self._protocols, settings),
             store,
             clock=self.clock,

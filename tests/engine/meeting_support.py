@@ -1,7 +1,7 @@
 """What must hold after everything: counters and memory equal a recount, and a restart finds what is durable."""
 
 from delosmq.engine.base.slots import Slot, SlotList
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.message import Account, Message
 from tests.engine.support import Bench
@@ -18,7 +18,7 @@ def listed(slots: SlotList) -> list[Slot]:
     return found
 
 
-def held_of(broker: Broker, queue: Queue) -> list[Slot]:
+def held_of(broker: EngineBroker, queue: Queue) -> list[Slot]:
     """What is in delivery, also to consumers that have gone and whose transactions have not."""
     lists = [consumer.in_delivery for consumer in queue.holders]
     for transaction in broker.transactions.open.values():
@@ -29,7 +29,7 @@ def held_of(broker: Broker, queue: Queue) -> list[Slot]:
     return [slot for slots in lists for slot in listed(slots)]
 
 
-def recount(broker: Broker) -> None:
+def recount(broker: EngineBroker) -> None:
     """Compares each counter with what is there. Call it at rest."""
     references: dict[int, int] = {}
     recorded: dict[int, int] = {}
@@ -94,7 +94,7 @@ def recount(broker: Broker) -> None:
         assert queue.pending_commits == claims[queue.name], queue.name
 
 
-def orphans(broker: Broker) -> list[Slot]:
+def orphans(broker: EngineBroker) -> list[Slot]:
     """What open transactions acknowledge in queues that are gone."""
     found: list[Slot] = []
     for transaction in broker.transactions.open.values():
@@ -110,7 +110,7 @@ def durable(slots: list[Slot]) -> list[Slot]:
     return [slot for slot in slots if slot.recorded]
 
 
-def kept(broker: Broker) -> dict[str, list[tuple[int, str, bool]]]:
+def kept(broker: EngineBroker) -> dict[str, list[tuple[int, str, bool]]]:
     """Per durable queue what a restart must find: sequence, body, and whether a prepared branch acknowledges it."""
     prepared = {transaction.id for transaction in broker.branches.prepared()}
     found: dict[str, list[tuple[int, str, bool]]] = {}

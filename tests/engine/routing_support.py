@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.credit import OpenCredit
@@ -27,7 +27,7 @@ class RoutingBench(Bench):
             matches = tuple(AddressMatch(match, fields) for match, fields in addresses.items())
             self.settings = replace(self.settings, address_settings=matches)
         self.conversions = Conversions({"stomp": StompConversion()})
-        self.broker = Broker(
+        self.broker = EngineBroker(
             self.settings,
             self.store,
             clock=self.clock,

@@ -2,7 +2,7 @@
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log.log import Batch, Replay, Store
 from delosmq.engine.queues.consumer import Consumer, ConsumerPort
 from delosmq.engine.queues.credit import Credit, OpenCredit
@@ -128,7 +128,7 @@ class Bench:
         matches = tuple(AddressMatch(match, fields) for match, fields in (settings or {}).items())
         self.settings = BrokerSettings(queues=queues, address_settings=matches, global_max_size_bytes=global_max)
         self.conversions = Conversions({"stomp": StompConversion()})
-        self.broker = Broker(
+        self.broker = EngineBroker(
             self.settings,
             self.store,
             clock=self.clock,
@@ -237,7 +237,7 @@ class Bench:
         again.store = RecordingStore([kept for kept in self.store.batches if position is None or kept[0] <= position])
         again.settings = self.settings
         again.conversions = self.conversions
-        again.broker = Broker(
+        again.broker = EngineBroker(
             self.settings,
             again.store,
             clock=self.clock,

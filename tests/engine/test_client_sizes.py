@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log.records import BINDING, check_version, decode_json, encode_json
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError
@@ -69,8 +69,8 @@ def sizes(bench: Bench, user: str = "eve") -> tuple[int, int]:
     return limits.made_by(user), limits.state_bytes_of(user)
 
 
-def broker_on(bench: RoutingBench) -> Broker:
-    broker = Broker(
+def broker_on(bench: RoutingBench) -> EngineBroker:
+    broker = EngineBroker(
         bench.settings,
         bench.store,
         clock=bench.clock,

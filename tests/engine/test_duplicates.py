@@ -3,7 +3,7 @@
 import pytest
 
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.compaction.compactor import LOOK_EVERY_MS, PASSED_OVER_MS
 from delosmq.engine.log.log import Batch
 from delosmq.engine.routing.send_result import DUPLICATE, NO_ROUTE, ROUTED
@@ -183,7 +183,7 @@ def test_an_id_counts_with_the_commit_only() -> None:  # ACK-5
     assert bench.broker.addresses["q"].account.used_messages == 1
 
 
-def _large(bench: Bench, first: int, count: int) -> tuple[Broker, Waiter]:
+def _large(bench: Bench, first: int, count: int) -> tuple[EngineBroker, Waiter]:
     transaction = bench.broker.transactions.begin("session")
     for k in range(first, first + count):
         bench.broker.transactions.send(transaction, marked(bench, "q", str(k)))

@@ -2,7 +2,7 @@
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.queues.consumer import ConsumerOptions
 from delosmq.engine.queues.credit import MessageCredit, OpenCredit
 from delosmq.model.message import ANYCAST, MULTICAST, Message
@@ -168,7 +168,7 @@ def diverted(heard: Heard) -> Bench:
     made = Bench.__new__(Bench)
     made.clock = ManualClock()
     made.settings = BrokerSettings(queues=(QueueSettings("q", "q"), QueueSettings("copy", "copy")), diverts=(divert,))
-    made.broker = Broker(made.settings, RecordingStore(), clock=made.clock, random=CountingRandom(), events=heard)
+    made.broker = EngineBroker(made.settings, RecordingStore(), clock=made.clock, random=CountingRandom(), events=heard)
     made.broker.start()
     heard.told.clear()
     return made

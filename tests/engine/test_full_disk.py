@@ -6,7 +6,7 @@ import pytest
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import JobWaiter
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.leases.lease import Lease
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.engine.log.ids import BLOCK, LARGE_BLOCK, Identifiers
@@ -52,7 +52,7 @@ class RetainingBench(RoutingBench):
         self.settings = BrokerSettings(
             address_settings=(AddressMatch("news", {"subscription_recovery_retained": True}),)
         )
-        self.broker = Broker(
+        self.broker = EngineBroker(
             self.settings,
             store,
             clock=self.clock,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.leases.collect import RUNS_PER_LEASE
 from delosmq.engine.leases.lease import (
     FENCED,
@@ -781,7 +781,7 @@ def test_a_state_block_holds_groups_leases_and_acknowledgements():
 
 
 class Following(StoreEvents):
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: EngineBroker) -> None:
         self.broker = broker
 
     def on_synced(self, position: Position) -> None:
@@ -807,7 +807,7 @@ class OnDisk(Bench):
         self.journal = open_journal(
             directory, JournalSettings(file_size_bytes=64 * 1024, spare_files=1), node_id=bytes(16), sync_process=False
         )
-        self.broker = Broker(
+        self.broker = EngineBroker(
             self.settings, self.journal, clock=self.clock, random=CountingRandom(), events=EngineEvents()
         )
         self.journal.attach(Following(self.broker), self.broker.state)

@@ -6,7 +6,7 @@ import pytest
 
 from delosmq.engine.addresses.address import SpaceWaiter
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.queues.credit import ByteCredit, MessageCredit, OpenCredit
 from delosmq.engine.routing.send_result import BLOCKED, DROPPED, NO_ROUTE, ROUTED
 from delosmq.model.errors import LimitError, MisuseError, NotFoundError
@@ -431,7 +431,7 @@ def test_without_room_for_the_copy_an_exhausted_message_stays_in_its_queue():
 def test_a_message_that_no_segment_can_hold_is_refused():
     bench = Bench(queues=(anycast("q"),))
     small = JournalSettings(directory="somewhere", file_size_bytes=64 * 1024)
-    bench.broker = Broker(
+    bench.broker = EngineBroker(
         replace(bench.settings, journal=small),
         RecordingStore(),
         clock=bench.clock,
@@ -453,7 +453,7 @@ class CrowdedStore(RecordingStore):
 
 def test_there_are_no_more_addresses_and_queues_than_the_store_can_describe():
     bench = Bench()
-    bench.broker = Broker(
+    bench.broker = EngineBroker(
         bench.settings, CrowdedStore(), clock=bench.clock, random=CountingRandom(), events=EngineEvents()
     )
     bench.broker.start()

@@ -10,7 +10,7 @@ from select import select
 import pytest
 
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import BrokerSettings, JournalSettings, QueueSettings
 from delosmq.storage.journal import open_journal
@@ -34,7 +34,9 @@ class Life:
     def __init__(self, directory: Path, queues: tuple[QueueSettings, ...]) -> None:
         settings = BrokerSettings(queues=queues, journal=JournalSettings(file_size_bytes=64 * 1024))
         self.store: ServedStore = open_journal(directory, settings.journal, node_id=NODE, sync_process=False)
-        self.broker = Broker(settings, self.store, clock=ManualClock(), random=CountingRandom(), events=EngineEvents())
+        self.broker = EngineBroker(
+            settings, self.store, clock=ManualClock(), random=CountingRandom(), events=EngineEvents()
+        )
         self.listener = Listener()
         self.store.attach(self.listener, self.broker.state)
         # Traced from here on: what the parts of a broker take does not matter.

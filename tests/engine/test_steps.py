@@ -16,7 +16,7 @@ import pytest
 from delosmq.engine import broker as engine
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log.log import Batch
 from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions
 from delosmq.engine.queues.credit import Credit
@@ -154,7 +154,7 @@ class World:
         self.names = [f"q{k}" for k in range(queues)]
         self.taken: list[tuple[Consumer, Slot]] = []
         self.conversion = CountedConversion(self.count)
-        self.broker = Broker(
+        self.broker = EngineBroker(
             BrokerSettings(queues=tuple(QueueSettings(name, name, ANYCAST) for name in self.names)),
             CountedStore(self.count),
             clock=CountedClock(self.count),

@@ -5,7 +5,7 @@ import pytest
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log.log import Batch
 from delosmq.engine.log.records import PROMISED, TRANSACTION
 from delosmq.engine.queues.consumer import Consumer
@@ -56,7 +56,7 @@ def promise(bench: Bench, transaction: Transaction, consumer: Consumer, slots: l
         assert bench.broker.consumers.acknowledge(consumer, slot.sequence, transaction)
 
 
-def recount(broker: Broker) -> int:
+def recount(broker: EngineBroker) -> int:
     """What all messages in queues count, each once."""
     found: dict[int, Message] = {}
     for queue in broker.queues.values():

@@ -10,7 +10,7 @@ import httpx
 import pyarrow
 
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log.log import Batch, Replay, StateSource, Store, StoreEvents
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.http.app import HttpApi
@@ -123,7 +123,7 @@ class LoopHost(Host, StoreEvents):
                 QueueSettings("secret.q", "secret.q"),
             ),
         )
-        self.broker = Broker(
+        self.broker = EngineBroker(
             settings,
             self.store,
             clock=self.clock,

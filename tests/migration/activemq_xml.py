@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from delosmq.config.broker_xml import load_broker_xml
-from delosmq.migration.activemq_xml import Conversion, Kind, convert_activemq_xml
+from delosmq.migration.activemq_xml import ConvertedBroker, RemarkKind, convert_activemq_xml
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.settings import BrokerSettings
 from delosmq.model.wildcard import AddressSettingsTable
@@ -18,7 +18,7 @@ Convert = Callable[..., "Converted"]
 class Converted:
     """A conversion with the settings that its broker.xml loads as."""
 
-    def __init__(self, conversion: Conversion, directory: Path) -> None:
+    def __init__(self, conversion: ConvertedBroker, directory: Path) -> None:
         self.conversion = conversion
         path = directory / "broker.xml"
         path.write_text(conversion.broker_xml, encoding="utf-8")
@@ -28,7 +28,7 @@ class Converted:
         """The settings in force for an address."""
         return AddressSettingsTable(self.settings.address_settings).resolve(address)
 
-    def said(self, kind: Kind) -> list[tuple[int, str]]:
+    def said(self, kind: RemarkKind) -> list[tuple[int, str]]:
         """Lines and sentences of one kind."""
         return [(remark.line, remark.sentence) for remark in self.conversion.remarks if remark.kind is kind]
 

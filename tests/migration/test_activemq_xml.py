@@ -11,7 +11,7 @@ from delosmq.cli.usage import WrongCallError
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.config.broker_xml.catalog.core import CORE
 from delosmq.config.instance import load_instance
-from delosmq.migration.activemq_xml import Kind, check_conversion, convert_activemq_xml, write_instance
+from delosmq.migration.activemq_xml import RemarkKind, check_conversion, convert_activemq_xml, write_instance
 from delosmq.migration.activemq_xml.catalog.policies import BASELINE
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.message import ANYCAST
@@ -80,13 +80,13 @@ def test_the_usual_file_becomes_a_broker_with_classics_habits(tmp_path: Path) ->
 def test_of_the_usual_file_everything_else_is_listed_by_line(tmp_path: Path) -> None:
     made = convert_text(USUAL, tmp_path)
     lines = USUAL.splitlines()
-    not_yet = made.said(Kind.NOT_YET)
+    not_yet = made.said(RemarkKind.NOT_YET)
     assert len(not_yet) == 2
     for (line, sentence), part in zip(not_yet, ("storeUsage limit", "mqtt://"), strict=True):
         assert part in lines[line - 1]
         assert "left out" in sentence
-    assert [line for line, _ in made.said(Kind.DIFFERENT)] == [9, 25]
-    needless = " ".join(sentence for _, sentence in made.said(Kind.NEEDLESS))
+    assert [line for line, _ in made.said(RemarkKind.DIFFERENT)] == [9, 25]
+    needless = " ".join(sentence for _, sentence in made.said(RemarkKind.NEEDLESS))
     for name in (
         "PropertyPlaceholderConfigurer",
         "'dataDirectory'",
@@ -98,12 +98,16 @@ def test_of_the_usual_file_everything_else_is_listed_by_line(tmp_path: Path) -> 
     ):
         assert name in needless
     assert not made.conversion.is_complete
-    assert {remark.kind for remark in made.conversion.remarks} == {Kind.NOT_YET, Kind.DIFFERENT, Kind.NEEDLESS}
+    assert {remark.kind for remark in made.conversion.remarks} == {
+        RemarkKind.NOT_YET,
+        RemarkKind.DIFFERENT,
+        RemarkKind.NEEDLESS,
+    }
 
 
 def test_what_is_needless_for_one_reason_is_one_line(tmp_path: Path) -> None:
     text = policies('<policyEntry queue="a" useCache="false" maxPageSize="5" lazyDispatch="true"/>')
-    needless = [said for said in convert_text(broker(text), tmp_path).said(Kind.NEEDLESS) if said[0] == 3]
+    needless = [said for said in convert_text(broker(text), tmp_path).said(RemarkKind.NEEDLESS) if said[0] == 3]
     assert len(needless) == 2
     assert needless[0][1].startswith("'useCache', 'maxPageSize' of policyEntry queue='a' are not needed: it tunes")
 
@@ -286,7 +290,7 @@ def test_a_circle_of_composite_destinations_is_broken_and_said_with_its_line(tmp
     body += "</virtualDestinations></virtualDestinationInterceptor></destinationInterceptors>"
     made = convert_text(broker(body), tmp_path)
     assert [(one.address, one.forwarding_addresses) for one in made.settings.diverts] == [("a", ("b",)), ("b", ("c",))]
-    assert [line for line, _ in made.said(Kind.IMPOSSIBLE)] == [5, 6]
+    assert [line for line, _ in made.said(RemarkKind.IMPOSSIBLE)] == [5, 6]
     assert "with line 3 and line 4" in made.left_out[0]
 
 

@@ -8,7 +8,7 @@ import stomp
 
 import delosmq
 from delosmq.config.instance import load_instance
-from delosmq.migration.activemq_xml import Kind, convert_activemq_xml, write_instance
+from delosmq.migration.activemq_xml import RemarkKind, convert_activemq_xml, write_instance
 from delosmq.migration.activemq_xml.names import covers
 from delosmq.model.errors import PermissionDeniedError
 from delosmq.security.access import PERMISSIONS, AccessControl, Login
@@ -98,7 +98,9 @@ def test_without_an_entry_for_them_everybody_may_make_temporary_destinations(tmp
     assert made.settings.temporary_queue_namespace == "temporary"
     assert allowed(made, "guest", TEMPORARY) == allowed(made, "ann", TEMPORARY) == MAKING_TEMPORARY
     assert allowed(made, "guest", "orders") == set()
-    assert any("everybody may make temporary destinations" in sentence for _, sentence in made.said(Kind.DIFFERENT))
+    assert any(
+        "everybody may make temporary destinations" in sentence for _, sentence in made.said(RemarkKind.DIFFERENT)
+    )
 
 
 def test_stomp_clients_may_use_temporary_destinations_too(tmp_path: Path) -> None:
@@ -122,7 +124,7 @@ def test_an_entry_says_who_may_make_temporary_destinations(tmp_path: Path, *, wr
     assert allowed(made, "ann", name) == MAKING_TEMPORARY
     assert allowed(made, "guest", name) == set()
     assert made.left_out == []
-    assert any("only their maker consumes" in sentence for _, sentence in made.said(Kind.DIFFERENT))
+    assert any("only their maker consumes" in sentence for _, sentence in made.said(RemarkKind.DIFFERENT))
 
 
 def test_permissions_for_queues_of_dead_letters_are_listed(tmp_path: Path) -> None:
@@ -197,7 +199,7 @@ def test_what_would_open_or_close_more_is_listed(tmp_path: Path, inner: str, par
 def test_an_entry_for_queues_opens_topics_of_the_same_names_and_says_so(tmp_path: Path) -> None:
     made = convert(tmp_path, USERS + authorization('<authorizationEntry queue="a" read="users"/>'))
     assert made.left_out == []
-    (line, sentence), *_ = [said for said in made.said(Kind.DIFFERENT) if said[0] > 1]
+    (line, sentence), *_ = [said for said in made.said(RemarkKind.DIFFERENT) if said[0] > 1]
     assert line == 7
     assert "whoever may read the one may the other; give topics" in sentence
 
@@ -247,7 +249,7 @@ def test_the_administrator_is_nobody_of_the_old_broker(tmp_path: Path) -> None:
 
 def test_where_nobody_logged_in_it_is_said(tmp_path: Path) -> None:
     made = convert_text('<broker xmlns="http://activemq.apache.org/schema/core"/>', tmp_path)
-    assert "let clients log in, at first as 'admin'" in made.said(Kind.DIFFERENT)[0][1]
+    assert "let clients log in, at first as 'admin'" in made.said(RemarkKind.DIFFERENT)[0][1]
 
 
 def test_a_broker_runs_with_what_was_converted(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.migration.activemq_xml.catalog.policies import BASELINE, POLICY
 from delosmq.migration.activemq_xml.catalog.rows import is_in_effect
-from delosmq.migration.activemq_xml.conversion_report import Kind
+from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "coming-from-activemq.md").read_text("utf-8")
 CONVERTED = {row.name: row.to for row in POLICY.values() if is_in_effect(row.to, ADDRESS_SETTING)}
@@ -34,4 +34,4 @@ def test_what_is_written_for_all_addresses_is_shown() -> None:
 
 
 def test_each_code_is_explained() -> None:
-    assert all(f"| {kind.value} |" in PAGE for kind in Kind)
+    assert all(f"| {kind.value} |" in PAGE for kind in RemarkKind)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from delosmq.config.broker_xml.catalog.acceptors import SERVED_PROTOCOLS
-from delosmq.migration.activemq_xml import Kind
+from delosmq.migration.activemq_xml import RemarkKind
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressDefinition, DivertSettings
 from delosmq.model.virtual_topics import CLASSIC
@@ -47,7 +47,7 @@ def test_a_connector_whose_protocol_is_still_to_come_is_a_comment(tmp_path: Path
         assert [acceptor.protocols for acceptor in made.settings.acceptors] == [(protocol,)]
         return
     assert made.settings.acceptors == ()
-    ((line, sentence),) = made.said(Kind.NOT_YET)
+    ((line, sentence),) = made.said(RemarkKind.NOT_YET)
     assert line == 3
     assert f"({scheme} on h:5) is left out with its autoStart, trace, x: {protocol} is not in effect yet" in sentence
     assert f'<acceptor name="later">tcp://h:5?protocols={protocol}' in made.conversion.broker_xml
@@ -174,7 +174,7 @@ def test_who_keeps_what_a_composite_queue_forwards(
     assert [divert.exclusive for divert in made.settings.diverts] == [exclusive]
     assert ("all" in [queue.name for queue in made.settings.queues]) is keeps
     # Classic drops what no selector takes.
-    assert len(made.said(Kind.DIFFERENT)) == (attributes == "forwardOnly='true'")
+    assert len(made.said(RemarkKind.DIFFERENT)) == (attributes == "forwardOnly='true'")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_virtual_destinations_that_cannot_be_are_left_out(tmp_path: Path, inner:
 def test_the_usual_virtual_topics_are_there_with_openwire(tmp_path: Path, attributes: str, needless: bool) -> None:
     made = convert_text(broker(virtual(f"<virtualTopic {attributes}/>")), tmp_path)
     (remark,) = made.conversion.remarks
-    assert remark.kind is (Kind.NEEDLESS if needless else Kind.NOT_YET)
+    assert remark.kind is (RemarkKind.NEEDLESS if needless else RemarkKind.NOT_YET)
 
 
 def test_stomp_clients_find_virtual_topics_as_in_classic(tmp_path: Path) -> None:
@@ -277,13 +277,13 @@ def test_a_connector_whose_port_is_taken_is_a_comment(tmp_path: Path) -> None:
     inner = "<transportConnector name='a' uri='tcp://0.0.0.0:1'/><transportConnector name='b' uri='stomp://h:1'/>"
     made = connectors(tmp_path, inner)
     assert [acceptor.name for acceptor in made.settings.acceptors] == ["a"]
-    assert [said for said in made.said(Kind.WRONG) if "acceptor 'a' has its port; give it another one" in said[1]]
+    assert [said for said in made.said(RemarkKind.WRONG) if "acceptor 'a' has its port; give it another one" in said[1]]
     assert "acceptor 'a' has its port:" in made.conversion.broker_xml
 
 
 def test_a_connector_without_a_port_is_shown_as_written(tmp_path: Path) -> None:
     made = connectors(tmp_path, "<transportConnector name='e' uri='vm://x'/>")
-    assert "the connector 'e' (vm://x) is not needed" in made.said(Kind.NEEDLESS)[0][1]
+    assert "the connector 'e' (vm://x) is not needed" in made.said(RemarkKind.NEEDLESS)[0][1]
 
 
 def test_no_attribute_of_a_plugin_disappears(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_no_attribute_of_a_plugin_disappears(tmp_path: Path) -> None:
         "<discardingDLQBrokerPlugin dropTemporaryQueues='false' dropTemporaryTopics='true' reportInterval='5'/>",
     )
     assert ["'dropTemporaryQueues' is left out" in sentence for sentence in made.left_out] == [False, True]
-    needless = " ".join(sentence for _, sentence in made.said(Kind.NEEDLESS))
+    needless = " ".join(sentence for _, sentence in made.said(RemarkKind.NEEDLESS))
     assert "'processNetworkMessages'" in needless
     assert "'reportInterval'" in needless
 
@@ -303,7 +303,7 @@ def test_nothing_is_said_of_queues_for_dead_letters_that_are_discarded(tmp_path:
     entry = policies(f"<policyEntry queue='a'>{strategy}</policyEntry>")
     for attributes, said in (("", False), ("dropAll='false'", True), ("dropOnly='b'", True)):
         made = plugins(tmp_path, f"<discardingDLQBrokerPlugin {attributes}/>", entry)
-        assert any("dead letters" in sentence for _, sentence in made.said(Kind.DIFFERENT)) is said
+        assert any("dead letters" in sentence for _, sentence in made.said(RemarkKind.DIFFERENT)) is said
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_the_first_redelivery_may_differ(tmp_path: Path, attributes: str, delay:
     inner = f"<redeliveryPolicyMap><redeliveryPolicyMap>{policy}</redeliveryPolicyMap></redeliveryPolicyMap>"
     made = plugins(tmp_path, f"<redeliveryPlugin>{inner}</redeliveryPlugin>")
     assert made.resolve("a").redelivery_delay == delay
-    said = " ".join(sentence for _, sentence in made.said(Kind.DIFFERENT) if "redelivery" in sentence)
+    said = " ".join(sentence for _, sentence in made.said(RemarkKind.DIFFERENT) if "redelivery" in sentence)
     assert part in said if part else said == ""
 
 
@@ -357,7 +357,7 @@ def test_other_brokers_are_left_out_one_by_one(tmp_path: Path) -> None:
     )
     made = convert_text(broker(body), tmp_path)
     assert len(made.left_out) == 4
-    assert [line for line, _ in made.said(Kind.IMPOSSIBLE)] == [3, 3, 3, 3]
+    assert [line for line, _ in made.said(RemarkKind.IMPOSSIBLE)] == [3, 3, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_other_brokers_are_left_out_one_by_one(tmp_path: Path) -> None:
 def test_stores(tmp_path: Path, store: str, persistent: bool, left_out: int, different: int) -> None:
     made = convert_text(broker(f"<persistenceAdapter>{store}</persistenceAdapter>"), tmp_path)
     assert bool(made.settings.journal.directory) is persistent
-    assert (len(made.left_out), len(made.said(Kind.DIFFERENT))) == (left_out, different)
+    assert (len(made.left_out), len(made.said(RemarkKind.DIFFERENT))) == (left_out, different)
 
 
 @pytest.mark.parametrize(("fails", "happens"), [("true", "sends fail"), ("false", "producers wait")])
@@ -387,8 +387,8 @@ def test_the_remarks_on_memory_say_what_the_setting_does(tmp_path: Path, fails: 
         ),
         tmp_path,
     )
-    assert any(sentence.startswith(f"{happens} when all messages") for _, sentence in made.said(Kind.DIFFERENT))
-    assert any(f"when the disk is full, {happens} and" in sentence for _, sentence in made.said(Kind.NOT_YET))
+    assert any(sentence.startswith(f"{happens} when all messages") for _, sentence in made.said(RemarkKind.DIFFERENT))
+    assert any(f"when the disk is full, {happens} and" in sentence for _, sentence in made.said(RemarkKind.NOT_YET))
 
 
 def test_a_network_connector_without_a_name_is_named_by_its_kind(tmp_path: Path) -> None:
@@ -422,7 +422,7 @@ def test_how_long_a_send_waits_for_room(tmp_path: Path, usage: str, entry: str, 
 
 def test_a_wrong_wait_for_room_is_listed(tmp_path: Path) -> None:
     usage = '<systemUsage><systemUsage sendFailIfNoSpaceAfterTimeout="long"/></systemUsage>'
-    ((_, sentence),) = convert_text(broker(usage), tmp_path).said(Kind.WRONG)
+    ((_, sentence),) = convert_text(broker(usage), tmp_path).said(RemarkKind.WRONG)
     assert "'sendFailIfNoSpaceAfterTimeout' of <systemUsage> is 'long'" in sentence
 
 
@@ -447,15 +447,15 @@ def plugin(tmp_path: Path, inner: str) -> Converted:
 )
 def test_what_a_logging_plugin_logged_is_said(tmp_path: Path, attributes: str, logged: str) -> None:
     made = plugin(tmp_path, f"<loggingBrokerPlugin {attributes}/>")
-    ((_, sentence),) = made.said(Kind.IMPOSSIBLE)
+    ((_, sentence),) = made.said(RemarkKind.IMPOSSIBLE)
     assert sentence.startswith(f"<loggingBrokerPlugin> is left out: it logs {logged}; here")
     assert "<divert>" in sentence
-    assert made.said(Kind.NEEDLESS) == []
+    assert made.said(RemarkKind.NEEDLESS) == []
 
 
 def test_a_logging_plugin_that_logs_nothing_is_not_needed(tmp_path: Path) -> None:
     made = plugin(tmp_path, '<loggingBrokerPlugin logConnectionEvents="false" logSessionEvents="false"/>')
-    assert [sentence for _, sentence in made.said(Kind.NEEDLESS)] == [
+    assert [sentence for _, sentence in made.said(RemarkKind.NEEDLESS)] == [
         "<loggingBrokerPlugin> is not needed: all that it could log is switched off"
     ]
 
@@ -474,8 +474,8 @@ def test_a_logging_plugin_that_logs_nothing_is_not_needed(tmp_path: Path) -> Non
 )
 def test_a_plugin_whose_work_is_lost_is_left_out_and_not_needless(tmp_path: Path, name: str) -> None:
     made = plugin(tmp_path, f"<{name}/>")
-    assert made.said(Kind.NEEDLESS) == []
-    ((_, sentence),) = made.said(Kind.IMPOSSIBLE)
+    assert made.said(RemarkKind.NEEDLESS) == []
+    ((_, sentence),) = made.said(RemarkKind.IMPOSSIBLE)
     assert sentence.startswith(f"<{name}> is left out: it ")
 
 
@@ -490,5 +490,5 @@ def test_the_write_timeout_of_a_connector_is_that_of_its_acceptor(tmp_path: Path
 )
 def test_an_option_of_a_connector_whose_work_is_lost_is_left_out(tmp_path: Path, option: str, about: str) -> None:
     made = connectors(tmp_path, f'<transportConnector name="in" uri="stomp://h:5?{option}"/>')
-    ((_, sentence),) = made.said(Kind.IMPOSSIBLE)
+    ((_, sentence),) = made.said(RemarkKind.IMPOSSIBLE)
     assert about in sentence

@@ -6,7 +6,7 @@ import pytest
 
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.config.broker_xml.catalog.table import in_effect, table
-from delosmq.migration.activemq_xml import Kind
+from delosmq.migration.activemq_xml import RemarkKind
 from delosmq.migration.activemq_xml.catalog.policies import CHILDREN, POLICY
 from delosmq.migration.activemq_xml.catalog.rows import Row, RowReader, is_in_effect
 from delosmq.migration.activemq_xml.conversion_report import ConversionReport
@@ -127,7 +127,7 @@ def test_temporary_destinations_may_be_open_to_others(tmp_path: Path, kind: str)
     assert made.left_out == []
     plain = convert(tmp_path, '<policyEntry queue=">" allowTempDestinationStealing="true"/>')
     assert not plain.resolve("ID:a-1").allow_temp_destination_stealing
-    assert "counts in a policyEntry for tempQueue or tempTopic" in plain.said(Kind.NEEDLESS)[0][1]
+    assert "counts in a policyEntry for tempQueue or tempTopic" in plain.said(RemarkKind.NEEDLESS)[0][1]
 
 
 def test_the_queue_of_dead_letters_is_declared(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_individual_dead_letters_have_a_queue_for_each_origin(tmp_path: Path) ->
     assert {queue.name for queue in made.settings.queues} == {"ActiveMQ.DLQ"}
     plain = made.resolve("plain")
     assert (plain.dead_letter_address, plain.auto_create_dead_letter_resources) == ("ActiveMQ.DLQ", False)
-    assert "'DLQ::DLQ.NAME'" in made.said(Kind.DIFFERENT)[0][1]
+    assert "'DLQ::DLQ.NAME'" in made.said(RemarkKind.DIFFERENT)[0][1]
 
 
 def test_the_prefix_of_individual_dead_letters_may_be_empty(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_declared_queues_of_dead_letters_are_named(tmp_path: Path) -> None:
     text = f'<destinations><queue physicalName="DLQ.orders"/></destinations>{policies(entry(strategy))}'
     made = convert_text(broker(text), tmp_path)
     assert {queue.name for queue in made.settings.queues} == {"ActiveMQ.DLQ", "DLQ.orders"}
-    assert any("as 'DLQ.orders' is, gets them instead" in sentence for _, sentence in made.said(Kind.DIFFERENT))
+    assert any("as 'DLQ.orders' is, gets them instead" in sentence for _, sentence in made.said(RemarkKind.DIFFERENT))
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_declared_queues_of_dead_letters_are_named(tmp_path: Path) -> None:
 )
 def test_a_bean_that_is_not_looked_up_is_no_unknown_name(tmp_path: Path, text: str, part: str) -> None:
     made = convert(tmp_path, text)
-    assert made.said(Kind.UNKNOWN) == []
-    assert any(part in sentence and "default holds" in sentence for _, sentence in made.said(Kind.IMPOSSIBLE))
+    assert made.said(RemarkKind.UNKNOWN) == []
+    assert any(part in sentence and "default holds" in sentence for _, sentence in made.said(RemarkKind.IMPOSSIBLE))
 
 
 def test_a_reference_of_the_broker_is_no_unknown_name(tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_the_period_of_looks_for_slow_consumers_is_rounded_and_said(tmp_path: Pa
     strategy = "<slowConsumerStrategy><abortSlowConsumerStrategy checkPeriod='{}'/></slowConsumerStrategy>"
     made = convert(tmp_path, entry(strategy.format(1500)))
     assert made.resolve("a").slow_consumer_check_period == 2
-    assert any("'checkPeriod' 1500" in sentence for _, sentence in made.said(Kind.DIFFERENT))
+    assert any("'checkPeriod' 1500" in sentence for _, sentence in made.said(RemarkKind.DIFFERENT))
     assert not any(
-        "checkPeriod" in text for _, text in convert(tmp_path, entry(strategy.format(2000))).said(Kind.DIFFERENT)
+        "checkPeriod" in text for _, text in convert(tmp_path, entry(strategy.format(2000))).said(RemarkKind.DIFFERENT)
     )
 
 
@@ -284,7 +284,7 @@ def test_a_row_converts_as_soon_as_its_setting_is_in_effect() -> None:
     assert remarks.in_order() == ()
     today = RowReader(POLICY, table(), "address-setting", remarks)
     assert today.read(row, "7", 1, "'queuePrefetch'") is None
-    assert [remark.kind for remark in remarks.in_order()] == [Kind.NOT_YET]
+    assert [remark.kind for remark in remarks.in_order()] == [RemarkKind.NOT_YET]
 
 
 @pytest.mark.parametrize("row", [*POLICY.values(), *CHILDREN.values()], ids=lambda row: row.name)
@@ -306,7 +306,7 @@ def test_each_row_says_what_becomes_of_it(row: Row) -> None:
     ],
 )
 def test_a_wrong_value_is_left_out(tmp_path: Path, attribute: str, rule: str) -> None:
-    (line, sentence), *more = convert(tmp_path, f'<policyEntry queue="q" {attribute}/>').said(Kind.WRONG)
+    (line, sentence), *more = convert(tmp_path, f'<policyEntry queue="q" {attribute}/>').said(RemarkKind.WRONG)
     assert (line, more) == (3, [])
     assert rule in sentence
 
@@ -332,7 +332,7 @@ def test_idle_destinations_go_if_the_broker_looks_for_them(tmp_path: Path) -> No
     assert not made.resolve("other").auto_delete_queues
     never = convert(tmp_path, entry)
     assert not never.resolve("q").auto_delete_queues
-    assert "in Classic neither" in never.said(Kind.NEEDLESS)[0][1]
+    assert "in Classic neither" in never.said(RemarkKind.NEEDLESS)[0][1]
 
 
 def test_a_recovery_policy_for_all_subscribers_is_history(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_a_recovery_policy_for_all_subscribers_is_history(tmp_path: Path) -> Non
     made = convert(tmp_path, f'<policyEntry topic="news" alwaysRetroactive="true">{policy}</policyEntry>')
     found = made.resolve("news")
     assert (found.subscription_recovery_count, found.always_retroactive) == (5, True)
-    assert "always-retroactive" in made.said(Kind.DIFFERENT)[0][1]
+    assert "always-retroactive" in made.said(RemarkKind.DIFFERENT)[0][1]
     assert made.left_out == []
 
 
@@ -460,7 +460,7 @@ def test_slow_consumers_are_closed(tmp_path: Path, bean: str, expected: tuple[ob
 def test_a_strategy_with_a_wrong_value_is_left_out(tmp_path: Path, bean: str) -> None:
     wrapper = bean.partition(">")[0]
     made = convert(tmp_path, f'<policyEntry topic="t"><{bean}/></{wrapper}></policyEntry>')
-    assert len(made.said(Kind.WRONG)) == 1
+    assert len(made.said(RemarkKind.WRONG)) == 1
 
 
 def test_the_closest_policy_decides_alone(tmp_path: Path) -> None:
@@ -508,11 +508,11 @@ def test_entries_that_match_nothing_here_are_left_out(tmp_path: Path, entries: s
 
 def test_queues_and_topics_of_one_name_are_told_apart_no_more(tmp_path: Path) -> None:
     one = convert(tmp_path, '<policyEntry queue="a.>" sendFailIfNoSpace="true"/>')
-    ((line, sentence),) = one.said(Kind.DIFFERENT)
+    ((line, sentence),) = one.said(RemarkKind.DIFFERENT)
     assert line == 3
     assert "holds for topics of match 'a.#' as well" in sentence
     both = convert(tmp_path, '<policyEntry queue=">"/>\n<policyEntry topic=">" sendFailIfNoSpace="true"/>')
-    ((line, sentence),) = both.said(Kind.IMPOSSIBLE)
+    ((line, sentence),) = both.said(RemarkKind.IMPOSSIBLE)
     assert line == 4
     assert "address-full-policy" in sentence
     assert both.resolve("t").address_full_policy is AddressFullPolicy.BLOCK
@@ -667,5 +667,5 @@ def test_the_default_policy_bounds_browsers(tmp_path: Path) -> None:
 
 def test_a_prefetch_below_0_is_wrong(tmp_path: Path) -> None:
     made = convert(tmp_path, '<policyEntry queue="a" queuePrefetch="-1"/>')
-    assert "'queuePrefetch'" in made.said(Kind.WRONG)[0][1]
+    assert "'queuePrefetch'" in made.said(RemarkKind.WRONG)[0][1]
     assert made.resolve("a").queue_prefetch == -1

@@ -13,7 +13,7 @@ from weakref import WeakSet
 import pytest
 
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.model.conversion import Conversions
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock, Random
@@ -154,7 +154,7 @@ class RunningServer:
         self.clock = clock
         self.store = store
         self.gate = Gate()
-        self.broker = Broker(settings, store, clock=clock, random=SystemRandom(), events=EngineEvents())
+        self.broker = EngineBroker(settings, store, clock=clock, random=SystemRandom(), events=EngineEvents())
         self.events = GateEvents(self.broker, self.gate)
         store.attach(self.events, self.broker.state)
         self.fatal: list[BaseException] = []

@@ -3,7 +3,7 @@
 from typing import Generic, Protocol, TypedDict, TypeVar, Unpack
 
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.fan_out import events_for
 from delosmq.engine.log.log import Store
 from delosmq.engine.queues.queue import Queue
@@ -144,7 +144,7 @@ class Bench(Generic[Peering]):
         self.acceptor = acceptor
         self.hold = hold
         matches = tuple(AddressMatch(match, fields) for match, fields in (address_settings or {}).items())
-        self.broker = Broker(
+        self.broker = EngineBroker(
             BrokerSettings(
                 queues=queues,
                 address_settings=matches,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import QueueSettings
 from delosmq.security.access import Login
@@ -14,7 +14,7 @@ from tests.sessions.openwire.support import OpenWireBench, change, queue, throwa
 from tests.sessions.support import OTHER, USER, Bench, StompBench
 
 
-def made_by(broker: Broker) -> int:
+def made_by(broker: EngineBroker) -> int:
     return broker.client_limits.made_by(USER)
 
 

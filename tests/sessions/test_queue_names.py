@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.manage.control.queues import QueueControl
 from delosmq.model.errors import PermissionDeniedError
 from delosmq.model.message import ANYCAST, MULTICAST
@@ -89,7 +89,7 @@ def management(security: tuple[SecurityMatch, ...], existing: QueueSettings | No
     return refusal(bench.broker, before, lambda: control.create(BOB, QueueSettings(FOREIGN, "bob.x")))
 
 
-def refusal(broker: Broker, before: object, command: Callable[[], object]) -> str:
+def refusal(broker: EngineBroker, before: object, command: Callable[[], object]) -> str:
     try:
         command()
     except PermissionDeniedError as error:
@@ -104,11 +104,11 @@ def prepare(bench: Bench, existing: QueueSettings | None) -> object:  # type: ig
     return known(bench.broker)
 
 
-def known(broker: Broker) -> object:
+def known(broker: EngineBroker) -> object:
     return sorted(broker.addresses), [(name, queue.settings) for name, queue in sorted(broker.queues.items())]
 
 
-def outcome(broker: Broker, before: object, message: str) -> str:
+def outcome(broker: EngineBroker, before: object, message: str) -> str:
     """What the client was told; nothing may have changed when it was refused."""
     assert not message or known(broker) == before
     return message

@@ -11,7 +11,7 @@ from typing import Any
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.leases.lease import LeaseError
 from delosmq.engine.log.log import Batch, Replay
 from delosmq.engine.log.origin import ORIGINAL_QUEUE
@@ -109,7 +109,7 @@ class SnapshotStore(JournalStore):
 class WatchedEvents(GateEvents):
     """Remembers whether the disk was ever full."""
 
-    def __init__(self, broker: Broker, gate: Gate, oracle: "Oracle") -> None:
+    def __init__(self, broker: EngineBroker, gate: Gate, oracle: "Oracle") -> None:
         super().__init__(broker, gate)
         self._oracle = oracle
 
@@ -276,7 +276,7 @@ class World:
         self.store: SnapshotStore = store_type(
             disk, settings.journal, node_id=NODE, syncer=self.syncer, entropy=random.randbytes
         )
-        self.broker = Broker(
+        self.broker = EngineBroker(
             settings,
             self.store,
             clock=self.clock,

@@ -1,6 +1,6 @@
 """Who holds messages of a simulated broker."""
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.queue import Queue
 
@@ -15,7 +15,7 @@ class Holders:
     def __init__(self) -> None:
         self._known: dict[int, tuple[Queue, Consumer]] = {}
 
-    def of(self, broker: Broker) -> list[tuple[Queue, Consumer]]:
+    def of(self, broker: EngineBroker) -> list[tuple[Queue, Consumer]]:
         """All of now. To be asked at the end of each turn, or one that leaves before the next is never seen."""
         known = {key: found for key, found in self._known.items() if found[1].held_count}
         for queue in broker.queues.values():

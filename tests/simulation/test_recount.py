@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log.log import Batch
 from tests.engine.support import Bench, RecordingStore, anycast
 from tests.simulation.holders import Holders
@@ -27,7 +27,7 @@ class CountedStore(RecordingStore):
 
     def __init__(self) -> None:
         super().__init__()
-        self.broker: Broker | None = None
+        self.broker: EngineBroker | None = None
         self.holders = Holders()
         self.states: dict[int, Any] = {}
         self.room = 1 << 20

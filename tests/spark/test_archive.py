@@ -21,7 +21,7 @@ from delosmq.spark.archive import (
 )
 from delosmq.spark.archive_files import ArchiveFiles
 from delosmq.spark.errors import ArchiveError, LeaseLostError, QueueMissingError
-from delosmq.spark.options import Destination
+from delosmq.spark.options import SourceDestination
 from tests.spark.brokers import BrokerUnderTest, RealBroker
 from tests.spark.fake_broker import FakeBroker
 
@@ -119,14 +119,14 @@ def test_a_refused_run_claims_no_directory_and_starts_no_spark(fake: FakeBroker,
 def test_looking_at_a_queue_takes_nothing_from_its_reader(any_broker: BrokerUnderTest, client_of: Any):
     any_broker.make_queue("q")
     client = client_of(any_broker)
-    client.check_destination("g", Destination("queue", "q"))
+    client.check_destination("g", SourceDestination("queue", "q"))
     with pytest.raises(LeaseLostError):
         client.stat("g")
-    group = client.open_group("g", Destination("queue", "q"), None, sleep=lambda s: None)
-    client_of(any_broker).check_destination("g", Destination("queue", "q"))
+    group = client.open_group("g", SourceDestination("queue", "q"), None, sleep=lambda s: None)
+    client_of(any_broker).check_destination("g", SourceDestination("queue", "q"))
     client.lease(group, 0, max_rows=1, max_bytes=1, wait_ms=0)  # not fenced
     with pytest.raises(QueueMissingError, match="nope"):
-        client.check_destination("g2", Destination("queue", "nope"))
+        client.check_destination("g2", SourceDestination("queue", "nope"))
 
 
 @pytest.mark.spark

@@ -13,11 +13,11 @@ from delosmq.spark.errors import (
     QueueMissingError,
 )
 from delosmq.spark.lease_client import Group, LeaseClient
-from delosmq.spark.options import Destination
+from delosmq.spark.options import SourceDestination
 from delosmq.spark.schema import column_names
 from tests.spark.brokers import BrokerUnderTest
 
-QUEUE = Destination("queue", "orders.archive")
+QUEUE = SourceDestination("queue", "orders.archive")
 MUCH = {"max_rows": 1_000, "max_bytes": 1 << 30}
 NAMES = ("sequence", "body")
 
@@ -191,21 +191,24 @@ def test_release_gives_back_in_order(client: LeaseClient):
 # PIPE-1
 def test_a_topic_gets_a_subscription_that_starts_empty(client: LeaseClient, broker: BrokerUnderTest):
     broker.make_queue("prices.all", "prices", "MULTICAST")
-    group = client.open_group("t", Destination("topic", "prices"), None, sleep=no_sleep)
+    group = client.open_group("t", SourceDestination("topic", "prices"), None, sleep=no_sleep)
     assert group.queue
     assert client.lease(group, 0, **MUCH, wait_ms=0).number == 0
 
 
 # PIPE-1
 def test_a_topic_that_is_not_there_is_made(client: LeaseClient):
-    group = client.open_group("t", Destination("topic", "fresh"), None, sleep=no_sleep)
+    group = client.open_group("t", SourceDestination("topic", "fresh"), None, sleep=no_sleep)
     assert client.lease(group, 0, **MUCH, wait_ms=0).number == 0
-    assert client.open_group("t", Destination("topic", "fresh"), group.incarnation, sleep=no_sleep).queue == group.queue
+    assert (
+        client.open_group("t", SourceDestination("topic", "fresh"), group.incarnation, sleep=no_sleep).queue
+        == group.queue
+    )
 
 
 def test_a_missing_queue_is_named(client: LeaseClient):
     with pytest.raises(QueueMissingError, match="nowhere"):
-        client.open_group("g", Destination("queue", "nowhere"), None, sleep=no_sleep)
+        client.open_group("g", SourceDestination("queue", "nowhere"), None, sleep=no_sleep)
     with pytest.raises(QueueMissingError, match="nowhere"):
         client.queue("nowhere")
 

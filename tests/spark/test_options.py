@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from delosmq.spark.errors import OptionError
-from delosmq.spark.options import Destination, Server, check_batch, check_streaming, parse_options
+from delosmq.spark.options import HttpEndpoint, SourceDestination, check_batch, check_streaming, parse_options
 from delosmq.spark.schema import COLUMNS
 
 LEAST = {"servers": "localhost:8161", "subscribe": "orders"}
@@ -14,8 +14,8 @@ LEAST = {"servers": "localhost:8161", "subscribe": "orders"}
 
 def test_two_options_are_enough():
     options = parse_options(LEAST)
-    assert options.connection.servers == (Server("localhost", 8161, secure=False),)
-    assert options.destination == Destination("queue", "orders")
+    assert options.connection.servers == (HttpEndpoint("localhost", 8161, secure=False),)
+    assert options.destination == SourceDestination("queue", "orders")
     assert "properties" not in options.columns
     assert len(options.columns) == len(COLUMNS) - 1
     assert 10_000 <= options.max_rows <= 100_000
@@ -36,7 +36,7 @@ def test_several_servers_of_both_kinds():
     [("q", "queue", "q"), ("queue:q", "queue", "q"), ("topic:t.x", "topic", "t.x"), ("a::b", "queue", "a::b")],
 )
 def test_subscribe_names_a_queue_or_a_topic(text: str, kind: str, name: str):
-    assert parse_options({**LEAST, "subscribe": text}).destination == Destination(kind, name)
+    assert parse_options({**LEAST, "subscribe": text}).destination == SourceDestination(kind, name)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 from delosmq.engine.leases.leases import FIRST_BATCH_WINDOW_MS
 from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import FencedError, LeaseLostError, OptionError, SchemaMismatchError
-from delosmq.spark.lease_client import Lease, LeaseClient
-from delosmq.spark.options import Destination, parse_options
+from delosmq.spark.lease_client import LeaseClient, LeaseSummary
+from delosmq.spark.options import SourceDestination, parse_options
 from delosmq.spark.source import (
     BrowseReader,
     DelosSource,
@@ -108,8 +108,8 @@ def test_a_reader_outwaits_one_that_was_killed_in_its_first_batch(
     fake.busy_s = FIRST_BATCH_WINDOW_MS / 1000
     fake.publish("q", [b"a"])
     killed, restarted = two_clients
-    killed.open_group("g", Destination("queue", "q"), None, sleep=sleep)
-    group = restarted.open_group("g", Destination("queue", "q"), None, sleep=sleep)
+    killed.open_group("g", SourceDestination("queue", "q"), None, sleep=sleep)
+    group = restarted.open_group("g", SourceDestination("queue", "q"), None, sleep=sleep)
     assert (group.epoch, now) == (2, fake.busy_s)
 
 
@@ -234,7 +234,7 @@ def test_an_empty_queue_reads_as_no_rows(fake: FakeBroker, readers: Any):
     ],
 )
 def test_leases_are_split_without_gap_or_overlap(rows: list[int], wanted: int, sizes: list[int]):
-    leases = [Lease(number, count, 0, 0, 0) for number, count in enumerate(rows, 1)]
+    leases = [LeaseSummary(number, count, 0, 0, 0) for number, count in enumerate(rows, 1)]
     ranges = split_leases("g", leases, wanted)
     assert [part.hi - part.lo for part in ranges] == sizes
     for lease in leases:

@@ -9,7 +9,7 @@ import pytest
 import delosmq
 from delosmq.spark.errors import AnswerError, BrokerUnreachableError, LoginRefusedError
 from delosmq.spark.lease_client import LeaseClient
-from delosmq.spark.options import Destination, parse_options
+from delosmq.spark.options import SourceDestination, parse_options
 from delosmq.spark.transport import Transport
 from tests.spark.fake_broker import FakeBroker
 
@@ -105,7 +105,7 @@ def test_rows_go_on_where_the_connection_broke(fake: FakeBroker, cut_after_bytes
     fake.publish("q", [b"%d" % number for number in range(2_000)])
     time = SteppedTime()
     client = client_at(fake.servers, fake, time)
-    group = client.open_group("g", Destination("queue", "q"), None, sleep=time.sleep)
+    group = client.open_group("g", SourceDestination("queue", "q"), None, sleep=time.sleep)
     client.lease(group, 0, max_rows=2_000, max_bytes=1 << 20, wait_ms=0)
     fake.cut_after_bytes = cut_after_bytes
     rows = [row for batch in client.rows("g", 1, 0, 2_000, NAMES) for row in batch.to_pylist()]
@@ -131,7 +131,7 @@ def test_the_port_of_another_protocol_is_said_so_at_once_with_the_one_of_http(fa
         client = client_at(f"127.0.0.1:{port}", fake, time)
         for call in (
             lambda: client.queue("q"),
-            lambda: client.open_group("g", Destination("queue", "q"), None, sleep=time.sleep),
+            lambda: client.open_group("g", SourceDestination("queue", "q"), None, sleep=time.sleep),
         ):
             with pytest.raises(AnswerError) as refusal:
                 call()

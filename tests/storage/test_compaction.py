@@ -7,7 +7,7 @@ import pytest
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.queues.consumer import ConsumerPort
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.model.errors import BrokerError
@@ -187,7 +187,9 @@ class Life:
             queues=(QueueSettings("jobs", "jobs", ANYCAST), QueueSettings("dead", "dead", ANYCAST)),
             address_settings=(AddressMatch("#", address),),
         )
-        self.broker = Broker(settings, self.store, clock=self.clock, random=CountingRandom(), events=EngineEvents())
+        self.broker = EngineBroker(
+            settings, self.store, clock=self.clock, random=CountingRandom(), events=EngineEvents()
+        )
         self.store.attach(GateEvents(self.broker, Gate()), self.broker.state)
         self.store.wait_synced(self.broker.start(), 1)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tests.storage.test_compaction as compaction
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.routing.send_result import BLOCKED, ROUTED
@@ -22,8 +22,8 @@ from tests.storage.test_large_batches import large, one_spare_left
 HISTORY = "$delosmq.history.news"
 
 
-def converting_broker(*arguments: Any, **named: Any) -> Broker:
-    return Broker(*arguments, **named, conversions=Conversions({"stomp": StompConversion()}))
+def converting_broker(*arguments: Any, **named: Any) -> EngineBroker:
+    return EngineBroker(*arguments, **named, conversions=Conversions({"stomp": StompConversion()}))
 
 
 def publish(life: Life, body: bytes, **properties: str) -> int:
@@ -75,7 +75,7 @@ def test_an_address_that_shall_keep_far_less_starts() -> None:
 @pytest.fixture
 def keeping(monkeypatch: pytest.MonkeyPatch) -> Life:
     """A marked message that needs most of a file, and no file for it."""
-    monkeypatch.setattr(compaction, "Broker", converting_broker)
+    monkeypatch.setattr(compaction, "EngineBroker", converting_broker)
     life = Life(SimDisk(Random(1)), subscription_recovery_retained=True)
     assert publish(life, bytes(36_000), **{"ActiveMQ.Retain": "true"}) == ROUTED
     life.turn()

@@ -9,7 +9,7 @@ from delosmq.engine.base.events import NO_EVENTS, EngineEvents
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.slots import Slot, SlotList
 from delosmq.engine.base.timers import NS_PER_MS, Timer
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.dispatch import waiting_reason
 from delosmq.engine.dispatch.rules import rules_of
 from delosmq.engine.fan_out import events_for
@@ -49,7 +49,6 @@ __all__ = [
     "ROUTED",
     "Address",
     "AddressLimitError",
-    "Broker",
     "BulkAck",
     "ByteCredit",
     "Conditions",
@@ -59,6 +58,7 @@ __all__ = [
     "Credit",
     "Divert",
     "DroppedListener",
+    "EngineBroker",
     "EngineEvents",
     "JobWaiter",
     "Lease",

@@ -38,7 +38,7 @@ from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import BrokerSettings
 
 
-class Broker:
+class EngineBroker:
     """One broker's state. All calls come from one thread.
 
     Attributes:

@@ -36,7 +36,7 @@ def tree_of(text: str, words: list[Word]) -> Part:
     Raises:
         SelectorError: they are not in the order that the grammar asks for.
     """
-    reader = _Reader(words)
+    reader = _Parser(words)
     try:
         tree = reader.either()
         if reader.kind == "":
@@ -49,7 +49,7 @@ def tree_of(text: str, words: list[Word]) -> Part:
     raise unexpected(text, words, reader.at)
 
 
-class _Reader:
+class _Parser:
     """Reads words from first to last. A pair of parentheses takes five calls: a hundred of them, one in the other, end
     before Python's stack.
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
-from delosmq.engine.api import Broker, StoreEvents
+from delosmq.engine.api import EngineBroker, StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.ports import Clock
 from delosmq.server.turn_loop import turn_of
@@ -42,7 +42,7 @@ class Ticker(SyncAsker):
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        broker: Broker,
+        broker: EngineBroker,
         store: ServedStore,
         *,
         clock: Clock,
@@ -202,7 +202,7 @@ class Ticker(SyncAsker):
 class GateEvents(StoreEvents):
     """Passes on what the store reports: to the log, the gate and the engine."""
 
-    def __init__(self, broker: Broker, gate: Gate) -> None:
+    def __init__(self, broker: EngineBroker, gate: Gate) -> None:
         self._broker = broker
         self._gate = gate
         self._ticker: Ticker | None = None

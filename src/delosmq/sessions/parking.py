@@ -18,8 +18,8 @@ from delosmq.engine.api import (
     BLOCKED,
     DUPLICATE,
     NS_PER_MS,
-    Broker,
     BulkAck,
+    EngineBroker,
     JobWaiter,
     SpaceWaiter,
     Timer,
@@ -168,7 +168,7 @@ class Parking(SpaceWaiter):
         position: everything this connection has recorded by sends is in batches up to here.
     """
 
-    def __init__(self, broker: Broker, owner: ParkingOwner, *, ordered: bool = False) -> None:
+    def __init__(self, broker: EngineBroker, owner: ParkingOwner, *, ordered: bool = False) -> None:
         """
         Args:
             ordered: answers come in the order of what is asked, and a refusal of what was parked is the last of them.

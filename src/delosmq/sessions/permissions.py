@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from delosmq.engine.api import NO_OPTIONS, Broker, SubscriptionOptions
+from delosmq.engine.api import NO_OPTIONS, EngineBroker, SubscriptionOptions
 from delosmq.security.access import (
     CREATE_ADDRESS,
     CREATE_DURABLE_QUEUE,
@@ -19,7 +19,7 @@ class Permissions:
         user: for messages and logs.
     """
 
-    def __init__(self, login: Login, access: AccessControl, broker: Broker) -> None:
+    def __init__(self, login: Login, access: AccessControl, broker: EngineBroker) -> None:
         self.user: str = login.user
         self._login = login
         self._access = access

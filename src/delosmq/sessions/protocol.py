@@ -9,7 +9,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.api import NO_EVENTS, Broker, EngineEvents
+from delosmq.engine.api import NO_EVENTS, EngineBroker, EngineEvents
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
@@ -31,7 +31,7 @@ class SessionServices:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: EngineBroker,
         gate: Gate,
         *,
         clock: Clock,

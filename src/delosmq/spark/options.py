@@ -67,7 +67,7 @@ LATEST = "latest"
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class HttpEndpoint:
     """Where a broker's HTTP listener is."""
 
     host: str
@@ -93,7 +93,7 @@ class TlsOptions:
 class ConnectionOptions:
     """How to reach and log in to a broker. Pickled: to executors, password included, so it is not in the repr."""
 
-    servers: tuple[Server, ...]
+    servers: tuple[HttpEndpoint, ...]
     user: str = ""
     password: str = field(default="", repr=False)
     tls: TlsOptions = field(default=TlsOptions(), repr=False)
@@ -101,7 +101,7 @@ class ConnectionOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class SourceDestination:
     """What is subscribed to; for a topic the group becomes a durable subscription."""
 
     kind: str
@@ -116,7 +116,7 @@ class SourceOptions:
     """All options, checked. ``starting`` and ``ending`` are a sequence or one of the words earliest and latest."""
 
     connection: ConnectionOptions
-    destination: Destination
+    destination: SourceDestination
     group_id: str = ""
     starting: str | int = EARLIEST
     ending: str | int = LATEST
@@ -221,7 +221,7 @@ def _connection(given: Mapping[str, str]) -> ConnectionOptions:
     )
 
 
-def _server(text: str) -> Server:
+def _server(text: str) -> HttpEndpoint:
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
         port = parts.port
@@ -232,7 +232,7 @@ def _server(text: str) -> Server:
         raise OptionError("DMQ8003", "servers must not carry a login: use the options user and password")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
         raise OptionError("DMQ8003", f"{text!r} in the option servers is not host:port, http://host:port or https://…")
-    return Server(parts.hostname, DEFAULT_PORT if port is None else port, parts.scheme == "https")
+    return HttpEndpoint(parts.hostname, DEFAULT_PORT if port is None else port, parts.scheme == "https")
 
 
 def _password(given: Mapping[str, str]) -> str:
@@ -243,7 +243,7 @@ def _password(given: Mapping[str, str]) -> str:
     return _read_text(given["passwordFile"], "passwordFile").rstrip("\r\n")
 
 
-def _tls(given: Mapping[str, str], servers: tuple[Server, ...]) -> TlsOptions:
+def _tls(given: Mapping[str, str], servers: tuple[HttpEndpoint, ...]) -> TlsOptions:
     named = [name for name in given if name.startswith("tls.")]
     if named and not any(server.secure for server in servers):
         raise OptionError("DMQ8003", f"{named[0]} has no effect on http servers: write https:// in the option servers")
@@ -285,7 +285,7 @@ def _read_text(path: str, name: str) -> str:
         raise OptionError("DMQ8003", f"the file of the option {name}, {path!r}, can't be read: {reason}") from None
 
 
-def _destination(given: Mapping[str, str]) -> Destination:
+def _destination(given: Mapping[str, str]) -> SourceDestination:
     text = given.get("subscribe", "")
     kind, colon, name = text.partition(":")
     if not colon or kind not in ("queue", "topic"):
@@ -294,7 +294,7 @@ def _destination(given: Mapping[str, str]) -> Destination:
         raise OptionError(
             "DMQ8002", "the option subscribe is missing: the name of a queue, or topic:NAME for a multicast address"
         )
-    return Destination(kind, name)
+    return SourceDestination(kind, name)
 
 
 def _columns(given: Mapping[str, str]) -> tuple[tuple[str, ...], bool]:

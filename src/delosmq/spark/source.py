@@ -24,7 +24,7 @@ from pyspark.sql.streaming.datasource import (
 
 from delosmq.model.errors import BrokerError
 from delosmq.spark.errors import ForeignIncarnationError, LeaseLostError, OptionError, SchemaMismatchError
-from delosmq.spark.lease_client import Group, Lease, LeaseClient
+from delosmq.spark.lease_client import Group, LeaseClient, LeaseSummary
 from delosmq.spark.options import SourceOptions, check_batch, check_streaming, parse_options
 from delosmq.spark.schema import spark_schema
 
@@ -319,7 +319,7 @@ class BrowseReader(_Reader, DataSourceReader):
             self.client.close()
 
 
-def split_leases(group: str, leases: Sequence[Lease], min_partitions: int) -> list[LeaseRange]:
+def split_leases(group: str, leases: Sequence[LeaseSummary], min_partitions: int) -> list[LeaseRange]:
     """Ranges of nearly equal size that together cover all rows of `leases` once, in order."""
     total = sum(lease.rows for lease in leases)
     wanted = min_partitions or -(-total // ROWS_PER_PARTITION)

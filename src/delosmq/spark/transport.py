@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from delosmq.model.errors import BrokerError
 from delosmq.spark import errors
-from delosmq.spark.options import DEFAULT_PORT, ConnectionOptions, Server, tls_context
+from delosmq.spark.options import DEFAULT_PORT, ConnectionOptions, HttpEndpoint, tls_context
 
 ANSWER_TIMEOUT_S = 65.0
 """Longer than the longest poll the broker allows (30 s), so that only a dead peer runs into it."""
@@ -84,7 +84,7 @@ class Transport:
         self._headers = {"Authorization": f"Basic {token}"} if options.user else {}
 
     @property
-    def server(self) -> Server:
+    def server(self) -> HttpEndpoint:
         """The server that the next request goes to."""
         return self.options.servers[self._at]
 

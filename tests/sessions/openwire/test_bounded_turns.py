@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import AddressFullPolicy, QueueSettings, SecurityMatch
 from delosmq.sessions.openwire.server.advisories.pending_advisories import TOLD_IN_LINE
@@ -20,7 +20,7 @@ from tests.sessions.support import EVERYTHING
 MANY = 3 * READ_AT_ONCE
 
 
-def make(broker: Broker, *names: str) -> None:
+def make(broker: EngineBroker, *names: str) -> None:
     for name in names:
         broker.resources.create_queue(QueueSettings(name, name, ANYCAST))
 

@@ -6,7 +6,7 @@ They work on a compiled engine too: they stand in front of it, behind it in the 
 from collections.abc import Callable
 from typing import Any
 
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log import records
 from delosmq.engine.log.log import NO_BODY, Batch, Replay
 from delosmq.engine.log.records import (
@@ -47,7 +47,7 @@ class Front:
 
     part = ""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: EngineBroker) -> None:
         self.real = broker
 
     def __getattr__(self, name: str) -> Any:

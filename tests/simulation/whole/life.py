@@ -7,7 +7,7 @@ from typing import Any
 from delosmq.engine.addresses.address import SpaceWaiter
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, consumers_of
 from delosmq.engine.queues.credit import ByteCredit, Credit, MessageCredit
@@ -30,7 +30,7 @@ from tests.simulation.whole.times import SetClock, Times
 HOPELESS = frozenset({"DMQ2650", "DMQ2664"})
 """A transaction would wait for others that wait for it, or for itself."""
 
-Front = Callable[[Broker], Any]
+Front = Callable[[EngineBroker], Any]
 Credits = Callable[[int], Credit]
 
 

@@ -4,7 +4,7 @@ The rules stand in docs/dispatch.md. Nothing here asks the engine who the owner 
 """
 
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.queues.consumer import Consumer, consumers_of
 
 ALWAYS_FIRST = 127
@@ -27,7 +27,7 @@ class Owners:
     """Of all queues in one life of a broker. Told of those who come and go, and of each delivery before it counts."""
 
     def __init__(self) -> None:
-        self.broker: Broker | None = None
+        self.broker: EngineBroker | None = None
         self._queues: dict[str, Present] = {}
 
     def came(self, queue: str, consumer_id: int) -> None:

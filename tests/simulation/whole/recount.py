@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from delosmq.engine.addresses.binding_codec import address_state_bytes, group_state_bytes, queue_state_bytes
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.broker import Broker
+from delosmq.engine.broker import EngineBroker
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.held_messages import DEAD
 from delosmq.engine.transactions.transaction import PREPARED
@@ -48,7 +48,7 @@ class Durable(NamedTuple):
     branches: dict[str, object]
 
 
-def find_all(broker: Broker, holders: Holders) -> Iterator[Found]:
+def find_all(broker: EngineBroker, holders: Holders) -> Iterator[Found]:
     """Everything that is in a queue, each slot once."""
     for queue in broker.queues.values():
         for slot in queue.pending.in_order():
@@ -66,7 +66,7 @@ def _held(queue: Queue, head: Slot | None) -> Iterator[Found]:
         slot = slot.next
 
 
-def check_counters(broker: Broker, holders: Holders) -> None:
+def check_counters(broker: EngineBroker, holders: Holders) -> None:
     """Counters of queues and accounts of addresses equal a recount. Only when nothing is under way in slices."""
     check_shares(broker)
     charged: dict[int, list[int]] = {}
@@ -116,7 +116,7 @@ def check_counters(broker: Broker, holders: Holders) -> None:
     assert broker.used_bytes == total, f"the broker counts {broker.used_bytes} bytes, there are {total}"
 
 
-def check_shares(broker: Broker) -> None:
+def check_shares(broker: EngineBroker) -> None:
     """How many addresses and queues there are, and what they take of the state, in all and of each user, equal a
     recount; and the state takes no more than that."""
     shares: dict[str, list[int]] = {"": [0, 0, 0]}
@@ -144,7 +144,7 @@ def _add(shares: dict[str, list[int]], user: str, count: int, size_bytes: int, f
         share[2] += filter_characters
 
 
-def check_places(broker: Broker, holders: Holders, ledger: Ledger) -> None:
+def check_places(broker: EngineBroker, holders: Holders, ledger: Ledger) -> None:
     """The store keeps as many places as there are messages and duplicate ids. Only when nothing is under way."""
     messages = {id(f.slot.message): f.slot.message.home for f in find_all(broker, holders) if f.slot.recorded}
     homes = list(messages.values())
@@ -158,7 +158,7 @@ def check_places(broker: Broker, holders: Holders, ledger: Ledger) -> None:
     assert kept == referred, f"the store keeps {kept} places, {referred} of them are referred to"
 
 
-def durable_state(broker: Broker, holders: Holders) -> Durable:
+def durable_state(broker: EngineBroker, holders: Holders) -> Durable:
     """What the store must be able to bring back now."""
     queues: dict[str, list[Row]] = {name: [] for name, queue in broker.queues.items() if queue.settings.durable}
     leased = {id(s) for group in broker.leases.groups.values() for lease in group.leases.values() for s in lease.slots}
@@ -199,7 +199,7 @@ def durable_state(broker: Broker, holders: Holders) -> Durable:
     )
 
 
-def _settings(broker: Broker) -> dict[str, str]:
+def _settings(broker: EngineBroker) -> dict[str, str]:
     found = {
         f"queue {name}": f"{queue.settings!r}, made by '{queue.made_by}'"
         for name, queue in broker.queues.items()
@@ -211,13 +211,13 @@ def _settings(broker: Broker) -> dict[str, str]:
     return found
 
 
-def _ids(broker: Broker) -> dict[str, list[bytes]]:
+def _ids(broker: EngineBroker) -> dict[str, list[bytes]]:
     known = broker.duplicate_ids.addresses
     ids = {name: sorted(i.duplicate_id for i in entry.order if i.home is not None) for name, entry in known.items()}
     return {name: found for name, found in ids.items() if found}
 
 
-def _branches(broker: Broker) -> dict[str, object]:
+def _branches(broker: EngineBroker) -> dict[str, object]:
     found: dict[str, object] = {xid.hex(): done for xid, done in broker.branches.heuristics.items()}
     for branch in broker.branches.prepared():
         assert branch.xid is not None

@@ -37,7 +37,7 @@ class SpaceWaiter(ABC):
 
     @abstractmethod
     def on_space(self) -> None:
-        """There may be room again: send once more. Called from `Broker.tick`; register again when still BLOCKED."""
+        """There may be room again: send once more, and register again when still BLOCKED. Called by `tick`."""
 
 
 class Address(QueueAddress):

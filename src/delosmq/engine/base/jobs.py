@@ -35,7 +35,7 @@ class JobWaiter(ABC):
     def on_ended(self, error: BrokerError | None) -> None:
         """It is done, and its confirmation waits for the log's position; or it was rolled back because of ``error``.
 
-        Called from `Broker.tick`; must not call the engine.
+        Called from `EngineBroker.tick`; must not call the engine.
         """
 
 

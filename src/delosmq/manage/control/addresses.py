@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.api import Address, Broker
+from delosmq.engine.api import Address, EngineBroker
 from delosmq.manage.control.pagination import Page, listing_notice
 from delosmq.manage.control.queues import ROUTING_TYPES, InUseError
 from delosmq.model.errors import NotFoundError
@@ -51,7 +51,7 @@ class AddressInfo:
 class AddressControl:
     """The addresses of one broker."""
 
-    def __init__(self, broker: Broker, access: AccessControl) -> None:
+    def __init__(self, broker: EngineBroker, access: AccessControl) -> None:
         self._broker = broker
         self._access = access
 

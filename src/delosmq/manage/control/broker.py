@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.config.findings import LEFT_OUT
-from delosmq.engine.api import Broker
+from delosmq.engine.api import EngineBroker
 from delosmq.manage.control.host import Host, Reason
 from delosmq.model.ports import Clock
 
@@ -12,7 +12,7 @@ _NS_PER_MS: Final = 1_000_000
 
 
 @dataclass(frozen=True)
-class BrokerInfo:
+class BrokerStatus:
     """A broker as it stands.
 
     Attributes:
@@ -38,17 +38,17 @@ class BrokerInfo:
 class BrokerControl:
     """The broker itself; any login may look."""
 
-    def __init__(self, broker: Broker, host: Host, *, clock: Clock, version: str) -> None:
+    def __init__(self, broker: EngineBroker, host: Host, *, clock: Clock, version: str) -> None:
         self._broker = broker
         self._host = host
         self._clock = clock
         self._version = version
         self._started_ns = clock.monotonic_ns()
 
-    def get(self) -> BrokerInfo:
+    def get(self) -> BrokerStatus:
         """How the broker stands."""
         broker = self._broker
-        return BrokerInfo(
+        return BrokerStatus(
             name=broker.settings.name,
             version=self._version,
             queues=len(broker.queues),

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from delosmq.engine.api import Broker, Queue, Slot, SlotList, consumers_of, inspect
+from delosmq.engine.api import EngineBroker, Queue, Slot, SlotList, consumers_of, inspect
 
 SLOTS_PER_SLICE: Final = 2_000
 """About 1 ms of looking; the loop serves others between slices."""
@@ -27,7 +27,7 @@ class Browse:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: EngineBroker,
         queue: Queue,
         *,
         after: int,
@@ -50,7 +50,7 @@ class Browse:
     def __iter__(self) -> Iterator[None]:
         return self._work
 
-    def _all_steps(self, broker: Broker, queue: Queue) -> Iterator[None]:
+    def _all_steps(self, broker: EngineBroker, queue: Queue) -> Iterator[None]:
         # In the order in which messages move, from scheduled to pending to held, so that none slips through between.
         if self._scheduled:
             for not_due in inspect.walk_scheduled(queue):

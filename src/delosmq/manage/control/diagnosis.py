@@ -5,8 +5,8 @@ from typing import Final
 from delosmq.engine.api import (
     DEAD_LETTER_ADDRESS,
     EXPIRY_ADDRESS,
-    Broker,
     Divert,
+    EngineBroker,
     Queue,
     consumers_of,
     dead_count,
@@ -78,7 +78,7 @@ def advice(rule: str, queue: str, *, consumer: int = 0, group: str = "", transac
     return _SENTENCES[rule].format(queue=queue, consumer=who, group=group, transaction=transaction)
 
 
-def advice_without_head(broker: Broker, queue: Queue) -> str:
+def advice_without_head(broker: EngineBroker, queue: Queue) -> str:
     """The sentence for a queue in which no message is pending."""
     if queue.scheduled.count:
         return advice(inspect.HELD if held_count(queue) else inspect.SCHEDULED, queue.name)
@@ -93,7 +93,7 @@ def advice_without_head(broker: Broker, queue: Queue) -> str:
     return advice(EMPTY if queue.ring_size else KEEPS_NOTHING, queue.name)
 
 
-def queue_notes(broker: Broker, queue: Queue) -> list[str]:
+def queue_notes(broker: EngineBroker, queue: Queue) -> list[str]:
     """Sentences about a queue, beside the advice about its first message."""
     address = broker.inspector.address_of(queue)
     found: list[str] = []
@@ -136,7 +136,7 @@ def _notes_on_keeping(queue: Queue) -> list[str]:
     return found
 
 
-def _held(broker: Broker, queue: Queue) -> list[str]:
+def _held(broker: EngineBroker, queue: Queue) -> list[str]:
     """Where its dead and expired messages should go, and can't."""
     settings = queue.address.settings
     found: list[str] = []
@@ -155,7 +155,7 @@ def _held(broker: Broker, queue: Queue) -> list[str]:
     return found
 
 
-def _is_made(broker: Broker, settings: AddressSettings, target: str) -> bool:
+def _is_made(broker: EngineBroker, settings: AddressSettings, target: str) -> bool:
     """Whether the address gets a queue with the first message that comes."""
     own = broker.bindings.settings_of(target)
     return settings.dispatch_profile is DispatchProfile.CLASSIC or (
@@ -163,6 +163,6 @@ def _is_made(broker: Broker, settings: AddressSettings, target: str) -> bool:
     )
 
 
-def _reaches_a_queue(broker: Broker, name: str) -> bool:
+def _reaches_a_queue(broker: EngineBroker, name: str) -> bool:
     address = broker.addresses.get(name)
     return address is not None and broker.inspector.reaches_a_queue(address)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.engine.api import (
-    Broker,
     Consumer,
+    EngineBroker,
     LeaseGroup,
     Queue,
     Slot,
@@ -155,7 +155,7 @@ class QueueExplanation:
 class ExplainControl:
     """Explanations of one broker. Each is a walk in slices; its last step leaves the result."""
 
-    def __init__(self, broker: Broker, queues: QueueControl, conversions: Conversions) -> None:
+    def __init__(self, broker: EngineBroker, queues: QueueControl, conversions: Conversions) -> None:
         self._broker = broker
         self._queues = queues
         self._conversions = conversions
@@ -171,7 +171,7 @@ class ExplainControl:
         """
         return QueueWalk(self._broker, self._queues.find(login, name, VIEW), after, limit)
 
-    def message(self, login: Login, message_id: str, queue: str = "") -> "MessageWalk":
+    def message(self, login: Login, message_id: str, queue: str = "") -> "MessageSearch":
         """Explains a message.
 
         Args:
@@ -184,7 +184,7 @@ class ExplainControl:
         sequence = sequence_for_jms(message_id)
         given = message_id if not sequence and is_given_by_client(message_id) else ""
         names = [self._queues.find(login, queue, VIEW).name] if queue else self._queues.names(login)
-        walk = MessageWalk(
+        walk = MessageSearch(
             self._broker, 0 if given else sequence or read_message_id(message_id), names, one_queue=queue
         )
         if given:
@@ -192,14 +192,14 @@ class ExplainControl:
         return walk
 
 
-class MessageWalk:
+class MessageSearch:
     """Looks for a message in queues.
 
     Attributes:
         result: set when `steps` has ended.
     """
 
-    def __init__(self, broker: Broker, sequence: int, queues: list[str], *, one_queue: str = "") -> None:
+    def __init__(self, broker: EngineBroker, sequence: int, queues: list[str], *, one_queue: str = "") -> None:
         self.result: MessageExplanation | None = None
         self._one_queue = one_queue
         self._broker = broker
@@ -275,7 +275,7 @@ class QueueWalk:
         result: set when `steps` has ended.
     """
 
-    def __init__(self, broker: Broker, queue: Queue, after: int, limit: int) -> None:
+    def __init__(self, broker: EngineBroker, queue: Queue, after: int, limit: int) -> None:
         self.result: QueueExplanation | None = None
         self._broker = broker
         self._queue = queue
@@ -347,7 +347,7 @@ class QueueWalk:
         )
 
 
-def _counts(broker: Broker, queue: Queue, count: inspect.Count) -> dict[str, int]:
+def _counts(broker: EngineBroker, queue: Queue, count: inspect.Count) -> dict[str, int]:
     leased = sum(group.held_count for group in broker.leases.on_queue(queue))
     found = dict(count.by_rule)
     found[inspect.DELIVERING] = max(0, queue.delivering_count - leased - count.promised)
@@ -401,7 +401,7 @@ def _consumer(consumer: Consumer) -> ConsumerStanding:
     )
 
 
-def _standing_info(broker: Broker, standing: inspect.Standing) -> StandingInfo:
+def _standing_info(broker: EngineBroker, standing: inspect.Standing) -> StandingInfo:
     queue = standing.queue
     slot = standing.slot
     holder = standing.consumer if standing.consumer is not None else _waited_for(standing)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.api import Address, Broker, Divert, inspect
+from delosmq.engine.api import Address, Divert, EngineBroker, inspect
 from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.diagnosis import divert_note
 from delosmq.model.message import ROUTING_NAMES
@@ -76,7 +76,7 @@ class AddressExplanation:
 class ExplainAddressControl:
     """Explanations of the addresses of one broker."""
 
-    def __init__(self, broker: Broker, addresses: AddressControl, access: AccessControl) -> None:
+    def __init__(self, broker: EngineBroker, addresses: AddressControl, access: AccessControl) -> None:
         self._broker = broker
         self._addresses = addresses
         self._access = access

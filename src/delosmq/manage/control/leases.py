@@ -1,6 +1,6 @@
 """Leases: the calls of a reader. They are a session of their own; management adds nothing but the login."""
 
-from delosmq.engine.api import Broker
+from delosmq.engine.api import EngineBroker
 from delosmq.security.access import AccessControl, Login
 from delosmq.sessions.lease.session import LeaseSession
 
@@ -8,7 +8,7 @@ from delosmq.sessions.lease.session import LeaseSession
 class LeaseControl:
     """The lease groups of one broker."""
 
-    def __init__(self, broker: Broker, access: AccessControl) -> None:
+    def __init__(self, broker: EngineBroker, access: AccessControl) -> None:
         self._broker = broker
         self._access = access
 

@@ -5,7 +5,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.api import BLOCKED, DROPPED, ROUTED, Broker, Conditions, Queue, inspect, is_held
+from delosmq.engine.api import BLOCKED, DROPPED, ROUTED, Conditions, EngineBroker, Queue, inspect, is_held
 from delosmq.manage.control.browse import Browse
 from delosmq.manage.control.queues import QueueControl
 from delosmq.model.conversion import Conversions
@@ -81,7 +81,7 @@ class SentMessage:
 class MessageControl:
     """The messages of one broker."""
 
-    def __init__(self, broker: Broker, queues: QueueControl, conversions: Conversions) -> None:
+    def __init__(self, broker: EngineBroker, queues: QueueControl, conversions: Conversions) -> None:
         self._broker = broker
         self._queues = queues
         self._conversions = conversions
@@ -172,7 +172,7 @@ class MessageWalk:
     """
 
     def __init__(
-        self, broker: Broker, queue: Queue, conversions: Conversions, *, after: int, limit: int, letters: int
+        self, broker: EngineBroker, queue: Queue, conversions: Conversions, *, after: int, limit: int, letters: int
     ) -> None:
         self.result: MessagePage | None = None
         self._broker = broker

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.api import Broker, Queue, consumers_of, held_count, rules_of
+from delosmq.engine.api import EngineBroker, Queue, consumers_of, held_count, rules_of
 from delosmq.model.message import ROUTING_NAMES
 
 HELD_LOOKED_AT: Final = 100
@@ -87,7 +87,7 @@ class QueueInfo:
     notices: list[str]
 
 
-def queue_info(broker: Broker, queue: Queue) -> QueueInfo:
+def queue_info(broker: EngineBroker, queue: Queue) -> QueueInfo:
     """A queue as it stands: what is counted as things happen. Only ``oldest_sequence`` asks each consumer."""
     settings = queue.settings
     scheduled = queue.scheduled
@@ -164,7 +164,7 @@ def group_count(queue: Queue) -> int:
     return 0 if rules is None or rules.groups is None else rules.groups.count
 
 
-def _oldest_sequence(broker: Broker, queue: Queue) -> int:
+def _oldest_sequence(broker: EngineBroker, queue: Queue) -> int:
     oldest = 0
     slot = queue.pending.head()
     while slot is not None:  # from priority to priority, ten at most
@@ -176,7 +176,7 @@ def _oldest_sequence(broker: Broker, queue: Queue) -> int:
     return oldest
 
 
-def _lowest_held(broker: Broker, queue: Queue) -> list[int]:
+def _lowest_held(broker: EngineBroker, queue: Queue) -> list[int]:
     """Sequences in delivery, the lowest among them: all of a consumer's, of a lease only its own lowest.
 
     Of a consumer that holds very many only the one delivered first, which is not the lowest when priorities differ.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from delosmq.engine.api import Broker, Purge, Queue
+from delosmq.engine.api import EngineBroker, Purge, Queue
 from delosmq.manage.control.browse import Browse
 from delosmq.manage.control.pagination import Page, listing_notice
 from delosmq.manage.control.queue_info import QueueInfo, queue_info
@@ -32,7 +32,7 @@ class InUseError(MisuseError):
 class QueueControl:
     """The queues of one broker. Those it made for itself are not among them."""
 
-    def __init__(self, broker: Broker, access: AccessControl) -> None:
+    def __init__(self, broker: EngineBroker, access: AccessControl) -> None:
         self._broker = broker
         self._access = access
 

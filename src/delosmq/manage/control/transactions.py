@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.api import PREPARED, Broker, JobWaiter, Transaction
+from delosmq.engine.api import PREPARED, EngineBroker, JobWaiter, Transaction
 from delosmq.model.errors import MisuseError
 from delosmq.security.access import MANAGE, AccessControl, Login
 
@@ -12,7 +12,7 @@ MANAGEMENT_ADDRESS: Final = "activemq.management"
 
 
 @dataclass(frozen=True)
-class TransactionInfo:
+class TransactionStatus:
     """A transaction as it stands.
 
     Attributes:
@@ -38,7 +38,7 @@ class TransactionInfo:
 class TransactionControl:
     """The transactions of one broker."""
 
-    def __init__(self, broker: Broker, access: AccessControl) -> None:
+    def __init__(self, broker: EngineBroker, access: AccessControl) -> None:
         self._broker = broker
         self._access = access
 
@@ -53,7 +53,7 @@ class TransactionControl:
         ]
         return sorted(found)[: limit + 1]
 
-    def peek(self, transaction_id: int) -> TransactionInfo | None:
+    def peek(self, transaction_id: int) -> TransactionStatus | None:
         """One that `ids` gave, or None when it has ended since."""
         found = self._broker.transactions.open.get(transaction_id)
         return None if found is None else transaction_info(found)
@@ -94,9 +94,9 @@ def read_xid(text: str) -> bytes:
         ) from None
 
 
-def transaction_info(transaction: Transaction) -> TransactionInfo:
+def transaction_info(transaction: Transaction) -> TransactionStatus:
     """A transaction as it stands."""
-    return TransactionInfo(
+    return TransactionStatus(
         id=transaction.id,
         xid="" if transaction.xid is None else transaction.xid.hex(),
         owner=transaction.owner,

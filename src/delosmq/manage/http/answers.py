@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from delosmq.manage.control.addresses import AddressInfo
 from delosmq.manage.control.host import Reason
 from delosmq.manage.control.queue_info import QueueInfo
-from delosmq.manage.control.transactions import TransactionInfo
+from delosmq.manage.control.transactions import TransactionStatus
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent
 
 
@@ -36,7 +36,7 @@ class AddressList:
 class TransactionList:
     """A page of transactions, by id. ``next``: ask for what is after it, 0 when that was all."""
 
-    transactions: list[TransactionInfo]
+    transactions: list[TransactionStatus]
     next: int = 0
 
 

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from delosmq.engine.api import Broker
+from delosmq.engine.api import EngineBroker
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
-from delosmq.manage.control.broker import BrokerControl, BrokerInfo
+from delosmq.manage.control.broker import BrokerControl, BrokerStatus
 from delosmq.manage.control.explain import ExplainControl, MessageExplanation, QueueExplanation
 from delosmq.manage.control.explain_address import AddressExplanation, ExplainAddressControl
 from delosmq.manage.control.host import Host
@@ -91,7 +91,7 @@ class HttpApi:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: EngineBroker,
         host: Host,
         gate: Gate,
         *,
@@ -366,7 +366,7 @@ def _broker_operations(calls: BrokerCalls) -> list[Operation]:
     base = f"{BASE}/addresses"
     one = base + "/{name}"
     return [
-        Operation("GET", f"{BASE}/broker", "getBroker", "The broker as it stands", _LOGIN, calls.get, BrokerInfo),
+        Operation("GET", f"{BASE}/broker", "getBroker", "The broker as it stands", _LOGIN, calls.get, BrokerStatus),
         Operation(
             "GET",
             base,

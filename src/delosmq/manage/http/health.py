@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from starlette.responses import JSONResponse, Response
 
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
-from delosmq.manage.control.broker import BrokerControl, BrokerInfo
+from delosmq.manage.control.broker import BrokerControl, BrokerStatus
 from delosmq.manage.control.leases import LeaseControl
 from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import QueueControl
@@ -80,7 +80,7 @@ _GROUP_GAUGES: Final = (
 class Figures:
     """What one scrape shows."""
 
-    broker: BrokerInfo
+    broker: BrokerStatus
     queues: list[QueueInfo]
     addresses: list[AddressInfo]
     groups: list[GroupStat]

@@ -1,5 +1,6 @@
 """The OpenAPI document, made from the same rows as the routes."""
 
+import json
 import re
 from typing import Any, Final
 
@@ -11,6 +12,9 @@ from delosmq.manage.http.problems import PROBLEM_TYPE, ProblemDocument
 _OPENAPI_VERSION: Final = "3.1.0"
 _REFERENCES: Final = "#/components/schemas/{model}"
 _PATH_PARAMETER: Final = re.compile(r"{(\w+)}")
+_SCHEMA_NAMES: Final = {"BrokerStatus": "BrokerInfo", "TransactionStatus": "TransactionInfo"}
+"""Published names of the classes that have another one here."""
+_RENAMED: Final = re.compile(rf'(["/])({"|".join(_SCHEMA_NAMES)})"')
 
 
 class _Schemas:
@@ -20,7 +24,10 @@ class _Schemas:
         self.by_name: dict[str, Any] = {}
 
     def reference(self, kind: Any, mode: Any) -> dict[str, Any]:
-        schema = TypeAdapter(kind).json_schema(ref_template=_REFERENCES, mode=mode)
+        written = json.dumps(TypeAdapter(kind).json_schema(ref_template=_REFERENCES, mode=mode))
+        schema: dict[str, Any] = json.loads(
+            _RENAMED.sub(lambda found: f'{found[1]}{_SCHEMA_NAMES[found[2]]}"', written)
+        )
         self.by_name.update(schema.pop("$defs", {}))
         name = schema.get("title")
         if name is None:

@@ -7,7 +7,7 @@ from delosmq.config.broker_xml.acceptors import share_port
 from delosmq.config.broker_xml.catalog.acceptors import ACCEPTOR_OPTIONS, LATER_PROTOCOLS, SERVED_PROTOCOLS
 from delosmq.migration.activemq_xml.catalog.broker import CONNECTOR, OPTIONS
 from delosmq.migration.activemq_xml.catalog.rows import RowReader, is_in_effect
-from delosmq.migration.activemq_xml.conversion_report import Kind
+from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.source import Section
 from delosmq.migration.activemq_xml.target import Acceptor, Target
 
@@ -62,13 +62,13 @@ class _Connector:
         self._what = f"the connector {self.name!r} ({parts.scheme}{' ' if parts.port is not None else ''}{place})"
         if words[0] == "vm":
             self._remarks.add(
-                Kind.NEEDLESS, self._line, f"{self._what} is not needed: an embedded broker is delosmq.Broker"
+                RemarkKind.NEEDLESS, self._line, f"{self._what} is not needed: an embedded broker is delosmq.Broker"
             )
             self._section.ignore()
             return
         if words[0] not in _PROTOCOLS or not _DECORATIONS.issuperset(words[1:]):
             self._remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 self._line,
                 f"{self._what} is left out: DelosMQ listens on TCP, TLS and WebSockets only",
             )
@@ -79,7 +79,7 @@ class _Connector:
 
     def _split(self) -> SplitResult | None:
         if not self._uri:
-            self._remarks.add(Kind.WRONG, self._line, 'a <transportConnector> without uri="..." is left out')
+            self._remarks.add(RemarkKind.WRONG, self._line, 'a <transportConnector> without uri="..." is left out')
             return None
         try:
             parts = urlsplit(self._uri)
@@ -91,7 +91,9 @@ class _Connector:
             return parts
         shown = self._uri.partition("?")[0]
         self._remarks.add(
-            Kind.WRONG, self._line, f"the uri {shown!r} of connector {self.name!r} has no host and port; it is left out"
+            RemarkKind.WRONG,
+            self._line,
+            f"the uri {shown!r} of connector {self.name!r} has no host and port; it is left out",
         )
         return None
 
@@ -114,14 +116,14 @@ class _Connector:
         if not served:
             reason = f"{', '.join(later)} is not in effect yet"
             self._remarks.add(
-                Kind.NOT_YET,
+                RemarkKind.NOT_YET,
                 self._line,
                 f"{self._what} is left out{kept}: {reason}; it is a comment below <acceptors>",
             )
         elif has_tls:
             reason = "its certificate has to be a PEM file"
             self._remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 self._line,
                 f"{self._what} is left out{kept}: its Java key store has to be turned into a PEM file first (keytool "
                 "-importkeystore -deststoretype PKCS12, then openssl pkcs12 -nodes -out broker.pem); it is a comment "
@@ -129,7 +131,7 @@ class _Connector:
             )
         elif later:
             self._remarks.add(
-                Kind.NOT_YET,
+                RemarkKind.NOT_YET,
                 self._line,
                 f"{self._what} speaks {', '.join(served)} only: {', '.join(later)} not in effect yet",
             )
@@ -145,7 +147,7 @@ class _Connector:
             if not other.reason and share_port(other.place, acceptor.place):
                 acceptor.reason = f"acceptor {other.name!r} has its port"
                 self._remarks.add(
-                    Kind.WRONG,
+                    RemarkKind.WRONG,
                     self._line,
                     f"{self._what} is left out: {acceptor.reason}; give it another one; it is a comment below "
                     "<acceptors>",
@@ -186,7 +188,7 @@ class _Connector:
         if plain in OPTIONS:
             rows.append(OPTIONS[plain])
         if not rows:
-            self._remarks.add(Kind.UNKNOWN, self._line, f"unknown {what}; it is left out")
+            self._remarks.add(RemarkKind.UNKNOWN, self._line, f"unknown {what}; it is left out")
         for row in rows:
             text = reader.read(row, value, self._line, what)
             if text is not None and is_in_effect(row.to, ACCEPTOR_OPTIONS):

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 
-class Kind(Enum):
+class RemarkKind(Enum):
     """What became of something in activemq.xml that is not simply converted; the value is its code."""
 
     NOT_YET = "DMQ4130"
@@ -17,7 +17,7 @@ class Kind(Enum):
     NEEDLESS = "DMQ4135"
 
 
-LEFT_OUT: Final = frozenset({Kind.NOT_YET, Kind.IMPOSSIBLE, Kind.UNKNOWN, Kind.WRONG})
+LEFT_OUT: Final = frozenset({RemarkKind.NOT_YET, RemarkKind.IMPOSSIBLE, RemarkKind.UNKNOWN, RemarkKind.WRONG})
 """Kinds after which the converted broker lacks something that the old one had."""
 
 
@@ -30,7 +30,7 @@ class Remark(NamedTuple):
     """
 
     line: int
-    kind: Kind
+    kind: RemarkKind
     sentence: str
 
     @property
@@ -50,14 +50,14 @@ def _joined(remarks: Iterable[Remark]) -> list[Remark]:
     groups: dict[tuple[int, str, str], list[str]] = {}
     for remark in remarks:
         what, needless, why = remark.sentence.partition(_NEEDLESS)
-        found = _NAME.fullmatch(what) if needless and remark.kind is Kind.NEEDLESS else None
+        found = _NAME.fullmatch(what) if needless and remark.kind is RemarkKind.NEEDLESS else None
         if found is None:
             made.append(remark)
         else:
             groups.setdefault((remark.line, found.group(2), why), []).append(found.group(1))
     for (line, place, why), names in groups.items():
         verb = _NEEDLESS if len(names) == 1 else " are not needed: "
-        made.append(Remark(line, Kind.NEEDLESS, f"{', '.join(names)} of {place}{verb}{why}"))
+        made.append(Remark(line, RemarkKind.NEEDLESS, f"{', '.join(names)} of {place}{verb}{why}"))
     return made
 
 
@@ -68,7 +68,7 @@ class ConversionReport:
         self.file = file
         self._remarks: dict[Remark, None] = {}
 
-    def add(self, kind: Kind, line: int, sentence: str) -> None:
+    def add(self, kind: RemarkKind, line: int, sentence: str) -> None:
         """Notes one; the same sentence about the same line is noted once."""
         # Values of the file are repeated in sentences, which may go to a terminal.
         shown = "".join(letter if letter.isprintable() else "?" for letter in sentence)
@@ -77,7 +77,9 @@ class ConversionReport:
     def in_order(self) -> tuple[Remark, ...]:
         """All of them: what is left out, what is different, what is not needed, each in the order of the file."""
         return tuple(
-            sorted(_joined(self._remarks), key=lambda one: (not one.left_out, one.kind is Kind.NEEDLESS, one.line))
+            sorted(
+                _joined(self._remarks), key=lambda one: (not one.left_out, one.kind is RemarkKind.NEEDLESS, one.line)
+            )
         )
 
     def text(self, remark: Remark) -> str:

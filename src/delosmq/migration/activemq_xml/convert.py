@@ -10,7 +10,7 @@ from delosmq.config.broker_xml.catalog.core import CORE
 from delosmq.migration.activemq_xml.catalog.broker import BROKER, ELEMENTS
 from delosmq.migration.activemq_xml.catalog.rows import RowReader, is_in_effect
 from delosmq.migration.activemq_xml.connectors import read_connectors
-from delosmq.migration.activemq_xml.conversion_report import ConversionReport, Kind, Remark
+from delosmq.migration.activemq_xml.conversion_report import ConversionReport, Remark, RemarkKind
 from delosmq.migration.activemq_xml.dead_letters import SHARED
 from delosmq.migration.activemq_xml.destinations import read_destinations, read_interceptors
 from delosmq.migration.activemq_xml.names import QUEUE
@@ -18,7 +18,7 @@ from delosmq.migration.activemq_xml.plugins import discards_all, read_plugins
 from delosmq.migration.activemq_xml.policies import Policies
 from delosmq.migration.activemq_xml.render import render_broker_xml
 from delosmq.migration.activemq_xml.resources import read_persistence, read_usage
-from delosmq.migration.activemq_xml.security import Accounts, is_usable
+from delosmq.migration.activemq_xml.security import ConvertedAccounts, is_usable
 from delosmq.migration.activemq_xml.source import Section, note_bean, read_activemq_xml
 from delosmq.migration.activemq_xml.target import Target
 from delosmq.model import values
@@ -29,7 +29,7 @@ _NETWORK_KINDS = ("networkConnector", "multicastNetworkConnector", "ldapNetworkC
 
 
 @dataclass(frozen=True)
-class Conversion:
+class ConvertedBroker:
     """What became of an activemq.xml.
 
     Attributes:
@@ -59,7 +59,7 @@ class Conversion:
         return [remarks.text(remark) for remark in self.remarks]
 
 
-def convert_activemq_xml(path: Path, *, properties: Mapping[str, str] | None = None) -> Conversion:
+def convert_activemq_xml(path: Path, *, properties: Mapping[str, str] | None = None) -> ConvertedBroker:
     """Converts the activemq.xml at ``path``; writes nothing.
 
     Args:
@@ -75,12 +75,12 @@ def convert_activemq_xml(path: Path, *, properties: Mapping[str, str] | None = N
     text = _names_in_use(broker)
     administrator = next(name for name in _ADMINISTRATORS if name not in text or name == _ADMINISTRATORS[-1])
     role = next(name for name in _ROLES if name not in text or name == _ROLES[-1])
-    _Converter(broker, target, Accounts(target, administrator, role)).convert(administrator)
+    _Converter(broker, target, ConvertedAccounts(target, administrator, role)).convert(administrator)
     ordered = remarks.in_order()
     lines = [remarks.text(remark) for remark in ordered]
     roles = {name: list(dict.fromkeys(users)) for name, users in target.roles.items()}
     xml = render_broker_xml(target, path.name, lines)
-    return Conversion(str(path), xml, target.users, roles, administrator, ordered)
+    return ConvertedBroker(str(path), xml, target.users, roles, administrator, ordered)
 
 
 def _names_in_use(broker: Section) -> set[str]:
@@ -99,7 +99,7 @@ def _names_in_use(broker: Section) -> set[str]:
 class _Converter:
     """Reads the parts of ``<broker>`` one after the other."""
 
-    def __init__(self, broker: Section, target: Target, accounts: Accounts) -> None:
+    def __init__(self, broker: Section, target: Target, accounts: ConvertedAccounts) -> None:
         self._broker = broker
         self._target = target
         self._accounts = accounts
@@ -134,7 +134,7 @@ class _Converter:
         policies.finish()
         if not self._accounts.has_authentication:
             self._remarks.add(
-                Kind.DIFFERENT,
+                RemarkKind.DIFFERENT,
                 broker.line,
                 "there was no login, and here one is always required: let clients log in, at first as "
                 f"{administrator!r}, or add users with `delosmq mask`",
@@ -156,12 +156,12 @@ class _Converter:
         self._target.has_advisories = broker.flag("advisorySupport", True)
         if not self._target.has_advisories and not is_in_effect("supportAdvisory", ACCEPTOR_OPTIONS):
             sentence = "'advisorySupport' of <broker> is left out: no option of an acceptor switches advisories off yet"
-            self._remarks.add(Kind.NOT_YET, broker.line, sentence)
+            self._remarks.add(RemarkKind.NOT_YET, broker.line, sentence)
         if broker.flag("schedulerSupport", False):
             sentence = (
                 "a message can be scheduled for one time; those with a period, a count or a cron line are refused"
             )
-            self._remarks.add(Kind.DIFFERENT, broker.line, sentence)
+            self._remarks.add(RemarkKind.DIFFERENT, broker.line, sentence)
         reader = RowReader(BROKER, CORE, "element of <core>", self._remarks)
         core |= reader.read_all(broker.attributes(), broker.line, "broker", "<broker>")
         core.setdefault("name", "localhost")
@@ -176,7 +176,7 @@ class _Converter:
                 name = connector.element.attributes.get("name", "")
                 shown = f"<{connector.element.name}> {name!r}" if name else f"<{connector.element.name}>"
                 self._remarks.add(
-                    Kind.IMPOSSIBLE,
+                    RemarkKind.IMPOSSIBLE,
                     connector.line,
                     f"{shown} is left out: it hands messages to other brokers, and there are no networks of brokers "
                     "yet; let consumers connect to each broker",
@@ -187,7 +187,7 @@ class _Converter:
             sentence = (
                 f"<{section.element.name}> is left out: it hands messages to other brokers; let an application do so"
             )
-            self._remarks.add(Kind.IMPOSSIBLE, section.line, sentence)
+            self._remarks.add(RemarkKind.IMPOSSIBLE, section.line, sentence)
             section.ignore()
 
     def _read_rest(self) -> None:
@@ -196,22 +196,26 @@ class _Converter:
                 "<sslContext> is left out: its stores have to be turned into PEM files, as said at the ssl connectors"
             )
             if any(acceptor.reason and "sslEnabled" in acceptor.url for acceptor in self._target.acceptors):
-                self._remarks.add(Kind.IMPOSSIBLE, section.line, sentence)
+                self._remarks.add(RemarkKind.IMPOSSIBLE, section.line, sentence)
             else:
-                self._remarks.add(Kind.NEEDLESS, section.line, "<sslContext> is not needed: no connector speaks TLS")
+                self._remarks.add(
+                    RemarkKind.NEEDLESS, section.line, "<sslContext> is not needed: no connector speaks TLS"
+                )
             section.ignore()
         for section in self._broker.children():
             name = section.element.name
             row = ELEMENTS.get(name)
             if row is not None and row.needless:
-                self._remarks.add(Kind.NEEDLESS, section.line, f"<{name}> is not needed: {row.needless}")
+                self._remarks.add(RemarkKind.NEEDLESS, section.line, f"<{name}> is not needed: {row.needless}")
             elif row is not None:
                 remedy = f"; {row.instead}" if row.instead else ""
                 sentence = f"<{name}> is left out: it {row.about}{remedy}"
-                self._remarks.add(Kind.IMPOSSIBLE, section.line, sentence)
+                self._remarks.add(RemarkKind.IMPOSSIBLE, section.line, sentence)
             elif name in ("bean", "property"):
                 note_bean(section.element, self._remarks)
             else:
-                self._remarks.add(Kind.UNKNOWN, section.line, f"unknown element <{name}> in <broker>; it is left out")
+                self._remarks.add(
+                    RemarkKind.UNKNOWN, section.line, f"unknown element <{name}> in <broker>; it is left out"
+                )
             section.ignore()
         self._broker.close()

@@ -5,7 +5,7 @@ from typing import Final
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.migration.activemq_xml.catalog.policies import BASELINE, CHILDREN
 from delosmq.migration.activemq_xml.catalog.rows import RowReader
-from delosmq.migration.activemq_xml.conversion_report import Kind
+from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.names import QUEUE, name_of
 from delosmq.migration.activemq_xml.source import Section
 from delosmq.migration.activemq_xml.target import DeadLetterQueues, Target
@@ -22,7 +22,7 @@ def read_dead_letters(entry: Section, what: str, fields: dict[str, str], target:
         return
     if target.discards_dead_letters:
         sentence = f"<deadLetterStrategy> of {what} is not needed: <discardingDLQBrokerPlugin> drops all dead letters"
-        holder.remarks.add(Kind.NEEDLESS, holder.line, sentence)
+        holder.remarks.add(RemarkKind.NEEDLESS, holder.line, sentence)
         return
     strategy = holder.inner(
         "sharedDeadLetterStrategy", "individualDeadLetterStrategy", "discarding", "discardingDeadLetterStrategy"
@@ -62,7 +62,7 @@ def _read_shares(strategy: Section, what: str, fields: dict[str, str]) -> None:
             sentence = (
                 f"{name!r} of <{strategy.element.name}> is not needed: as many ids are remembered as there is room"
             )
-            strategy.remarks.add(Kind.NEEDLESS, strategy.line, sentence)
+            strategy.remarks.add(RemarkKind.NEEDLESS, strategy.line, sentence)
 
 
 def _shared_address(strategy: Section) -> str:
@@ -77,7 +77,7 @@ def _shared_address(strategy: Section) -> str:
         return SHARED
     if text.startswith("topic://"):
         sentence = f"dead letters go to the queue {SHARED!r}, not to {text!r}: nobody would keep them on a topic"
-        strategy.remarks.add(Kind.IMPOSSIBLE, strategy.line, sentence)
+        strategy.remarks.add(RemarkKind.IMPOSSIBLE, strategy.line, sentence)
         return SHARED
     try:
         return name_of(text.removeprefix("queue://"))
@@ -97,20 +97,20 @@ def _read_individual(strategy: Section, what: str, fields: dict[str, str], targe
     strategy.flag(f"useQueueFor{'Topic' if kind == 'Queue' else 'Queue'}Messages", True)
     if not for_queue:
         sentence = f"the dead letters of {what} go to queues, not to topics: nobody would keep them there"
-        strategy.remarks.add(Kind.IMPOSSIBLE, strategy.line, sentence)
+        strategy.remarks.add(RemarkKind.IMPOSSIBLE, strategy.line, sentence)
     if strategy.flag("destinationPerDurableSubscriber", False):
         sentence = (
             f"the dead letters of {what} have one queue for each topic, not for each durable subscriber; the property "
             "_AMQ_ORIG_QUEUE tells whose they are"
         )
-        strategy.remarks.add(Kind.IMPOSSIBLE, strategy.line, sentence)
+        strategy.remarks.add(RemarkKind.IMPOSSIBLE, strategy.line, sentence)
     prefix, suffix = prefixes[kind], suffixes[kind]
     if not prefix and not suffix:
         sentence = (
             f"the dead letters of {what} go to {SHARED!r}: without a prefix and a suffix they would go to where they "
             "come from, and Classic drops them"
         )
-        strategy.remarks.add(Kind.WRONG, strategy.line, sentence)
+        strategy.remarks.add(RemarkKind.WRONG, strategy.line, sentence)
         return SHARED
     # Beside the shared queue, or under the name of one, each dead letter would be there twice.
     address = prefix.strip(".") or suffix.strip(".") or SHARED
@@ -132,7 +132,7 @@ def _read_individual(strategy: Section, what: str, fields: dict[str, str], targe
     declared = [name for name, known in target.addresses.items() if known.has_queue and queues.has(name)]
     such_as = f", as {', '.join(map(repr, declared))} {'is' if len(declared) == 1 else 'are'}" if declared else ""
     strategy.remarks.add(
-        Kind.DIFFERENT,
+        RemarkKind.DIFFERENT,
         strategy.line,
         f"the dead letters of {what} are in queues of the same names as in Classic, on the address {address!r}: "
         f"consume them as '{address}::{prefix}NAME{suffix}'; a queue of such a name that is there before, on an "

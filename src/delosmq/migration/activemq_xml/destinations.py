@@ -3,10 +3,10 @@
 from typing import Final
 
 from delosmq.config.broker_xml.catalog.acceptors import SERVED_PROTOCOLS
-from delosmq.migration.activemq_xml.conversion_report import Kind
+from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.names import KINDS, QUEUE, ROUTING, TOPIC, match_of, name_of, overlap, split_names
 from delosmq.migration.activemq_xml.source import Section
-from delosmq.migration.activemq_xml.target import Divert, Target
+from delosmq.migration.activemq_xml.target import ConvertedDivert, Target
 from delosmq.selectors.errors import SelectorError
 
 _COMPOSITES: Final = {"compositeQueue": QUEUE, "compositeTopic": TOPIC}
@@ -24,7 +24,7 @@ def read_destinations(section: Section, target: Target) -> None:
         destination.close(["physicalName"])
     for temporary in section.children("tempQueue", "tempTopic"):
         sentence = f"<{temporary.element.name}> is left out: a temporary destination belongs to a connection"
-        section.remarks.add(Kind.IMPOSSIBLE, temporary.line, sentence)
+        section.remarks.add(RemarkKind.IMPOSSIBLE, temporary.line, sentence)
         temporary.ignore()
     section.close(KINDS)
 
@@ -34,7 +34,7 @@ def read_names(destination: Section) -> list[str]:
     text = destination.attribute("physicalName") or destination.attribute("name")
     if not text and not destination.element.attributes.get("physicalName"):
         sentence = f'<{destination.element.name}> without physicalName="..." is left out'
-        destination.remarks.add(Kind.WRONG, destination.line, sentence)
+        destination.remarks.add(RemarkKind.WRONG, destination.line, sentence)
     found = []
     for part in split_names(text):
         try:
@@ -44,7 +44,7 @@ def read_names(destination: Section) -> list[str]:
             continue
         if "?" in part:
             sentence = f"the options of {part!r} are left out: they are for consumers; give them to clients"
-            destination.remarks.add(Kind.IMPOSSIBLE, destination.line, sentence)
+            destination.remarks.add(RemarkKind.IMPOSSIBLE, destination.line, sentence)
     return found
 
 
@@ -58,7 +58,7 @@ def read_interceptors(section: Section, target: Target) -> None:
         interceptor.close(["virtualDestinations"])
     for mirrored in section.children("mirroredQueue"):
         section.remarks.add(
-            Kind.IMPOSSIBLE,
+            RemarkKind.IMPOSSIBLE,
             mirrored.line,
             "<mirroredQueue> is left out: it copies the messages of all queues to topics; write a <divert> for "
             "each queue "
@@ -71,7 +71,7 @@ def read_interceptors(section: Section, target: Target) -> None:
 
 def _break_circles(section: Section, target: Target) -> None:
     """Leaves out each divert that would send messages round for ever with those before it."""
-    kept: list[Divert] = []
+    kept: list[ConvertedDivert] = []
     for divert in target.diverts:
         circle = _way_back(divert, kept)
         if circle is None:
@@ -80,7 +80,7 @@ def _break_circles(section: Section, target: Target) -> None:
         others = [f"line {other.line}" for other in circle if other is not divert]
         round_by = f", with {' and '.join(dict.fromkeys(others))}" if others else ""
         section.remarks.add(
-            Kind.IMPOSSIBLE,
+            RemarkKind.IMPOSSIBLE,
             divert.line,
             f"the composite destination {divert.address!r} is left out with what it forwards to "
             f"{', '.join(divert.targets)}: messages would go round in a circle{round_by}",
@@ -88,7 +88,7 @@ def _break_circles(section: Section, target: Target) -> None:
     target.diverts[:] = kept
 
 
-def _way_back(start: Divert, others: list[Divert]) -> list[Divert] | None:
+def _way_back(start: ConvertedDivert, others: list[ConvertedDivert]) -> list[ConvertedDivert] | None:
     """The diverts that bring back to ``start`` what it sends; only itself may be filtered if it does so alone."""
     waiting, seen = [[start]], [start]
     while waiting:
@@ -111,7 +111,7 @@ def _read_virtual(virtual: Section, target: Target) -> None:
         _note_virtual_topic(virtual)
     else:
         virtual.remarks.add(
-            Kind.UNKNOWN, virtual.line, f"<{name}> is left out: it is no virtual destination of Classic"
+            RemarkKind.UNKNOWN, virtual.line, f"<{name}> is left out: it is no virtual destination of Classic"
         )
         virtual.ignore()
 
@@ -125,10 +125,10 @@ def _note_virtual_topic(virtual: Section) -> None:
         and _OPENWIRE in SERVED_PROTOCOLS
     ):
         sentence = f"<virtualTopic> {_VIRTUAL!r} is not needed: the acceptors have such topics without it"
-        virtual.remarks.add(Kind.NEEDLESS, virtual.line, sentence)
+        virtual.remarks.add(RemarkKind.NEEDLESS, virtual.line, sentence)
     else:
         virtual.remarks.add(
-            Kind.NOT_YET,
+            RemarkKind.NOT_YET,
             virtual.line,
             f"<virtualTopic> {topics!r} is left out: only {_VIRTUAL!r} with the prefix {_CONSUMERS!r} is converted; "
             "write virtualTopicConsumerWildcards into the URLs of acceptors, or subscribe to 'TOPIC::QUEUE' instead",
@@ -165,12 +165,12 @@ class _Composite:
             return
         if not self._ends:
             sentence = f"<{section.element.name}> {written!r} is left out: it has no destination to forward to"
-            self._remarks.add(Kind.WRONG, self._line, sentence)
+            self._remarks.add(RemarkKind.WRONG, self._line, sentence)
             return
         self._divert(written, address, exclusive=forward_only or unmatched)
         if forward_only and not unmatched and all(selector for _, selector in self._ends):
             self._remarks.add(
-                Kind.DIFFERENT,
+                RemarkKind.DIFFERENT,
                 self._line,
                 f"messages to {written!r} that no selector takes stay there, where Classic drops them",
             )
@@ -213,10 +213,12 @@ class _Composite:
             others = [name for name in dict.fromkeys(names) if name != address]
             if len(others) < len(set(names)):
                 sentence = f"{written!r} forwards to itself, which is left out: it would go round in a circle"
-                self._remarks.add(Kind.IMPOSSIBLE, self._line, sentence)
+                self._remarks.add(RemarkKind.IMPOSSIBLE, self._line, sentence)
             for name in others:
                 self._target.declare(name, kind)
             if others:
                 name = f"{self._kind}.{written}.{number}"
                 routing = ROUTING[kind].upper()
-                self._target.diverts.append(Divert(name, address, others, routing, exclusive, selector, self._line))
+                self._target.diverts.append(
+                    ConvertedDivert(name, address, others, routing, exclusive, selector, self._line)
+                )

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
-from delosmq.migration.activemq_xml.conversion_report import Kind
+from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.names import ALL, QUEUE, TOPIC, match_of, split_names
 from delosmq.migration.activemq_xml.policies import restate
-from delosmq.migration.activemq_xml.security import Accounts
+from delosmq.migration.activemq_xml.security import ConvertedAccounts
 from delosmq.migration.activemq_xml.source import Section, note_bean
 from delosmq.migration.activemq_xml.target import Settings, Target
 from delosmq.model import values
@@ -54,7 +54,7 @@ _LOGGED: Final = (
 _A_YEAR_MS: Final = 365 * 86_400_000
 
 
-def read_plugins(section: Section, target: Target, accounts: Accounts) -> None:
+def read_plugins(section: Section, target: Target, accounts: ConvertedAccounts) -> None:
     """Reads ``<plugins>``."""
     readers: dict[str, Callable[[Section], None]] = {
         "simpleAuthenticationPlugin": accounts.read_simple_authentication,
@@ -69,15 +69,15 @@ def read_plugins(section: Section, target: Target, accounts: Accounts) -> None:
         if name in readers:
             readers[name](plugin)
         elif name in _NEEDLESS:
-            section.remarks.add(Kind.NEEDLESS, plugin.line, f"<{name}> is not needed: {_NEEDLESS[name]}")
+            section.remarks.add(RemarkKind.NEEDLESS, plugin.line, f"<{name}> is not needed: {_NEEDLESS[name]}")
         elif name in _IMPOSSIBLE:
-            section.remarks.add(Kind.IMPOSSIBLE, plugin.line, f"<{name}> is left out: it {_IMPOSSIBLE[name]}")
+            section.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, f"<{name}> is left out: it {_IMPOSSIBLE[name]}")
             if name.startswith("jaas"):
                 accounts.has_authentication = True
         elif name in ("bean", "ref"):
             note_bean(plugin.element, section.remarks)
         else:
-            section.remarks.add(Kind.UNKNOWN, plugin.line, f"<{name}> is left out: it is no plugin of Classic")
+            section.remarks.add(RemarkKind.UNKNOWN, plugin.line, f"<{name}> is left out: it is no plugin of Classic")
     section.close()
 
 
@@ -110,10 +110,10 @@ def _read_logging(plugin: Section) -> None:
     plugin.close([name for name, _, _ in _LOGGED] + ["logAll", "perDestinationLogger"])
     if not logged:
         sentence = "<loggingBrokerPlugin> is not needed: all that it could log is switched off"
-        plugin.remarks.add(Kind.NEEDLESS, plugin.line, sentence)
+        plugin.remarks.add(RemarkKind.NEEDLESS, plugin.line, sentence)
         return
     plugin.remarks.add(
-        Kind.IMPOSSIBLE,
+        RemarkKind.IMPOSSIBLE,
         plugin.line,
         f"<loggingBrokerPlugin> is left out: it logs {', '.join(logged)}; here the log names what is refused and what "
         "goes wrong. To see each message, copy messages with a <divert> to a queue and read that, or let an OpenWire "
@@ -126,14 +126,14 @@ def _read_time_stamping(plugin: Section, target: Target) -> None:
     ceiling = _amount(plugin, "ttlCeiling", 0)
     only = " ('futureOnly' would bound it)" if plugin.flag("futureOnly", False) else ""
     plugin.remarks.add(
-        Kind.IMPOSSIBLE,
+        RemarkKind.IMPOSSIBLE,
         plugin.line,
         f"what <timeStampingBrokerPlugin> does to each message is left out{only}: it puts the time of the broker into "
         "it and moves its expiry along; keep the clocks of clients in step",
     )
     if plugin.flag("processNetworkMessages", False):
         sentence = "'processNetworkMessages' of <timeStampingBrokerPlugin> is not needed: there are no networks"
-        plugin.remarks.add(Kind.NEEDLESS, plugin.line, sentence)
+        plugin.remarks.add(RemarkKind.NEEDLESS, plugin.line, sentence)
     plugin.close(["zeroExpirationOverride", "ttlCeiling", "futureOnly", "processNetworkMessages"])
     settings = target.overlays.setdefault(ALL, {})
     if given > 0 and ceiling <= 0:
@@ -146,14 +146,14 @@ def _read_time_stamping(plugin: Section, target: Target) -> None:
             f"'ttlCeiling' {ceiling} is left out: beside the life of {given} ms for messages without one "
             "(expiry-delay), max-expiry-delay has no effect; let clients send a shorter one"
         )
-        plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+        plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
     elif ceiling > 0:
         sentence = (
             f"'ttlCeiling' {ceiling} is left out: max-expiry-delay would end the life of messages without an "
             f"expiry too; "
             f"write <max-expiry-delay>{ceiling}</max-expiry-delay> if that is wanted"
         )
-        plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+        plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
     if not settings:
         del target.overlays[ALL]
 
@@ -163,15 +163,15 @@ def _read_discarding(plugin: Section, target: Target) -> None:
     for name in ("dropTemporaryTopics", "dropTemporaryQueues"):
         if not plugin.flag(name, True):
             sentence = f"{name!r} is left out: temporary destinations have the settings of match '#', as all others"
-            plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+            plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
     if plugin.attribute("reportInterval"):
         sentence = "'reportInterval' of <discardingDLQBrokerPlugin> is not needed: what is dropped is counted"
-        plugin.remarks.add(Kind.NEEDLESS, plugin.line, sentence)
+        plugin.remarks.add(RemarkKind.NEEDLESS, plugin.line, sentence)
     if plugin.attribute("dropOnly"):
         sentence = (
             "'dropOnly' is left out: write a match with empty <dead-letter-address/> and <expiry-address/> for them"
         )
-        plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+        plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
         drop_all = False
     plugin.close(["dropAll", "dropOnly", "dropTemporaryTopics", "dropTemporaryQueues", "reportInterval"])
     target.discards_dead_letters = drop_all
@@ -181,7 +181,7 @@ def _read_redelivery(plugin: Section, target: Target) -> None:
     plugin.attribute("fallbackToDeadLetter")
     if not plugin.flag("sendToDlqIfMaxRetriesExceeded", True):
         sentence = "'sendToDlqIfMaxRetriesExceeded' is left out: what fails too often goes to the dead-letter-address"
-        plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+        plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
     holder = plugin.inner("redeliveryPolicyMap")
     policy_map = None if holder is None else holder.inner("redeliveryPolicyMap")
     if policy_map is None:
@@ -222,7 +222,7 @@ def _redelivery(policy: Section) -> dict[str, str]:
         settings["redelivery-delay"] = str(delay)
         others = "the base of those that follow" if grows else "as all others do"
         sentence = f"the first redelivery waits {delay} ms, {others}, not {first} ms"
-        policy.remarks.add(Kind.DIFFERENT, policy.line, sentence)
+        policy.remarks.add(RemarkKind.DIFFERENT, policy.line, sentence)
     try:
         settings["redelivery-delay-multiplier"] = str(values.parse_multiplier(by)) if grows else "1.0"
         factor = values.parse_share(str(float(chance) / 100)) if avoids else 0.0

@@ -10,7 +10,7 @@ from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.config.xml_document import XmlElement
 from delosmq.migration.activemq_xml.catalog.policies import BASELINE, CHILDREN, DEFAULTS, POLICY
 from delosmq.migration.activemq_xml.catalog.rows import RowReader, is_in_effect, size
-from delosmq.migration.activemq_xml.conversion_report import Kind
+from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.dead_letters import read_dead_letters
 from delosmq.migration.activemq_xml.names import ALL, KINDS, is_wild, match_of, overlap, split_names
 from delosmq.migration.activemq_xml.source import Section
@@ -81,7 +81,7 @@ class Policies:
                 # All that it says may be what is converted.
                 if wanted or entry.element.children or not known.issuperset(entry.element.attributes):
                     self._remarks.add(
-                        Kind.NOT_YET,
+                        RemarkKind.NOT_YET,
                         entry.line,
                         f"a policyEntry for {kind} is left out but for allowTempDestinationStealing: temporary "
                         "destinations have no settings of their own yet",
@@ -90,7 +90,9 @@ class Policies:
                     entry.ignore()
                     return
         if not wanted:
-            self._remarks.add(Kind.WRONG, entry.line, 'a policyEntry without queue="..." or topic="..." is left out')
+            self._remarks.add(
+                RemarkKind.WRONG, entry.line, 'a policyEntry without queue="..." or topic="..." is left out'
+            )
             entry.ignore()
             return
         what = "policyEntry " + ", ".join(f"{kind}={name!r}" for kind, name in wanted)
@@ -108,7 +110,7 @@ class Policies:
         if match in known:
             first = self._lines[kind, match]
             self._remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 entry.line,
                 f"a second policyEntry for {kind} {name!r} is left out; join it with line {first}",
             )
@@ -152,7 +154,7 @@ class Policies:
         pages = is_in_effect("page-size-bytes", ADDRESS_SETTING)
         if text and not vm_cursor and not pages:
             self._remarks.add(
-                Kind.NOT_YET,
+                RemarkKind.NOT_YET,
                 entry.line,
                 f"'memoryLimit' of {what} ({text}) is left out: it bounds what Classic keeps in memory of what it "
                 f"has on the "
@@ -168,7 +170,7 @@ class Policies:
             fields["address-full-policy"] = "PAGE"
         if not flow_control and not pages and not fail and not self._target.fails_when_full:
             self._remarks.add(
-                Kind.DIFFERENT,
+                RemarkKind.DIFFERENT,
                 entry.line,
                 f"producers to {what} wait when memory is full, where Classic spools to the disk: "
                 f"address-full-policy PAGE "
@@ -183,7 +185,7 @@ class Policies:
             return
         if self._purge_ms <= 0:
             self._remarks.add(
-                Kind.NEEDLESS,
+                RemarkKind.NEEDLESS,
                 entry.line,
                 f"'gcInactiveDestinations' of {what} has no effect without schedulePeriodForDestinationPurge of "
                 f"<broker>, "
@@ -214,7 +216,7 @@ class Policies:
             self._target.core["message-expiry-scan-period"] = value
         elif value != (known or "30000"):
             self._remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 entry.line,
                 f"'expireMessagesPeriod' of {what} is left out: one period holds for all addresses, "
                 "message-expiry-scan-period of <core>",
@@ -258,7 +260,7 @@ class Policies:
             return
         kind, other = (KINDS[0], KINDS[1]) if mine_known else (KINDS[1], KINDS[0])
         self._remarks.add(
-            Kind.DIFFERENT,
+            RemarkKind.DIFFERENT,
             self._lines[kind, match],
             f"the policyEntry for {kind}s holds for {other}s of match {match!r} as well, which are the same addresses "
             f"here: {', '.join(names)}",
@@ -272,7 +274,7 @@ class Policies:
         same = f"which are the same addresses here (match {match!r})"
         if lost:
             self._remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 self._lines[KINDS[1], match],
                 f"the policyEntry for topics has {', '.join(lost)} otherwise than that for queues, {same}: it is "
                 f"left out for "
@@ -281,7 +283,7 @@ class Policies:
         gained = [name for name in names if name not in lost]
         if gained:
             self._remarks.add(
-                Kind.DIFFERENT,
+                RemarkKind.DIFFERENT,
                 self._lines[KINDS[0], match],
                 f"the policyEntry for queues has {', '.join(gained)} otherwise than that for topics, {same}: it "
                 f"holds for both",
@@ -334,11 +336,13 @@ def _has_vm_cursor(entry: Section) -> bool:
                 "fileDurableSubscriberCursor",
             ):
                 entry.remarks.add(
-                    Kind.IMPOSSIBLE, cursor.line, f"the cursor <{name}> is left out: it is no part of Classic"
+                    RemarkKind.IMPOSSIBLE, cursor.line, f"the cursor <{name}> is left out: it is no part of Classic"
                 )
                 continue
             entry.remarks.add(
-                Kind.NEEDLESS, cursor.line, f"<{name}> is not needed: messages are kept in memory and in the journal"
+                RemarkKind.NEEDLESS,
+                cursor.line,
+                f"<{name}> is not needed: messages are kept in memory and in the journal",
             )
             cursor.ignore()
         policy.close()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from delosmq.migration.activemq_xml.target import Address, Divert, Target
+from delosmq.migration.activemq_xml.target import ConvertedAddress, ConvertedDivert, Target
 
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8"?>'
 _STEP: Final = "   "
@@ -94,7 +94,7 @@ def _addresses(target: Target) -> list[str]:
     return _wrapped("addresses", inner)
 
 
-def _routings(name: str, address: Address) -> list[str]:
+def _routings(name: str, address: ConvertedAddress) -> list[str]:
     lines: list[str] = []
     for routing in address.routings:
         if routing == "anycast" and address.has_queue:
@@ -111,7 +111,7 @@ def _diverts(target: Target) -> list[str]:
     return _wrapped("diverts", inner)
 
 
-def _divert(divert: Divert) -> list[str]:
+def _divert(divert: ConvertedDivert) -> list[str]:
     lines = [
         f"<address>{_text(divert.address)}</address>",
         f"<forwarding-address>{_text(', '.join(divert.targets))}</forwarding-address>",

@@ -5,7 +5,7 @@ from typing import Final
 from delosmq.config.broker_xml.catalog.core import CORE
 from delosmq.migration.activemq_xml.catalog.policies import DEFAULTS
 from delosmq.migration.activemq_xml.catalog.rows import is_in_effect, page, size
-from delosmq.migration.activemq_xml.conversion_report import Kind
+from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.source import Section
 from delosmq.migration.activemq_xml.target import Target
 from delosmq.model import values
@@ -57,7 +57,7 @@ def _read_one(usage: Section, kind: str, target: Target) -> None:
         why = (
             "nothing is spooled to a temporary store" if kind == "tempUsage" else "what is scheduled is in the journal"
         )
-        usage.remarks.add(Kind.NEEDLESS, usage.line, f"<{kind}> is not needed: {why}")
+        usage.remarks.add(RemarkKind.NEEDLESS, usage.line, f"<{kind}> is not needed: {why}")
         usage.ignore()
     usage.close(["limit", "percentOfJvmHeap", "percentLimit", "name"])
 
@@ -82,10 +82,10 @@ def _read_memory(usage: Section, target: Target) -> None:
                 f"{_when_full(target)} when all messages together come to {text}, those on the disk too: nothing "
                 "pages yet"
             )
-            usage.remarks.add(Kind.DIFFERENT, usage.line, sentence)
+            usage.remarks.add(RemarkKind.DIFFERENT, usage.line, sentence)
     else:
         sentence = f"{text} % is of the memory of the machine or its control group, as there is no heap of a JVM"
-        usage.remarks.add(Kind.DIFFERENT, usage.line, sentence)
+        usage.remarks.add(RemarkKind.DIFFERENT, usage.line, sentence)
 
 
 def _when_full(target: Target) -> str:
@@ -101,7 +101,7 @@ def _read_store(usage: Section, target: Target) -> None:
             usage.wrong("'percentLimit' of <storeUsage>", percent, str(rule))
     elif limit or percent:
         usage.remarks.add(
-            Kind.NOT_YET,
+            RemarkKind.NOT_YET,
             usage.line,
             f"the limit {limit or percent + ' %'} of <storeUsage> is left out: no setting bounds what the journal "
             f"takes; when the disk is full, {_when_full(target)} and consumers go on",
@@ -119,23 +119,25 @@ def read_persistence(section: Section, target: Target) -> None:
         for attribute, usual in _SYNCS.items():
             if adapter.attribute(attribute, usual).lower() != usual:
                 remarks.add(
-                    Kind.DIFFERENT, adapter.line, f"what is confirmed is on the disk first, whatever {attribute!r} says"
+                    RemarkKind.DIFFERENT,
+                    adapter.line,
+                    f"what is confirmed is on the disk first, whatever {attribute!r} says",
                 )
         listed = ", ".join(adapter.attributes())
         sentence = f"<{name}> is not needed: messages are in the journal of the instance" + (
             f" ({listed})" if listed else ""
         )
-        remarks.add(Kind.NEEDLESS, adapter.line, sentence)
+        remarks.add(RemarkKind.NEEDLESS, adapter.line, sentence)
     elif name == "memoryPersistenceAdapter":
         target.core["persistence-enabled"] = "false"
     elif name == "jdbcPersistenceAdapter":
         remarks.add(
-            Kind.IMPOSSIBLE,
+            RemarkKind.IMPOSSIBLE,
             adapter.line,
             "<jdbcPersistenceAdapter> is left out: it keeps messages in a database, which a second broker may "
             "take over; "
             "they are in the journal of the instance",
         )
     else:
-        remarks.add(Kind.UNKNOWN, adapter.line, f"<{name}> is left out: it is no store of Classic")
+        remarks.add(RemarkKind.UNKNOWN, adapter.line, f"<{name}> is left out: it is no store of Classic")
     adapter.ignore()

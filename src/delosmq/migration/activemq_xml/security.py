@@ -6,7 +6,7 @@ alone. So a match is given the roles of all entries that cover it.
 
 from typing import Final
 
-from delosmq.migration.activemq_xml.conversion_report import Kind
+from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.names import (
     ALL,
     KINDS,
@@ -52,7 +52,7 @@ Entry = dict[str, frozenset[str]]
 """Right -> roles."""
 
 
-class Accounts:
+class ConvertedAccounts:
     """Collects users, roles and permissions, and puts them together once all plugins are read.
 
     Args:
@@ -78,7 +78,7 @@ class Accounts:
         remarks = plugin.remarks
         if plugin.flag("anonymousAccessAllowed", False):
             sentence = "'anonymousAccessAllowed' is left out: a login is always required; give everybody a user"
-            remarks.add(Kind.IMPOSSIBLE, plugin.line, sentence)
+            remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
         for name in ("anonymousUser", "anonymousGroup"):
             plugin.attribute(name)
         for users in plugin.children("users"):
@@ -88,7 +88,7 @@ class Accounts:
         for name in ("userPasswords", "userGroups"):
             for holder in plugin.children(name):
                 sentence = f"<{name}> is left out: write its users as <authenticationUser> and convert again"
-                remarks.add(Kind.IMPOSSIBLE, holder.line, sentence)
+                remarks.add(RemarkKind.IMPOSSIBLE, holder.line, sentence)
                 holder.ignore()
         plugin.close(["users", "anonymousAccessAllowed", "anonymousUser", "anonymousGroup"])
 
@@ -100,7 +100,7 @@ class Accounts:
         remarks = section.remarks
         if not name or not is_usable(name) or not all(is_usable(group) for group in groups):
             sentence = f"the user {name!r} is left out: its name or a group can't be used; give letters and digits"
-            remarks.add(Kind.WRONG, section.line, sentence)
+            remarks.add(RemarkKind.WRONG, section.line, sentence)
             return
         if not password or is_open(password):
             sentence = (
@@ -108,10 +108,10 @@ class Accounts:
                 f"FILE, or "
                 "add the user with `delosmq mask`"
             )
-            remarks.add(Kind.WRONG, section.line, sentence)
+            remarks.add(RemarkKind.WRONG, section.line, sentence)
             return
         if name in self._target.users:
-            remarks.add(Kind.WRONG, section.line, f"the user {name!r} is there twice; the first one counts")
+            remarks.add(RemarkKind.WRONG, section.line, f"the user {name!r} is there twice; the first one counts")
             return
         self._target.users[name] = password
         for group in groups:
@@ -126,7 +126,7 @@ class Accounts:
             sentence = (
                 "the map of <authorizationPlugin> is left out: only <authorizationMap> can be converted, so nobody "
             )
-            plugin.remarks.add(Kind.IMPOSSIBLE, plugin.line, f"{sentence}but the administrator may do anything")
+            plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, f"{sentence}but the administrator may do anything")
             self._temporary = {right: frozenset() for right in _RIGHTS}
             return
         for entries in authorization.children("authorizationEntries"):
@@ -144,7 +144,7 @@ class Accounts:
                 self._temporary = self._rights(temporary)
                 if self._temporary["read"] or self._temporary["write"]:
                     temporary.remarks.add(
-                        Kind.DIFFERENT,
+                        RemarkKind.DIFFERENT,
                         temporary.line,
                         "'read' and 'write' of <tempDestinationAuthorizationEntry> are asked of STOMP clients only: "
                         "of temporary destinations of others, only their maker consumes, and whoever knows the name "
@@ -172,7 +172,7 @@ class Accounts:
         entry.close([*KINDS, *_RIGHTS])
         if not named:
             sentence = 'an <authorizationEntry> without queue="..." or topic="..." is left out'
-            entry.remarks.add(Kind.WRONG, entry.line, sentence)
+            entry.remarks.add(RemarkKind.WRONG, entry.line, sentence)
         for kind, name in named:
             try:
                 match = match_of(name)
@@ -264,7 +264,7 @@ class Accounts:
             everybody = everybody or self._role_of_everybody()
             rights = {right: [everybody] for right in _RIGHTS}
             section.remarks.add(
-                Kind.DIFFERENT,
+                RemarkKind.DIFFERENT,
                 section.line,
                 f"everybody may make temporary destinations, as in Classic: the role {everybody!r}, which match "
                 f"{match!r} of security-settings names, has all users of the file; give it to users that you add",
@@ -293,7 +293,7 @@ class Accounts:
             if not named or (not queues.prefix and head != match) or covers(match, address):
                 continue
             section.remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 self._lines[match],
                 f"the permissions of match {match!r} do not hold for dead letters: rights to all their queues are "
                 f"asked of their address, {address!r}; write a <security-setting match={address!r}> for whoever is to "
@@ -324,7 +324,7 @@ class Accounts:
         rights = ", ".join(differing)
         if all(match in entries for entries in self._entries.values()):
             section.remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 self._lines[match],
                 f"{same}, so whoever may {rights} the one may the other: that the entries differ is left out; "
                 f"give topics "
@@ -334,7 +334,7 @@ class Accounts:
             sentence = (
                 f"{same}, so whoever may {rights} the one may the other; give topics names of their own if it matters"
             )
-            section.remarks.add(Kind.DIFFERENT, self._lines[match], sentence)
+            section.remarks.add(RemarkKind.DIFFERENT, self._lines[match], sentence)
 
     def _note_overlaps(self, section: Section, match: str) -> None:
         if not is_wild(match):
@@ -346,7 +346,7 @@ class Accounts:
         ]
         if crossing:
             section.remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 self._lines[match],
                 f"names of both {match!r} and {', '.join(map(repr, crossing))} have the permissions of the more "
                 f"specific "

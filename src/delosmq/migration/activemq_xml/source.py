@@ -6,7 +6,7 @@ from typing import Final
 
 from delosmq.config.findings import nearest
 from delosmq.config.xml_document import XmlElement, read_xml
-from delosmq.migration.activemq_xml.conversion_report import ConversionReport, Kind
+from delosmq.migration.activemq_xml.conversion_report import ConversionReport, RemarkKind
 from delosmq.model.errors import ConfigurationError
 
 _BROKER_NAMESPACES: Final = frozenset(
@@ -73,7 +73,9 @@ class Section:
         """Takes the only child of that name; a second one is listed."""
         found = self.children(name)
         for more in found[1:]:
-            self.remarks.add(Kind.UNKNOWN, more.line, f"a second <{name}> in <{self.element.name}>; the first counts")
+            self.remarks.add(
+                RemarkKind.UNKNOWN, more.line, f"a second <{name}> in <{self.element.name}>; the first counts"
+            )
         return found[0] if found else None
 
     def children(self, *names: str) -> list["Section"]:
@@ -88,7 +90,7 @@ class Section:
         self.close()
         for more in found[1:]:
             self.remarks.add(
-                Kind.UNKNOWN, more.line, f"a second element in <{self.element.name}>; the first one counts"
+                RemarkKind.UNKNOWN, more.line, f"a second element in <{self.element.name}>; the first one counts"
             )
         return found[0] if found else None
 
@@ -100,12 +102,12 @@ class Section:
 
     def wrong(self, what: str, text: str, rule: str) -> None:
         """Lists a value that can't be read."""
-        self.remarks.add(Kind.WRONG, self.line, f"{what} is {text[:60]!r} but must be {rule}; it is left out")
+        self.remarks.add(RemarkKind.WRONG, self.line, f"{what} is {text[:60]!r} but must be {rule}; it is left out")
 
     def note_open(self, name: str) -> None:
         """Lists an attribute with an open placeholder."""
         self.remarks.add(
-            Kind.WRONG,
+            RemarkKind.WRONG,
             self.line,
             f"{name!r} of <{self.element.name}> has a placeholder that stands for nothing here and is left out; give "
             "its value with --define or --properties",
@@ -120,15 +122,17 @@ class Section:
                 note_reference(self.remarks, self.line, f"{attribute!r} of <{name}>", text.strip())
                 continue
             hint = _nearest(attribute, names) or "; it is left out"
-            self.remarks.add(Kind.UNKNOWN, self.line, f"unknown attribute {attribute!r} of <{name}>{hint}")
+            self.remarks.add(RemarkKind.UNKNOWN, self.line, f"unknown attribute {attribute!r} of <{name}>{hint}")
         for child in self._children:
             if is_bean(child):
                 note_java(self.remarks, child, f"<{name}>")
                 continue
             hint = _nearest(child.name, names) or "; it is left out with all it holds"
-            self.remarks.add(Kind.UNKNOWN, child.line, f"unknown element <{child.name}> in <{name}>{hint}")
+            self.remarks.add(RemarkKind.UNKNOWN, child.line, f"unknown element <{child.name}> in <{name}>{hint}")
         if self._text:
-            self.remarks.add(Kind.UNKNOWN, self.line, f"text in <{name}>, which holds elements only; it is left out")
+            self.remarks.add(
+                RemarkKind.UNKNOWN, self.line, f"text in <{name}>, which holds elements only; it is left out"
+            )
         self.ignore()
 
 
@@ -146,7 +150,7 @@ def note_java(remarks: ConversionReport, element: XmlElement, place: str) -> Non
     attributes = element.attributes
     shown = attributes.get("class") or attributes.get("bean") or attributes.get("local", "")
     remarks.add(
-        Kind.IMPOSSIBLE,
+        RemarkKind.IMPOSSIBLE,
         element.line,
         f"<{element.name}> {shown!r} of {place} is left out: Java classes can't run here, and no bean is looked up; "
         "Classic's default holds",
@@ -156,7 +160,7 @@ def note_java(remarks: ConversionReport, element: XmlElement, place: str) -> Non
 def note_reference(remarks: ConversionReport, line: int, what: str, text: str) -> None:
     """Lists an attribute that names a bean instead of holding a value."""
     remarks.add(
-        Kind.IMPOSSIBLE,
+        RemarkKind.IMPOSSIBLE,
         line,
         f"{what} ({text}) is left out, so Classic's default holds: no bean is looked up; write the element into this "
         "one and convert again",
@@ -208,17 +212,19 @@ def note_bean(element: XmlElement, remarks: ConversionReport) -> None:
     name = element.attributes.get("class", "")
     for part, why in _NEEDLESS_BEANS.items():
         if name.endswith(part):
-            remarks.add(Kind.NEEDLESS, element.line, f"the bean {part} is not needed: {why}")
+            remarks.add(RemarkKind.NEEDLESS, element.line, f"the bean {part} is not needed: {why}")
             return
     if element.name == "property-placeholder":
         why = _NEEDLESS_BEANS["PropertyPlaceholderConfigurer"]
-        remarks.add(Kind.NEEDLESS, element.line, f"{what} is not needed: {why}")
+        remarks.add(RemarkKind.NEEDLESS, element.line, f"{what} is not needed: {why}")
     elif element.name == "import" and "jetty" in element.attributes.get("resource", ""):
-        remarks.add(Kind.NEEDLESS, element.line, f"{what} of the web console is not needed: HTTP is in bootstrap.xml")
+        remarks.add(
+            RemarkKind.NEEDLESS, element.line, f"{what} of the web console is not needed: HTTP is in bootstrap.xml"
+        )
     else:
         shown = element.attributes.get("id") or name or element.attributes.get("resource", "")
         remarks.add(
-            Kind.IMPOSSIBLE,
+            RemarkKind.IMPOSSIBLE,
             element.line,
             f"{what} {shown!r} is left out: Spring and Java classes can't run here; run it in an application of "
             f"its own",

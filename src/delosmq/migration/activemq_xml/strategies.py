@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.migration.activemq_xml.catalog.policies import CHILDREN
 from delosmq.migration.activemq_xml.catalog.rows import RowReader
-from delosmq.migration.activemq_xml.conversion_report import Kind
+from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.source import Section, is_bean, note_java
 from delosmq.model import values
 
@@ -68,12 +68,14 @@ class _Strategies:
             bean.ignore()
             return
         self._remarks.add(
-            Kind.UNKNOWN, bean.line, f"<{bean.element.name}> of {self._what} is left out: it is no bean of Classic"
+            RemarkKind.UNKNOWN,
+            bean.line,
+            f"<{bean.element.name}> of {self._what} is left out: it is no bean of Classic",
         )
         bean.ignore()
 
     def _needless(self, bean: Section, why: str) -> None:
-        self._remarks.add(Kind.NEEDLESS, bean.line, f"<{bean.element.name}> of {self._what} is not needed: {why}")
+        self._remarks.add(RemarkKind.NEEDLESS, bean.line, f"<{bean.element.name}> of {self._what} is not needed: {why}")
         bean.ignore()
 
     def dispatch(self) -> None:
@@ -87,7 +89,7 @@ class _Strategies:
             self._put("priorityDispatchPolicy", "priority", bean.line, f"<{name}>")
         elif name == "clientIdFilterDispatchPolicy":
             self._remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 bean.line,
                 f"<{name}> of {self._what} is left out: it gives messages of a topic to one client id; use a selector",
             )
@@ -122,7 +124,9 @@ class _Strategies:
         for tuning in ("evictExpiredMessagesHighWatermark", "expiryCheckEnabled"):
             if bean.attribute(tuning):
                 self._remarks.add(
-                    Kind.NEEDLESS, bean.line, f"{tuning!r} of <{name}> is not needed: expired messages go by themselves"
+                    RemarkKind.NEEDLESS,
+                    bean.line,
+                    f"{tuning!r} of <{name}> is not needed: expired messages go by themselves",
                 )
         bean.close(["propertyName", "evictExpiredMessagesHighWatermark", "expiryCheckEnabled"])
 
@@ -152,7 +156,7 @@ class _Strategies:
                 sentence = (
                     f"'checkPeriod' {period} of <{name}> of {self._what} is {looked} s: it is in whole seconds here"
                 )
-                self._remarks.add(Kind.DIFFERENT, bean.line, sentence)
+                self._remarks.add(RemarkKind.DIFFERENT, bean.line, sentence)
         for needless in ("abortConnection", "ignoreIdleConsumers", "ignoreNetworkConsumers", "name"):
             bean.attribute(needless)
         bean.close(["maxSlowDuration", "maxSlowCount", "abortConnection", "checkPeriod", "maxTimeSinceLastAck"])
@@ -185,7 +189,7 @@ class _Strategies:
         if retroactive and not _KEEPS.isdisjoint(self._fields):
             self._fields["always-retroactive"] = "true"
             self._remarks.add(
-                Kind.DIFFERENT,
+                RemarkKind.DIFFERENT,
                 bean.line,
                 f"what <{bean.element.name}> of {self._what} keeps goes to each new queue of the address, that of a "
                 "durable subscription too (always-retroactive)",
@@ -209,7 +213,7 @@ class _Strategies:
                 self._recover(inner)
         elif name == "queryBasedSubscriptionRecoveryPolicy":
             self._remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 bean.line,
                 f"<{name}> of {self._what} is left out: its query is a Java class; subscription-recovery-count gives "
                 "late subscribers a number of messages",
@@ -250,7 +254,7 @@ class _Strategies:
     def rest(self) -> None:
         for section in self._entry.children("networkBridgeFilterFactory", "messageInterceptorStrategy"):
             self._remarks.add(
-                Kind.IMPOSSIBLE,
+                RemarkKind.IMPOSSIBLE,
                 section.line,
                 f"<{section.element.name}> of {self._what} is left out: "
                 + (

@@ -19,7 +19,7 @@ class Acceptor:
 
 
 @dataclass
-class Divert:
+class ConvertedDivert:
     """One divert.
 
     Attributes:
@@ -36,7 +36,7 @@ class Divert:
 
 
 @dataclass
-class Address:
+class ConvertedAddress:
     """One address: routing types, and whether its anycast queue is declared."""
 
     routings: list[str] = field(default_factory=list)
@@ -89,12 +89,12 @@ class Target:
     permissions: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     users: dict[str, str] = field(default_factory=dict)
     roles: dict[str, list[str]] = field(default_factory=dict)
-    addresses: dict[str, Address] = field(default_factory=dict)
-    diverts: list[Divert] = field(default_factory=list)
+    addresses: dict[str, ConvertedAddress] = field(default_factory=dict)
+    diverts: list[ConvertedDivert] = field(default_factory=list)
 
     def declare(self, name: str, kind: str, *, queue: bool = True) -> None:
         """Sees to it that an address of that name takes ``kind``; a queue has one of its name, unless not wanted."""
-        address = self.addresses.setdefault(name, Address())
+        address = self.addresses.setdefault(name, ConvertedAddress())
         routing = ROUTING[kind]
         if routing not in address.routings:
             address.routings.append(routing)

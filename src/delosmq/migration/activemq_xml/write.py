@@ -11,7 +11,7 @@ from delosmq.config.broker_xml import load_broker_xml
 from delosmq.config.instance import CreatedInstance, InstancePaths, create_instance, load_instance
 from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT
 from delosmq.config.properties import Entry, load_users, replace_file, write_properties
-from delosmq.migration.activemq_xml.convert import Conversion
+from delosmq.migration.activemq_xml.convert import ConvertedBroker
 from delosmq.model.errors import ConfigurationError
 from delosmq.security.passwords import SALT_BYTES, hash_password
 
@@ -29,7 +29,7 @@ class ConvertedInstance:
     notices: list[str]
 
 
-def check_conversion(conversion: Conversion) -> None:
+def check_conversion(conversion: ConvertedBroker) -> None:
     """Loads what would be written.
 
     Raises:
@@ -50,7 +50,7 @@ def check_conversion(conversion: Conversion) -> None:
 
 
 def write_instance(
-    conversion: Conversion, directory: Path, *, password: str | None = None, web: WebBind | None = None
+    conversion: ConvertedBroker, directory: Path, *, password: str | None = None, web: WebBind | None = None
 ) -> ConvertedInstance:
     """Makes an instance directory of what was converted.
 
@@ -80,7 +80,7 @@ def write_instance(
     return ConvertedInstance(created, notices)
 
 
-def _fill(conversion: Conversion, paths: InstancePaths) -> None:
+def _fill(conversion: ConvertedBroker, paths: InstancePaths) -> None:
     users = [Entry(user, stored) for user, stored in load_users(paths.users).items()]
     users += [
         Entry(user, hash_password(plain, secrets.token_bytes(SALT_BYTES))) for user, plain in conversion.users.items()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from delosmq.engine.api import FOREIGN_INCARNATION, Broker, Lease, LeaseError, LeaseGroup, LeaseWaiter, Slot
+from delosmq.engine.api import FOREIGN_INCARNATION, EngineBroker, Lease, LeaseError, LeaseGroup, LeaseWaiter, Slot
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.security.access import CONSUME, CREATE_ADDRESS, CREATE_DURABLE_QUEUE, AccessControl, Login
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
@@ -62,7 +62,7 @@ class LeaseSession:
     group that is not there; otherwise LeaseError as the engine's calls of the same name do.
     """
 
-    def __init__(self, broker: Broker, access: AccessControl, login: Login) -> None:
+    def __init__(self, broker: EngineBroker, access: AccessControl, login: Login) -> None:
         self._broker = broker
         self._access = access
         self._login = login
@@ -191,7 +191,7 @@ class LeaseSession:
         return self._access.check(self._login.roles, group.queue.address.name, CONSUME)
 
 
-def group_stat(broker: Broker, group: LeaseGroup) -> GroupStat:
+def group_stat(broker: EngineBroker, group: LeaseGroup) -> GroupStat:
     """Where a group stands."""
     now = broker.clock.wall_ms()
     oldest_ms = int(now)

@@ -3,12 +3,12 @@
 import asyncio
 from typing import Final
 
-from delosmq.engine.api import Broker, JobWaiter
+from delosmq.engine.api import EngineBroker, JobWaiter
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.pagination import Page
-from delosmq.manage.control.transactions import TransactionControl, TransactionInfo
+from delosmq.manage.control.transactions import TransactionControl, TransactionStatus
 from delosmq.manage.http.answers import AddressList, BranchEnd, Cleared, DeletedAddress, TransactionList
 from delosmq.manage.http.calls.queues import ITEMS_PER_TURN
 from delosmq.manage.http.operations import Answer, Call
@@ -25,7 +25,7 @@ _ROLLED_BACK: Final = "rolled back"
 class BrokerCalls:
     """Handlers of ``/api/v1/broker`` and ``/api/v1/addresses``."""
 
-    def __init__(self, broker: Broker, control: BrokerControl, addresses: AddressControl, host: Host) -> None:
+    def __init__(self, broker: EngineBroker, control: BrokerControl, addresses: AddressControl, host: Host) -> None:
         self._broker = broker
         self._control = control
         self._addresses = addresses
@@ -86,7 +86,7 @@ class _Ending(JobWaiter):
 class TransactionCalls:
     """Handlers of ``/api/v1/transactions``."""
 
-    def __init__(self, broker: Broker, control: TransactionControl, host: Host) -> None:
+    def __init__(self, broker: EngineBroker, control: TransactionControl, host: Host) -> None:
         self._broker = broker
         self._control = control
         self._host = host
@@ -95,7 +95,7 @@ class TransactionCalls:
         """GET /transactions."""
         wanted: TransactionPage = call.query
         ids = self._control.ids(call.login, after=wanted.after, limit=wanted.limit, prepared_only=wanted.prepared)
-        found: list[TransactionInfo] = []
+        found: list[TransactionStatus] = []
         for i, one in enumerate(ids[: wanted.limit]):
             if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
                 await asyncio.sleep(0)

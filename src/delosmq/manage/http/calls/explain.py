@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import closing
 
-from delosmq.engine.api import Broker
+from delosmq.engine.api import EngineBroker
 from delosmq.manage.control.explain import ExplainControl
 from delosmq.manage.control.explain_address import ExplainAddressControl
 from delosmq.manage.control.host import Host
@@ -16,7 +16,9 @@ from delosmq.manage.http.requests import ExplainMessage, ExplainQueue, LookAtMes
 class ExplainCalls:
     """Handlers of ``/explain`` below a queue, a message and an address."""
 
-    def __init__(self, broker: Broker, control: ExplainControl, addresses: ExplainAddressControl, host: Host) -> None:
+    def __init__(
+        self, broker: EngineBroker, control: ExplainControl, addresses: ExplainAddressControl, host: Host
+    ) -> None:
         self._broker = broker
         self._addresses = addresses
         self._control = control
@@ -49,7 +51,7 @@ class ExplainCalls:
 class MessageCalls:
     """Handlers of ``/api/v1/queues/{name}/messages``."""
 
-    def __init__(self, broker: Broker, control: MessageControl, host: Host) -> None:
+    def __init__(self, broker: EngineBroker, control: MessageControl, host: Host) -> None:
         self._broker = broker
         self._control = control
         self._host = host

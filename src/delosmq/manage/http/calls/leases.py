@@ -7,7 +7,7 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from delosmq.engine.api import Broker
+from delosmq.engine.api import EngineBroker
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.leases import LeaseControl
 from delosmq.manage.http.answers import Acked, GroupList, LeaseList, Released
@@ -37,7 +37,7 @@ class LeaseCalls:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: EngineBroker,
         control: LeaseControl,
         host: Host,
         *,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from delosmq.engine.api import Broker, Purge
+from delosmq.engine.api import EngineBroker, Purge
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.pagination import Page
 from delosmq.manage.control.queue_info import QueueInfo
@@ -31,7 +31,7 @@ class QueueCalls:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: EngineBroker,
         control: QueueControl,
         host: Host,
         *,

@@ -6,7 +6,7 @@ from typing import Final
 
 from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.config.broker_xml.catalog.table import Table as Catalogue
-from delosmq.migration.activemq_xml.conversion_report import ConversionReport, Kind
+from delosmq.migration.activemq_xml.conversion_report import ConversionReport, RemarkKind
 from delosmq.migration.activemq_xml.source import is_open, note_reference
 from delosmq.model import values
 
@@ -152,7 +152,7 @@ class RowReader:
                 continue
             if row is None:
                 sentence = f"unknown attribute {name!r} of <{element}>; it is left out"
-                self._remarks.add(Kind.UNKNOWN, line, sentence)
+                self._remarks.add(RemarkKind.UNKNOWN, line, sentence)
                 continue
             value = self.read(row, text, line, f"{name!r} of {place}")
             if value is not None:
@@ -166,11 +166,11 @@ class RowReader:
             what: the name with its place, for people.
         """
         if row.needless:
-            self._remarks.add(Kind.NEEDLESS, line, f"{what} is not needed: {row.needless}")
+            self._remarks.add(RemarkKind.NEEDLESS, line, f"{what} is not needed: {row.needless}")
             return None
         if is_open(text):
             sentence = f"{what} has a placeholder that stands for nothing here and is left out; give its value with "
-            self._remarks.add(Kind.WRONG, line, f"{sentence}--define or --properties")
+            self._remarks.add(RemarkKind.WRONG, line, f"{sentence}--define or --properties")
             return None
         if row.to and is_in_effect(row.to, self._catalogue):
             return self._value(row, text, line, what)
@@ -182,7 +182,9 @@ class RowReader:
         try:
             return row.read(text)
         except ValueError as rule:
-            self._remarks.add(Kind.WRONG, line, f"{what} is {text[:_MOST_SHOWN]!r} but must be {rule}; it is left out")
+            self._remarks.add(
+                RemarkKind.WRONG, line, f"{what} is {text[:_MOST_SHOWN]!r} but must be {rule}; it is left out"
+            )
             return None
 
     def _left_out(self, row: Row, text: str, line: int, what: str) -> None:
@@ -191,6 +193,6 @@ class RowReader:
         remedy = f"; {row.instead}" if row.instead else ""
         if row.to:
             sentence = f"{what}{shown} is left out: it {row.about}, and no {self._target} does so yet{remedy}"
-            self._remarks.add(Kind.NOT_YET, line, sentence)
+            self._remarks.add(RemarkKind.NOT_YET, line, sentence)
         else:
-            self._remarks.add(Kind.IMPOSSIBLE, line, f"{what}{shown} is left out: it {row.about}{remedy}")
+            self._remarks.add(RemarkKind.IMPOSSIBLE, line, f"{what}{shown} is left out: it {row.about}{remedy}")

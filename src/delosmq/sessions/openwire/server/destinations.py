@@ -7,7 +7,7 @@ OpenWireProtocolManager of Artemis for the mapping.
 
 from typing import Final
 
-from delosmq.engine.api import Broker, Queue
+from delosmq.engine.api import EngineBroker, Queue
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import QUEUE_MARK
 from delosmq.model.reserved_names import ADVISORY_PREFIX
@@ -186,7 +186,7 @@ def target_of_queue(queue: Queue) -> OpenWireTarget | None:
     return OpenWireTarget(destination, queue.address.name, queue.name, queue.settings.routing_type)
 
 
-def is_somebodys(target: OpenWireTarget, broker: Broker) -> bool:
+def is_somebodys(target: OpenWireTarget, broker: EngineBroker) -> bool:
     """Whether a temporary destination is one: no permissions are asked for them, so others must not pass for such."""
     known = broker.addresses.get(target.address)
     return known is not None and known.owner != ""

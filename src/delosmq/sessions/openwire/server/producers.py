@@ -7,7 +7,7 @@ Classic, ActiveMQMessageProducer of its client.
 
 from typing import Final
 
-from delosmq.engine.api import Broker
+from delosmq.engine.api import EngineBroker
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import HIGHEST_PRIORITY, Message
@@ -106,7 +106,7 @@ class Producers:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: EngineBroker,
         parking: Parking,
         owner: ConnectionPort,
         *,

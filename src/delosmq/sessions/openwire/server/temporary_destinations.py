@@ -6,7 +6,7 @@ connection, and must, as nothing but the name tells a temporary address from oth
 and removeDestination of ActiveMQ Classic; createTempDestination of its clients in Java, C++ and .NET.
 """
 
-from delosmq.engine.api import Address, Broker
+from delosmq.engine.api import Address, EngineBroker
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import QueueSettings
 from delosmq.security.access import (
@@ -29,7 +29,7 @@ class OpenWireTemporaryDestinations:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: EngineBroker,
         advisories: Advisories,
         *,
         destinations: OpenWireDestinations,

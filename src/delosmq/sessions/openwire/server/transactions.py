@@ -8,7 +8,7 @@ END is that of its connection alone, which may go on all the same; PREPARE waits
 import struct
 from typing import Final
 
-from delosmq.engine.api import ACTIVE, PREPARED, Broker, JobWaiter, Transaction, xa
+from delosmq.engine.api import ACTIVE, PREPARED, EngineBroker, JobWaiter, Transaction, xa
 from delosmq.model.errors import BrokerError
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.parking import SessionTransaction
@@ -76,7 +76,7 @@ class OpenWireTransaction(SessionTransaction):
 class OpenWireTransactions:
     """Those that one connection works in."""
 
-    def __init__(self, broker: Broker, owner: str) -> None:
+    def __init__(self, broker: EngineBroker, owner: str) -> None:
         self._broker = broker
         self._owner = owner
         self._works: dict[str, OpenWireTransaction] = {}
@@ -250,20 +250,22 @@ def _works_in(work: OpenWireTransaction) -> bool:
     return work.associated and work.transaction.state == ACTIVE
 
 
-def end_association(broker: Broker, work: OpenWireTransaction) -> None:
+def end_association(broker: EngineBroker, work: OpenWireTransaction) -> None:
     """The connection has done its part of a branch; others may go on with theirs."""
     if _works_in(work):
         work.associated = False
         broker.branches.end(work.xid)
 
 
-def end_branch(broker: Broker, work: OpenWireTransaction) -> None:
+def end_branch(broker: EngineBroker, work: OpenWireTransaction) -> None:
     """Nobody works in a branch any more: all that was sent in it is through."""
     while work.transaction.state == ACTIVE:
         broker.branches.end(work.xid)
 
 
-def _carry_out(broker: Broker, work: OpenWireTransaction, waiter: JobWaiter, *, prepare: bool, one_phase: bool) -> bool:
+def _carry_out(
+    broker: EngineBroker, work: OpenWireTransaction, waiter: JobWaiter, *, prepare: bool, one_phase: bool
+) -> bool:
     if work.xid:
         end_branch(broker, work)
     doomed = work.doomed or work.transaction.cause

@@ -7,7 +7,7 @@ in the end ends the connection, as any refused frame does.
 
 from typing import Final
 
-from delosmq.engine.api import Broker, BulkAck, JobWaiter, TransactionError
+from delosmq.engine.api import BulkAck, EngineBroker, JobWaiter, TransactionError
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import ANY_ROUTING, Message
@@ -104,7 +104,7 @@ class Producer:
     def __init__(
         self,
         owner: StompSessionPort,
-        broker: Broker,
+        broker: EngineBroker,
         outbox: Outbox,
         parking: Parking,
         *,
@@ -233,7 +233,7 @@ class Producer:
         return target.temporary and target.address not in self._broker.addresses
 
     def carry_out(self, work: StompTransaction, waiter: JobWaiter) -> bool:
-        """Commits; see `Broker.commit`."""
+        """Commits; see `EngineTransactions.commit`."""
         return self._broker.transactions.commit(work.transaction, waiter)
 
     def transaction_ended(self, work: StompTransaction) -> None:

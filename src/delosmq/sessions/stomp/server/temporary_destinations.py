@@ -7,7 +7,7 @@ LegacyFrameTranslator of ActiveMQ Classic for both forms.
 
 from typing import Final
 
-from delosmq.engine.api import Broker
+from delosmq.engine.api import EngineBroker
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import QUEUE_MARK
 from delosmq.sessions.permissions import Permissions
@@ -26,7 +26,7 @@ _LONGEST_CHARACTERS: Final = 1_024
 class StompTemporaryDestinations:
     """Those of one connection, and the names of others'."""
 
-    def __init__(self, broker: Broker, known: TemporaryDestinations, connection_id: str, limit: int) -> None:
+    def __init__(self, broker: EngineBroker, known: TemporaryDestinations, connection_id: str, limit: int) -> None:
         self._broker = broker
         self._known = known
         self._connection_id = connection_id

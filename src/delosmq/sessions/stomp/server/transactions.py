@@ -6,7 +6,7 @@ first is through returns the messages as a NACK does, and till then nobody else 
 
 from typing import Final
 
-from delosmq.engine.api import Broker, Transaction
+from delosmq.engine.api import EngineBroker, Transaction
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.sessions.parking import SessionTransaction
 from delosmq.sessions.stomp.server import errors
@@ -26,13 +26,13 @@ class StompTransaction(SessionTransaction):
         self.name = name
         self._rejected: Transaction | None = None
 
-    def rejected(self, broker: Broker) -> Transaction:
+    def rejected(self, broker: EngineBroker) -> Transaction:
         """The one that takes what is rejected."""
         if self._rejected is None:
             self._rejected = broker.transactions.begin(self.transaction.owner, _ENGINE_LIMIT)
         return self._rejected
 
-    def return_rejected(self, broker: Broker) -> None:
+    def return_rejected(self, broker: EngineBroker) -> None:
         """Gives back what was rejected: the rest has ended."""
         rejected = self._rejected
         if rejected is not None:
@@ -43,7 +43,7 @@ class StompTransaction(SessionTransaction):
 class StompTransactions:
     """All of one connection."""
 
-    def __init__(self, broker: Broker, owner: str) -> None:
+    def __init__(self, broker: EngineBroker, owner: str) -> None:
         self._broker = broker
         self._owner = owner
         self._named: dict[str, StompTransaction] = {}

@@ -7,7 +7,7 @@ send to one they have not heard of. Source: AdvisoryBroker and AdvisorySupport o
 from collections.abc import Mapping
 from typing import Final
 
-from delosmq.engine.api import Broker, Consumer
+from delosmq.engine.api import Consumer, EngineBroker
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST
 from delosmq.model.ports import Clock
@@ -64,7 +64,7 @@ class Advisories(PresentObjects):
     """
 
     def __init__(
-        self, broker: Broker, clock: Clock, conversions: Conversions, *, broker_id: BrokerId, broker_name: str
+        self, broker: EngineBroker, clock: Clock, conversions: Conversions, *, broker_id: BrokerId, broker_name: str
     ) -> None:
         self._broker = broker
         self._names = OpenWireDestinations(broker.settings.wildcards, broker.queues)

@@ -5,7 +5,7 @@ Temporary ones are not among these: they are told of by the session that makes t
 
 from typing import Final
 
-from delosmq.engine.api import Broker
+from delosmq.engine.api import EngineBroker
 from delosmq.model.message import MULTICAST
 from delosmq.sessions.openwire.server.advisories import topics
 from delosmq.sessions.openwire.server.advisories.pending_advisories import (
@@ -31,7 +31,7 @@ class DestinationAdvisories(PresentObjects):
         acting: whose command is being handled; None when it is nobody's.
     """
 
-    def __init__(self, broker: Broker, publisher: AdvisoryPublisher, notices: PendingAdvisories) -> None:
+    def __init__(self, broker: EngineBroker, publisher: AdvisoryPublisher, notices: PendingAdvisories) -> None:
         self._broker = broker
         self._publisher = publisher
         self._notices = notices

@@ -7,7 +7,7 @@ Source: AdvisoryBroker and BaseDestination there.
 
 from typing import Final
 
-from delosmq.engine.api import Broker, Queue, Slot, consumers_of
+from delosmq.engine.api import EngineBroker, Queue, Slot, consumers_of
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError
@@ -39,7 +39,7 @@ class MessageAdvisories:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: EngineBroker,
         publisher: AdvisoryPublisher,
         notices: PendingAdvisories,
         *,

@@ -6,7 +6,7 @@ Source: AdvisoryBroker.fireAdvisory of ActiveMQ Classic.
 
 from typing import Final
 
-from delosmq.engine.api import Broker, Consumer
+from delosmq.engine.api import Consumer, EngineBroker
 from delosmq.model.errors import BrokerError, InvariantError, MisuseError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import MULTICAST, Message
@@ -49,7 +49,7 @@ class AdvisoryListener:
 class AdvisoryPublisher:
     """Knows who listens, and tells them."""
 
-    def __init__(self, broker: Broker, clock: Clock, broker_id: BrokerId, broker_name: str) -> None:
+    def __init__(self, broker: EngineBroker, clock: Clock, broker_id: BrokerId, broker_name: str) -> None:
         self._broker = broker
         self._clock = clock
         self._producer: ProducerId = ProducerId(broker_id.value, -1, 1)
@@ -182,7 +182,7 @@ def text(value: str) -> TypedValue:
     return TypedValue(STRING_KIND, value)
 
 
-def _url_of(broker: Broker) -> str:
+def _url_of(broker: EngineBroker) -> str:
     """Where clients find this broker: at its first acceptor for them."""
     for acceptor in broker.settings.acceptors:
         if _PROTOCOL in acceptor.protocols:

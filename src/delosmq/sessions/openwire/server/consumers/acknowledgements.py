@@ -5,7 +5,7 @@ Source: PrefetchSubscription.acknowledge, QueueSubscription and TopicSubscriptio
 
 from typing import Final
 
-from delosmq.engine.api import Broker, BulkAck, Consumer, Transaction
+from delosmq.engine.api import BulkAck, Consumer, EngineBroker, Transaction
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import Consumers
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source
@@ -34,7 +34,7 @@ _LONGEST_CAUSE: Final = 1_000
 class MessageAcks:
     """Carries out acknowledgements of one connection."""
 
-    def __init__(self, broker: Broker, host: SessionHost, consumers: Consumers) -> None:
+    def __init__(self, broker: EngineBroker, host: SessionHost, consumers: Consumers) -> None:
         self._broker = broker
         self._host = host
         self._consumers = consumers

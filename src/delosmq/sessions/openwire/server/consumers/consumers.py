@@ -5,7 +5,7 @@ Source: AbstractRegion.removeConsumer and PrefetchSubscription.remove of ActiveM
 
 from typing import Final
 
-from delosmq.engine.api import Broker
+from delosmq.engine.api import EngineBroker
 from delosmq.model.errors import StorageError
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.reattach import Reattachment
@@ -34,7 +34,7 @@ class Consumers:
     """
 
     def __init__(
-        self, host: SessionHost, peer_name: str, broker: Broker, *, outbox: Outbox, watchers: QueueWatchers
+        self, host: SessionHost, peer_name: str, broker: EngineBroker, *, outbox: Outbox, watchers: QueueWatchers
     ) -> None:
         self._host = host
         self._peer_name = peer_name

@@ -4,7 +4,7 @@ What a peer says of the messages they got: acknowledging.py. Source: AbstractReg
 TopicRegion of ActiveMQ Classic.
 """
 
-from delosmq.engine.api import Broker
+from delosmq.engine.api import EngineBroker
 from delosmq.model.errors import BrokerError, InvariantError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.sessions.openwire.server import errors
@@ -29,7 +29,7 @@ class ConsumerFlow:
     def __init__(
         self,
         host: SessionHost,
-        broker: Broker,
+        broker: EngineBroker,
         consumers: Consumers,
         *,
         events: PendingEvents,

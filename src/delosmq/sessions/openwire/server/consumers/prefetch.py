@@ -5,7 +5,7 @@ Source: PolicyEntry.configurePrefetch and its configure methods, and ActiveMQPre
 
 from typing import Final
 
-from delosmq.engine.api import Broker, PendingLimit, choice_for
+from delosmq.engine.api import EngineBroker, PendingLimit, choice_for
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
 from delosmq.model.message import ANYCAST
@@ -21,7 +21,7 @@ DURABLE_DEFAULTS: Final = (100, 1_000)
 """The latter when messages are acknowledged automatically."""
 
 
-def settle_prefetch(info: ConsumerInfo, targets: list[OpenWireTarget], broker: Broker, *, durable: bool) -> bool:
+def settle_prefetch(info: ConsumerInfo, targets: list[OpenWireTarget], broker: EngineBroker, *, durable: bool) -> bool:
     """Gives a consumer that left its prefetch at the client's default the one of its destination; of several, the
     first one's. True when the client has to be told, as it must pull now."""
     asked = info.prefetch_size

@@ -9,7 +9,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.api import Broker, Queue
+from delosmq.engine.api import EngineBroker, Queue
 from delosmq.model.errors import PermissionDeniedError
 from delosmq.model.wildcard import WildcardPattern
 from delosmq.selectors.selector import Selector
@@ -99,7 +99,7 @@ class WildcardSubscriptions(QueueWatcher):
         through: wildcards that don't wait any more; whoever looks clears it.
     """
 
-    def __init__(self, broker: Broker, host: SessionHost, watchers: QueueWatchers) -> None:
+    def __init__(self, broker: EngineBroker, host: SessionHost, watchers: QueueWatchers) -> None:
         self._broker = broker
         self._host = host
         self._watchers = watchers
