@@ -96,7 +96,8 @@ def project(tmp_path: Path) -> Path:
         shutil.copy(ROOT / "tools" / name, tmp_path / "tools" / name)
     model = tmp_path / "src" / "delosmq" / "model"
     model.mkdir(parents=True)
-    (model.parent / "__init__.py").write_text('__version__ = "0.1"\n', "ascii")
+    (model.parent / "__init__.py").touch()
+    (model.parent / "version.py").write_text('__version__ = "0.1"\n', "ascii")
     (model / "__init__.py").touch()
     (model / "one.py").write_text("def one() -> int:\n    return 1\n", "ascii")
     return tmp_path

@@ -23,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 LAYERS = (
+    "version",
     "model",
     "selectors",
     "security",
@@ -83,15 +84,6 @@ ENGINE_ROOMS = (
 )
 """The folders of the engine; "" stands for the files beside broker.py. Each imports only from those before it: rooms
 that stand together never import each other. Source: docs/decisions/0032-layers.md."""
-KNOWN_UPWARD = frozenset(
-    {
-        ("delosmq.engine.routing.enqueue", "delosmq.engine.delivery.expiry_times"),
-        ("delosmq.engine.routing.parts", "delosmq.engine.delivery.expiry_times"),
-        ("delosmq.engine.transactions.transaction", "delosmq.engine.transactions.deadlocks"),
-    }
-)
-"""Imports against the order of rooms, or in a circle: importer and what it imports. The list may only shrink."""
-
 NOT_IN_PURE = frozenset(
     {
         *("asyncio", "socket", "socketserver", "ssl", "select", "signal"),
@@ -319,14 +311,12 @@ def room_order(file: SourceFile) -> Iterator[Finding]:
     level = {room: at for at, rooms in enumerate(ENGINE_ROOMS) for room in rooms}
     for line, name in file.imports():
         other = room_of(name)
-        if other is None or other == own or level[other] < level[own]:
-            continue
-        if not any(file.module == importer and f"{name}.".startswith(f"{known}.") for importer, known in KNOWN_UPWARD):
+        if other is not None and other != own and level[other] >= level[own]:
             yield file.finding(line, "room_order", f"{own} may not import {other or 'what stands beside it'} ({name})")
 
 
 def no_circles(files: Iterable[SourceFile]) -> Iterator[Finding]:
-    """No modules of the engine import each other in a circle; what KNOWN_UPWARD names is needed."""
+    """No modules of the engine import each other in a circle."""
     modules = {file.module: file for file in files if file.layer == "engine"}
     graph: dict[str, set[str]] = {name: set() for name in modules}
     lines: dict[tuple[str, str], int] = {}
@@ -336,10 +326,6 @@ def no_circles(files: Iterable[SourceFile]) -> Iterator[Finding]:
             if target in modules and target != name:
                 graph[name].add(target)
                 lines.setdefault((name, target), line)
-    for importer, known in sorted(KNOWN_UPWARD):
-        if importer in graph and known not in graph[importer]:
-            yield modules[importer].finding(1, "no_circles", f"take {known} out of KNOWN_UPWARD: it is not imported")
-        graph.get(importer, set()).discard(known)
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -386,14 +372,14 @@ def one_type_per_caught_name(file: SourceFile) -> Iterator[Finding]:
 
 
 def light_package(file: SourceFile) -> Iterator[Finding]:
-    """Importing delosmq itself loads nothing; Spark finds us through a module that imports delosmq.spark only."""
+    """Importing delosmq loads its version alone; Spark finds us through a module that imports delosmq.spark only."""
     if file.module == "delosmq":
         for node in file.tree.body:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom):
                 names = [node.module or "." * node.level]
             for name in names:
-                if name.split(".")[0] not in sys.stdlib_module_names:
+                if name != "delosmq.version" and name.split(".")[0] not in sys.stdlib_module_names:
                     yield file.finding(node.lineno, "light_package", f"delosmq imports {name} as soon as it is loaded")
     elif file.module.split(".")[0] == "pyspark_delosmq":
         for line, name in file.imports():

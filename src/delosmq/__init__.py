@@ -6,10 +6,10 @@ it is first asked for.
 
 from typing import TYPE_CHECKING
 
+from delosmq.version import __version__
+
 if TYPE_CHECKING:
     from delosmq.embedded import Broker
-
-__version__ = "0.1.0"
 
 __all__ = ["Broker", "__version__"]
 

@@ -38,6 +38,7 @@ from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.journal import open_journal
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore
+from delosmq.version import __version__
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
 
@@ -280,7 +281,7 @@ class ComposedBroker(Host):
             clock=self.clock,
             access=self.access,
             conversions=self._conversions,
-            server_name=f"DelosMQ/{_version()}",
+            server_name=f"DelosMQ/{__version__}",
         )
         passwords = self._passwords = PasswordChecks(loop)
         spoken = self._protocols
@@ -324,7 +325,7 @@ class ComposedBroker(Host):
             access=self.access,
             passwords=self._passwords,
             conversions=self._conversions,
-            version=_version(),
+            version=__version__,
             logger=self.logger,
         )
         self._http = HttpServer(app, self._http_socket, self._slow_readers)
@@ -442,12 +443,6 @@ class ComposedBroker(Host):
 def _load_http() -> None:
     import delosmq.manage.http.app
     import delosmq.manage.http.server  # noqa: F401
-
-
-def _version() -> str:
-    from delosmq import __version__
-
-    return __version__
 
 
 def failure_sentence(failure: BaseException) -> str:

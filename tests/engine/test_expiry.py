@@ -7,9 +7,9 @@ from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import Timers
 from delosmq.engine.delivery.expiry import COPY_COST, EXPIRE_COST, SLICE_COST, SMALL_QUEUE, UNKNOWN_AGAIN_MS
-from delosmq.engine.delivery.expiry_times import DueListener, ExpiryTimes
 from delosmq.engine.queues.consumer import ConsumerOptions
 from delosmq.engine.queues.credit import MessageCredit
+from delosmq.engine.routing.expiry_times import DueListener, ExpiryTimes
 from delosmq.engine.routing.held_messages import expired_count
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.message import ANYCAST

@@ -13,7 +13,6 @@ from typing import Final
 from delosmq.engine.base.jobs import LOOK_AGAIN_NS, Job
 from delosmq.engine.base.slots import Cursor, Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timer
-from delosmq.engine.delivery.expiry_times import FAR, DueListener
 from delosmq.engine.delivery.redelivery import record_counts
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.ports import ENDED, ROOM_TO_COME, STAYS, BeforeDelivery
@@ -23,6 +22,7 @@ from delosmq.engine.log.records import EXPIRED
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.copies import MovedCopies, as_classic
 from delosmq.engine.routing.dropped import EXPIRY_ADDRESS
+from delosmq.engine.routing.expiry_times import FAR, DueListener
 from delosmq.engine.routing.held_messages import EXPIRED as HELD_EXPIRED
 from delosmq.engine.routing.held_messages import HeldMessages, Mover, held_count
 from delosmq.engine.routing.parts import EngineParts

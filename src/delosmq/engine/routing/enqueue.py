@@ -3,7 +3,6 @@
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.delivery.expiry_times import ExpiryTimes
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.schedule import Schedule
 from delosmq.engine.log.ids import Identifiers
@@ -23,6 +22,7 @@ from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.queue_address import QueueAddress
 from delosmq.engine.queues.removal import Removals
+from delosmq.engine.routing.expiry_times import ExpiryTimes
 from delosmq.model.errors import InvariantError
 from delosmq.model.ids import MessageId
 from delosmq.model.message import Home, Message

@@ -7,7 +7,6 @@ from delosmq.engine.addresses.duplicate_ids import Duplicates
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import Jobs
 from delosmq.engine.base.timers import Timers
-from delosmq.engine.delivery.expiry_times import ExpiryTimes
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.schedule import Schedule
 from delosmq.engine.log.ids import Identifiers
@@ -19,6 +18,7 @@ from delosmq.engine.queues.removal import Removals
 from delosmq.engine.routing.blocked_producers import BlockedProducers
 from delosmq.engine.routing.dropped import DroppedMessages
 from delosmq.engine.routing.enqueue import Enqueuer
+from delosmq.engine.routing.expiry_times import ExpiryTimes
 from delosmq.engine.routing.route import Routes
 from delosmq.model.conversion import Conversions
 from delosmq.model.ports import Clock, Random

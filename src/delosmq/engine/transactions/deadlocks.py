@@ -14,7 +14,7 @@ from delosmq.engine.addresses.bindings import Bindings
 from delosmq.engine.base.jobs import Job, Jobs
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.routing.blocked_producers import BlockedProducers
-from delosmq.engine.transactions.transaction import Transaction
+from delosmq.engine.transactions.transaction import Hopeless, Transaction
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.errors import LimitError
 from delosmq.model.message import Account
@@ -148,19 +148,6 @@ class Deadlocks(Job):
 
     def _search_among(self, waiting: dict[int, Transaction]) -> "_Search":
         return _Search(waiting, self._bindings, self._memory)
-
-
-class Hopeless:
-    """What a transaction is told when it asks again for what it would wait for without end."""
-
-    def __init__(self, transaction: Transaction, address: str, error: LimitError) -> None:
-        self._address = address
-        self._sends: int = len(transaction.sends)
-        self.error = error
-
-    def still_holds(self, transaction: Transaction, address: str) -> bool:
-        """Whether nothing has changed."""
-        return address == self._address and len(transaction.sends) == self._sends
 
 
 class _Search:

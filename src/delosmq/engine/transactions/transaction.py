@@ -5,7 +5,7 @@ acknowledges stays with its consumer. How it ends is in `committing` and `rollba
 transactions in `xa`.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from delosmq.engine.addresses.duplicate_ids import DuplicateId
 from delosmq.engine.base.slots import Slot
@@ -13,12 +13,9 @@ from delosmq.engine.log.origin import OriginalPlace
 from delosmq.engine.queues.in_delivery import BulkAck, Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.enqueue import RoutedMessage
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.ids import Position
 from delosmq.model.message import Account, Home, Message
-
-if TYPE_CHECKING:
-    from delosmq.engine.transactions.deadlocks import Hopeless
 
 ACTIVE: Final = "active"
 ENDED: Final = "ended"
@@ -153,6 +150,19 @@ class Transaction:
         if message.duplicate_id:
             self.ids.setdefault(message.address, set()).add(message.duplicate_id)
             self.notes.append(DuplicateId(message.address, message.duplicate_id, durable=message.durable))
+
+
+class Hopeless:
+    """What a transaction is told when it asks again for what it would wait for without end."""
+
+    def __init__(self, transaction: Transaction, address: str, error: LimitError) -> None:
+        self._address = address
+        self._sends: int = len(transaction.sends)
+        self.error = error
+
+    def still_holds(self, transaction: Transaction, address: str) -> bool:
+        """Whether nothing has changed."""
+        return address == self._address and len(transaction.sends) == self._sends
 
 
 def find_originals(planned: list[RoutedMessage], start: int) -> None:
