@@ -2,9 +2,8 @@
 
 from typing import Generic, Protocol, TypedDict, TypeVar, Unpack
 
-from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.base.events import EngineEvents, events_for
 from delosmq.engine.broker import EngineBroker
-from delosmq.engine.fan_out import events_for
 from delosmq.engine.log.log import Store
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.conversion import Conversions

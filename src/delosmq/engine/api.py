@@ -5,14 +5,13 @@ from delosmq.engine.addresses.address import Address, SpaceWaiter
 from delosmq.engine.addresses.address_limits import AddressLimitError
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.filter import Conditions
-from delosmq.engine.base.events import NO_EVENTS, EngineEvents
+from delosmq.engine.base.events import NO_EVENTS, EngineEvents, events_for
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.slots import Slot, SlotList
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.broker import EngineBroker
 from delosmq.engine.dispatch import waiting_reason
 from delosmq.engine.dispatch.rules import rules_of
-from delosmq.engine.fan_out import events_for
 from delosmq.engine.leases.lease import FOREIGN_INCARNATION, LEASE_LOST, Lease, LeaseError, LeaseGroup, LeaseWaiter
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
