@@ -144,7 +144,7 @@ def test_a_folder_with_too_many_files_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.sources
 def test_an_exception_that_is_not_needed_any_more_is_found(tmp_path: Path) -> None:
-    small = {"src/delosmq/model/ids.py": "x = 1\n", "src/delosmq/wire/detect.py": "x = 1\n"}
+    small = {"src/delosmq/model/ids.py": "x = 1\n", "src/delosmq/wire/first_bytes.py": "x = 1\n"}
     exceptions = frozenset({"src/delosmq/model/ids.py", "src/delosmq/wire"})
     assert found(tmp_path, small, large=exceptions) == [
         ("file_size", "src/delosmq/model/ids.py", 1),
@@ -175,14 +175,14 @@ KEPT = {
     "src/delosmq/__init__.py": (
         "from delosmq.version import __version__\nif TYPE_CHECKING:\n    from delosmq.embedded import Broker\n"
     ),
-    "src/delosmq/wire/stomp/frames.py": "from delosmq.wire.detect import detect\nfrom .encoder import encode\n",
+    "src/delosmq/wire/stomp/frames.py": "from delosmq.wire.first_bytes import detect\nfrom .encoder import encode\n",
     "src/delosmq/engine/queues/ring.py": "from delosmq.engine.base.slots import Slot\nfrom .queue import Queue\n",
     "src/delosmq/engine/broker.py": "from delosmq.engine.consumers import Consuming\n",
     "src/delosmq/engine/queues/queue.py": "import enum\nfrom mypy_extensions import mypyc_attr\n",
     "src/delosmq/selectors/parse.py": "import lark\n",
     "src/delosmq/cli/convert.py": "from delosmq.migration import activemq_xml\n",
     "src/delosmq/cli/decode.py": CAUGHT_TWICE,
-    "src/delosmq/wire/detect.py": CAUGHT_TWICE.replace("KeyError as error", "KeyError as missing"),
+    "src/delosmq/wire/first_bytes.py": CAUGHT_TWICE.replace("KeyError as error", "KeyError as missing"),
     "src/delosmq/server/link.py": (
         "import asyncio\nfrom delosmq.engine.api import A\nclass B: ...\nclass C(asyncio.BufferedProtocol, A, B): ...\n"
     ),

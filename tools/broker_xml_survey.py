@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from delosmq.config.configuration_check import check_configuration
 from delosmq.config.findings import Finding, Kind
-from delosmq.config.inspection import inspect
 
 _PATTERN: Final = "broker*.xml"
 
@@ -36,11 +36,11 @@ def survey(directory: Path) -> Survey:
     without: Counter[str] = Counter()
     stopping: Counter[str] = Counter()
     for file in files:
-        found = inspect(file, properties={})
+        found = check_configuration(file, properties={})
         names = frozenset(found.names(Kind.UNSUPPORTED))
         if found.starts:
             starting += 1
-        elif inspect(file, properties={}, without=names).starts:
+        elif check_configuration(file, properties={}, without=names).starts:
             without[",".join(sorted(names))] += 1
         else:
             stopping.update({_reason(finding, file) for finding in found.of(Kind.MISTAKE)})

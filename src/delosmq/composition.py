@@ -19,9 +19,9 @@ from delosmq.manage.control.queue_info import notices_about
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError, PeerError, StorageError
 from delosmq.model.ids import MonotonicNs, WallMs
+from delosmq.model.phrases import counted, in_groups
 from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import AcceptorSettings, BrokerSettings
-from delosmq.model.wording import counted, in_groups
 from delosmq.security.access import AccessControl
 from delosmq.server.client_audit import ClientAudit
 from delosmq.server.dead_letter_log import DeadLetterLog

@@ -15,8 +15,8 @@ import pytest
 from delosmq.cli import run
 from delosmq.cli.check import check_command
 from delosmq.config.broker_xml import load_broker_xml, names_that_stop
+from delosmq.config.configuration_check import check_configuration
 from delosmq.config.findings import FlawedFileError, Kind
-from delosmq.config.inspection import inspect
 from delosmq.config.instance import create_instance, load_instance, read_without
 from delosmq.model.errors import ConfigurationError
 from tools.broker_xml_survey import survey
@@ -132,7 +132,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
 
 def test_a_mistake_is_not_left_out(tmp_path: Path) -> None:
     path = write(tmp_path / "broker.xml", f"{CLUSTERED}<zzz/>")
-    assert not inspect(path, properties={}, without=frozenset({"ha-policy", "cluster-connections"})).starts
+    assert not check_configuration(path, properties={}, without=frozenset({"ha-policy", "cluster-connections"})).starts
 
 
 def test_an_instance_knows_what_it_starts_without(tmp_path: Path) -> None:

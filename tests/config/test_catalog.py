@@ -10,7 +10,7 @@ from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.config.broker_xml.catalog.addresses import QUEUE
 from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.catalog.table import Policy
-from delosmq.config.broker_xml.explain import tables
+from delosmq.config.broker_xml.manual_tables import tables
 from delosmq.model.address_settings import FIELDS, SETTINGS, AddressSettings
 from delosmq.model.settings import AcceptorSettings, BrokerSettings, JournalSettings, WildcardSyntax
 from delosmq.model.values import parse_bytes

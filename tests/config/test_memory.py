@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from delosmq.config.memory import available_memory_bytes
+from delosmq.config.machine_memory import available_memory_bytes
 
 MEMINFO = "MemTotal:       8388608 kB\nMemFree: 1 kB\n"
 GIB = 1024**3

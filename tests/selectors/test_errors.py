@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delosmq.model.errors import MisuseError
+from delosmq.selectors.lexer import FOREIGN, KEYWORDS, SYMBOLS
 from delosmq.selectors.selector import LONGEST, SelectorError, parse_selector
-from delosmq.selectors.words import FOREIGN, KEYWORDS, SYMBOLS
 
 
 def refused(text: str) -> SelectorError:

@@ -6,8 +6,8 @@ from lark import Token, Tree, UnexpectedToken
 
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.grammar import parser
-from delosmq.selectors.tree import Branch, Part, tree_of
-from delosmq.selectors.words import words_of
+from delosmq.selectors.lexer import words_of
+from delosmq.selectors.parser import Branch, Part, tree_of
 from tests.chance import tries
 
 WORDS = (  # noqa: SIM905

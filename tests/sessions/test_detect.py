@@ -5,7 +5,7 @@
 import pytest
 
 from delosmq.sessions.stomp.server.protocol import StompProtocol
-from delosmq.wire.detect import FOREIGN, MINE, UNDECIDED, describe
+from delosmq.wire.first_bytes import FOREIGN, MINE, UNDECIDED, describe
 
 
 @pytest.mark.parametrize(

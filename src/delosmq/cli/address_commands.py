@@ -7,7 +7,7 @@ import typer
 from delosmq.cli.http_client import HttpClient, in_path
 from delosmq.cli.options import DEFAULT_URL, AsJson, Filter, Force, Limit, PasswordFile, Url, User
 from delosmq.cli.output import plain_console, print_json, print_table, tell_missing
-from delosmq.model.wording import counted
+from delosmq.model.phrases import counted
 
 address_app = typer.Typer(no_args_is_help=True, help="Addresses of a running broker.")
 transaction_app = typer.Typer(no_args_is_help=True, help="Transactions of a running broker.")

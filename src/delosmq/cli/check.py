@@ -6,10 +6,10 @@ from typing import IO, Final
 
 from delosmq.cli.output import plain_console
 from delosmq.cli.usage import FAILED
+from delosmq.config.configuration_check import ConfigurationCheck, check_configuration
 from delosmq.config.findings import Kind
-from delosmq.config.inspection import Inspection, inspect
 from delosmq.config.instance import read_without
-from delosmq.model.wording import counted
+from delosmq.model.phrases import counted
 
 _COUNTED: Final = (
     (Kind.MISTAKE, "mistake", "mistakes"),
@@ -39,7 +39,7 @@ def check_command(
     """
     out = plain_console(file=file)
     left_out = read_without(without)
-    found = inspect(path, properties=properties, without=left_out)
+    found = check_configuration(path, properties=properties, without=left_out)
     for findings in found.files:
         shown = path if not path.is_dir() else path / Path(findings.file).relative_to(path.absolute())
         for finding in findings.found:
@@ -50,13 +50,13 @@ def check_command(
     return 0 if found.starts else FAILED
 
 
-def _verdict(path: Path, found: Inspection, properties: Mapping[str, str], left_out: frozenset[str]) -> str:
+def _verdict(path: Path, found: ConfigurationCheck, properties: Mapping[str, str], left_out: frozenset[str]) -> str:
     if found.starts:
         return "a broker starts with it"
     names = frozenset(found.names(Kind.UNSUPPORTED))
     if not names:
         return "correct the mistakes, and a broker starts with it"
     wanted = ",".join(sorted(names | left_out))
-    if inspect(path, properties=properties, without=names | left_out).starts:
+    if check_configuration(path, properties=properties, without=names | left_out).starts:
         return f"no broker starts with it, but one does with --without {wanted}"
     return f"correct the mistakes, and a broker starts with --without {wanted}"

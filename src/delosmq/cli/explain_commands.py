@@ -8,7 +8,7 @@ import typer
 from delosmq.cli.http_client import HttpClient, in_path
 from delosmq.cli.options import DEFAULT_URL, PasswordFile, Url, User
 from delosmq.cli.output import plain_console, print_table, shown_time
-from delosmq.model.wording import counted
+from delosmq.model.phrases import counted
 
 explain_app = typer.Typer(no_args_is_help=True, help="Where messages stand, and what to do about it.")
 

@@ -23,7 +23,7 @@ from delosmq.cli.options import (
 from delosmq.cli.output import plain_console, print_json, print_table, shown_time, shown_value, tell_missing
 from delosmq.cli.usage import WrongCallError
 from delosmq.model.errors import BrokerError
-from delosmq.model.wording import counted
+from delosmq.model.phrases import counted
 
 queue_app = typer.Typer(no_args_is_help=True, help="Queues of a running broker.")
 

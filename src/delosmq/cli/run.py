@@ -18,7 +18,7 @@ from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sent
 from delosmq.config.findings import LEFT_OUT
 from delosmq.config.instance import Instance, load_instance, read_without
 from delosmq.model.errors import BrokerError
-from delosmq.model.wording import in_groups
+from delosmq.model.phrases import in_groups
 from delosmq.server.turn_loop import TurnLoop
 from delosmq.storage.port import ServedStore
 

@@ -100,7 +100,7 @@ def chosen_settings(config: Path | str | None, settings: BrokerSettings | None) 
 
         check_settings(settings)
         return _completed(settings)
-    from delosmq.config.broker_xml.load import load_broker_xml
+    from delosmq.config.broker_xml.loader import load_broker_xml
 
     loaded = load_broker_xml(Path(config or ""))
     for notice in loaded.notices:

@@ -19,9 +19,9 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import EngineParts
 from delosmq.model.errors import BrokerError, MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.phrases import counted
 from delosmq.model.settings import TRAITS, AddressDefinition, BrokerSettings, DivertSettings, QueueSettings, names_trait
 from delosmq.model.wildcard import AddressSettingsTable
-from delosmq.model.wording import counted
 
 CHANGEABLE: Final = (
     "ring_size",

@@ -9,8 +9,8 @@ from enum import Enum
 from typing import Final
 
 from delosmq.model.message import ANYCAST
+from delosmq.model.phrases import counted
 from delosmq.model.virtual_topics import VirtualTopicRule
-from delosmq.model.wording import counted
 
 UNLIMITED: Final = -1
 LAST_VALUE_NAME: Final = "_AMQ_LVQ_NAME"

@@ -8,7 +8,7 @@ import math
 from typing import Final
 
 from delosmq.model.properties import PropertyValue
-from delosmq.selectors.comparing import LONG_MAX, LONG_MIN, number_of
+from delosmq.selectors.comparison import LONG_MAX, LONG_MIN, number_of
 
 PLUS: Final = 1
 MINUS: Final = 2

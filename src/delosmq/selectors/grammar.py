@@ -1,7 +1,7 @@
 """The grammar of selectors, and what it expects where the words of one do not follow it.
 
-Loads lark, which takes 50 ms, so it is imported when the first selector is refused. `tree` reads the same grammar, ten
-times faster. Source: docs/decisions/0035.
+Loads lark, which takes 50 ms, so it is imported when the first selector is refused. `parser` reads the same grammar,
+ten times faster. Source: docs/decisions/0035.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from lark.lexer import Lexer
 from mypy_extensions import mypyc_attr
 
 from delosmq.selectors.errors import SelectorError
-from delosmq.selectors.words import KEYWORDS, NAME, NUMBER, QUOTED_NAME, STRING, SYMBOLS, Word
+from delosmq.selectors.lexer import KEYWORDS, NAME, NUMBER, QUOTED_NAME, STRING, SYMBOLS, Word
 
 # From what binds least to what binds most. NOT stands above comparisons, as in SQL.
 GRAMMAR: Final = """
@@ -82,7 +82,7 @@ def unexpected(text: str, words: list[Word], at: int) -> SelectorError:
     """What is wrong with ``words``, which stand in ``text`` and are not in the order that the grammar asks for.
 
     Args:
-        at: the word that `tree` did not expect, of ``words``; their count for the end.
+        at: the word that `parser` did not expect, of ``words``; their count for the end.
     """
     expected: set[str] = set()
     position: int | None = words[at].position if at < len(words) else None

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 
 from delosmq.model.properties import Properties, PropertyValue
 from delosmq.selectors.arithmetic import calculated, negated
-from delosmq.selectors.comparing import AFTER, BEFORE, SAME, verdict
+from delosmq.selectors.comparison import AFTER, BEFORE, SAME, verdict
 
 
 class Node(ABC):

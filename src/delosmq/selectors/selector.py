@@ -3,11 +3,11 @@
 from typing import Final
 
 from delosmq.model.properties import Properties
-from delosmq.selectors.building import Builder
+from delosmq.selectors.builder import Builder
 from delosmq.selectors.errors import SelectorError
+from delosmq.selectors.lexer import words_of
 from delosmq.selectors.nodes import Condition
-from delosmq.selectors.tree import tree_of
-from delosmq.selectors.words import words_of
+from delosmq.selectors.parser import tree_of
 
 __all__ = ["Selector", "SelectorError", "parse_selector"]
 

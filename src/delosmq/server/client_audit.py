@@ -8,7 +8,7 @@ import logging
 from typing import Final
 
 from delosmq.engine.api import EngineEvents
-from delosmq.model.wording import counted
+from delosmq.model.phrases import counted
 from delosmq.server.peer_log import PeerLog
 
 _REMEDY: Final = "`delosmq queue stat` lists the queues; max-destinations-per-user bounds what clients make"

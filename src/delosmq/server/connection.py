@@ -12,11 +12,11 @@ from delosmq.model.errors import BrokerError, LimitError, PeerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
-from delosmq.server.detection import ProtocolDetection, Verdict
 from delosmq.server.input_buffer import FREE_BYTES, Receiver
 from delosmq.server.layers import AWAITED, Upper
 from delosmq.server.passwords import PasswordCheck
 from delosmq.server.peer_log import peer_name
+from delosmq.server.protocol_detection import ProtocolDetection, Verdict
 from delosmq.server.server_parts import ServerParts
 from delosmq.server.slow_readers import SlowReader, WriteWatch
 from delosmq.server.ticker import TickParticipant

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from typing import Final
 
-from delosmq.model.wording import counted, one_line
+from delosmq.model.phrases import counted, one_line
 
 MINUTE_S: Final = 60.0
 LINES_PER_PEER: Final = 10

@@ -17,7 +17,7 @@ from delosmq.config.tls import TlsMistake, files_of, load_tls
 from delosmq.model.errors import LimitError, PeerError
 from delosmq.model.settings import AcceptorSettings, TlsSettings
 from delosmq.server.layers import AWAITED, Layer, Upper
-from delosmq.wire.detect import describe
+from delosmq.wire.first_bytes import describe
 
 # Source: RFC 8446, 5.1: every handshake begins with a record of this type.
 _HANDSHAKE_RECORD: Final = 0x16

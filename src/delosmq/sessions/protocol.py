@@ -168,7 +168,7 @@ class Protocol(ABC):
 
     @abstractmethod
     def detect(self, start: bytes) -> int:
-        """Whether a connection that begins with ``start`` speaks it: see `delosmq.wire.detect`."""
+        """Whether a connection that begins with ``start`` speaks it: see `delosmq.wire.first_bytes`."""
 
     @abstractmethod
     def open(

@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.model.errors import PeerError
 from delosmq.model.properties import INT_KIND, LONG_KIND, STRING_KIND, TypedValue
-from delosmq.wire.detect import FOREIGN, MINE, UNDECIDED
+from delosmq.wire.first_bytes import FOREIGN, MINE, UNDECIDED
 from delosmq.wire.openwire.negotiation import (
     WireFormatInfo,
     agree,

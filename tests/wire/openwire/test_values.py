@@ -25,6 +25,7 @@ from delosmq.model.properties import (
     TypedValue,
     property_text,
 )
+from delosmq.wire.openwire.modified_utf8 import decode_text, encode_text, well_formed
 from delosmq.wire.openwire.primitives import (
     MOST_DEPTH,
     decode_map,
@@ -32,7 +33,6 @@ from delosmq.wire.openwire.primitives import (
     encode_map,
     encode_stream,
 )
-from delosmq.wire.openwire.text import decode_text, encode_text, well_formed
 
 any_text = st.text(alphabet=st.characters(codec=None, exclude_categories=()), max_size=20)
 

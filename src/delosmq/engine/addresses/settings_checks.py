@@ -6,8 +6,8 @@ from delosmq.engine.queues.resolved_settings import ResolvedSettings
 from delosmq.model.address_settings import AddressSettings
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
+from delosmq.model.phrases import counted
 from delosmq.model.settings import UNLIMITED, QueueSettings, contradiction
-from delosmq.model.wording import counted
 
 
 def check_settings(settings: QueueSettings) -> None:

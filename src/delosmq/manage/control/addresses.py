@@ -8,7 +8,7 @@ from delosmq.manage.control.pagination import Page, listing_notice
 from delosmq.manage.control.queues import ROUTING_TYPES, InUseError
 from delosmq.model.errors import NotFoundError
 from delosmq.model.message import ROUTING_NAMES
-from delosmq.model.wording import counted
+from delosmq.model.phrases import counted
 from delosmq.security.access import EDIT, VIEW, AccessControl, Login
 
 _PERCENT: Final = 100

@@ -16,8 +16,8 @@ from delosmq.engine.api import (
 )
 from delosmq.engine.api import waiting_reason as reason
 from delosmq.model.address_settings import AddressSettings
+from delosmq.model.phrases import counted
 from delosmq.model.settings import UNLIMITED, DispatchProfile
-from delosmq.model.wording import counted
 
 EMPTY: Final = "empty"
 DISABLED: Final = "disabled"

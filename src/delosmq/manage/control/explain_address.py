@@ -8,7 +8,7 @@ from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.diagnosis import divert_note
 from delosmq.model.message import ROUTING_NAMES
 from delosmq.model.names import QUEUE_MARK
-from delosmq.model.wording import counted
+from delosmq.model.phrases import counted
 from delosmq.security.access import VIEW, AccessControl, Login
 
 QUEUES_AT_MOST: Final = 1_000

@@ -10,8 +10,8 @@ from delosmq.manage.control.pagination import Page, listing_notice
 from delosmq.manage.control.queue_info import QueueInfo, queue_info
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.phrases import counted
 from delosmq.model.settings import QueueSettings
-from delosmq.model.wording import counted
 from delosmq.security.access import BROWSE, CONSUME, EDIT, VIEW, AccessControl, Login
 
 _DESTINATIONS: Final = (

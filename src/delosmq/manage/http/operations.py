@@ -20,7 +20,7 @@ from delosmq.manage.http.sync_wait import wait_synced
 from delosmq.manage.http.validation import invalid
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import Position
-from delosmq.model.wording import one_line
+from delosmq.model.phrases import one_line
 from delosmq.security.access import Login
 from delosmq.server.peer_log import PeerLog
 from delosmq.sessions.outbox import Gate

@@ -22,6 +22,7 @@ from typing import Final
 
 from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.commands import MessageCommand, Response
+from delosmq.wire.openwire.modified_utf8 import LONGEST_BYTES, cut_text, decode_text, encode_text
 from delosmq.wire.openwire.structures import (
     ARRAY,
     BLOCK,
@@ -41,7 +42,6 @@ from delosmq.wire.openwire.structures import (
     Structure,
     Throwable,
 )
-from delosmq.wire.openwire.text import LONGEST_BYTES, cut_text, decode_text, encode_text
 from delosmq.wire.openwire.wire_format import MESSAGES, WireFormat, new_structure
 
 MOST_DEPTH: Final = 32

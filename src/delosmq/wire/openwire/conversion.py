@@ -18,10 +18,10 @@ from delosmq.wire.openwire.heads import (
     measure,
     stored_body,
 )
+from delosmq.wire.openwire.modified_utf8 import LONGEST_BYTES, encode_text, well_formed
 from delosmq.wire.openwire.primitives import decode_map, encode_map
 from delosmq.wire.openwire.properties import decode_properties, plain_value
 from delosmq.wire.openwire.structures import Destination, MessageId, ProducerId, destination_of
-from delosmq.wire.openwire.text import LONGEST_BYTES, encode_text, well_formed
 from delosmq.wire.openwire.wire_format import NEWEST_VERSION
 
 INTERNAL_PREFIXES: Final = ("_AMQ", "__AMQ")

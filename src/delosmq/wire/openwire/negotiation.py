@@ -9,7 +9,7 @@ from struct import Struct
 from typing import Final
 
 from delosmq.model.properties import BOOLEAN_KIND, INT_KIND, LONG_KIND, STRING_KIND, TypedValue
-from delosmq.wire.detect import FOREIGN, MINE, UNDECIDED
+from delosmq.wire.first_bytes import FOREIGN, MINE, UNDECIDED
 from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.primitives import decode_map, encode_map
 from delosmq.wire.openwire.structures import Structure

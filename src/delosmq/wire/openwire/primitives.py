@@ -29,7 +29,7 @@ from delosmq.model.properties import (
     narrowed,
 )
 from delosmq.wire.openwire import errors
-from delosmq.wire.openwire.text import LONGEST_BYTES, decode_text, encode_text
+from delosmq.wire.openwire.modified_utf8 import LONGEST_BYTES, decode_text, encode_text
 
 BIG_STRING: Final = 13
 MOST_DEPTH: Final = 32

@@ -121,7 +121,7 @@ BROKER: Final[Rows] = rows(
         ),
     ],
 )
-"""Attributes of ``<broker>``, but for those that `convert` reads itself."""
+"""Attributes of ``<broker>``, but for those that `converter` reads itself."""
 
 ELEMENTS: Final[Rows] = rows(
     needless_all("managementContext adminConnectionContext", _HTTP),

@@ -15,8 +15,8 @@ from delosmq.model.settings import WildcardSyntax
 from delosmq.model.virtual_topics import CLASSIC, VirtualTopicRule, virtual_topic_of
 from delosmq.model.wildcard import WildcardPattern, is_wildcard
 from delosmq.sessions.openwire.server.errors import name_wrong
+from delosmq.wire.openwire.modified_utf8 import is_well_formed
 from delosmq.wire.openwire.structures import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination, destination_of
-from delosmq.wire.openwire.text import is_well_formed
 
 _LONGEST_CHARACTERS: Final = 1_024
 """A queue's name is stored in two-byte lengths."""

@@ -8,8 +8,8 @@ itself. Source: TransportConnection of ActiveMQ Classic.
 from typing import Final
 
 from delosmq.sessions.openwire.server import errors
+from delosmq.wire.openwire.modified_utf8 import is_well_formed
 from delosmq.wire.openwire.structures import SessionId
-from delosmq.wire.openwire.text import is_well_formed
 
 DEFAULT_SESSION: Final = -1
 

@@ -6,7 +6,7 @@ from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, SessionServices
 from delosmq.sessions.stomp.server.session import StompSession
-from delosmq.wire.detect import match_first_line
+from delosmq.wire.first_bytes import match_first_line
 
 # Every command a client may send: one that comes before CONNECT is answered with an ERROR, not with silence.
 _FIRST_LINES: Final = frozenset(

@@ -10,7 +10,7 @@ from delosmq.server.layers import Upper
 from delosmq.server.server_parts import ServerParts
 from delosmq.server.websocket import REQUEST_START, WebSocketLayer
 from delosmq.sessions.protocol import Protocol
-from delosmq.wire.detect import FOREIGN, MINE, describe, is_http
+from delosmq.wire.first_bytes import FOREIGN, MINE, describe, is_http
 
 # Line ends may come before the first frame, but not without end.
 _START_LIMIT_BYTES: Final = 4_096

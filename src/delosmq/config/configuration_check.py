@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Inspection:
+class ConfigurationCheck:
     """What was found.
 
     Attributes:
@@ -40,7 +40,9 @@ class Inspection:
         return not self.of(Kind.MISTAKE) and not self.of(Kind.UNSUPPORTED)
 
 
-def inspect(path: Path, *, properties: Mapping[str, str], without: frozenset[str] = frozenset()) -> Inspection:
+def check_configuration(
+    path: Path, *, properties: Mapping[str, str], without: frozenset[str] = frozenset()
+) -> ConfigurationCheck:
     """Reads all files of the instance directory at ``path``, or the one broker.xml there; changes nothing.
 
     Args:
@@ -53,7 +55,7 @@ def inspect(path: Path, *, properties: Mapping[str, str], without: frozenset[str
     if path.is_dir():
         paths = InstancePaths(path.absolute())
         require_instance(paths, path)
-        return _Inspector(known_properties(paths.root, properties), without).read_instance(paths)
+        return _Checker(known_properties(paths.root, properties), without).read_instance(paths)
     if not path.exists():
         what = "broker.xml" if path.suffix == ".xml" else "instance directory"
         raise ConfigurationError(
@@ -61,18 +63,18 @@ def inspect(path: Path, *, properties: Mapping[str, str], without: frozenset[str
         )
     file = path.absolute()
     root = file.parent.parent if file.parent.name == "etc" else file.parent
-    inspector = _Inspector(known_properties(root, properties), without)
+    inspector = _Checker(known_properties(root, properties), without)
     inspector.read_broker_xml(file, root)
-    return Inspection(inspector.files)
+    return ConfigurationCheck(inspector.files)
 
 
-class _Inspector:
+class _Checker:
     def __init__(self, known: Mapping[str, str], without: frozenset[str]) -> None:
         self._known = known
         self._without = without
         self.files: list[Findings] = []
 
-    def read_instance(self, paths: InstancePaths) -> Inspection:
+    def read_instance(self, paths: InstancePaths) -> ConfigurationCheck:
         loaded = self.read_broker_xml(paths.broker_xml, paths.root)
         if paths.bootstrap_xml.exists():
             bootstrap = self._attempt(
@@ -87,7 +89,7 @@ class _Inspector:
                 findings = Findings(str(file))
                 findings.notice(code, 0, sentence)
                 self.files.append(findings)
-        return Inspection(self.files)
+        return ConfigurationCheck(self.files)
 
     def read_broker_xml(self, path: Path, root: Path) -> LoadedConfiguration | None:
         loaded = self._attempt(

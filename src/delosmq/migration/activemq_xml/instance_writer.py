@@ -11,7 +11,7 @@ from delosmq.config.broker_xml import load_broker_xml
 from delosmq.config.instance import CreatedInstance, InstancePaths, create_instance, load_instance
 from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT
 from delosmq.config.properties import Entry, load_users, replace_file, write_properties
-from delosmq.migration.activemq_xml.convert import ConvertedBroker
+from delosmq.migration.activemq_xml.converter import ConvertedBroker
 from delosmq.model.errors import ConfigurationError
 from delosmq.security.passwords import SALT_BYTES, hash_password
 

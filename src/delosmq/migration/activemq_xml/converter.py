@@ -7,6 +7,7 @@ from pathlib import Path
 
 from delosmq.config.broker_xml.catalog.acceptors import ACCEPTOR_OPTIONS
 from delosmq.config.broker_xml.catalog.core import CORE
+from delosmq.migration.activemq_xml.broker_xml_text import render_broker_xml
 from delosmq.migration.activemq_xml.catalog.broker import BROKER, ELEMENTS
 from delosmq.migration.activemq_xml.catalog.rows import RowReader, is_in_effect
 from delosmq.migration.activemq_xml.connectors import read_connectors
@@ -16,7 +17,6 @@ from delosmq.migration.activemq_xml.destinations import read_destinations, read_
 from delosmq.migration.activemq_xml.names import QUEUE
 from delosmq.migration.activemq_xml.plugins import discards_all, read_plugins
 from delosmq.migration.activemq_xml.policies import Policies
-from delosmq.migration.activemq_xml.render import render_broker_xml
 from delosmq.migration.activemq_xml.resources import read_persistence, read_usage
 from delosmq.migration.activemq_xml.security import ConvertedAccounts, is_usable
 from delosmq.migration.activemq_xml.source import Section, note_bean, read_activemq_xml

@@ -17,7 +17,7 @@ from delosmq.config.broker_xml.security_settings import read_security_settings
 from delosmq.config.broker_xml.warnings import warnings_about
 from delosmq.config.broker_xml.wildcards import read_wildcards
 from delosmq.config.findings import MISSING, UNKNOWN_NAME, Findings, Kind
-from delosmq.config.memory import available_memory_bytes
+from delosmq.config.machine_memory import available_memory_bytes
 from delosmq.config.placeholders import known_properties
 from delosmq.config.xml_document import XmlElement, read_xml
 from delosmq.model import values

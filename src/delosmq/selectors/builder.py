@@ -5,8 +5,9 @@ import struct
 from typing import Final
 
 from delosmq.selectors.arithmetic import DIVIDED, MINUS, MODULO, PLUS, TIMES
-from delosmq.selectors.comparing import AFTER, BEFORE, LONG_MAX, SAME, UNLIKE
+from delosmq.selectors.comparison import AFTER, BEFORE, LONG_MAX, SAME, UNLIKE
 from delosmq.selectors.errors import DEEPEST, SelectorError, too_deep
+from delosmq.selectors.lexer import NAME, NUMBER, QUOTED_NAME, STRING, Word
 from delosmq.selectors.like import like_pattern
 from delosmq.selectors.nodes import (
     Among,
@@ -27,8 +28,7 @@ from delosmq.selectors.nodes import (
     Property,
     Truth,
 )
-from delosmq.selectors.tree import Branch, Part
-from delosmq.selectors.words import NAME, NUMBER, QUOTED_NAME, STRING, Word
+from delosmq.selectors.parser import Branch, Part
 
 NOT_SELECTABLE: Final = frozenset(("JMSRedelivered", "JMSXDeliveryCount"))
 

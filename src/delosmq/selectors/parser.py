@@ -5,7 +5,7 @@ Written out by hand as selectors come from peers, up to 8,192 characters long, a
 
 from typing import Final
 
-from delosmq.selectors.words import NAME, NUMBER, QUOTED_NAME, STRING, Word
+from delosmq.selectors.lexer import NAME, NUMBER, QUOTED_NAME, STRING, Word
 
 _VALUES: Final = frozenset((NAME, QUOTED_NAME, STRING, NUMBER, "TRUE", "FALSE", "NULL"))
 _EQUAL: Final = ("EQUAL", "NOT_EQUAL")
