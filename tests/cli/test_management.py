@@ -133,6 +133,8 @@ def test_transactions(call: Call) -> None:
     assert said(call("transaction", "list", "--prepared")).split()[:3] == ["ID", "XID", "STATE"]
     assert "there is no branch 0102" in refused(call("transaction", "commit", "0102"))
     assert "there is no branch 0102" in refused(call("transaction", "rollback", "0102"))
+    assert said(call("transaction", "heuristics")).split() == ["XID", "OUTCOME", "USER"]
+    assert "there is no branch 0102" in refused(call("transaction", "forget", "0102"))
 
 
 def test_explain_a_queue_and_a_message(call: Call, broker: delosmq.Broker) -> None:

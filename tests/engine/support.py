@@ -120,13 +120,19 @@ class Bench:
         queues: tuple[QueueSettings, ...] = (),
         settings: dict[str, dict[str, object]] | None = None,
         global_max: int = -1,
+        size_per_user: int = BrokerSettings.max_destinations_size_per_user,
         store: RecordingStore | None = None,
         events: EngineEvents | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.store = store if store is not None else RecordingStore()
         matches = tuple(AddressMatch(match, fields) for match, fields in (settings or {}).items())
-        self.settings = BrokerSettings(queues=queues, address_settings=matches, global_max_size_bytes=global_max)
+        self.settings = BrokerSettings(
+            queues=queues,
+            address_settings=matches,
+            global_max_size_bytes=global_max,
+            max_destinations_size_per_user=size_per_user,
+        )
         self.conversions = Conversions({"stomp": StompConversion()})
         self.broker = EngineBroker(
             self.settings,

@@ -11,7 +11,7 @@ from delosmq.engine.log.log import Batch, Replay
 from delosmq.engine.routing.send_result import DUPLICATE, ROUTED
 from delosmq.engine.transactions.transaction import ROLLED_BACK, Transaction
 from delosmq.engine.transactions.xa import (
-    BRANCHES_PER_OWNER,
+    MOST_BRANCHES,
     TMFAIL,
     TMJOIN,
     TMRESUME,
@@ -32,6 +32,7 @@ from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import Position
 from tests.engine.support import Bench, Collector, anycast
 from tests.engine.test_transactions import CountingStore, drain, numbers, promise, recount, send
+from tests.simulation.whole.recount import check_shares
 
 X = b"branch-1"
 Y = b"branch-2"
@@ -425,14 +426,108 @@ def test_a_branch_that_timed_out_may_be_begun_again() -> None:
     assert bench.pending("out") == "x"
 
 
-def test_one_owner_does_not_take_all_branches_there_may_be() -> None:
+def doubtful(bench: Bench, number: int, user: str) -> bytes:
+    """A branch that ``user`` has prepared, over a connection of its own."""
+    xid = b"%06d" % number
+    branch = bench.broker.branches.start(xid, owner=f"connection {number}", user=user)
+    send(bench, branch, "out", "x")
+    bench.broker.branches.end(xid)
+    bench.broker.branches.prepare(xid)
+    return xid
+
+
+def shares(bench: Bench, user: str = "eve") -> tuple[int, int]:
+    """The branches that count to a user, and what they take of the state."""
+    check_shares(bench.broker)
+    limits = bench.broker.client_limits
+    return limits.branches_of(user), limits.state_bytes_of(user)
+
+
+def test_one_user_does_not_take_all_branches_there_may_be() -> None:
     bench = bench_of()
-    for number in range(BRANCHES_PER_OWNER):
-        bench.broker.branches.start(b"%d" % number, owner="greedy")
-    with pytest.raises(XaError, match=r"DMQ2673.*'greedy' has 1000") as error:
-        bench.broker.branches.start(X, owner="greedy")
+    allowed = bench.settings.max_branches_per_user
+    assert 0 < 4 * allowed <= MOST_BRANCHES
+    for number in range(allowed):
+        bench.broker.branches.start(b"%d" % number, owner=f"connection {number % 10}", user="eve")
+    with pytest.raises(XaError, match=r"DMQ2673.*'eve' have 2500.*max-branches-per-user is 2500") as error:
+        bench.broker.branches.start(X, owner="another connection", user="eve")
     assert code(error) == XAER_RMFAIL
-    assert bench.broker.branches.start(X, owner="modest").xid == X
+    assert bench.broker.branches.start(X, owner="modest", user="bob").xid == X
+    bench.broker.branches.end(b"0")
+    bench.broker.branches.rollback(b"0")
+    assert bench.broker.branches.start(Y, user="eve").xid == Y
+
+
+def test_what_branches_take_of_the_state_counts_to_their_user_until_they_are_forgotten() -> None:
+    store = CountingStore()
+    bench = bench_of(store)
+    empty = len(bench.broker.state.state())
+
+    def reborn() -> Bench:
+        """On nothing but the state."""
+        return Bench(queues=bench.settings.queues, store=StateStore(store, bench.broker.state.state()))
+
+    def check(count: int) -> None:
+        counted = shares(bench)
+        assert counted[0] == count
+        assert len(bench.broker.state.state()) <= empty + counted[1]
+        assert shares(bench.restart()) == shares(reborn()) == counted
+
+    xids = [doubtful(bench, number, "eve") for number in range(6)]
+    bench.run()
+    check(6)
+    bench.broker.branches.heuristic_commit(xids[0])
+    bench.broker.branches.heuristic_rollback(xids[1])
+    bench.run()
+    check(6)
+    for xid in xids[2:]:
+        bench.broker.branches.rollback(xid)
+    bench.run()
+    check(2)
+    for xid in xids[:2]:
+        bench.broker.branches.forget(xid)
+    check(0)
+    assert shares(bench) == (0, 0)
+
+
+def test_a_user_whose_share_is_used_up_begins_no_branch() -> None:
+    bench = Bench(queues=(anycast("out"),), size_per_user=20_000)
+
+    def begin_many() -> None:
+        for number in range(1_000):
+            doubtful(bench, number, "eve")
+
+    with pytest.raises(XaError, match=r"DMQ2686: branch [0-9a-f]+ is not made: .*'eve'") as error:
+        begin_many()
+    assert code(error) == XAER_RMFAIL
+    doubtful(bench, 5_000, "bob")
+    bench.broker.branches.heuristic_rollback(b"000000")
+    with pytest.raises(XaError, match="DMQ2686"):
+        doubtful(bench, 5_001, "eve")
+    bench.broker.branches.forget(b"000000")
+    doubtful(bench, 5_001, "eve")
+
+
+def test_records_that_do_not_say_whose_a_branch_is_are_read() -> None:
+    bench = bench_of()
+    doubtful(bench, 1, "")
+    bench.broker.branches.heuristic_commit(doubtful(bench, 2, ""))
+    bench.run()
+    assert not any(b"made_by" in meta for _, metas, _ in bench.store.batches for meta in metas)
+    assert b"made_by" not in bench.broker.state.state()
+    again = bench.restart()
+    assert again.broker.branches.recover() == [b"000001", b"000002"]
+    check_shares(again.broker)
+
+
+def test_what_no_operator_ended_can_not_be_forgotten() -> None:
+    bench = bench_of()
+    xid = doubtful(bench, 1, "eve")
+    with pytest.raises(XaError, match=r"DMQ2689: branch .* is prepared .*; commit it or roll it back") as error:
+        bench.broker.branches.forget(xid)
+    assert code(error) == XAER_NOTA
+    with pytest.raises(XaError, match="DMQ2677"):
+        bench.broker.branches.forget(X)
 
 
 # -- large ---------------------------------------------------------------------------------------------------------

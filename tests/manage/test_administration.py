@@ -223,9 +223,9 @@ async def test_metrics_leave_out_what_its_address_says(api: Api):
 # -- transactions -------------------------------------------------------------------------------------------------
 
 
-def prepared(api: Api, xid: bytes, sends: int = 1) -> None:
+def prepared(api: Api, xid: bytes, sends: int = 1, user: str = "") -> None:
     """A branch that waits for its coordinator."""
-    branch = api.broker.branches.start(xid, owner="client")
+    branch = api.broker.branches.start(xid, owner="client", user=user)
     for _ in range(sends):
         api.broker.transactions.send(branch, api.message("q", b"body"))
     api.broker.branches.end(xid)
@@ -261,6 +261,26 @@ async def test_an_operator_ends_prepared_branches(api: Api):  # ACK-5
     assert problem(again)[2] == "WRONG_STATE"
 
 
+async def test_an_operator_forgets_what_operators_did(api: Api):  # ACK-5
+    for xid, verb in ((b"\x01", "commit"), (b"\x02", "rollback"), (b"\x03", "commit")):
+        prepared(api, xid, user="eve")
+        succeeded(await api.post(f"/api/v1/transactions/{xid.hex()}/{verb}", {}))
+    first = succeeded(await api.get("/api/v1/transactions/heuristics?limit=2"))
+    assert first == {
+        "heuristics": [
+            {"xid": "01", "outcome": "committed", "user": "eve"},
+            {"xid": "02", "outcome": "rolled back", "user": "eve"},
+        ],
+        "next": "02",
+    }
+    rest = succeeded(await api.get("/api/v1/transactions/heuristics?after=02"))
+    assert ([one["xid"] for one in rest["heuristics"]], rest["next"]) == (["03"], "")
+    done = succeeded(await api.post("/api/v1/transactions/01/forget", {}))
+    assert done == {"xid": "01", "outcome": "forgotten", "done": True}
+    assert problem(await api.post("/api/v1/transactions/01/forget", {}))[::2] == (404, "NOT_FOUND")
+    assert api.broker.branches.recover() == [b"\x02", b"\x03"]
+
+
 async def test_a_large_branch_is_committed_over_many_ticks(api: Api):  # ACK-5
     prepared(api, b"\x03", sends=3_000)
     assert succeeded(await api.post("/api/v1/transactions/03/commit", {}))["done"] is True
@@ -275,6 +295,7 @@ async def test_branches_that_can_not_be_ended(api: Api):
 
 
 async def test_transactions_need_manage(api: Api):
-    assert problem(await api.get("/api/v1/transactions", user="viewer"))[0] == 403
-    for verb in ("commit", "rollback"):
+    for name in ("", "/heuristics"):
+        assert problem(await api.get(f"/api/v1/transactions{name}", user="viewer"))[0] == 403
+    for verb in ("commit", "rollback", "forget"):
         assert problem(await api.post(f"/api/v1/transactions/01/{verb}", {}, user="viewer"))[0] == 403

@@ -30,12 +30,14 @@ TRANSACTION_COLUMNS: Final = (
     ("xid", "XID"),
     ("state", "STATE"),
     ("owner", "OWNER"),
+    ("user", "USER"),
     ("began_ms", "BEGAN"),
     ("prepared_ms", "PREPARED"),
     ("sends", "SENDS"),
     ("acknowledgements", "ACKS"),
     ("size_bytes", "BYTES"),
 )
+HEURISTIC_COLUMNS: Final = (("xid", "XID"), ("outcome", "OUTCOME"), ("user", "USER"))
 _ADDRESSES: Final = "/api/v1/addresses"
 _TRANSACTIONS: Final = "/api/v1/transactions"
 
@@ -151,3 +153,29 @@ def rollback(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_fi
     """Roll a prepared branch back in place of its coordinator."""
     HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid)}/rollback", {})
     plain_console().print(f"branch {xid} is rolled back")
+
+
+@transaction_app.command("heuristics")
+def list_heuristics(
+    limit: Limit = 1_000,
+    as_json: AsJson = False,
+    *,
+    url: Url = DEFAULT_URL,
+    user: User = "admin",
+    password_file: PasswordFile = None,
+) -> None:
+    """Show the branches that operators ended and whose coordinators have not forgotten them."""
+    page = HttpClient(url, user, password_file).get(f"{_TRANSACTIONS}/heuristics", limit=limit)
+    if as_json:
+        print_json(page["heuristics"])
+    else:
+        print_table(page["heuristics"], HEURISTIC_COLUMNS)
+    if page["next"]:
+        plain_console(stderr=True).print("there are more; raise --limit")
+
+
+@transaction_app.command("forget")
+def forget(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+    """Forget a branch that an operator ended, in place of its coordinator."""
+    HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid)}/forget", {})
+    plain_console().print(f"branch {xid} is forgotten")

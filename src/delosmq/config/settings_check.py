@@ -36,6 +36,7 @@ _MAY_BE_UNLIMITED: Final = frozenset(
         "max_destinations",
         "max_destinations_per_user",
         "max_destinations_size_per_user",
+        "max_branches_per_user",
     }
 )
 """Numbers for which -1 has a meaning although it is not their default, and None isn't either."""

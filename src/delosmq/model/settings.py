@@ -282,6 +282,8 @@ class BrokerSettings:
             number. max_destinations_per_user: of these, those that clients of one user may have made.
         max_destinations_size_per_user: bytes that what clients of one user made, names and filters, may take in the
             journal's state; -1 for any size.
+        max_branches_per_user: branches of distributed transactions that clients of one user may have begun, ended ones
+            left out; -1 for any number, up to 10,000 in all.
         persist_id_cache: duplicate ids survive a restart.
         temporary_queue_namespace: permissions to make temporary destinations are looked for below this name; "" looks
             for them under the name of each.
@@ -300,6 +302,7 @@ class BrokerSettings:
     max_destinations: int = 100_000
     max_destinations_per_user: int = 25_000
     max_destinations_size_per_user: int = 8 * 1024 * 1024
+    max_branches_per_user: int = 2_500
     persist_id_cache: bool = True
     temporary_queue_namespace: str = ""
     wildcards: WildcardSyntax = field(default_factory=WildcardSyntax)

@@ -21,6 +21,7 @@ from delosmq.wire.openwire.commands import (
 )
 from delosmq.wire.openwire.structures import ConnectionId, Throwable, XATransactionId
 from tests.sessions.openwire.support import JMS, XA, Client, OpenWireBench, Reader, queue
+from tests.sessions.support import OTHER, USER
 
 A = queue("a")
 B = queue("b")
@@ -422,10 +423,27 @@ def test_a_doomed_branch_says_so_to_whoever_prepares_it() -> None:
     assert case.counts == (2, 0)
 
 
+def test_connections_of_one_user_do_not_take_all_branches() -> None:
+    bench = OpenWireBench()
+    allowed = bench.broker.settings.max_branches_per_user
+    for number in range(4):
+        client = bench.connect()
+        for one in range(allowed // 3):
+            branch = xid(b"%d %d" % (number, one))
+            if number == 3:
+                assert refused(client, branch, BEGIN) == -7
+                break
+            client.ok(client.transaction_info(branch, BEGIN))
+        while number == 2 and bench.broker.client_limits.branches_of(USER) < allowed:
+            client.ok(client.transaction_info(xid(b"rest"), BEGIN))
+    other = bench.connect(user=OTHER)
+    other.ok(other.transaction_info(xid(), BEGIN))
+
+
 def test_branches_that_others_ended_are_forgotten() -> None:
     bench = OpenWireBench()
     client, other = bench.connect(), bench.connect()
-    transactions = OpenWireTransactions(bench.broker, "one")
+    transactions = OpenWireTransactions(bench.broker, "one", "eve")
     for number in range(250):
         branch = XATransactionId(1, b"%d" % number, b"b")
         transactions.begin(branch)

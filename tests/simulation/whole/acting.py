@@ -280,7 +280,7 @@ def begin(life: Life, rng: Random) -> str:
         life.work.append(Work(life.broker.transactions.begin("client"), None))
         return "begin a transaction"
     xid = b"xid%d" % life.number()
-    life.work.append(Work(life.broker.branches.start(xid), xid))
+    life.work.append(Work(life.broker.branches.start(xid, user=rng.choice(("", "sam", "eve"))), xid))
     return f"begin the branch {xid.decode()}"
 
 

@@ -3,7 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from delosmq.engine.addresses.binding_codec import address_state_bytes, group_state_bytes, queue_state_bytes
+from delosmq.engine.addresses.binding_codec import (
+    address_state_bytes,
+    branch_state_bytes,
+    group_state_bytes,
+    queue_state_bytes,
+)
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import EngineBroker
 from delosmq.engine.queues.queue import Queue
@@ -117,9 +122,9 @@ def check_counters(broker: EngineBroker, holders: Holders) -> None:
 
 
 def check_shares(broker: EngineBroker) -> None:
-    """How many addresses and queues there are, and what they take of the state, in all and of each user, equal a
-    recount; and the state takes no more than that."""
-    shares: dict[str, list[int]] = {"": [0, 0, 0]}
+    """How many addresses, queues and branches there are, and what they take of the state, in all and of each user,
+    equal a recount; and the state takes no more than that."""
+    shares: dict[str, list[int]] = {"": [0, 0, 0, 0]}
     for address in broker.addresses.values():
         size = 0 if address.auto_created else address_state_bytes(address.name, address.made_by)
         _add(shares, address.made_by, 1, size)
@@ -128,20 +133,35 @@ def check_shares(broker: EngineBroker) -> None:
         _add(shares, queue.made_by, 0 if queue.internal else 1, size, len(queue.settings.filter))
     for group in broker.leases.groups.values():
         _add(shares, group.made_by, 0, group_state_bytes(group.name, group.run, group.made_by))
+    makers = [(xid, branch.made_by) for xid, branch in broker.transactions.branches.items()]
+    makers += [(xid, outcome.made_by) for xid, outcome in broker.branches.heuristics.items()]
+    for xid, user in makers:
+        _add(shares, user, 0, branch_state_bytes(xid, user), branches=1)
     limits = broker.client_limits
-    said = {user: [share.count, share.state_bytes, share.filter_characters] for user, share in limits._shares.items()}
+    said = {
+        user: [share.count, share.state_bytes, share.filter_characters, share.branches]
+        for user, share in limits._shares.items()
+    }
     total = shares.pop("")[:2]
     assert said == shares, f"the users' shares are said to be {said}, they are {shares}"
     assert [limits.count, limits.state_bytes] == total, f"{limits.count}, {limits.state_bytes} instead of {total}"
     assert all(any(share) for share in said.values())
 
 
-def _add(shares: dict[str, list[int]], user: str, count: int, size_bytes: int, filter_characters: int = 0) -> None:
+def _add(
+    shares: dict[str, list[int]],
+    user: str,
+    count: int,
+    size_bytes: int,
+    filter_characters: int = 0,
+    branches: int = 0,
+) -> None:
     for name in {user, ""}:
-        share = shares.setdefault(name, [0, 0, 0])
+        share = shares.setdefault(name, [0, 0, 0, 0])
         share[0] += count
         share[1] += size_bytes
         share[2] += filter_characters
+        share[3] += branches
 
 
 def check_places(broker: EngineBroker, holders: Holders, ledger: Ledger) -> None:
@@ -218,12 +238,15 @@ def _ids(broker: EngineBroker) -> dict[str, list[bytes]]:
 
 
 def _branches(broker: EngineBroker) -> dict[str, object]:
-    found: dict[str, object] = {xid.hex(): done for xid, done in broker.branches.heuristics.items()}
+    found: dict[str, object] = {
+        xid.hex(): (outcome.committed, outcome.made_by) for xid, outcome in broker.branches.heuristics.items()
+    }
     for branch in broker.branches.prepared():
         assert branch.xid is not None
         found.setdefault(
             branch.xid.hex(),
             (
+                branch.made_by,
                 sorted(number_of(planned.message.body) for planned in branch.planned if planned.message.durable),
                 sorted(int(i.slot.sequence) for i in branch.acks if i.slot.recorded and not i.queue.deleted),
             ),

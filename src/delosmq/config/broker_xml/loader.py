@@ -198,6 +198,7 @@ class _Loader:
             max_destinations_size_per_user=self._value(
                 "max-destinations-size-per-user", values.parse_limit_bytes, standard.max_destinations_size_per_user
             ),
+            max_branches_per_user=self._value("max-branches-per-user", _COUNT_OR_ANY, standard.max_branches_per_user),
             persist_id_cache=self._value("persist-id-cache", values.parse_boolean, standard.persist_id_cache),
             temporary_queue_namespace=self._value("temporary-queue-namespace", values.parse_text, ""),
             wildcards=syntax,

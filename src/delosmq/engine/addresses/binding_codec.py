@@ -15,6 +15,8 @@ ENTRY_BYTES: Final = 64
 
 GROUP_BYTES: Final = 256
 """Likewise for a lease group."""
+BRANCH_BYTES: Final = 96
+"""Likewise for a branch."""
 LONGEST_RUN_BYTES: Final = 12 * 200 + 2
 """What the run of a lease group takes as JSON: requests allow 200 characters. Each group counts as if its run had them,
 as another run may take it over at any time."""
@@ -151,6 +153,11 @@ def address_state_bytes(name: str, made_by: str) -> int:
 def group_state_bytes(name: str, run: str, made_by: str) -> int:
     """What a lease group takes in a state block, without its leases."""
     return GROUP_BYTES + len(json.dumps(name)) + max(LONGEST_RUN_BYTES, len(json.dumps(run))) + _maker_bytes(made_by)
+
+
+def branch_state_bytes(xid: bytes, made_by: str) -> int:
+    """What a branch takes in a state block: prepared, or, with its xid written twice, ended by an operator."""
+    return BRANCH_BYTES + 4 * len(xid) + _maker_bytes(made_by)
 
 
 def _maker_bytes(made_by: str) -> int:

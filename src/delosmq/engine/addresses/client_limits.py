@@ -1,4 +1,5 @@
-"""The share of a user: how many addresses and queues its clients make, and what they take of the journal's state."""
+"""The share of a user: how many addresses, queues and branches its clients make, and what they take of the journal's
+state."""
 
 from typing import Final
 
@@ -13,25 +14,27 @@ _LESS: Final = "delete some, let unused ones go (auto-delete-queues, auto-delete
 
 
 class Share:
-    """What clients of one user have made and what is there: how many addresses and queues, and what these take in a
-    state block."""
+    """What clients of one user have made and what is there: how many addresses and queues, how many branches of
+    distributed transactions, and what all these take in a state block."""
 
     def __init__(self) -> None:
         self.count: int = 0
         self.state_bytes: int = 0
         self.filter_characters: int = 0
+        self.branches: int = 0
 
 
 class ClientLimits:
     """``max-destinations``: how many addresses and queues there may be when a client makes another one;
     ``max-destinations-per-user`` and ``max-destinations-size-per-user``: how many the clients of one user may have
     made, and what these take in a state block; the filters of queues, recorded or not, have an eighth of the latter, in
-    characters. What operators and broker.xml make is counted and never refused.
+    characters. What operators and broker.xml make is counted and never refused. ``max-branches-per-user``: how many
+    branches of distributed transactions the clients of one user may have begun.
 
     Attributes:
         count: addresses and queues, but those that the broker made for itself.
         state_bytes: what a state block says of addresses, queues and lease groups; what is not recorded takes nothing
-            there.
+            there. What it says of each branch once that is prepared, or ended by an operator, counts from the start.
     """
 
     def __init__(self, settings: BrokerSettings) -> None:
@@ -40,6 +43,7 @@ class ClientLimits:
         self._of_all: int = settings.max_destinations
         self._of_user: int = settings.max_destinations_per_user
         self._bytes_of_user: int = settings.max_destinations_size_per_user
+        self._branches_of_user: int = settings.max_branches_per_user
         self._filters_of_user: int = max(self._bytes_of_user // FILTERS_PART, LONGEST)
         self._shares: dict[str, Share] = {}
 
@@ -88,6 +92,24 @@ class ClientLimits:
                 " max-destinations-size-per-user; delete some, use shorter filters, or allow more",
             )
 
+    def check_branch(self, user: str) -> None:
+        """Whether a client may begin another branch of a distributed transaction.
+
+        Args:
+            user: whose client begins it; "" for none.
+
+        Raises:
+            LimitError: it may not.
+        """
+        share = self._shares.get(user)
+        if user and share is not None and 0 <= self._branches_of_user <= share.branches:
+            raise LimitError(
+                "DMQ2673",
+                f"clients of user '{user}' have {share.branches} branches of distributed transactions that are open,"
+                f" prepared or ended by an operator, and max-branches-per-user is {self._branches_of_user}; end them,"
+                " forget what an operator ended (`delosmq transaction forget`), or allow more",
+            )
+
     def _check_count(self, user: str, what: str) -> None:
         made = self.made_by(user)
         if self._of_user != UNLIMITED and made >= self._of_user:
@@ -118,6 +140,20 @@ class ClientLimits:
         share = self._shares.get(user)
         return 0 if share is None else share.filter_characters
 
+    def branches_of(self, user: str) -> int:
+        """Branches that clients of a user began and that are open, prepared, or ended by an operator."""
+        share = self._shares.get(user)
+        return 0 if share is None else share.branches
+
+    def change_branches(self, user: str, count: int, size_bytes: int) -> None:
+        """So many more, or fewer, are there that a client of ``user`` began; "" for what no client began."""
+        self.state_bytes += size_bytes
+        if user:
+            share = self._shares.setdefault(user, Share())
+            share.branches += count
+            share.state_bytes += size_bytes
+            self._drop_empty(user, share)
+
     def change_filters(self, user: str, characters: int) -> None:
         """The filters of what clients of ``user`` made are so much longer, or shorter; "" for what no client made."""
         if user and characters:
@@ -137,5 +173,5 @@ class ClientLimits:
         self._drop_empty(user, share)
 
     def _drop_empty(self, user: str, share: Share) -> None:
-        if not share.count and not share.state_bytes and not share.filter_characters:
+        if not (share.count or share.state_bytes or share.filter_characters or share.branches):
             del self._shares[user]

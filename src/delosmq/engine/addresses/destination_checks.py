@@ -6,7 +6,12 @@ share of it: docs/decisions/0057-shares-of-the-state.md.
 
 from typing import Final
 
-from delosmq.engine.addresses.binding_codec import address_state_bytes, group_state_bytes, queue_state_bytes
+from delosmq.engine.addresses.binding_codec import (
+    address_state_bytes,
+    branch_state_bytes,
+    group_state_bytes,
+    queue_state_bytes,
+)
 from delosmq.engine.addresses.destinations import Destinations
 from delosmq.engine.addresses.history import keeping_queues
 from delosmq.engine.addresses.settings_checks import check_settings
@@ -105,6 +110,19 @@ class DestinationChecks:
         """
         size = group_state_bytes(name, run, user)
         self._destinations.client_limits.check(user, f"lease group '{name}'", count=0, size_bytes=size)
+        self._check_state(size, user)
+
+    def check_branch(self, xid: bytes, user: str) -> None:
+        """Whether a branch of a distributed transaction may be begun.
+
+        Raises:
+            LimitError: the clients of this user have begun as many as they may, or what they have made takes as much
+                as it may, or all do.
+        """
+        size = branch_state_bytes(xid, user)
+        limits = self._destinations.client_limits
+        limits.check_branch(user)
+        limits.check(user, f"branch {xid.hex()}", count=0, size_bytes=size)
         self._check_state(size, user)
 
     def _growth(

@@ -44,6 +44,7 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.engine.recovery.replay_transactions import TransactionReplay
 from delosmq.engine.recovery.stored_messages import StoredMessages
 from delosmq.engine.routing.held_messages import DEAD, EXPIRED
+from delosmq.engine.transactions.transaction import Transaction
 from delosmq.engine.transactions.xa import Branches
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import MessageId, Position, QueueId, Sequence
@@ -84,13 +85,20 @@ class EngineState(StateSource):
             "addresses": [address_as_json(a) for a in self._bindings.addresses.values() if not a.auto_created],
             "queues": [queue_as_json(q) for q in self._bindings.queues.values() if q.settings.durable],
             "groups": [_group_as_json(group) for group in self._leases.groups.values()],
-            "prepared": [
-                {"tx": branch.id, "xid": (branch.xid or b"").hex(), "at": branch.prepared_ms}
-                for branch in self._branches.prepared()
-            ],
-            "heuristics": {xid.hex(): committed for xid, committed in self._branches.heuristics.items()},
+            "prepared": [_branch_as_json(branch) for branch in self._branches.prepared()],
+            "heuristics": {xid.hex(): outcome.committed for xid, outcome in self._branches.heuristics.items()},
         }
+        makers = {xid.hex(): o.made_by for xid, o in self._branches.heuristics.items() if o.made_by}
+        if makers:
+            value["heuristics_made_by"] = makers
         return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _branch_as_json(branch: Transaction) -> Json:
+    value: Json = {"tx": branch.id, "xid": (branch.xid or b"").hex(), "at": branch.prepared_ms}
+    if branch.made_by:
+        value["made_by"] = branch.made_by
+    return value
 
 
 def _group_as_json(group: LeaseGroup) -> Json:
@@ -182,9 +190,10 @@ class EngineReplay(Replay):
             self._replay_group(_dict(item))
         for item in _list(value.get("prepared", [])):
             branch = _dict(item)
-            self._transactions.replay_prepared(_int(branch["tx"]), str(branch["xid"]), _int(branch["at"]))
+            self._transactions.replay_prepared(branch)
+        makers = _dict(value.get("heuristics_made_by", {}))
         for xid, committed in _dict(value.get("heuristics", {})).items():
-            self._transactions.replay_heuristic(xid, committed=committed is True)
+            self._transactions.replay_heuristic(xid, committed=committed is True, made_by=str(makers.get(xid, "")))
 
     def _replay_group(self, item: Json) -> None:
         group = _GroupState(_int(item["queue"]), str(item["incarnation"]))

@@ -7,6 +7,7 @@ was never committed: then it is given up, so that its segments can be freed.
 from typing import Final
 
 from delosmq.engine.addresses.address import Address
+from delosmq.engine.addresses.binding_codec import maker_from_json
 from delosmq.engine.addresses.bindings import Bindings
 from delosmq.engine.addresses.duplicate_ids import DuplicateId, Duplicates
 from delosmq.engine.base.slots import Slot
@@ -54,9 +55,10 @@ class PromisedRecord:
 
 
 class _Prepared:
-    def __init__(self, xid: bytes, at_ms: int) -> None:
+    def __init__(self, xid: bytes, at_ms: int, made_by: str) -> None:
         self.xid = xid
         self.at_ms = at_ms
+        self.made_by = made_by
 
 
 class TransactionReplay:
@@ -89,13 +91,15 @@ class TransactionReplay:
 
     # -- records -------------------------------------------------------------------------------------------------
 
-    def replay_prepared(self, transaction: int, xid: str, at_ms: int) -> None:
+    def replay_prepared(self, value: dict[str, object]) -> None:
         """A branch that a state block or record knows as prepared."""
-        self._prepared[transaction] = _Prepared(bytes.fromhex(xid), at_ms)
+        self._prepared[int(str(value["tx"]))] = _Prepared(
+            bytes.fromhex(str(value["xid"])), int(str(value["at"])), maker_from_json(value)
+        )
 
-    def replay_heuristic(self, xid: str, *, committed: bool) -> None:
+    def replay_heuristic(self, xid: str, *, committed: bool, made_by: str) -> None:
         """A branch that an operator ended."""
-        self._branches.heuristics[bytes.fromhex(xid)] = committed
+        self._branches.add_heuristic(bytes.fromhex(xid), committed, made_by)
 
     def replay_sent(self, meta: bytes, home: Home) -> None:
         """A message of a transaction."""
@@ -132,14 +136,15 @@ class TransactionReplay:
         """A TRANSACTION record that the state block does not cover."""
         op = value["op"]
         if op == "prepare":
-            self.replay_prepared(int(str(value["tx"])), str(value["xid"]), int(str(value["at"])))
+            self.replay_prepared(value)
             return
         if op == "forget":
-            self._branches.heuristics.pop(bytes.fromhex(str(value["xid"])), None)
+            self._branches.drop_heuristic(bytes.fromhex(str(value["xid"])))
             return
-        self._prepared.pop(int(str(value["tx"])), None)
+        prepared = self._prepared.pop(int(str(value["tx"])), None)
         if "heuristic" in value:
-            self.replay_heuristic(str(value["heuristic"]), committed=op == "commit")
+            made_by = "" if prepared is None else prepared.made_by
+            self.replay_heuristic(str(value["heuristic"]), committed=op == "commit", made_by=made_by)
 
     def committed_ids(self, transaction: int) -> None:
         """The duplicate ids of a transaction count from now on."""
@@ -168,6 +173,7 @@ class TransactionReplay:
         """
         for transaction_id, prepared in self._prepared.items():
             transaction = Transaction(transaction_id, "", prepared.xid)
+            transaction.made_by = prepared.made_by
             transaction.state = PREPARED
             transaction.recorded = True
             transaction.began_ms = prepared.at_ms

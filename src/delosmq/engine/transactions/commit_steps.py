@@ -278,9 +278,10 @@ class CommitSteps:
     def record_prepared(self, transaction: Transaction, prepared_ms: int) -> None:
         """From now on the transaction survives everything but its coordinator's decision."""
         xid = transaction.xid or b""
-        self._log.record(
-            encode_json(TRANSACTION, {"op": "prepare", "tx": transaction.id, "xid": xid.hex(), "at": prepared_ms})
-        )
+        value: dict[str, object] = {"op": "prepare", "tx": transaction.id, "xid": xid.hex(), "at": prepared_ms}
+        if transaction.made_by:
+            value["made_by"] = transaction.made_by
+        self._log.record(encode_json(TRANSACTION, value))
         before = transaction.state
         # First the state, then the record: the store may ask for the whole state as it takes the batch.
         transaction.prepared_ms = prepared_ms

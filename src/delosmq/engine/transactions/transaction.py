@@ -74,6 +74,7 @@ class Transaction:
     Attributes:
         xid: of a branch; None for a local transaction.
         owner: who began it, as named there.
+        made_by: whose client began it (branches only), "" for none; to that user it counts.
         state: one of the constants of this module.
         cause: why it can only be rolled back.
         began_ms: wall clock; prepared_ms: likewise, 0 while it isn't.
@@ -97,6 +98,7 @@ class Transaction:
     def __init__(self, transaction_id: int, owner: str, xid: bytes | None) -> None:
         self.id = transaction_id
         self.owner = owner
+        self.made_by: str = ""
         self.xid = xid
         self.state: str = ACTIVE
         self.cause: BrokerError | None = None

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from delosmq.engine.addresses.binding_codec import branch_state_bytes
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.browse import settle_loans
@@ -77,10 +78,6 @@ class EngineTransactions(CommitListener):
         Raises:
             LimitError: ``owner`` has ``at_most`` open already.
         """
-        return self.begin_branch(owner, None, at_most)
-
-    def begin_branch(self, owner: str, xid: bytes | None, at_most: int = OPEN_PER_OWNER) -> Transaction:
-        """The same for a branch, when there is an xid."""
         count = self._owned.get(owner, 0)
         if count >= at_most:
             raise LimitError(
@@ -88,7 +85,20 @@ class EngineTransactions(CommitListener):
                 f"'{owner}' has {count} transactions open, as many as it may have; commit or roll back one of them",
             )
         self._owned[owner] = count + 1
+        return self._open(owner, None, "")
+
+    def begin_branch(self, owner: str, xid: bytes, user: str) -> Transaction:
+        """Opens a branch, which counts to ``user``.
+
+        Raises:
+            LimitError: the clients of this user have as many as they may.
+        """
+        self._bindings.checks.check_branch(xid, user)
+        return self._open(owner, xid, user)
+
+    def _open(self, owner: str, xid: bytes | None, user: str) -> Transaction:
         transaction = Transaction(int(self._ids.next()), owner, xid)
+        transaction.made_by = user
         transaction.began_ms = self._clock.wall_ms()
         transaction.began_ns = self._clock.monotonic_ns()
         self._log.close()
@@ -100,13 +110,25 @@ class EngineTransactions(CommitListener):
         self.open[transaction.id] = transaction
         if transaction.xid is not None:
             self.branches[transaction.xid] = transaction
+            self._count_branch(transaction.xid, transaction.made_by, 1)
+
+    def drop_branch(self, branch: Transaction) -> None:
+        """Its xid means nothing any more."""
+        assert branch.xid is not None
+        if self.branches.pop(branch.xid, None) is not None:
+            self._count_branch(branch.xid, branch.made_by, -1)
+
+    def _count_branch(self, xid: bytes, made_by: str, count: int) -> None:
+        self._bindings.client_limits.change_branches(made_by, count, count * branch_state_bytes(xid, made_by))
 
     def _forget(self, transaction: Transaction) -> None:
         self.deadlocks.goes_on(transaction)
         if self.open.pop(transaction.id, None) is None:
             return
-        if transaction.xid is not None and not transaction.timed_out:
-            self.branches.pop(transaction.xid, None)
+        if transaction.xid is not None:
+            if not transaction.timed_out:
+                self.drop_branch(transaction)
+            return
         count = self._owned.get(transaction.owner, 0)
         if count > 1:
             self._owned[transaction.owner] = count - 1

@@ -6,6 +6,7 @@ transaction timeout. Source: Artemis ServerSessionImpl.xa*, ResourceManagerImpl;
 
 from typing import Final
 
+from delosmq.engine.addresses.binding_codec import branch_state_bytes
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.log.log import Log
@@ -46,8 +47,6 @@ XAER_DUPID: Final = -8
 
 MOST_BRANCHES: Final = 10_000
 """Open, prepared and heuristically ended ones: all prepared ones must fit into the state block of the store."""
-BRANCHES_PER_OWNER: Final = 1_000
-"""Not ended yet; prepared ones count for their owner till the next restart. So one client does not take them all."""
 XID_LIMIT_BYTES: Final = 140
 
 START: Final = "start"
@@ -89,11 +88,23 @@ class XaError(BrokerError):
         self.xa_code = xa_code
 
 
+class HeuristicOutcome:
+    """What an operator did to a branch, until its coordinator or an operator forgets it.
+
+    Attributes:
+        made_by: whose client began the branch, "" for none; to that user it still counts.
+    """
+
+    def __init__(self, committed: bool, made_by: str) -> None:
+        self.committed = committed
+        self.made_by = made_by
+
+
 class Branches(Timer):
     """All branches of a broker.
 
     Attributes:
-        heuristics: branches that an operator ended, until their coordinator forgets them: whether they were committed.
+        heuristics: what operators did to branches, by xid.
     """
 
     def __init__(self, parts: EngineParts, transactions: EngineTransactions) -> None:
@@ -101,17 +112,22 @@ class Branches(Timer):
         self._timers = parts.timers
         self._log: Log = parts.log
         self._events = parts.events
+        self._client_limits = parts.bindings.client_limits
         self._transactions = transactions
         self._default_timeout_ms: int = parts.settings.transaction_timeout_ms
         self._scan_period_ms: int = parts.settings.transaction_timeout_scan_period_ms
         self.timeout_ms: int = self._default_timeout_ms
-        self.heuristics: dict[bytes, bool] = {}
+        self.heuristics: dict[bytes, HeuristicOutcome] = {}
         self._armed: bool = False
 
     # -- association ---------------------------------------------------------------------------------------------
 
-    def start(self, xid: bytes, flags: int = TMNOFLAGS, owner: str = "") -> Transaction:
+    def start(self, xid: bytes, flags: int = TMNOFLAGS, owner: str = "", user: str = "") -> Transaction:
         """A session begins to work in a branch: a new one, or with TMJOIN or TMRESUME a known one.
+
+        Args:
+            owner: the connection, for people.
+            user: to whom a new one counts, "" for none.
 
         Raises:
             XaError: XAER_DUPID, XAER_NOTA, XAER_PROTO, XAER_INVAL; XAER_RMFAIL when there are too many.
@@ -125,7 +141,7 @@ class Branches(Timer):
             raise XaError("DMQ2670", XAER_INVAL, f"start of branch {xid.hex()!r} with flags {flags:#x} makes no sense")
         known = self._transactions.branches.get(xid)
         if known is not None and known.timed_out:
-            del self._transactions.branches[xid]  # nothing is left of it, and whoever began it does not come back
+            self._transactions.drop_branch(known)  # its session does not come back
         elif known is not None or xid in self.heuristics:
             raise XaError("DMQ2671", XAER_DUPID, f"branch {xid.hex()} exists already; join it or use another xid")
         if len(self._transactions.branches) + len(self.heuristics) >= MOST_BRANCHES:
@@ -135,9 +151,9 @@ class Branches(Timer):
                 f"there are {MOST_BRANCHES} branches open or in doubt, as many as the broker keeps; end or forget some",
             )
         try:
-            branch = self._transactions.begin_branch(owner, xid, BRANCHES_PER_OWNER)
+            branch = self._transactions.begin_branch(owner, xid, user)
         except LimitError as error:
-            raise XaError("DMQ2673", XAER_RMFAIL, error.message) from error
+            raise XaError(error.code, XAER_RMFAIL, error.message) from error
         branch.associations = 1
         self._arm()
         return branch
@@ -151,7 +167,7 @@ class Branches(Timer):
         """
         branch = self._find(xid)
         if branch.timed_out:
-            del self._transactions.branches[xid]
+            self._transactions.drop_branch(branch)
             raise XaError(
                 "DMQ2674",
                 XA_RBTIMEOUT,
@@ -210,7 +226,7 @@ class Branches(Timer):
         """
         branch = self._find(xid)
         if branch.timed_out:
-            del self._transactions.branches[xid]
+            self._transactions.drop_branch(branch)
             return
         self._check(branch, ROLLBACK)
         self._transactions.roll_back(branch, keep_delivered=keep_delivered, recorded=branch.state == PREPARED)
@@ -227,15 +243,37 @@ class Branches(Timer):
         return [branch for branch in self._transactions.branches.values() if branch.state == PREPARED]
 
     def forget(self, xid: bytes) -> None:
-        """The coordinator knows what an operator did.
+        """The coordinator knows what an operator did, or another operator says that it never will.
 
         Raises:
             XaError: XAER_NOTA when no operator ended that branch.
         """
-        if self.heuristics.pop(xid, None) is None:
-            raise self.unknown(xid)
+        if not self.drop_heuristic(xid):
+            branch = self.branch(xid)
+            if branch is None:
+                raise self.unknown(xid)
+            raise XaError(
+                "DMQ2689",
+                XAER_NOTA,
+                f"branch {xid.hex()} is {branch.state} and was not ended by an operator, so that there is nothing to"
+                " forget; commit it or roll it back",
+            )
         self._log.record(encode_json(TRANSACTION, {"op": "forget", "xid": xid.hex()}))
         self._log.close()
+
+    def add_heuristic(self, xid: bytes, committed: bool, made_by: str) -> None:
+        """An operator ended a branch; called live and by replay."""
+        self.drop_heuristic(xid)
+        self.heuristics[xid] = HeuristicOutcome(committed, made_by)
+        self._client_limits.change_branches(made_by, 1, branch_state_bytes(xid, made_by))
+
+    def drop_heuristic(self, xid: bytes) -> bool:
+        """It is forgotten; called live and by replay. False when there is none."""
+        outcome = self.heuristics.pop(xid, None)
+        if outcome is None:
+            return False
+        self._client_limits.change_branches(outcome.made_by, -1, -branch_state_bytes(xid, outcome.made_by))
+        return True
 
     def heuristic_commit(self, xid: bytes, waiter: JobWaiter | None = None) -> bool:
         """An operator commits a prepared branch; its coordinator is told so until it forgets. Returns as
@@ -246,7 +284,7 @@ class Branches(Timer):
         """
         branch = self._find(xid)
         self._check(branch, COMMIT)
-        self.heuristics[xid] = True
+        self.add_heuristic(xid, True, branch.made_by)
         self._events.branch_ended_by_operator(branch.id, xid, True)
         return self._transactions.commit_prepared(branch, waiter, heuristic=True)
 
@@ -254,7 +292,7 @@ class Branches(Timer):
         """The same, rolling it back."""
         branch = self._find(xid)
         self._check(branch, COMMIT)
-        self.heuristics[xid] = False
+        self.add_heuristic(xid, False, branch.made_by)
         self._transactions.roll_back(branch, recorded=True, heuristic=True)
         self._events.branch_ended_by_operator(branch.id, xid, False)
 
@@ -276,8 +314,8 @@ class Branches(Timer):
             if now - branch.began_ns < self.timeout_ms * NS_PER_MS:
                 waiting = True
                 continue
-            if branch.timed_out and branch.xid is not None:
-                del self._transactions.branches[branch.xid]
+            if branch.timed_out:
+                self._transactions.drop_branch(branch)
                 continue
             # A session that works in it is told when it ends its work; for as long again, as it may be gone.
             branch.timed_out = branch.associations > 0
@@ -303,15 +341,15 @@ class Branches(Timer):
 
     def unknown(self, xid: bytes) -> XaError:
         """What to say of an xid without a branch: it never had one, or an operator ended that."""
-        committed = self.heuristics.get(xid)
-        if committed is None:
+        outcome = self.heuristics.get(xid)
+        if outcome is None:
             return XaError(
                 "DMQ2677", XAER_NOTA, f"there is no branch {xid.hex()}; it has ended, or was never begun at this broker"
             )
-        done = "committed" if committed else "rolled back"
+        done = "committed" if outcome.committed else "rolled back"
         return XaError(
             "DMQ2678",
-            XA_HEURCOM if committed else XA_HEURRB,
+            XA_HEURCOM if outcome.committed else XA_HEURRB,
             f"branch {xid.hex()} was {done} by an operator; forget it once that is dealt with",
         )
 

@@ -1,5 +1,6 @@
 """Transactions: which are open or prepared, and the end an operator gives to a branch whose coordinator is gone."""
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +10,9 @@ from delosmq.security.access import MANAGE, AccessControl, Login
 
 MANAGEMENT_ADDRESS: Final = "activemq.management"
 """Transactions belong to no one address, so who may see and end them is decided on Artemis's management address."""
+COMMITTED: Final = "committed"
+ROLLED_BACK: Final = "rolled back"
+FORGOTTEN: Final = "forgotten"
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,7 @@ class TransactionStatus:
     Attributes:
         xid: of a branch, in hexadecimal; "" for a local transaction.
         owner: the connection that began it, "" after a restart.
+        user: of a branch: whose client began it, and to whom it counts; "" for none.
         state: active, ended (nobody works in it), suspended, prepared, committing, ...
         began_ms, prepared_ms: wall clock, 0 for not known or not yet.
         sends, acknowledgements: what it does when it is committed; size_bytes: of the sends.
@@ -26,6 +31,7 @@ class TransactionStatus:
     id: int
     xid: str
     owner: str
+    user: str
     state: str
     began_ms: int
     prepared_ms: int
@@ -33,6 +39,21 @@ class TransactionStatus:
     acknowledgements: int
     size_bytes: int
     queues: list[str]
+
+
+@dataclass(frozen=True)
+class HeuristicStatus:
+    """What an operator did to a branch, and nobody has told the broker to forget yet.
+
+    Attributes:
+        xid: in hexadecimal.
+        outcome: "committed" or "rolled back".
+        user: whose client began the branch, and to whom it counts; "" for none.
+    """
+
+    xid: str
+    outcome: str
+    user: str
 
 
 class TransactionControl:
@@ -58,6 +79,17 @@ class TransactionControl:
         found = self._broker.transactions.open.get(transaction_id)
         return None if found is None else transaction_info(found)
 
+    def heuristics(self, login: Login, *, after: str, limit: int) -> list[HeuristicStatus]:
+        """Heuristic outcomes by xid, what comes after ``after``: one more than ``limit`` if there are more."""
+        self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
+        known = self._broker.branches.heuristics
+        xids = sorted(known)
+        start = bisect_right(xids, read_xid(after)) if after else 0
+        return [
+            HeuristicStatus(xid.hex(), COMMITTED if known[xid].committed else ROLLED_BACK, known[xid].made_by)
+            for xid in xids[start : start + limit + 1]
+        ]
+
     def commit(self, login: Login, xid: str, waiter: JobWaiter) -> bool:
         """Commits a prepared branch against the will of nobody; its coordinator is told so until it forgets. False
         when it goes on in slices, of whose end ``waiter`` is told.
@@ -78,6 +110,16 @@ class TransactionControl:
         """
         self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
         self._broker.branches.heuristic_rollback(read_xid(xid))
+
+    def forget(self, login: Login, xid: str) -> None:
+        """Forgets what an operator did to a branch, in place of a coordinator that never will.
+
+        Raises:
+            XaError: no operator ended that branch.
+            MisuseError: that is no xid.
+        """
+        self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
+        self._broker.branches.forget(read_xid(xid))
 
 
 def read_xid(text: str) -> bytes:
@@ -100,6 +142,7 @@ def transaction_info(transaction: Transaction) -> TransactionStatus:
         id=transaction.id,
         xid="" if transaction.xid is None else transaction.xid.hex(),
         owner=transaction.owner,
+        user=transaction.made_by,
         state=transaction.state,
         began_ms=transaction.began_ms,
         prepared_ms=transaction.prepared_ms,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from delosmq.manage.control.addresses import AddressInfo
 from delosmq.manage.control.host import Reason
 from delosmq.manage.control.queue_info import QueueInfo
-from delosmq.manage.control.transactions import TransactionStatus
+from delosmq.manage.control.transactions import HeuristicStatus, TransactionStatus
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent
 
 
@@ -38,6 +38,14 @@ class TransactionList:
 
     transactions: list[TransactionStatus]
     next: int = 0
+
+
+@dataclass(frozen=True)
+class HeuristicList:
+    """A page of what operators did to branches, by xid. ``next``: ask for what is after it, "" when that was all."""
+
+    heuristics: list[HeuristicStatus]
+    next: str = ""
 
 
 @dataclass(frozen=True)

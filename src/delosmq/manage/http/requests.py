@@ -109,6 +109,13 @@ class TransactionPage(QueryFields):
     prepared: bool = False
 
 
+class HeuristicPage(QueryFields):
+    """A page by xid: what comes after ``after``, at most ``limit``."""
+
+    after: str = ""
+    limit: Annotated[int, Field(ge=1, le=MOST_PER_PAGE)] = USUAL_PER_PAGE
+
+
 class ExplainQueue(QueryFields):
     """Which messages to list, by sequence: what comes after ``after``, at most ``limit``."""
 

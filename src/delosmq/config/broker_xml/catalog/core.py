@@ -53,6 +53,12 @@ _IN_EFFECT: Final = [
         "8M",
         "bytes",
     ),
+    in_effect(
+        "max-branches-per-user",
+        "DelosMQ only: branches of distributed transactions that clients of one user may have: open, prepared, or ended"
+        " by an operator and not forgotten; -1 for any number, up to 10,000 in all",
+        "2500",
+    ),
     in_effect("id-cache-size", "duplicate ids remembered for each address; 0 for none", "20000"),
     in_effect("persist-id-cache", "duplicate ids survive a restart", "true"),
     in_effect(

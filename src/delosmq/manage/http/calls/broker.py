@@ -8,18 +8,28 @@ from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.pagination import Page
-from delosmq.manage.control.transactions import TransactionControl, TransactionStatus
-from delosmq.manage.http.answers import AddressList, BranchEnd, Cleared, DeletedAddress, TransactionList
+from delosmq.manage.control.transactions import (
+    COMMITTED,
+    FORGOTTEN,
+    ROLLED_BACK,
+    TransactionControl,
+    TransactionStatus,
+)
+from delosmq.manage.http.answers import (
+    AddressList,
+    BranchEnd,
+    Cleared,
+    DeletedAddress,
+    HeuristicList,
+    TransactionList,
+)
 from delosmq.manage.http.calls.queues import ITEMS_PER_TURN
 from delosmq.manage.http.operations import Answer, Call
-from delosmq.manage.http.requests import CreateAddress, Forced, ListPage, TransactionPage
+from delosmq.manage.http.requests import CreateAddress, Forced, HeuristicPage, ListPage, TransactionPage
 from delosmq.model.errors import BrokerError
 
 COMMIT_WAIT_S: Final = 5.0
 """A commit that takes longer goes on without its caller."""
-
-_COMMITTED: Final = "committed"
-_ROLLED_BACK: Final = "rolled back"
 
 
 class BrokerCalls:
@@ -117,13 +127,27 @@ class TransactionCalls:
                     done = await ending.ended.wait()
             except TimeoutError:
                 pass
-        return self._answer(BranchEnd(xid, _COMMITTED, done))
+        return self._answer(BranchEnd(xid, COMMITTED, done))
 
     async def roll_back(self, call: Call) -> Answer:
         """POST /transactions/{xid}/rollback."""
         xid = call.path["xid"]
         self._control.roll_back(call.login, xid)
-        return self._answer(BranchEnd(xid, _ROLLED_BACK, True))
+        return self._answer(BranchEnd(xid, ROLLED_BACK, True))
+
+    async def forget(self, call: Call) -> Answer:
+        """POST /transactions/{xid}/forget."""
+        xid = call.path["xid"]
+        self._control.forget(call.login, xid)
+        return self._answer(BranchEnd(xid, FORGOTTEN, True))
+
+    async def list_heuristics(self, call: Call) -> Answer:
+        """GET /transactions/heuristics."""
+        wanted: HeuristicPage = call.query
+        found = self._control.heuristics(call.login, after=wanted.after, limit=wanted.limit)
+        shown = found[: wanted.limit]
+        following = shown[-1].xid if len(found) > wanted.limit else ""
+        return self._answer(HeuristicList(shown, following), entries=len(shown))
 
     def _answer(self, content: object, *, entries: int = 1) -> Answer:
         self._host.changed()

@@ -80,7 +80,7 @@ class OpenWireConnection:
         self.wall: WallMs = wall
         self._host = host
         self.parking: Parking = Parking(broker, owner)
-        self.transactions: OpenWireTransactions = OpenWireTransactions(broker, peer.connection_id)
+        self.transactions: OpenWireTransactions = OpenWireTransactions(broker, peer.connection_id, permissions.user)
         self.sessions: SessionIds = SessionIds(connection_id, acceptor.max_subscriptions)
         self.temporaries: OpenWireTemporaryDestinations = OpenWireTemporaryDestinations(
             broker,

@@ -76,9 +76,10 @@ class OpenWireTransaction(SessionTransaction):
 class OpenWireTransactions:
     """Those that one connection works in."""
 
-    def __init__(self, broker: EngineBroker, owner: str) -> None:
+    def __init__(self, broker: EngineBroker, owner: str, user: str) -> None:
         self._broker = broker
         self._owner = owner
+        self._user = user
         self._works: dict[str, OpenWireTransaction] = {}
         self._look_at: int = OPEN_LIMIT
 
@@ -98,7 +99,8 @@ class OpenWireTransactions:
         work = self._works.get(key)
         if work is not None and work.transaction is known and _works_in(work):
             return work
-        branch = broker.branches.start(xid, xa.TMNOFLAGS if known is None else xa.TMJOIN, self._owner)
+        flags = xa.TMNOFLAGS if known is None else xa.TMJOIN
+        branch = broker.branches.start(xid, flags, self._owner, self._user)
         if work is None or work.transaction is not branch:
             if len(self._works) >= self._look_at:
                 self._drop_ended()
