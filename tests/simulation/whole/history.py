@@ -294,7 +294,9 @@ class Run:
                 words = ALL_ACTS[step.kind](self.life, rng)
             except LimitError as error:
                 low = error.code == FULL and self.life.broker.storage_low
-                many = error.code == NO_LARGER_FILES and self.disk.free_bytes is not None
+                # After a full disk files are tried again with the next beat.
+                spares = self.life.store.spares
+                many = error.code == NO_LARGER_FILES and (spares.crowded or spares.short)
                 if step.kind == BEAT or not (low or many):
                     raise
                 words = f"{step.kind} is refused ({error.code})"
