@@ -11,7 +11,7 @@ from delosmq.config.broker_xml.catalog.addresses import QUEUE
 from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.config.broker_xml.manual_tables import tables
-from delosmq.model.address_settings import FIELDS, SETTINGS, AddressSettings
+from delosmq.model.declared.address import FIELDS, SETTINGS, AddressSettings
 from delosmq.model.settings import AcceptorSettings, BrokerSettings, JournalSettings, WildcardSyntax
 from delosmq.model.values import parse_bytes
 from tests.config.conftest import Load

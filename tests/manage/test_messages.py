@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from delosmq.manage.control.messages import text_of
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import AddressFullPolicy, DivertSettings
 from tests.manage.support import START_MS, Api, eventually, problem, succeeded

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from delosmq.cli.usage import WrongCallError
+from delosmq.model.declared.queue import QUEUE_SETTINGS
 
 DEFAULT_URL: Final = "http://127.0.0.1:8161"
 
@@ -21,31 +22,10 @@ Settings = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="A setting as in broker.xml, such as ring-size=5; repeatable."),
 ]
 
-TEXT_SETTINGS: Final = frozenset({"filter", "group_first_key", "last_value_key", "address", "routing_type"})
 SWITCHES: Final = frozenset(
-    {
-        "enabled",
-        "paused",
-        "durable",
-        "exclusive",
-        "purge_on_no_consumers",
-        "non_destructive",
-        "group_rebalance",
-        "group_rebalance_pause_dispatch",
-        "auto_delete",
-    }
+    {"enabled", "paused", "durable", *(name for name, setting in QUEUE_SETTINGS.items() if setting.kind is bool)}
 )
-NUMBERS: Final = frozenset(
-    {
-        "ring_size",
-        "max_consumers",
-        "group_buckets",
-        "consumers_before_dispatch",
-        "delay_before_dispatch",
-        "auto_delete_delay",
-        "auto_delete_message_count",
-    }
-)
+NUMBERS: Final = frozenset(name for name, setting in QUEUE_SETTINGS.items() if setting.kind is int)
 _DEFAULT: Final = "default"
 _OWN_DEFAULTS: Final = {"enabled": True, "paused": False, "durable": True}
 """Of fields that have one of their own, and none of their address."""

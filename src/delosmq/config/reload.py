@@ -6,7 +6,7 @@ Source: Artemis manual, "Configuration Reload", for what its users expect to be 
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from delosmq.model.address_settings import LIVE_SETTINGS
+from delosmq.model.declared.address import LIVE_SETTINGS
 from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings
 
 _TAKEN_OVER: Final = frozenset(

@@ -8,7 +8,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from delosmq.config.broker_xml.catalog.acceptors import SERVED_PROTOCOLS
 from delosmq.config.findings import nearest
-from delosmq.model.address_settings import SETTINGS, AddressSettings
+from delosmq.model.declared.address import SETTINGS, AddressSettings
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import (

@@ -17,29 +17,13 @@ from delosmq.engine.lifecycle.retroactive import Retroactive
 from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import EngineParts
+from delosmq.model.declared.queue import CONTRADICTORY, QUEUE_SETTINGS
 from delosmq.model.errors import BrokerError, MisuseError, NotFoundError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.phrases import counted
-from delosmq.model.settings import TRAITS, AddressDefinition, BrokerSettings, DivertSettings, QueueSettings, names_trait
+from delosmq.model.settings import AddressDefinition, BrokerSettings, DivertSettings, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
-CHANGEABLE: Final = (
-    "ring_size",
-    "max_consumers",
-    "exclusive",
-    "purge_on_no_consumers",
-    "non_destructive",
-    "group_rebalance",
-    "group_rebalance_pause_dispatch",
-    "group_buckets",
-    "group_first_key",
-    "consumers_before_dispatch",
-    "delay_before_dispatch",
-    "auto_delete",
-    "auto_delete_delay",
-    "auto_delete_message_count",
-)
-"""Fields of a queue that broker.xml changes in a stored one when it names them. Its filter always counts."""
 ASIDE: Final = ".aside"
 """After the name of a stored queue whose own name a declared one has."""
 
@@ -200,7 +184,7 @@ class EngineResources:
         Raises:
             MisuseError: the name is taken or a setting makes no sense.
         """
-        if names_trait(settings):
+        if any(getattr(settings, name) is not None for name in CONTRADICTORY):
             check_together(settings, self._bindings.settings_of(settings.address))
         queue = self._bindings.create_queue(settings, user=user)
         self._log.close()
@@ -219,7 +203,7 @@ class EngineResources:
         queue = self._bindings.queue_named(name)
         wanted: QueueSettings = replace(queue.settings, **changes)  # type: ignore[arg-type]
         # Only what is changed now: a queue of an older release can be paused and resumed whatever it says.
-        if any(name in TRAITS for name in changes):
+        if any(name in CONTRADICTORY for name in changes):
             check_together(wanted, queue.address.settings)
         self._bindings.update_queue(queue, wanted)
         if wanted.enabled:
@@ -363,8 +347,9 @@ def _is_same(stored: QueueSettings, declared: QueueSettings) -> bool:
 
 
 def _merged(stored: QueueSettings, configured: QueueSettings) -> QueueSettings:
-    """What broker.xml says; what it leaves open stays as it was set at run time."""
-    said = {name: getattr(configured, name) for name in CHANGEABLE if getattr(configured, name) is not None}
+    """What broker.xml says, its filter always; what it leaves open stays as it was set at run time."""
+    changeable = [name for name, setting in QUEUE_SETTINGS.items() if not setting.fixed]
+    said = {name: getattr(configured, name) for name in changeable if getattr(configured, name) is not None}
     if not configured.enabled:
         said["enabled"] = False
     return replace(stored, filter=configured.filter, **said)

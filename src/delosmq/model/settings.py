@@ -5,58 +5,44 @@ files.
 """
 
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Final
 
-from delosmq.model.message import ANYCAST
-from delosmq.model.phrases import counted
+from delosmq.model.declared.queue import LAST_VALUE_NAME, QueueSettings
+from delosmq.model.values import (
+    MIB,
+    PASS_ROUTING,
+    STRIP_ROUTING,
+    UNLIMITED,
+    AddressFullPolicy,
+    DispatchPolicy,
+    DispatchProfile,
+    MessageEviction,
+    RingEviction,
+)
 from delosmq.model.virtual_topics import VirtualTopicRule
 
-UNLIMITED: Final = -1
-LAST_VALUE_NAME: Final = "_AMQ_LVQ_NAME"
-"""The property by which a last-value queue without a key of its own tells its messages apart."""
-
-STRIP_ROUTING: Final = 0
-PASS_ROUTING: Final = 3
-MIB: Final = 1024 * 1024
-
-
-class AddressFullPolicy(Enum):
-    """What happens to a send when its address (or the broker) is at its memory limit."""
-
-    PAGE = "PAGE"
-    BLOCK = "BLOCK"
-    FAIL = "FAIL"
-    DROP = "DROP"
-
-
-class DispatchProfile(Enum):
-    """Which broker's habits a queue has where Artemis and Classic differ (docs/differences.md)."""
-
-    ARTEMIS = "artemis"
-    CLASSIC = "classic"
-
-
-class RingEviction(Enum):
-    """Which message a full ring pushes out."""
-
-    HEAD = "head"
-    LOWEST_PRIORITY = "lowest-priority"
-
-
-class MessageEviction(Enum):
-    """Which of the messages that wait for a topic consumer goes when they are too many."""
-
-    OLDEST = "oldest"
-    LOWEST_PRIORITY = "lowest-priority"
-    UNIQUE_PROPERTY = "unique-property"
-
-
-class DispatchPolicy(Enum):
-    """Which of the consumers of a topic is served first."""
-
-    SIMPLE = "simple"
-    PRIORITY = "priority"
+__all__ = [
+    "LAST_VALUE_NAME",
+    "MIB",
+    "PASS_ROUTING",
+    "STRIP_ROUTING",
+    "UNLIMITED",
+    "AcceptorSettings",
+    "AddressDefinition",
+    "AddressFullPolicy",
+    "AddressMatch",
+    "BrokerSettings",
+    "DispatchPolicy",
+    "DispatchProfile",
+    "DivertSettings",
+    "JournalSettings",
+    "MessageEviction",
+    "QueueSettings",
+    "RingEviction",
+    "SecurityMatch",
+    "TlsSettings",
+    "Transformer",
+    "WildcardSyntax",
+]
 
 
 @dataclass(frozen=True)
@@ -65,47 +51,6 @@ class AddressMatch:
 
     match: str
     fields: dict[str, object]
-
-
-@dataclass(frozen=True)
-class QueueSettings:
-    """One ``<queue>``: what is stored with it. None takes the default of its address.
-
-    Attributes:
-        ring_size: pending messages kept; -1 for all.
-        max_consumers: -1 for any number.
-        filter: a selector every message must pass to enter the queue; "" lets all in.
-        exclusive: one consumer gets everything, the others stand by.
-        last_value_key: property by which a newer message replaces an older one; "" is no last-value queue.
-        auto_created: made by a send or a subscription; auto_delete: goes again when nobody uses it.
-        paused: hands out nothing until it is resumed; enabled: takes part in routing.
-        user: who made it.
-    """
-
-    name: str
-    address: str
-    routing_type: int = ANYCAST
-    durable: bool = True
-    ring_size: int | None = None
-    max_consumers: int | None = None
-    auto_created: bool = False
-    filter: str = ""
-    exclusive: bool | None = None
-    purge_on_no_consumers: bool | None = None
-    last_value_key: str | None = None
-    non_destructive: bool | None = None
-    group_rebalance: bool | None = None
-    group_rebalance_pause_dispatch: bool | None = None
-    group_buckets: int | None = None
-    group_first_key: str | None = None
-    consumers_before_dispatch: int | None = None
-    delay_before_dispatch: int | None = None
-    auto_delete: bool | None = None
-    auto_delete_delay: int | None = None
-    auto_delete_message_count: int | None = None
-    enabled: bool = True
-    paused: bool = False
-    user: str = ""
 
 
 @dataclass(frozen=True)
@@ -313,44 +258,3 @@ class BrokerSettings:
     address_settings: tuple[AddressMatch, ...] = ()
     security_settings: tuple[SecurityMatch, ...] = ()
     left_out: tuple[str, ...] = ()
-
-
-TRAITS: Final = (
-    "non_destructive",
-    "purge_on_no_consumers",
-    "max_consumers",
-    "consumers_before_dispatch",
-    "delay_before_dispatch",
-)
-"""Fields of `QueueSettings` that may contradict each other."""
-
-
-def contradiction(
-    max_consumers: int | None,
-    consumers_before_dispatch: int | None,
-    delay_before_dispatch: int | None,
-    *,
-    non_destructive: bool | None,
-    purge_on_no_consumers: bool | None,
-) -> str:
-    """What a queue with these settings would do against its own sense, and the remedy, without naming the queue; ""
-    when nothing contradicts. None: nothing is said of it."""
-    if non_destructive and purge_on_no_consumers:
-        return (
-            "keeps what was consumed (non-destructive) and is emptied when nobody consumes (purge-on-no-consumers); set"
-            " one of the two to false"
-        )
-    waits_for = 0 if consumers_before_dispatch is None else consumers_before_dispatch
-    most = UNLIMITED if max_consumers is None else max_consumers
-    if UNLIMITED < most < waits_for and delay_before_dispatch in (None, UNLIMITED):
-        return (
-            f"waits for {counted(waits_for, 'consumer')} (consumers-before-dispatch) and lets in {most}"
-            " (max-consumers), so nothing would ever be dispatched; lower the one, raise the other, or set"
-            " delay-before-dispatch"
-        )
-    return ""
-
-
-def names_trait(settings: QueueSettings) -> bool:
-    """Whether a queue says something itself about one of the `TRAITS`."""
-    return any(getattr(settings, name) is not None for name in TRAITS)

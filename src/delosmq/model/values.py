@@ -10,10 +10,14 @@ from enum import Enum
 from typing import Final, TypeVar
 
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.settings import PASS_ROUTING, STRIP_ROUTING, UNLIMITED
 
 Parser = Callable[[str], object]
 E = TypeVar("E", bound=Enum)
+
+UNLIMITED: Final = -1
+STRIP_ROUTING: Final = 0
+PASS_ROUTING: Final = 3
+MIB: Final = 1024 * 1024
 
 SETTING: Final = "setting"
 """The key of a `Setting` in the metadata of a field."""
@@ -25,6 +29,44 @@ MOST_CREDIT: Final = 2**31 - 1
 _BYTES: Final = re.compile(r"(\d+)\s*([kmg]?)i?b?", re.IGNORECASE | re.ASCII)
 _UNIT_BYTES: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+class AddressFullPolicy(Enum):
+    """What happens to a send when its address (or the broker) is at its memory limit."""
+
+    PAGE = "PAGE"
+    BLOCK = "BLOCK"
+    FAIL = "FAIL"
+    DROP = "DROP"
+
+
+class DispatchProfile(Enum):
+    """Which broker's habits a queue has where Artemis and Classic differ (docs/differences.md)."""
+
+    ARTEMIS = "artemis"
+    CLASSIC = "classic"
+
+
+class RingEviction(Enum):
+    """Which message a full ring pushes out."""
+
+    HEAD = "head"
+    LOWEST_PRIORITY = "lowest-priority"
+
+
+class MessageEviction(Enum):
+    """Which of the messages that wait for a topic consumer goes when they are too many."""
+
+    OLDEST = "oldest"
+    LOWEST_PRIORITY = "lowest-priority"
+    UNIQUE_PROPERTY = "unique-property"
+
+
+class DispatchPolicy(Enum):
+    """Which of the consumers of a topic is served first."""
+
+    SIMPLE = "simple"
+    PRIORITY = "priority"
 
 
 def parse_boolean(text: str) -> bool:

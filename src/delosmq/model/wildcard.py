@@ -13,7 +13,7 @@ HierarchicalObjectRepository.
 
 from typing import Final
 
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import AddressMatch, SecurityMatch, WildcardSyntax
 

@@ -3,13 +3,14 @@
 from typing import Any
 
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING, ADDRESS_SETTINGS
-from delosmq.config.broker_xml.combinations import Traits, check_traits
+from delosmq.config.broker_xml.combinations import check_combinations
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.broker_xml.wildcards import check_match
 from delosmq.config.findings import CONTRADICTION, TWICE, WITHOUT_EFFECT_HERE
 from delosmq.config.xml_document import XmlElement
-from delosmq.model.address_settings import FIELDS, SETTINGS
-from delosmq.model.settings import UNLIMITED, AddressMatch, WildcardSyntax
+from delosmq.model.declared.address import FIELDS, SETTINGS, AddressSettings
+from delosmq.model.declared.queue import resolve
+from delosmq.model.settings import UNLIMITED, AddressMatch, QueueSettings, WildcardSyntax
 
 
 def read_address_settings(reader: Reader, element: XmlElement, syntax: WildcardSyntax) -> list[AddressMatch]:
@@ -38,16 +39,8 @@ def _read_fields(reader: Reader, element: XmlElement, match: str) -> dict[str, o
         if value is not None:
             fields[field] = value
     _check_expiry(reader, match, fields, lines)
-    traits = Traits(
-        non_destructive=fields.get("default_non_destructive"),
-        purge_on_no_consumers=fields.get("default_purge_on_no_consumers"),
-        exclusive=fields.get("default_exclusive_queue"),
-        group_rebalance=fields.get("default_group_rebalance"),
-        max_consumers=fields.get("default_max_consumers"),
-        consumers_before_dispatch=fields.get("default_consumers_before_dispatch"),
-        delay_before_dispatch=fields.get("default_delay_before_dispatch"),
-    )
-    check_traits(reader, element.line, f"a queue of address-setting {match!r}", traits)
+    settings = resolve(QueueSettings("", ""), AddressSettings(**fields))
+    check_combinations(reader, element.line, f"a queue of address-setting {match!r}", settings)
     return fields
 
 

@@ -4,36 +4,23 @@ from dataclasses import replace
 from typing import Any, Final
 
 from delosmq.config.broker_xml.catalog.addresses import ADDRESS, ADDRESSES, QUEUE, QUEUES
-from delosmq.config.broker_xml.combinations import Traits, check_traits
+from delosmq.config.broker_xml.combinations import check_combinations
 from delosmq.config.broker_xml.filters import CheckSelector, read_filter
 from delosmq.config.broker_xml.names import required_name
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import CONTRADICTION, MISSING
 from delosmq.config.xml_document import XmlElement
 from delosmq.model import values
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
+from delosmq.model.declared.queue import CONTRADICTORY, QUEUE_SETTINGS, resolve
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import LAST_VALUE_NAME, AddressDefinition, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
 _ROUTING_TYPES: Final = {"anycast": ANYCAST, "multicast": MULTICAST}
 
-_LIMIT: Final = values.unlimited_or_at_least(0)
-_DELAY_OR_NONE: Final = values.unlimited_or_at_least(0, "none")
-_BUCKETS: Final = values.unlimited_or_at_least(0, "no buckets")
-
-# Attributes whose contradictions a queue answers for, when it has one of them itself.
-_TRAITS: Final = frozenset(
-    {
-        "non-destructive",
-        "purge-on-no-consumers",
-        "exclusive",
-        "group-rebalance",
-        "max-consumers",
-        "consumers-before-dispatch",
-        "delay-before-dispatch",
-    }
-)
+_COMPARED: Final = frozenset(name.replace("_", "-") for name in (*CONTRADICTORY, "exclusive", "group_rebalance"))
+"""Attributes whose contradictions a queue answers for, when it has one of them itself."""
 
 
 def read_addresses(
@@ -62,8 +49,8 @@ def read_addresses(
                 read = _read_queue(reader, queue, name, _ROUTING_TYPES[routing], check_selector)
                 reader.note_twice("queue", read.name, queue.line, queue_lines)
                 queues.append(_with_last_value(reader, queue, read, settings))
-                if _TRAITS & queue.attributes.keys():
-                    check_traits(reader, queue.line, f"queue {read.name!r}", _traits(read, settings))
+                if _COMPARED & queue.attributes.keys():
+                    check_combinations(reader, queue.line, f"queue {read.name!r}", resolve(read, settings))
     return addresses, queues
 
 
@@ -72,32 +59,19 @@ def _read_queue(
 ) -> QueueSettings:
     inner = reader.once(reader.children(element, QUEUE))
     durable, user = inner.get("durable"), inner.get("user")
+    declared: dict[str, Any] = {
+        field: reader.attribute(element, field.replace("_", "-"), setting.parse, setting.in_file)
+        for field, setting in QUEUE_SETTINGS.items()
+    }
     return QueueSettings(
         name=required_name(reader, element, "queue"),
         address=address,
         routing_type=routing_type,
         durable=True if durable is None else reader.value(durable, values.parse_boolean, True),
-        ring_size=reader.attribute(element, "ring-size", _LIMIT, None),
-        max_consumers=reader.attribute(element, "max-consumers", _LIMIT, None),
         filter=read_filter(reader, inner.get("filter"), check_selector),
-        exclusive=reader.attribute(element, "exclusive", values.parse_boolean, None),
-        purge_on_no_consumers=reader.attribute(element, "purge-on-no-consumers", values.parse_boolean, None),
-        last_value_key=reader.attribute(element, "last-value-key", str, None) or None,
-        non_destructive=reader.attribute(element, "non-destructive", values.parse_boolean, None),
-        group_rebalance=reader.attribute(element, "group-rebalance", values.parse_boolean, None),
-        group_rebalance_pause_dispatch=reader.attribute(
-            element, "group-rebalance-pause-dispatch", values.parse_boolean, None
-        ),
-        group_buckets=reader.attribute(element, "group-buckets", _BUCKETS, None),
-        group_first_key=reader.attribute(element, "group-first-key", str, None),
-        consumers_before_dispatch=reader.attribute(element, "consumers-before-dispatch", values.at_least(0), None),
-        delay_before_dispatch=reader.attribute(element, "delay-before-dispatch", _DELAY_OR_NONE, None),
-        # What broker.xml names is meant to stay, whatever the address-settings say of other queues (as in Artemis).
-        auto_delete=reader.attribute(element, "auto-delete", values.parse_boolean, False),
-        auto_delete_delay=reader.attribute(element, "auto-delete-delay", values.at_least(0), None),
-        auto_delete_message_count=reader.attribute(element, "auto-delete-message-count", _LIMIT, None),
         enabled=reader.attribute(element, "enabled", values.parse_boolean, True),
         user="" if user is None else reader.value(user, str, ""),
+        **declared,
     )
 
 
@@ -116,18 +90,3 @@ def _with_last_value(
         reader.findings.add(CONTRADICTION, element.line, sentence)
     key = (defaults.default_last_value_key or LAST_VALUE_NAME) if switch else ""
     return replace(queue, last_value_key=key)
-
-
-def _traits(queue: QueueSettings, defaults: AddressSettings) -> Traits:
-    def either(own: Any, default: Any) -> Any:
-        return default if own is None else own
-
-    return Traits(
-        non_destructive=either(queue.non_destructive, defaults.default_non_destructive),
-        purge_on_no_consumers=either(queue.purge_on_no_consumers, defaults.default_purge_on_no_consumers),
-        exclusive=either(queue.exclusive, defaults.default_exclusive_queue),
-        group_rebalance=either(queue.group_rebalance, defaults.default_group_rebalance),
-        max_consumers=either(queue.max_consumers, defaults.default_max_consumers),
-        consumers_before_dispatch=either(queue.consumers_before_dispatch, defaults.default_consumers_before_dispatch),
-        delay_before_dispatch=either(queue.delay_before_dispatch, defaults.default_delay_before_dispatch),
-    )

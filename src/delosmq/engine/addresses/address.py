@@ -11,7 +11,7 @@ from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.queue_address import QueueAddress, publishes_advisories
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import INTERNAL_PREFIX
 

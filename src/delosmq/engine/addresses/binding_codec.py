@@ -4,10 +4,11 @@ What has its default is left out, and what is missing has its default: journals 
 """
 
 import json
-from typing import Final
+from typing import Any, Final
 
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.queues.queue import Queue
+from delosmq.model.declared.queue import QUEUE_SETTINGS
 from delosmq.model.settings import QueueSettings
 
 ENTRY_BYTES: Final = 64
@@ -43,9 +44,15 @@ def settings_as_json(settings: QueueSettings) -> Json:
         "max_consumers": settings.max_consumers,
         "auto_created": settings.auto_created,
     }
-    for key, own in _later_fields(settings):
-        if own is not None and own != "":
-            value[key] = own
+    if settings.filter:
+        value["filter"] = settings.filter
+    for name in QUEUE_SETTINGS:
+        own = getattr(settings, name)
+        if own is not None:
+            # "" is not the same as unset: it makes no last-value queue where the address would.
+            value[name] = "=" + own if isinstance(own, str) else own
+    if settings.user:
+        value["user"] = settings.user
     if not settings.enabled:
         value["enabled"] = False
     if settings.paused:
@@ -53,74 +60,29 @@ def settings_as_json(settings: QueueSettings) -> Json:
     return value
 
 
-def _later_fields(settings: QueueSettings) -> list[tuple[str, object]]:
-    return [
-        ("filter", settings.filter),
-        ("exclusive", settings.exclusive),
-        ("purge_on_no_consumers", settings.purge_on_no_consumers),
-        # "" is not the same as unset here: it makes no last-value queue where the address would.
-        ("last_value_key", _marked(settings.last_value_key)),
-        ("non_destructive", settings.non_destructive),
-        ("group_rebalance", settings.group_rebalance),
-        ("group_rebalance_pause_dispatch", settings.group_rebalance_pause_dispatch),
-        ("group_buckets", settings.group_buckets),
-        ("group_first_key", _marked(settings.group_first_key)),
-        ("consumers_before_dispatch", settings.consumers_before_dispatch),
-        ("delay_before_dispatch", settings.delay_before_dispatch),
-        ("auto_delete", settings.auto_delete),
-        ("auto_delete_delay", settings.auto_delete_delay),
-        ("auto_delete_message_count", settings.auto_delete_message_count),
-        ("user", settings.user),
-    ]
-
-
-def _marked(text: str | None) -> str | None:
-    return None if text is None else "=" + text
-
-
 def queue_from_json(value: Json) -> QueueSettings:
     """The settings in what `queue_as_json` wrote."""
+    own: dict[str, Any] = {}
+    for name, setting in QUEUE_SETTINGS.items():
+        found = value.get(name)
+        if found is not None:
+            own[name] = found is True if setting.kind is bool else _stored(setting.kind, str(found))
     return QueueSettings(
         name=str(value["name"]),
         address=str(value["address"]),
         routing_type=int(str(value["routing_type"])),
         durable=True,
-        ring_size=_number(value, "ring_size"),
-        max_consumers=_number(value, "max_consumers"),
         auto_created=bool(value["auto_created"]),
         filter=str(value.get("filter", "")),
-        exclusive=_choice(value, "exclusive"),
-        purge_on_no_consumers=_choice(value, "purge_on_no_consumers"),
-        last_value_key=_text(value, "last_value_key"),
-        non_destructive=_choice(value, "non_destructive"),
-        group_rebalance=_choice(value, "group_rebalance"),
-        group_rebalance_pause_dispatch=_choice(value, "group_rebalance_pause_dispatch"),
-        group_buckets=_number(value, "group_buckets"),
-        group_first_key=_text(value, "group_first_key"),
-        consumers_before_dispatch=_number(value, "consumers_before_dispatch"),
-        delay_before_dispatch=_number(value, "delay_before_dispatch"),
-        auto_delete=_choice(value, "auto_delete"),
-        auto_delete_delay=_number(value, "auto_delete_delay"),
-        auto_delete_message_count=_number(value, "auto_delete_message_count"),
         enabled=value.get("enabled") is not False,
         paused=value.get("paused") is True,
         user=str(value.get("user", "")),
+        **own,
     )
 
 
-def _number(value: Json, key: str) -> int | None:
-    found = value.get(key)
-    return None if found is None else int(str(found))
-
-
-def _choice(value: Json, key: str) -> bool | None:
-    found = value.get(key)
-    return None if found is None else found is True
-
-
-def _text(value: Json, key: str) -> str | None:
-    found = value.get(key)
-    return None if found is None else str(found)[1:]
+def _stored(kind: type, text: str) -> object:
+    return int(text) if kind is int else text[1:]
 
 
 def address_as_json(address: Address) -> Json:

@@ -3,7 +3,7 @@
 Source: Artemis PostOfficeImpl.applyExpiryDelay.
 """
 
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED
 

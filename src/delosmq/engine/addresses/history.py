@@ -12,7 +12,7 @@ from delosmq.engine.base.timers import NS_PER_MS, Timer, Timers
 from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.ring import Ring
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import MULTICAST
 from delosmq.model.names import INTERNAL_PREFIX

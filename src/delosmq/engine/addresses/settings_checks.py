@@ -2,12 +2,12 @@
 
 from delosmq.engine.addresses.filter import check_filter
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.queues.resolved_settings import ResolvedSettings
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
+from delosmq.model.declared.queue import QUEUE_SETTINGS, contradiction, resolve
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.phrases import counted
-from delosmq.model.settings import UNLIMITED, QueueSettings, contradiction
+from delosmq.model.settings import UNLIMITED, QueueSettings
 
 
 def check_settings(settings: QueueSettings) -> None:
@@ -23,23 +23,19 @@ def check_settings(settings: QueueSettings) -> None:
             f"ring-size {settings.ring_size} of queue '{queue}' makes no sense; use -1 for none, 0 or a positive"
             " number",
         )
-    _check_least(queue, "max-consumers", settings.max_consumers, UNLIMITED)
-    _check_least(queue, "group-buckets", settings.group_buckets, UNLIMITED)
-    _check_least(queue, "consumers-before-dispatch", settings.consumers_before_dispatch, 0)
-    _check_least(queue, "delay-before-dispatch", settings.delay_before_dispatch, UNLIMITED)
-    _check_least(queue, "auto-delete-delay", settings.auto_delete_delay, 0)
-    _check_least(queue, "auto-delete-message-count", settings.auto_delete_message_count, UNLIMITED)
+    for name, setting in QUEUE_SETTINGS.items():
+        value = getattr(settings, name)
+        if setting.kind is int and value is not None and value < setting.least:
+            off = " (off)" if setting.least == UNLIMITED else ""
+            raise MisuseError(
+                "DMQ2626",
+                f"{name.replace('_', '-')} {value} of queue '{queue}' makes no sense; use {setting.least}{off} or more",
+            )
     if settings.routing_type not in (ANYCAST, MULTICAST):
         raise MisuseError(
             "DMQ2625", f"queue '{queue}' has routing type {settings.routing_type}; give it ANYCAST or MULTICAST"
         )
     check_filter(f"queue '{queue}'", settings.filter)
-
-
-def _check_least(queue: str, name: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        off = " (off)" if least == UNLIMITED else ""
-        raise MisuseError("DMQ2626", f"{name} {value} of queue '{queue}' makes no sense; use {least}{off} or more")
 
 
 def check_together(settings: QueueSettings, address: AddressSettings) -> None:
@@ -51,14 +47,7 @@ def check_together(settings: QueueSettings, address: AddressSettings) -> None:
     Raises:
         MisuseError: says which and what to do.
     """
-    resolved = ResolvedSettings(settings, address)
-    found = contradiction(
-        resolved.max_consumers,
-        resolved.consumers_before_dispatch,
-        resolved.delay_before_dispatch,
-        non_destructive=resolved.non_destructive,
-        purge_on_no_consumers=resolved.purge_on_no_consumers,
-    )
+    found = contradiction(resolve(settings, address))
     if found:
         raise MisuseError("DMQ2626", f"queue '{settings.name}' {found}")
 
@@ -82,7 +71,7 @@ def check_update(queue: Queue, wanted: QueueSettings, routing_types: set[int]) -
         fixed = "durable"
     elif wanted.auto_created != present.auto_created:
         fixed = "auto-created"
-    elif ResolvedSettings(wanted, queue.address.settings).last_value_key != queue.in_force.last_value_key:
+    elif resolve(wanted, queue.address.settings).last_value_key != queue.in_force.last_value_key:
         fixed = "last-value-key"
     _check_under_consumers(queue, wanted)
     if fixed:
@@ -110,7 +99,7 @@ def _check_under_consumers(queue: Queue, wanted: QueueSettings) -> None:
     """What a consumer holds it either owns or has borrowed, so that can't change under it."""
     if (
         queue.consumer_count
-        and ResolvedSettings(wanted, queue.address.settings).non_destructive != queue.in_force.non_destructive
+        and resolve(wanted, queue.address.settings).non_destructive != queue.in_force.non_destructive
     ):
         raise MisuseError(
             "DMQ2643",

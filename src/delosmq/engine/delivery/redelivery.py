@@ -9,7 +9,7 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import encode_counted, encode_scheduled
 from delosmq.engine.queues.queue import Queue
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.ports import Random
 from delosmq.model.settings import UNLIMITED
 

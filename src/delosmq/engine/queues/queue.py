@@ -11,9 +11,9 @@ from delosmq.engine.queues.counters import QueueCounters
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.last_value_index import LastValues
 from delosmq.engine.queues.queue_address import QueueAddress
-from delosmq.engine.queues.resolved_settings import ResolvedSettings
 from delosmq.engine.queues.ring import Ring
 from delosmq.engine.queues.scheduled_slots import ScheduledSlots
+from delosmq.model.declared.queue import ResolvedSettings, resolve
 from delosmq.model.ids import QueueId, Sequence
 from delosmq.model.message import DEFAULT_PRIORITY
 from delosmq.model.names import INTERNAL_PREFIX
@@ -184,10 +184,10 @@ class Queue:
         """Puts new settings into force; what is unset comes from the address (RING-3)."""
         self.settings = settings
         self.filter = parse_selector(settings.filter) if settings.filter else None
-        in_force = self.in_force = ResolvedSettings(settings, self.address.settings)
+        in_force = self.in_force = resolve(settings, self.address.settings)
         self.ring.resize(in_force.ring_size)
         self.ring.lowest_first = self.address.settings.ring_eviction is RingEviction.LOWEST_PRIORITY
-        if in_force.last_value_key and self.last_values is None:
+        if in_force.last_value and self.last_values is None:
             self.last_values = LastValues()
         self.publishes_advisories = self.address.settings.advisory_for_consumed
         self.prioritized = self.address.settings.prioritized_messages and not self.internal

@@ -1,6 +1,6 @@
 """What the queues of an address know of it."""
 
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import Account
 
 

@@ -16,7 +16,7 @@ from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS
 from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.routing.held_messages import DEAD, HeldMessages, Mover
 from delosmq.engine.routing.parts import EngineParts
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED, DispatchProfile
 

@@ -15,7 +15,7 @@ from delosmq.engine.base.jobs import Job, Jobs
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.routing.blocked_producers import BlockedProducers
 from delosmq.engine.transactions.transaction import Hopeless, Transaction
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.errors import LimitError
 from delosmq.model.message import Account
 from delosmq.model.settings import UNLIMITED

@@ -15,7 +15,7 @@ from delosmq.engine.api import (
     inspect,
 )
 from delosmq.engine.api import waiting_reason as reason
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.phrases import counted
 from delosmq.model.settings import UNLIMITED, DispatchProfile
 

@@ -1,9 +1,10 @@
 """A queue as management shows it: its settings in force and its counters, under the names Artemis gives them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 from delosmq.engine.api import EngineBroker, Queue, consumers_of, held_count, rules_of
+from delosmq.model.declared.queue import ResolvedSettings
 from delosmq.model.message import ROUTING_NAMES
 
 HELD_LOOKED_AT: Final = 100
@@ -11,7 +12,24 @@ HELD_LOOKED_AT: Final = 100
 
 
 @dataclass(frozen=True)
-class QueueInfo:
+class QueueIdentity:
+    """Which queue it is, and what no address has a default of."""
+
+    id: int
+    name: str
+    address: str
+    routing_type: str
+    durable: bool
+    temporary: bool
+    auto_created: bool
+    user: str
+    enabled: bool
+    paused: bool
+    filter: str
+
+
+@dataclass(frozen=True)
+class QueueInfo(ResolvedSettings, QueueIdentity):
     """A queue as it stands.
 
     Attributes:
@@ -32,33 +50,6 @@ class QueueInfo:
         notices: what its operator should know of its settings.
     """
 
-    id: int
-    name: str
-    address: str
-    routing_type: str
-    durable: bool
-    temporary: bool
-    auto_created: bool
-    user: str
-    enabled: bool
-    paused: bool
-    filter: str
-    ring_size: int
-    max_consumers: int
-    exclusive: bool
-    last_value: bool
-    last_value_key: str
-    non_destructive: bool
-    purge_on_no_consumers: bool
-    group_rebalance: bool
-    group_rebalance_pause_dispatch: bool
-    group_buckets: int
-    group_first_key: str
-    consumers_before_dispatch: int
-    delay_before_dispatch: int
-    auto_delete: bool
-    auto_delete_delay: int
-    auto_delete_message_count: int
     dead_letter_address: str
     expiry_address: str
     message_count: int
@@ -103,22 +94,7 @@ def queue_info(broker: EngineBroker, queue: Queue) -> QueueInfo:
         enabled=settings.enabled,
         paused=queue.paused,
         filter=settings.filter,
-        ring_size=queue.ring_size,
-        max_consumers=queue.in_force.max_consumers,
-        exclusive=queue.in_force.exclusive,
-        last_value=queue.last_values is not None,
-        last_value_key=queue.in_force.last_value_key,
-        non_destructive=queue.in_force.non_destructive,
-        purge_on_no_consumers=queue.in_force.purge_on_no_consumers,
-        group_rebalance=queue.in_force.group_rebalance,
-        group_rebalance_pause_dispatch=queue.in_force.group_rebalance_pause_dispatch,
-        group_buckets=queue.in_force.group_buckets,
-        group_first_key=queue.in_force.group_first_key,
-        consumers_before_dispatch=queue.in_force.consumers_before_dispatch,
-        delay_before_dispatch=queue.in_force.delay_before_dispatch,
-        auto_delete=queue.in_force.auto_delete,
-        auto_delete_delay=queue.in_force.auto_delete_delay,
-        auto_delete_message_count=queue.in_force.auto_delete_message_count,
+        **{one.name: getattr(queue.in_force, one.name) for one in fields(ResolvedSettings)},
         dead_letter_address=queue.address.settings.dead_letter_address,
         expiry_address=queue.address.settings.expiry_address,
         message_count=queue.message_count,

@@ -5,7 +5,8 @@ from enum import Enum
 from typing import Final
 
 from delosmq.engine.api import Queue
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
+from delosmq.model.declared.queue import QUEUE_SETTINGS
 from delosmq.model.settings import BrokerSettings
 from delosmq.model.wildcard import WildcardPattern, specificity
 
@@ -13,24 +14,6 @@ OF_QUEUE: Final = "queue"
 OF_ADDRESS_SETTING: Final = "address-setting"
 DEFAULT: Final = "default"
 
-_INHERITED: Final[dict[str, tuple[str, ...]]] = {
-    "ring_size": ("default_ring_size",),
-    "max_consumers": ("default_max_consumers",),
-    "exclusive": ("default_exclusive_queue",),
-    "purge_on_no_consumers": ("default_purge_on_no_consumers",),
-    "last_value_key": ("default_last_value_key", "default_last_value_queue"),
-    "non_destructive": ("default_non_destructive",),
-    "group_rebalance": ("default_group_rebalance",),
-    "group_rebalance_pause_dispatch": ("default_group_rebalance_pause_dispatch",),
-    "group_buckets": ("default_group_buckets",),
-    "group_first_key": ("default_group_first_key",),
-    "consumers_before_dispatch": ("default_consumers_before_dispatch",),
-    "delay_before_dispatch": ("default_delay_before_dispatch",),
-    "auto_delete": ("auto_delete_queues",),
-    "auto_delete_delay": ("auto_delete_queues_delay",),
-    "auto_delete_message_count": ("auto_delete_queues_message_count",),
-}
-"""Settings of a queue, and the address-settings that count where it has none of its own."""
 _OWN: Final = ("filter", "enabled", "paused")
 _OF_ADDRESS: Final = (
     "ring_eviction",
@@ -75,13 +58,13 @@ def settings_in_force(queue: Queue, broker: BrokerSettings) -> list[SettingInFor
     """Every setting that decides what becomes of the messages of a queue."""
     matches = _matches(queue.address.name, broker)
     found: list[SettingInForce] = []
-    for name, inherited in _INHERITED.items():
-        value: Value = queue.ring_size if name == "ring_size" else getattr(queue.in_force, name)
+    for name, setting in QUEUE_SETTINGS.items():
+        value: Value = getattr(queue.in_force, name)
         if getattr(queue.settings, name) is not None:
             found.append(SettingInForce(_written(name), value, OF_QUEUE, ""))
             continue
-        if name == "auto_delete" and not queue.settings.auto_created:
-            inherited = ("auto_delete_created_queues",)
+        by_hand = name == "auto_delete" and not queue.settings.auto_created
+        inherited = ("auto_delete_created_queues",) if by_hand else setting.defaults
         found.append(_inherited(name, value, inherited, matches))
     for name in _OWN:
         value = getattr(queue.settings, name)

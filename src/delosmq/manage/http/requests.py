@@ -1,10 +1,11 @@
 """What requests carry, checked by pydantic: strict types, no unknown fields."""
 
-from typing import Annotated, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from delosmq.manage.control.pagination import MOST_PER_PAGE, USUAL_PER_PAGE
+from delosmq.model.declared.queue import QUEUE_SETTINGS
 from delosmq.model.message import DEFAULT_PRIORITY, HIGHEST_PRIORITY
 
 MAX_WAIT_MS: Final = 30_000
@@ -40,26 +41,27 @@ class QueryFields(BaseModel):
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
-class QueueFields(JsonBody):
-    """Settings that a queue may change while it lives; null is the default of its address, for ``filter`` none."""
+Text = Annotated[str, Field(max_length=1024)]
+_KINDS: Final[dict[type, Any]] = {bool: bool, int: Setting, str: Text}
+
+
+class OwnQueueFields(JsonBody):
+    """Settings of a queue of which its address has no default."""
 
     filter: Annotated[str, Field(max_length=32_768)] | None = None
     enabled: bool = True
     paused: bool = False
-    ring_size: Setting | None = None
-    max_consumers: Setting | None = None
-    exclusive: bool | None = None
-    purge_on_no_consumers: bool | None = None
-    non_destructive: bool | None = None
-    group_rebalance: bool | None = None
-    group_rebalance_pause_dispatch: bool | None = None
-    group_buckets: Setting | None = None
-    group_first_key: Annotated[str, Field(max_length=1024)] | None = None
-    consumers_before_dispatch: Setting | None = None
-    delay_before_dispatch: Setting | None = None
-    auto_delete: bool | None = None
-    auto_delete_delay: Setting | None = None
-    auto_delete_message_count: Setting | None = None
+
+
+if TYPE_CHECKING:
+    QueueFields = OwnQueueFields
+else:
+    QueueFields = create_model(
+        "QueueFields",
+        __base__=OwnQueueFields,
+        __doc__="""Settings that a queue may change while it lives.""",
+        **{name: (_KINDS[one.kind] | None, None) for name, one in QUEUE_SETTINGS.items() if not one.fixed},
+    )
 
 
 class CreateQueue(QueueFields):
@@ -69,7 +71,7 @@ class CreateQueue(QueueFields):
     address: Name | None = None
     routing_type: RoutingType = "ANYCAST"
     durable: bool = True
-    last_value_key: Annotated[str, Field(max_length=1024)] | None = None
+    last_value_key: Text | None = None
 
 
 class UpdateQueue(QueueFields):

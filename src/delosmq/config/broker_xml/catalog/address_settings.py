@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from delosmq.config.broker_xml.catalog.table import Item, Table, in_effect, not_yet, not_yet_all, refused, table
-from delosmq.model.address_settings import SETTINGS, default_as_written
+from delosmq.model.declared.address import SETTINGS, default_as_written
 
 
 def _declared() -> Iterator[Item]:

@@ -1,8 +1,10 @@
 """What stands below ``<addresses>``, ``<diverts>`` and ``<security-settings>``."""
 
+from collections.abc import Iterator
 from typing import Final
 
-from delosmq.config.broker_xml.catalog.table import Table, in_effect, not_yet, refused, table
+from delosmq.config.broker_xml.catalog.table import Item, Table, in_effect, not_yet, refused, table
+from delosmq.model.declared.queue import QUEUE_SETTINGS
 
 ADDRESSES: Final[Table] = table([in_effect("address", "one address")])
 ADDRESS: Final[Table] = table(
@@ -14,57 +16,26 @@ ADDRESS: Final[Table] = table(
 )
 QUEUES: Final[Table] = table([in_effect("queue", "one queue")])
 
+
+def _declared() -> Iterator[Item]:
+    """What `QueueSettings` declares, in its order."""
+    for field, setting in QUEUE_SETTINGS.items():
+        if field == "last_value_key":
+            about = "a newer message replaces the older one of its key"
+            yield in_effect("@last-value", about, "default-last-value-queue")
+        default = setting.defaults[0].replace("_", "-") if setting.in_file is None else str(setting.in_file).lower()
+        yield in_effect(f"@{field.replace('_', '-')}", setting.about, default, setting.unit)
+
+
 QUEUE: Final[Table] = table(
+    [in_effect("@name", "its name, unique in the broker")],
+    _declared(),
     [
-        in_effect("@name", "its name, unique in the broker"),
-        in_effect("@ring-size", "pending messages kept, the oldest goes first; -1 for all", "default-ring-size"),
-        in_effect("@max-consumers", "more are refused; -1 for any number", "default-max-consumers"),
-        in_effect("@exclusive", "one consumer gets everything, the others stand by", "default-exclusive-queue"),
-        in_effect(
-            "@purge-on-no-consumers",
-            "emptied when its last consumer leaves, and gets nothing without one",
-            "default-purge-on-no-consumers",
-        ),
-        in_effect("@last-value", "a newer message replaces the older one of its key", "default-last-value-queue"),
-        in_effect(
-            "@last-value-key",
-            "property that holds the key, `_AMQ_LVQ_NAME` when none is named; makes it a last-value queue",
-            "default-last-value-key",
-        ),
-        in_effect("@non-destructive", "consuming leaves messages where they are", "default-non-destructive"),
-        in_effect("@group-rebalance", "a new consumer has all groups assigned anew", "default-group-rebalance"),
-        in_effect(
-            "@group-rebalance-pause-dispatch",
-            "a rebalance waits until nothing is in delivery",
-            "default-group-rebalance-pause-dispatch",
-        ),
-        in_effect(
-            "@group-buckets",
-            "groups with the same hash share an owner; -1 keeps them apart, 0 switches groups off",
-            "default-group-buckets",
-        ),
-        in_effect(
-            "@group-first-key", "property set on the first message of a group to its owner", "default-group-first-key"
-        ),
-        in_effect("@consumers-before-dispatch", "dispatch starts with that many", "default-consumers-before-dispatch"),
-        in_effect(
-            "@delay-before-dispatch",
-            "or that long after the first; -1 waits for the number alone",
-            "default-delay-before-dispatch",
-            "ms",
-        ),
         in_effect("@enabled", "false takes it out of routing", "true"),
-        in_effect("@auto-delete", "DelosMQ only: it is deleted when it is unused, and made again at a start", "false"),
-        in_effect("@auto-delete-delay", "DelosMQ only: how long unused", "auto-delete-queues-delay", "ms"),
-        in_effect(
-            "@auto-delete-message-count",
-            "DelosMQ only: with more messages it stays; -1 for any number",
-            "auto-delete-queues-message-count",
-        ),
         in_effect("filter", 'only messages that `string="..."` selects enter'),
         in_effect("durable", "the queue and its durable messages survive a restart", "true"),
         in_effect("user", "whose it is"),
-    ]
+    ],
 )
 """Attributes and children of ``<queue>``."""
 

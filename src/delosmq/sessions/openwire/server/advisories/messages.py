@@ -8,8 +8,8 @@ Source: AdvisoryBroker and BaseDestination there.
 from typing import Final
 
 from delosmq.engine.api import EngineBroker, Queue, Slot, consumers_of
-from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.properties import INT_KIND, LONG_KIND, TypedValue

@@ -6,8 +6,8 @@ Source: PolicyEntry.configurePrefetch and its configure methods, and ActiveMQPre
 from typing import Final
 
 from delosmq.engine.api import EngineBroker, PendingLimit, choice_for
-from delosmq.model.address_settings import AddressSettings
 from delosmq.model.conversion import Conversions
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import UNLIMITED
 from delosmq.sessions.openwire.server.destinations import OpenWireTarget

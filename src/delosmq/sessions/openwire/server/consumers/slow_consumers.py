@@ -7,7 +7,7 @@ waits as it may have in delivery. AbortSlowConsumerStrategy and AbortSlowAckCons
 from typing import Final
 
 from delosmq.engine.api import PrefetchCredit
-from delosmq.model.address_settings import AddressSettings
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import MULTICAST

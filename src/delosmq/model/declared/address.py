@@ -9,17 +9,15 @@ from enum import Enum
 from typing import Final
 
 from delosmq.model.message import MULTICAST, ROUTING_NAMES
-from delosmq.model.settings import (
+from delosmq.model.values import (
+    MOST_CREDIT,
+    SETTING,
     UNLIMITED,
     AddressFullPolicy,
     DispatchPolicy,
     DispatchProfile,
     MessageEviction,
     RingEviction,
-)
-from delosmq.model.values import (
-    MOST_CREDIT,
-    SETTING,
     Setting,
     at_least,
     at_reload,
