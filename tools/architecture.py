@@ -1,89 +1,27 @@
-"""The rules of the code base that a program can check: layers, sizes, names, error codes.
+"""The rules of the code base that neither ruff nor import-linter can check: sizes, names, error codes, what compiles.
 
     python tools/architecture.py        one line per finding; exit code 1 when there is one
 
-A layer imports only from layers above it in ``LAYERS``; the reasons stand in docs/decisions. Imports inside functions
-and under TYPE_CHECKING count like any other.
+Who imports whom is said in pyproject.toml, below ``tool.importlinter``.
 """
 
 from __future__ import annotations
 
 import ast
-import io
 import re
 import sys
-import tokenize
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-LAYERS = (
-    "version",
-    "model",
-    "selectors",
-    "security",
-    "wire",
-    "engine",
-    "storage",
-    "sessions",
-    "config",
-    "migration",
-    "routers",
-    "cluster",
-    "server",
-    "manage",
-    "composition",
-    "embedded",
-    "client",
-    "testing",
-    "spark",
-    "cli",
-    "__main__",
-)
 PURE = frozenset({"model", "selectors", "security", "wire", "engine", "sessions", "routers"})
 """No IO, no clock, no chance of their own; these compile."""
-PROTOCOLS = frozenset({"openwire", "core", "amqp", "stomp", "mqtt", "lease"})
-"""Below wire/ and sessions/. They meet in the message model, never in each other."""
-NARROWER = {
-    # What files may say is decided in the model, for files and engine alike.
-    "config": frozenset({"model", "selectors", "security", "storage", "config"}),
-    "migration": frozenset({"model", "selectors", "security", "config", "migration"}),
-    # The client drives the same machines as the server does, but loads none of the broker.
-    "client": frozenset({"model", "selectors", "wire", "sessions", "client"}),
-    # Executors load this: the client at most.
-    "spark": frozenset({"model", "client", "spark"}),
-}
-"""Layers that may import less than everything above them."""
-ENGINE_FRONT = "delosmq.engine.api"
 ENGINE_NAMES = 60
-"""Names that other layers may import of the engine, at most."""
-ENGINE_BESIDE = {
-    "storage": "delosmq.engine.log",
-    # These checks belong in model.
-    "config": "delosmq.engine.addresses.settings_checks",
-}
-"""What a layer may import of the engine beside its front. It only gets shorter."""
-ONLY_FOR = {"migration": frozenset({"migration", "cli"})}
-"""Layers that serve some of those below them only: a broker that runs converts nothing."""
-
-ENGINE_ROOMS = (
-    frozenset({"base"}),
-    frozenset({"log"}),
-    frozenset({"queues"}),
-    frozenset({"addresses", "dispatch", "paging"}),
-    frozenset({"routing"}),
-    frozenset({"delivery", "lifecycle"}),
-    frozenset({"transactions", "leases"}),
-    frozenset({"recovery", "compaction"}),
-    frozenset({""}),
-)
-"""The folders of the engine; "" stands for the files beside broker.py. Each imports only from those before it: rooms
-that stand together never import each other. Source: docs/decisions/0032-layers.md."""
+"""Names that other packages may import of the engine, at most."""
 NOT_IN_PURE = frozenset(
     {
         *("asyncio", "socket", "socketserver", "ssl", "select", "signal"),
@@ -105,19 +43,9 @@ LARGE_FILES = frozenset(
     {
         "src/delosmq/engine/recovery/replay.py",
         "src/delosmq/sessions/openwire/server/session.py",
-        "tools/architecture.py",
     }
 )
 """Of before the rule: a file that is small enough leaves the list, and none joins it."""
-LARGE_FOLDERS = frozenset(
-    {
-        "src/delosmq/engine/queues",
-        "src/delosmq/sessions/openwire/server",
-        "src/delosmq/sessions/stomp/server",
-        "src/delosmq/wire/openwire",
-    }
-)
-"""Likewise."""
 MOST_POSITIONAL_PARAMETERS = 5
 
 EMPTY_WORDS = frozenset({"manager", "managers", "helper", "helpers", "util", "utils", "misc"})
@@ -130,7 +58,6 @@ FOREIGN_METHODS = frozenset({"data_received", "datagram_received"})
 
 CODE = re.compile(r"DMQ\d\w*")
 WELL_FORMED_CODE = re.compile(r"DMQ\d{4}")
-MARKER = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -203,57 +130,7 @@ def layer_of(name: str) -> str | None:
     return parts[1] if parts[0] == "delosmq" and len(parts) > 1 else None
 
 
-def protocol_of(name: str) -> str | None:
-    """The protocol whose folder or file below wire/ or sessions/ holds the dotted ``name``."""
-    parts = name.split(".")
-    if len(parts) > 2 and parts[0] == "delosmq" and parts[1] in {"wire", "sessions"} and parts[2] in PROTOCOLS:
-        return parts[2]
-    return None
-
-
-def is_client_machine(name: str) -> bool:
-    """Whether ``name`` lies in sessions/<protocol>/client.py, client_*.py or client/."""
-    parts = name.split(".")
-    return protocol_of(name) is not None and parts[1] == "sessions" and len(parts) > 3 and parts[3].startswith("client")
-
-
-# --- layers
-
-
-def known_layers(file: SourceFile) -> Iterator[Finding]:
-    """Every folder or file below src/delosmq has its place in LAYERS."""
-    if file.layer is not None and file.layer not in LAYERS:
-        yield file.finding(1, "known_layers", f"'{file.layer}' has no place in LAYERS of tools/architecture.py")
-
-
-def layer_order(file: SourceFile) -> Iterator[Finding]:
-    """A layer imports only from layers above it; pure layers only from pure ones."""
-    if file.layer not in LAYERS:
-        return
-    allowed = NARROWER.get(file.layer, frozenset(LAYERS[: LAYERS.index(file.layer) + 1]))
-    if file.layer in PURE:
-        allowed &= PURE
-    allowed -= {target for target, users in ONLY_FOR.items() if file.layer not in users}
-    for line, name in file.imports():
-        target = layer_of(name)
-        if target in LAYERS and target not in allowed:
-            yield file.finding(line, "layer_order", f"{file.layer} may not import {target} ({name})")
-        elif file.layer == "client" and target == "sessions" and not is_client_machine(name):
-            yield file.finding(line, "layer_order", f"client imports of sessions only the client machines ({name})")
-
-
-def engine_front(file: SourceFile) -> Iterator[Finding]:
-    """Other layers import of the engine only what engine/api.py names, and that is not much."""
-    if file.module == ENGINE_FRONT:
-        names = sum(len(node.names) for node in ast.walk(file.tree) if isinstance(node, ast.ImportFrom))
-        if names > ENGINE_NAMES:
-            yield file.finding(1, "engine_front", f"{names} names, {ENGINE_NAMES} at most")
-    if file.layer is None or file.layer == "engine":
-        return
-    beside = ENGINE_BESIDE.get(file.layer, ENGINE_FRONT)
-    for line, name in file.imports():
-        if layer_of(name) == "engine" and not f"{name}.".startswith((f"{ENGINE_FRONT}.", f"{beside}.")):
-            yield file.finding(line, "engine_front", f"import it from {ENGINE_FRONT}, not {name}")
+# --- what is imported
 
 
 def pure_layers(file: SourceFile) -> Iterator[Finding]:
@@ -272,66 +149,12 @@ def pure_layers(file: SourceFile) -> Iterator[Finding]:
             yield file.finding(line, "pure_layers", f"{file.layer} is pure and may not depend on {top}")
 
 
-def separate_protocols(file: SourceFile) -> Iterator[Finding]:
-    """Protocols never import each other."""
-    own = protocol_of(file.module)
-    if own is None:
-        return
-    for line, name in file.imports():
-        other = protocol_of(name)
-        if other not in {None, own}:
-            yield file.finding(line, "separate_protocols", f"{own} may not import {other} ({name})")
-
-
-def client_machines(file: SourceFile) -> Iterator[Finding]:
-    """A client machine runs without a broker."""
-    if not is_client_machine(file.module):
-        return
-    for line, name in file.imports():
-        if layer_of(name) == "engine":
-            yield file.finding(line, "client_machines", f"a client machine may not import the engine ({name})")
-
-
-def room_of(name: str) -> str | None:
-    """The room of the engine that the dotted ``name`` belongs to, "" beside broker.py; None outside the engine."""
-    if layer_of(name) != "engine":
-        return None
-    part = f"{name}..".split(".")[2]
-    return part if any(part in rooms for rooms in ENGINE_ROOMS) else ""
-
-
-def room_order(file: SourceFile) -> Iterator[Finding]:
-    """A room of the engine imports only from rooms before it, for annotations too."""
-    own = room_of(file.module)
-    if own is None or file.module == "delosmq.engine":
-        return
-    if own == "" and file.path.count("/") > 3:
-        yield file.finding(1, "room_order", "this folder of the engine has no place in ENGINE_ROOMS")
-        return
-    level = {room: at for at, rooms in enumerate(ENGINE_ROOMS) for room in rooms}
-    for line, name in file.imports():
-        other = room_of(name)
-        if other is not None and other != own and level[other] >= level[own]:
-            yield file.finding(line, "room_order", f"{own} may not import {other or 'what stands beside it'} ({name})")
-
-
-def no_circles(files: Iterable[SourceFile]) -> Iterator[Finding]:
-    """No modules of the engine import each other in a circle."""
-    modules = {file.module: file for file in files if file.layer == "engine"}
-    graph: dict[str, set[str]] = {name: set() for name in modules}
-    lines: dict[tuple[str, str], int] = {}
-    for name, file in modules.items():
-        for line, imported in file.imports():
-            target = imported if imported in modules else imported.rpartition(".")[0]
-            if target in modules and target != name:
-                graph[name].add(target)
-                lines.setdefault((name, target), line)
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        imported, importer, *_ = circle = error.args[1]
-        sentence = f"a circle: {' <- '.join(circle)}"
-        yield modules[importer].finding(lines[importer, imported], "no_circles", sentence)
+def engine_front(file: SourceFile) -> Iterator[Finding]:
+    """What other packages may import of the engine is not much."""
+    if file.module == "delosmq.engine.api":
+        names = sum(len(node.names) for node in ast.walk(file.tree) if isinstance(node, ast.ImportFrom))
+        if names > ENGINE_NAMES:
+            yield file.finding(1, "engine_front", f"{names} names, {ENGINE_NAMES} at most")
 
 
 def one_native_base(file: SourceFile) -> Iterator[Finding]:
@@ -398,14 +221,14 @@ def file_size(file: SourceFile) -> Iterator[Finding]:
 
 
 def folder_size(files: Iterable[SourceFile]) -> Iterator[Finding]:
-    """A folder has so many files that one sees all of them at once."""
+    """A folder has so many files that one sees all of them at once; ``__init__.py`` does not count."""
     folders: defaultdict[str, int] = defaultdict(int)
     for file in files:
-        folders[file.path.rpartition("/")[0]] += 1
+        folder, _, name = file.path.rpartition("/")
+        folders[folder] += name != "__init__.py"
     for folder, count in folders.items():
-        if (count > MOST_FOLDER_FILES) != (folder in LARGE_FOLDERS):
-            sentence = f"{count} files, {MOST_FOLDER_FILES} at most but for those of LARGE_FOLDERS"
-            yield Finding(folder, 1, "folder_size", sentence)
+        if count > MOST_FOLDER_FILES:
+            yield Finding(folder, 1, "folder_size", f"{count} files, {MOST_FOLDER_FILES} at most")
 
 
 def function_size(file: SourceFile) -> Iterator[Finding]:
@@ -449,6 +272,15 @@ def empty_names(file: SourceFile) -> Iterator[Finding]:
             yield file.finding(line, "empty_names", f"'{name}' says nothing: name what it holds")
 
 
+def one_class_per_name(files: Iterable[SourceFile]) -> Iterator[Finding]:
+    """A name stands for one class in the whole tree."""
+    places: dict[str, str] = {}
+    for file in files:
+        for node in file.nodes if file.shipped else ():
+            if isinstance(node, ast.ClassDef) and (first := places.setdefault(node.name, file.path)) != file.path:
+                yield file.finding(node.lineno, "one_class_per_name", f"{node.name} is a class of {first} already")
+
+
 def defined_names(file: SourceFile) -> Iterator[tuple[int, str]]:
     for node in file.nodes:
         if isinstance(node, ast.ClassDef | Function):
@@ -460,32 +292,6 @@ def parameters(file: SourceFile) -> Iterator[tuple[int, str]]:
         if function.name not in FOREIGN_METHODS:
             arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
             yield from ((argument.lineno, argument.arg) for argument in arguments)
-
-
-def no_print(file: SourceFile) -> Iterator[Finding]:
-    """Output of the shipped code is a log line or goes through the command line's console."""
-    if not file.shipped:
-        return
-    for node in file.nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-            yield file.finding(node.lineno, "no_print", "log it, or use the console of delosmq.cli")
-
-
-def no_bare_except(file: SourceFile) -> Iterator[Finding]:
-    """A handler names what it handles."""
-    for node in file.nodes:
-        if isinstance(node, ast.ExceptHandler) and node.type is None:
-            yield file.finding(node.lineno, "no_bare_except", "name the exceptions that are handled here")
-
-
-def no_markers(file: SourceFile) -> Iterator[Finding]:
-    """What is left to do is an issue, not a comment."""
-    for token in tokenize.generate_tokens(io.StringIO(file.text).readline):
-        in_words = token.type == tokenize.COMMENT or (
-            token.type == tokenize.STRING and token.line.lstrip()[:1] in "\"'"
-        )
-        if in_words and (found := MARKER.search(token.string)):
-            yield file.finding(token.start[0], "no_markers", f"{found[0]} does not stay in the code")
 
 
 # --- error codes
@@ -615,13 +421,8 @@ def check_tests(files: list[SourceFile]) -> Iterator[Finding]:
 
 
 PER_FILE: tuple[Callable[[SourceFile], Iterator[Finding]], ...] = (
-    known_layers,
-    layer_order,
-    engine_front,
     pure_layers,
-    separate_protocols,
-    client_machines,
-    room_order,
+    engine_front,
     one_native_base,
     one_type_per_caught_name,
     light_package,
@@ -629,9 +430,6 @@ PER_FILE: tuple[Callable[[SourceFile], Iterator[Finding]], ...] = (
     function_size,
     positional_parameters,
     empty_names,
-    no_print,
-    no_bare_except,
-    no_markers,
     code_form,
 )
 FOLDERS = ("src", "tools", "examples")
@@ -654,7 +452,8 @@ def check(root: Path) -> list[Finding]:
     files = read_tree(root, FOLDERS)
     found = [finding for file in files for rule in PER_FILE for finding in rule(file)]
     tests = check_tests(read_tree(root, ["tests"]))
-    return sorted([*found, *tests, *folder_size(files), *no_circles(files), *one_meaning_per_code(files)])
+    whole = (*folder_size(files), *one_class_per_name(files), *one_meaning_per_code(files))
+    return sorted([*found, *tests, *whole])
 
 
 if __name__ == "__main__":
