@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
-from tests.chaos.happenings import (
+from tests.chaos.events_seen import (
     ABANDONED,
     ANSWERED,
     CONFIRMED,

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from tests.chaos.happenings import (
+from tests.chaos.events_seen import (
     ABANDONED,
     CONFIRMED,
     DELIVERED,

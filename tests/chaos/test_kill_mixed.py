@@ -21,9 +21,9 @@ from tests.chaos import mixed_clients as clients
 from tests.chaos import promises
 from tests.chaos.broker_process import PATIENCE_S, BrokerProcess
 from tests.chaos.clients import Worker
-from tests.chaos.happenings import Happening, Record
-from tests.chaos.looking import RingLook, empty
+from tests.chaos.events_seen import Happening, Record
 from tests.chaos.mixed_clients import Load
+from tests.chaos.queue_check import RingLook, empty
 from tests.chaos.stomp_peer import StompPyPeer
 
 KILLS = int(os.environ.get("DELOSMQ_KILLS", "5"))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.chaos import promises
-from tests.chaos.happenings import (
+from tests.chaos.events_seen import (
     ABANDONED,
     CONFIRMED,
     DELIVERED,

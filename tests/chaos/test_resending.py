@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from tests.chaos import mixed_clients as clients
-from tests.chaos.happenings import CONFIRMED, SENT, Record
+from tests.chaos.events_seen import CONFIRMED, SENT, Record
 from tests.chaos.mixed_clients import LOST_NOTES, Load
 
 REMEMBERED = 50

@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.engine.queues.credit import PrefetchCredit
 from delosmq.model.errors import MisuseError
-from tests.engine.dispatching import Field
+from tests.engine.dispatch_support import Field
 
 
 def taken(credit: PrefetchCredit) -> int:

@@ -19,7 +19,7 @@ from delosmq.engine.dispatch.waiting_reason import (
 )
 from delosmq.model.conversion import Conversions
 from delosmq.selectors.subject import Subject
-from tests.engine.dispatching import CLASSIC, Field
+from tests.engine.dispatch_support import CLASSIC, Field
 from tests.engine.support import Bench, anycast
 
 

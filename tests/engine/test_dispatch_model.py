@@ -16,7 +16,7 @@ from delosmq.engine.dispatch.waiting_reason import (
 )
 from delosmq.model.settings import DispatchProfile
 from tests.chance import tries
-from tests.engine.dispatching import Field, Peer
+from tests.engine.dispatch_support import Field, Peer
 
 USERS = ("red", "blue")
 ALWAYS_FIRST = 127

@@ -7,7 +7,7 @@ from types import FrameType
 import pytest
 
 from delosmq.engine import broker
-from tests.engine.dispatching import CLASSIC, Field
+from tests.engine.dispatch_support import CLASSIC, Field
 
 pytestmark = pytest.mark.slow
 

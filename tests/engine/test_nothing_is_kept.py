@@ -14,7 +14,7 @@ from delosmq.engine.dispatch.selector_group import SelectorGroup
 from delosmq.engine.queues.consumer import Consumer, RotationEntry
 from delosmq.model.message import Message
 from delosmq.model.settings import DispatchProfile
-from tests.engine.dispatching import Field
+from tests.engine.dispatch_support import Field
 from tests.engine.test_leases import Reader
 from tests.memory import living
 

@@ -11,7 +11,7 @@ from delosmq.engine.queues.loans import MOST_LENT
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import Sequence, WallMs
 from delosmq.model.message import Message
-from tests.engine.dispatching import Field
+from tests.engine.dispatch_support import Field
 from tests.engine.support import Bench
 from tests.memory import measured
 

@@ -10,7 +10,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.simulation.whole.history import Broken, Tale, run_history
-from tests.simulation.whole.shrinking import indexes, ranges, shrink
+from tests.simulation.whole.shrinker import indexes, ranges, shrink
 
 PART = 100
 MOST_FAILURES = 10

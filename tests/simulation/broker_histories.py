@@ -18,7 +18,7 @@ from tests.simulation.broker_world import (
     number_of,
 )
 from tests.simulation.disk import SimDisk
-from tests.simulation.killing import MOST_STEPS, found_after
+from tests.simulation.process_kills import MOST_STEPS, found_after
 from tests.storage.on_disk import open_header, segments
 
 

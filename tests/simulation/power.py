@@ -16,7 +16,7 @@ from delosmq.storage.journal.spares import file_name
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.broker_model import ModelBroker, ModelReplay, resume
 from tests.simulation.disk import SimDisk
-from tests.simulation.killing import MOST_STEPS, STEPS_OF_A_START, found_after, killed_start
+from tests.simulation.process_kills import MOST_STEPS, STEPS_OF_A_START, found_after, killed_start
 from tests.simulation.syncer import StepSyncer
 from tests.storage.on_disk import open_header
 

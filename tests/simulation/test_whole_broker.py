@@ -13,7 +13,7 @@ import pytest
 from tests.simulation.whole.canaries import CANARIES
 from tests.simulation.whole.history import ACTS, Broken, Canary, Tale, run_history, steps_of
 from tests.simulation.whole.scarce import ScarceReserve, ScarceStore
-from tests.simulation.whole.shrinking import failure_of, indexes, ranges, shrink
+from tests.simulation.whole.shrinker import failure_of, indexes, ranges, shrink
 
 HISTORIES = 120
 PART = 20

@@ -12,7 +12,7 @@ from delosmq.model.message import Home
 from delosmq.storage.journal.manifest import MANIFEST_NAME, load
 from delosmq.storage.journal.records import DATA_START
 from tests.simulation.disk import Killed
-from tests.simulation.killing import STEPS_OF_A_START
+from tests.simulation.process_kills import STEPS_OF_A_START
 from tests.storage.bench import Bench
 from tests.storage.support import NODE
 from tests.storage.test_newest_file import EARLIER, Case, blank

@@ -14,7 +14,7 @@ from delosmq.model.ids import Position
 from delosmq.storage.journal import open_journal
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
-from tests.simulation.killing import killed_start
+from tests.simulation.process_kills import killed_start
 from tests.simulation.syncer import StepSyncer
 from tests.storage.bench import Bench
 from tests.storage.support import NODE, SMALL, Kept, Listener, note

@@ -14,7 +14,7 @@ import pytest
 from delosmq.model.errors import StorageError
 from delosmq.storage.journal.manifest import MANIFEST_NAME, Rewriting
 from tests.simulation.disk import SimDisk
-from tests.simulation.killing import STEPS_OF_A_START, killed_start
+from tests.simulation.process_kills import STEPS_OF_A_START, killed_start
 from tests.storage.bench import Bench
 from tests.storage.support import SMALL
 

@@ -12,8 +12,8 @@ from delosmq.engine.queues.credit import MessageCredit
 from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
-from tests.simulation.killing import MOST_STEPS, STEPS_OF_A_START, killed_start
-from tests.simulation.whole import acting, draining, openwire, stomp
+from tests.simulation.process_kills import MOST_STEPS, STEPS_OF_A_START, killed_start
+from tests.simulation.whole import acts, drain, openwire, stomp
 from tests.simulation.whole.catalogue import CHOICE, COMPACTING, CROWDED, JOURNAL, Catalogue
 from tests.simulation.whole.life import Credits, Front, Life
 from tests.simulation.whole.oracle import Knowledge
@@ -25,31 +25,31 @@ Act = Callable[[Life, Random], str]
 CRASH = "crash"
 BEAT = "beat"
 ACTS: dict[str, tuple[int, Act]] = {
-    "send": (160, acting.send),
-    "subscribe": (60, acting.subscribe),
-    "subscribe durably": (12, acting.subscribe_durably),
-    "unsubscribe": (3, acting.unsubscribe),
-    "leave": (24, acting.leave),
-    "succeed": (40, acting.succeed),
-    "acknowledge": (90, acting.acknowledge),
-    "return": (50, acting.reject),
-    "begin": (36, acting.begin),
-    "transacted send": (50, acting.send_in_transaction),
-    "transacted sends": (6, acting.send_many_in_transaction),
-    "transacted acknowledgement": (60, acting.acknowledge_in_transaction),
-    "commit": (24, acting.commit),
-    "roll back": (20, acting.rollback),
-    "prepare": (24, acting.prepare),
-    "decide": (18, acting.decide),
-    "lease": (24, acting.lease),
-    "resize": (8, acting.resize),
-    "pause": (8, acting.pause),
-    "purge": (8, acting.purge),
-    "delete": (6, acting.delete),
-    "delete sink": (6, acting.delete_sink),
-    "create": (8, acting.create),
-    "time": (30, acting.pass_time),
-    "full disk": (4, acting.fill_disk),
+    "send": (160, acts.send),
+    "subscribe": (60, acts.subscribe),
+    "subscribe durably": (12, acts.subscribe_durably),
+    "unsubscribe": (3, acts.unsubscribe),
+    "leave": (24, acts.leave),
+    "succeed": (40, acts.succeed),
+    "acknowledge": (90, acts.acknowledge),
+    "return": (50, acts.reject),
+    "begin": (36, acts.begin),
+    "transacted send": (50, acts.send_in_transaction),
+    "transacted sends": (6, acts.send_many_in_transaction),
+    "transacted acknowledgement": (60, acts.acknowledge_in_transaction),
+    "commit": (24, acts.commit),
+    "roll back": (20, acts.rollback),
+    "prepare": (24, acts.prepare),
+    "decide": (18, acts.decide),
+    "lease": (24, acts.lease),
+    "resize": (8, acts.resize),
+    "pause": (8, acts.pause),
+    "purge": (8, acts.purge),
+    "delete": (6, acts.delete),
+    "delete sink": (6, acts.delete_sink),
+    "create": (8, acts.create),
+    "time": (30, acts.pass_time),
+    "full disk": (4, acts.fill_disk),
     "stomp connect": (16, stomp.connect),
     "stomp lose": (4, stomp.lose),
     "stomp send": (50, stomp.send),
@@ -75,9 +75,9 @@ IN_TURN = "transacted sends that wait"
 SET = "setting of the clock"
 WAITING = ("send", "return", "stomp send", "stomp return")
 SLICED: dict[str, Act] = {
-    FAR: acting.acknowledge_far,
-    FAR_IN_TRANSACTION: acting.acknowledge_far_in_transaction,
-    IN_TURN: acting.send_in_turn,
+    FAR: acts.acknowledge_far,
+    FAR_IN_TRANSACTION: acts.acknowledge_far_in_transaction,
+    IN_TURN: acts.send_in_turn,
 }
 """Steps of some histories. In these what goes in slices when there is very much does so with a few messages."""
 SCENES: tuple[tuple[str, ...], ...] = (
@@ -90,7 +90,7 @@ MEETING = (
     *(BEAT, BEAT, FAR, FAR_IN_TRANSACTION, "acknowledge", "return", "leave", "purge", "delete", "pause", "full disk"),
     *("roll back", "commit", "prepare", "decide", CRASH, CRASH),
 )
-ALL_ACTS = {**{kind: act for kind, (_, act) in ACTS.items()}, **SLICED, SET: acting.set_clock}
+ALL_ACTS = {**{kind: act for kind, (_, act) in ACTS.items()}, **SLICED, SET: acts.set_clock}
 FULL = "DMQ2685"
 """What is said when something can't begin as the disk is full. Nothing has changed then, and the broker goes on. The
 store refuses nothing: who looks before he stores is never refused."""
@@ -271,7 +271,7 @@ class Run:
             if self.seed % 2 == 0:
                 self.told.append("everything is consumed")
                 self.tale.drained += 1
-                draining.drain(self.life)
+                drain.drain(self.life)
         except (AssertionError, BrokerError, KeyError) as error:
             raise Broken(error, self.told, self.indexes) from error
         knowledge = self.knowledge

@@ -8,7 +8,7 @@ from delosmq.engine.dispatch.message_groups import REMEMBERED, MessageGroup
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.model.message import Message
 from delosmq.model.settings import DispatchProfile
-from tests.engine.dispatching import CLASSIC, Field
+from tests.engine.dispatch_support import CLASSIC, Field
 from tests.engine.test_leases import Reader
 from tests.memory import living, measured
 

@@ -1,6 +1,6 @@
 """Selectors and no-local in dispatch: who gets what, and what waits."""
 
-from tests.engine.dispatching import Field
+from tests.engine.dispatch_support import Field
 from tests.engine.support import stood_on
 
 RED = "JMSXUserID = 'red'"

@@ -1,6 +1,6 @@
 """Exclusive consumers: who owns a queue, and who follows."""
 
-from tests.engine.dispatching import CLASSIC, Field
+from tests.engine.dispatch_support import CLASSIC, Field
 from tests.engine.test_leases import Reader
 
 

@@ -15,7 +15,7 @@ from delosmq.model.errors import MisuseError
 from delosmq.model.ids import ConsumerId, Sequence, WallMs
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.settings import BrokerSettings, DivertSettings, JournalSettings, QueueSettings, Transformer
-from tests.engine.meeting_support import check, recount
+from tests.engine.recount import check, recount
 from tests.engine.routing_support import RoutingBench
 from tests.engine.support import Bench, Collector, anycast
 from tests.engine.test_transactions import Waiter

@@ -5,7 +5,7 @@ import pytest
 from delosmq.engine.dispatch.dispatcher import WORK_PER_QUEUE_AND_TICK
 from delosmq.engine.queues.consumer import ConsumerOptions
 from delosmq.engine.queues.credit import Credit
-from tests.engine.dispatching import CLASSIC, Field
+from tests.engine.dispatch_support import CLASSIC, Field
 from tests.engine.support import Bench, Collector, anycast, stood_on
 
 

@@ -1,6 +1,6 @@
 """Looks into queues between two kills: what lies there, all of it and nothing else."""
 
-from tests.chaos.happenings import CONFIRMED, FOUND, LOOKED, SENT, SETTLED, TAKEN, Record
+from tests.chaos.events_seen import CONFIRMED, FOUND, LOOKED, SENT, SETTLED, TAKEN, Record
 from tests.chaos.mixed_clients import WIDE, number_of
 from tests.chaos.stomp_peer import Arrival, StompPyPeer
 
