@@ -2,20 +2,37 @@
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from delosmq.config.broker_xml.catalog.acceptors import ACCEPTOR_OPTIONS
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
-from delosmq.config.broker_xml.catalog.addresses import QUEUE
+from delosmq.config.broker_xml.catalog.addresses import DIVERT, QUEUE
 from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
-from delosmq.config.broker_xml.catalog.table import Policy
+from delosmq.config.broker_xml.catalog.table import Policy, Table
 from delosmq.config.broker_xml.manual_tables import tables
+from delosmq.model.declared.acceptor import ACCEPTOR_SETTINGS
 from delosmq.model.declared.address import FIELDS, SETTINGS, AddressSettings
-from delosmq.model.settings import AcceptorSettings, BrokerSettings, JournalSettings, WildcardSyntax
-from delosmq.model.values import parse_bytes
+from delosmq.model.settings import (
+    CORE_SETTINGS,
+    JOURNAL_SETTINGS,
+    AcceptorSettings,
+    BrokerSettings,
+    DivertSettings,
+    JournalSettings,
+    TlsSettings,
+    WildcardSyntax,
+)
+from delosmq.model.values import declared, name_of
 from tests.config.conftest import Load
 
+DESCRIBED: dict[str, tuple[str, object]] = {
+    "enabled_protocols": ("both", ()),
+    "enabled_cipher_suites": ("those of OpenSSL", ()),
+    "virtual_topics": ("OpenWire: Consumer.*.VirtualTopic.>;2", None),
+}
+"""Defaults that the catalogue has in words."""
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/configuration.md"
 
 
@@ -52,48 +69,39 @@ def test_an_older_name_of_a_setting_is_in_the_catalogue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "field"),
+    ("standard", "table"),
     [
-        ("connection-ttl-override", "connection_ttl_override_ms"),
-        ("connection-ttl-check-interval", "connection_ttl_check_interval_ms"),
-        ("transaction-timeout", "transaction_timeout_ms"),
-        ("transaction-timeout-scan-period", "transaction_timeout_scan_period_ms"),
-        ("message-expiry-scan-period", "message_expiry_scan_period_ms"),
-        ("address-queue-scan-period", "address_queue_scan_period_ms"),
+        (BrokerSettings(), CORE),
+        (JournalSettings(), CORE),
+        (AcceptorSettings("a", "h", 1, ("STOMP",)), ACCEPTOR_OPTIONS),
+        (TlsSettings("p"), ACCEPTOR_OPTIONS),
+        (DivertSettings("d", "a", ("b",)), DIVERT),
     ],
+    ids=lambda value: type(value).__name__,
 )
-def test_every_period_has_the_documented_default_and_unit(name: str, field: str) -> None:
-    assert (CORE[name].default, CORE[name].unit) == (str(getattr(BrokerSettings(), field)), "ms")
+def test_every_declared_setting_is_in_the_catalogue_with_the_default_in_force(standard: Any, table: Table) -> None:
+    known = declared(type(standard))
+    assert known
+    for field, setting in known.items():
+        item, value = table[name_of(field, setting)], getattr(standard, field)
+        assert (item.policy, item.about, item.unit) == (Policy.IN_EFFECT, setting.about, setting.unit)
+        if field in DESCRIBED:
+            assert (item.default, value) == DESCRIBED[field]
+        elif field != "key_store_path":
+            assert (setting.parse(item.default) if item.default else type(value)()) == value, field
 
 
-def test_wildcards_and_compaction_have_the_documented_defaults() -> None:
-    wildcards, journal = WildcardSyntax(), JournalSettings()
+def test_a_unit_is_that_of_the_field() -> None:
+    for known in (CORE_SETTINGS, JOURNAL_SETTINGS, ACCEPTOR_SETTINGS):
+        for field, setting in known.items():
+            for end, unit in (("_ms", "ms"), ("_s", "s"), ("_bytes", "bytes")):
+                assert not field.endswith(end) or setting.unit == unit, field
+
+
+def test_wildcards_have_the_documented_defaults() -> None:
+    wildcards = WildcardSyntax()
     letters = [WILDCARD_ADDRESSES[name].default for name in ("delimiter", "any-words", "single-word")]
     assert letters == [wildcards.delimiter, wildcards.any_words, wildcards.single_word]
-    compaction = [CORE[f"journal-compact-{name}"].default for name in ("min-files", "percentage")]
-    assert compaction == [str(journal.compact_min_files), str(journal.compact_percentage)]
-
-
-@pytest.mark.parametrize(
-    ("option", "field"),
-    [
-        ("connectionsAllowed", "connections_allowed"),
-        ("handshake-timeout", "handshake_timeout_s"),
-        ("heartBeatToConnectionTtlModifier", "heart_beat_to_ttl_modifier"),
-        ("connectionTtl", "connection_ttl_ms"),
-        ("connectionTtlMin", "connection_ttl_min_ms"),
-        ("connectionTtlMax", "connection_ttl_max_ms"),
-        ("stompConsumerWindowSize", "stomp_consumer_window_bytes"),
-    ],
-)
-def test_every_acceptor_option_has_the_documented_default(option: str, field: str) -> None:
-    standard = AcceptorSettings("a", "h", 1, ("STOMP",))
-    assert ACCEPTOR_OPTIONS[option].default == str(getattr(standard, field))
-
-
-def test_the_largest_frame_is_as_documented() -> None:
-    documented = ACCEPTOR_OPTIONS["stompMaxFramePayloadLength"].default
-    assert parse_bytes(documented) == AcceptorSettings("a", "h", 1, ("STOMP",)).max_frame_bytes
 
 
 def test_the_names_that_a_new_artemis_instance_writes_do_not_stop_the_start(load: Load) -> None:

@@ -7,29 +7,19 @@ from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from delosmq.model.declared.address import LIVE_SETTINGS
-from delosmq.model.settings import AddressMatch, BrokerSettings, JournalSettings
+from delosmq.model.settings import CORE_SETTINGS, JOURNAL_SETTINGS, AddressMatch, BrokerSettings, JournalSettings
+from delosmq.model.values import name_of
 
-_TAKEN_OVER: Final = frozenset(
-    {"address_settings", "security_settings", "addresses", "queues", "global_max_size_bytes", "left_out"}
+_TAKEN_OVER: Final = sorted(
+    {"address_settings", "security_settings", "addresses", "queues", "left_out"}
+    | {name for name, setting in CORE_SETTINGS.items() if setting.live}
 )
 _WRITTEN: Final = {
-    "connection_ttl_override_ms": "connection-ttl-override",
-    "connection_ttl_check_interval_ms": "connection-ttl-check-interval",
-    "message_expiry_scan_period_ms": "message-expiry-scan-period",
-    "address_queue_scan_period_ms": "address-queue-scan-period",
-    "transaction_timeout_ms": "transaction-timeout",
-    "transaction_timeout_scan_period_ms": "transaction-timeout-scan-period",
+    **{name: name_of(name, setting) for name, setting in CORE_SETTINGS.items()},
     "wildcards": "wildcard-addresses",
     "left_out": "names that --without leaves out",
 }
-"""Fields of `BrokerSettings` that broker.xml writes in another way than with ``-`` for ``_``."""
-_JOURNAL: Final = {
-    "directory": "journal-directory",
-    "file_size_bytes": "journal-file-size",
-    "compact_min_files": "journal-compact-min-files",
-    "compact_percentage": "journal-compact-percentage",
-}
-"""Fields of `JournalSettings` as broker.xml writes them."""
+"""Fields of `BrokerSettings` as broker.xml writes them, where that is not their name with ``-`` for ``_``."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +48,11 @@ def plan_reload(present: BrokerSettings, wanted: BrokerSettings) -> ReloadPlan:
             waiting += _changed_of_journal(present.journal, wanted.journal)
         elif name not in _TAKEN_OVER and getattr(present, name) != getattr(wanted, name):
             waiting.append(_WRITTEN.get(name, name.replace("_", "-")))
-    settings = replace(
-        present,
-        address_settings=matches,
-        security_settings=wanted.security_settings,
-        addresses=wanted.addresses,
-        queues=wanted.queues,
-        global_max_size_bytes=wanted.global_max_size_bytes,
-        left_out=wanted.left_out,
-    )
+    taken_over = {name: getattr(wanted, name) for name in _TAKEN_OVER}
+    settings = replace(present, **{**taken_over, "address_settings": matches})
     changed = [
-        _WRITTEN.get(name, name.replace("_bytes", "").replace("_", "-"))
-        for name in sorted(_TAKEN_OVER)
+        _WRITTEN.get(name, name.replace("_", "-"))
+        for name in _TAKEN_OVER
         if getattr(present, name) != getattr(settings, name)
     ]
     kept_addresses = {one.name for one in wanted.addresses} | {one.address for one in wanted.queues}
@@ -83,7 +66,8 @@ def _changed_of_journal(present: JournalSettings, wanted: JournalSettings) -> li
     """Settings of the journal that differ. In memory there is none, whatever else is said of it."""
     if bool(present.directory) != bool(wanted.directory):
         return ["persistence-enabled"]
-    return [written for name, written in _JOURNAL.items() if getattr(present, name) != getattr(wanted, name)]
+    names = {"directory": "journal-directory", **{name: one.written for name, one in JOURNAL_SETTINGS.items()}}
+    return [written for name, written in names.items() if getattr(present, name) != getattr(wanted, name)]
 
 
 def _merged(

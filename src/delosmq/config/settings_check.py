@@ -1,5 +1,7 @@
 """Checks settings that a program made, as broker.xml's are checked when they are read."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -8,10 +10,14 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from delosmq.config.broker_xml.catalog.acceptors import SERVED_PROTOCOLS
 from delosmq.config.findings import nearest
+from delosmq.model.declared.acceptor import ACCEPTOR_SETTINGS
 from delosmq.model.declared.address import SETTINGS, AddressSettings
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import (
+    CORE_SETTINGS,
+    JOURNAL_SETTINGS,
+    LEAST_SEGMENT_BYTES,
     UNLIMITED,
     AcceptorSettings,
     AddressDefinition,
@@ -25,20 +31,17 @@ from delosmq.security.access import PERMISSIONS
 
 WRONG_SETTING: Final = "DMQ4040"
 LARGEST_PORT: Final = 65535
-LEAST_SEGMENT_BYTES: Final = 64 * 1024
-"""Below this, the records of one ordinary batch would not fit into a segment."""
 
-_MAY_BE_UNLIMITED: Final = frozenset(
-    {
-        "connections_allowed",
-        "message_expiry_scan_period_ms",
-        "address_queue_scan_period_ms",
-        "max_destinations",
-        "max_destinations_per_user",
-        "max_destinations_size_per_user",
-        "max_branches_per_user",
-    }
-)
+
+def _may_be_unlimited() -> Iterator[str]:
+    for known in (CORE_SETTINGS, JOURNAL_SETTINGS, ACCEPTOR_SETTINGS):
+        for name, setting in known.items():
+            with suppress(ValueError):
+                setting.parse(str(UNLIMITED))
+                yield name
+
+
+_MAY_BE_UNLIMITED: Final = frozenset(_may_be_unlimited())
 """Numbers for which -1 has a meaning although it is not their default, and None isn't either."""
 ELEMENTS: Final[dict[str, type]] = {
     "acceptors": AcceptorSettings,

@@ -5,7 +5,9 @@ files.
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
+from delosmq.model.declared.acceptor import AcceptorSettings, TlsSettings
 from delosmq.model.declared.queue import LAST_VALUE_NAME, QueueSettings
 from delosmq.model.values import (
     MIB,
@@ -17,11 +19,26 @@ from delosmq.model.values import (
     DispatchProfile,
     MessageEviction,
     RingEviction,
+    Setting,
+    at_least,
+    at_reload,
+    at_restart,
+    bytes_at_least,
+    declared,
+    parse_boolean,
+    parse_divert_routing_type,
+    parse_limit_bytes,
+    parse_text,
+    percentage_of_at_least,
+    unlimited_or_at_least,
 )
-from delosmq.model.virtual_topics import VirtualTopicRule
 
 __all__ = [
+    "CORE_SETTINGS",
+    "DIVERT_SETTINGS",
+    "JOURNAL_SETTINGS",
     "LAST_VALUE_NAME",
+    "LEAST_SEGMENT_BYTES",
     "MIB",
     "PASS_ROUTING",
     "STRIP_ROUTING",
@@ -43,6 +60,9 @@ __all__ = [
     "Transformer",
     "WildcardSyntax",
 ]
+
+LEAST_SEGMENT_BYTES: Final = 64 * 1024
+"""Below this, the records of one ordinary batch would not fit into a segment."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +89,23 @@ class Transformer:
 
 @dataclass(frozen=True)
 class DivertSettings:
-    """One ``<divert>``.
-
-    Attributes:
-        forwarding_addresses: where copies go.
-        exclusive: what was diverted goes nowhere else.
-        routing_type: of the copies: ANYCAST, MULTICAST, STRIP_ROUTING (whatever the target takes) or PASS_ROUTING (as
-            the original).
-    """
+    """One ``<divert>``; ``forwarding_addresses`` is where copies go."""
 
     name: str
     address: str
     forwarding_addresses: tuple[str, ...]
-    exclusive: bool = False
+    exclusive: bool = field(
+        default=False, metadata=at_restart(parse_boolean, "true: what was diverted goes nowhere else")
+    )
     filter: str = ""
-    routing_type: int = STRIP_ROUTING
+    routing_type: int = field(
+        default=STRIP_ROUTING,
+        metadata=at_restart(
+            parse_divert_routing_type,
+            "of the copies: ANYCAST, MULTICAST, STRIP (whatever the target takes) or PASS",
+            default="STRIP",
+        ),
+    )
     transformer: Transformer | None = None
 
 
@@ -120,136 +142,161 @@ class SecurityMatch:
 
 
 @dataclass(frozen=True)
-class TlsSettings:
-    """How an acceptor speaks TLS.
-
-    Attributes:
-        key_store_path: the acceptor's own certificate, its chain and its key; a PEM file, or with the type PEMCFG a
-            file that names them.
-        trust_store_path: PEM file with the certificates that clients are checked against; "" when they are not asked.
-        enabled_protocols, enabled_cipher_suites: empty for what is standard; suites by OpenSSL's or IANA's names.
-        auto_reload: new connections get what is in the files by then.
-    """
-
-    key_store_path: str
-    key_store_type: str = "PEM"
-    key_store_password: str = field(default="", repr=False)
-    trust_store_path: str = ""
-    trust_store_type: str = "PEM"
-    need_client_auth: bool = False
-    want_client_auth: bool = False
-    enabled_protocols: tuple[str, ...] = ()
-    enabled_cipher_suites: tuple[str, ...] = ()
-    auto_reload: bool = False
-
-
-@dataclass(frozen=True)
-class AcceptorSettings:
-    """One ``<acceptor>``: ``tcp://host:port?options``.
-
-    Attributes:
-        options: as written in the URL, undecided by the acceptor's own fields.
-        tls: None for plain sockets.
-        web_socket_max_frame_bytes: payload of one WebSocket frame, either way; a message may have several.
-        web_socket_text: messages to a WebSocket are text, not binary, where they can be.
-        outbox_limit_bytes: messages that wait to be written; with more, a connection's consumers get none.
-        reply_limit_bytes: replies that wait to be written; with more, a connection is not read.
-        so_write_timeout_ms: a peer that takes nothing for so long while something waits is cut off; 0 for never.
-        open_wire_max_frame_bytes: the largest OpenWire frame once a peer is logged in.
-        max_inactivity_duration_ms: an OpenWire peer that is silent for so long is gone; 0 for never.
-        max_inactivity_initial_delay_ms: this counts only after so long.
-        support_advisory: OpenWire clients may subscribe to advisories.
-        virtual_topics: which names of queues mean those of a topic; None is Classic's rule for OpenWire and no rule for
-            others.
-    """
-
-    name: str
-    host: str
-    port: int
-    protocols: tuple[str, ...]
-    anycast_prefixes: tuple[str, ...] = ()
-    multicast_prefixes: tuple[str, ...] = ()
-    connections_allowed: int = 1000
-    handshake_timeout_s: int = 10
-    heart_beat_to_ttl_modifier: float = 2.0
-    connection_ttl_ms: int = 60_000
-    connection_ttl_min_ms: int = 1_000
-    connection_ttl_max_ms: int = 0
-    stomp_consumer_window_bytes: int = 10_240
-    max_frame_bytes: int = 10 * MIB
-    max_head_bytes: int = 64 * 1024
-    max_headers: int = 1_000
-    max_subscriptions: int = 1_000
-    outbox_limit_bytes: int = 256 * 1024
-    reply_limit_bytes: int = 1 * MIB
-    so_write_timeout_ms: int = 600_000
-    parked_limit_bytes: int = 1 * MIB
-    tls: TlsSettings | None = None
-    web_socket_max_frame_bytes: int = 64 * 1024
-    web_socket_text: bool = False
-    open_wire_max_frame_bytes: int = 100 * MIB
-    max_inactivity_duration_ms: int = 30_000
-    max_inactivity_initial_delay_ms: int = 10_000
-    support_advisory: bool = True
-    virtual_topics: tuple[VirtualTopicRule, ...] | None = None
-    options: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class JournalSettings:
-    """Where and how durable messages are kept.
+    """Where and how durable messages are kept. Beside what each setting declares:
 
     Attributes:
         directory: "" keeps everything in memory (``persistence-enabled`` false).
-        file_size_bytes: size of one segment (``journal-file-size``).
         spare_files: segments kept preallocated beside the open one; one of them is the reserve that lets consumers go
             on when the disk is full.
-        compact_min_files, compact_percentage: with at least so many segments of which less than so much in 100 is
-            alive, what is alive in the emptiest is stored again elsewhere (``journal-compact-*``); 0 files: never.
     """
 
     directory: str = ""
-    file_size_bytes: int = 64 * MIB
+    file_size_bytes: int = field(
+        default=64 * MIB,
+        metadata=at_restart(
+            bytes_at_least(LEAST_SEGMENT_BYTES),
+            "size of one journal segment, at least 64K (Artemis: 10M); very many queues make them larger",
+            unit="bytes",
+            written="journal-file-size",
+        ),
+    )
     spare_files: int = 2
-    compact_min_files: int = 10
-    compact_percentage: int = 30
+    compact_min_files: int = field(
+        default=10,
+        metadata=at_restart(
+            at_least(0),
+            "with fewer segments nothing is compacted; 0 for never",
+            written="journal-compact-min-files",
+        ),
+    )
+    compact_percentage: int = field(
+        default=30,
+        metadata=at_restart(
+            percentage_of_at_least(0),
+            "a segment is compacted when less of it than this is alive",
+            unit="%",
+            written="journal-compact-percentage",
+        ),
+    )
 
 
 @dataclass(frozen=True)
 class BrokerSettings:
-    """A whole broker.
+    """A whole broker. Beside what each setting declares:
 
     Attributes:
-        global_max_size_bytes: memory of all messages together; -1 for no bound.
-        connection_ttl_override_ms: -1 leaves each connection its own.
-        message_expiry_scan_period_ms, address_queue_scan_period_ms: -1 for never.
-        max_destinations: addresses and queues that clients may make together, those of operators counted; -1 for any
-            number. max_destinations_per_user: of these, those that clients of one user may have made.
-        max_destinations_size_per_user: bytes that what clients of one user made, names and filters, may take in the
-            journal's state; -1 for any size.
-        max_branches_per_user: branches of distributed transactions that clients of one user may have begun, ended ones
-            left out; -1 for any number, up to 10,000 in all.
-        persist_id_cache: duplicate ids survive a restart.
-        temporary_queue_namespace: permissions to make temporary destinations are looked for below this name; "" looks
-            for them under the name of each.
+        global_max_size_bytes: -1 for no bound, but in broker.xml.
         left_out: names of the configuration that are not obeyed, as its operator wished.
     """
 
-    name: str = "delosmq"
+    name: str = field(
+        default="delosmq",
+        metadata=at_restart(parse_text, "name of the broker in logs, metrics and the `server` header"),
+    )
     journal: JournalSettings = field(default_factory=JournalSettings)
-    global_max_size_bytes: int = UNLIMITED
-    connection_ttl_override_ms: int = UNLIMITED
-    connection_ttl_check_interval_ms: int = 2_000
-    message_expiry_scan_period_ms: int = 30_000
-    address_queue_scan_period_ms: int = 30_000
-    transaction_timeout_ms: int = 300_000
-    transaction_timeout_scan_period_ms: int = 1_000
-    max_destinations: int = 100_000
-    max_destinations_per_user: int = 25_000
-    max_destinations_size_per_user: int = 8 * 1024 * 1024
-    max_branches_per_user: int = 2_500
-    persist_id_cache: bool = True
-    temporary_queue_namespace: str = ""
+    global_max_size_bytes: int = field(
+        default=UNLIMITED,
+        metadata=at_reload(
+            parse_limit_bytes,
+            "memory of all messages together; -1 leaves it to the percentage below",
+            unit="bytes",
+            written="global-max-size",
+        ),
+    )
+    connection_ttl_override_ms: int = field(
+        default=UNLIMITED,
+        metadata=at_restart(
+            unlimited_or_at_least(1),
+            "replaces the TTL of every connection; -1 leaves each its own",
+            unit="ms",
+            written="connection-ttl-override",
+        ),
+    )
+    connection_ttl_check_interval_ms: int = field(
+        default=2_000,
+        metadata=at_restart(
+            at_least(1),
+            "how often silent connections are looked for",
+            unit="ms",
+            written="connection-ttl-check-interval",
+        ),
+    )
+    message_expiry_scan_period_ms: int = field(
+        default=30_000,
+        metadata=at_restart(
+            unlimited_or_at_least(1, "never"),
+            "how often expired messages are looked for; -1 for never",
+            unit="ms",
+            written="message-expiry-scan-period",
+        ),
+    )
+    address_queue_scan_period_ms: int = field(
+        default=30_000,
+        metadata=at_restart(
+            unlimited_or_at_least(1, "never"),
+            "how often what goes by itself is looked for; -1 for never",
+            unit="ms",
+            written="address-queue-scan-period",
+        ),
+    )
+    transaction_timeout_ms: int = field(
+        default=300_000,
+        metadata=at_restart(
+            at_least(1),
+            "a branch of a distributed transaction that is not prepared by then is rolled back",
+            unit="ms",
+            written="transaction-timeout",
+        ),
+    )
+    transaction_timeout_scan_period_ms: int = field(
+        default=1_000,
+        metadata=at_restart(
+            at_least(1),
+            "how often such transactions are looked for",
+            unit="ms",
+            written="transaction-timeout-scan-period",
+        ),
+    )
+    max_destinations: int = field(
+        default=100_000,
+        metadata=at_restart(
+            unlimited_or_at_least(1, "any number"),
+            "DelosMQ only: with so many addresses and queues clients make no more; -1 for any number",
+        ),
+    )
+    max_destinations_per_user: int = field(
+        default=25_000,
+        metadata=at_restart(
+            unlimited_or_at_least(1, "any number"),
+            "DelosMQ only: addresses and queues that clients of one user may have made; -1 for any number",
+        ),
+    )
+    max_destinations_size_per_user: int = field(
+        default=8 * MIB,
+        metadata=at_restart(
+            parse_limit_bytes,
+            "DelosMQ only: what those may take in the journal's state, mostly names and filters, an eighth of it for"
+            " filters; -1 for any size",
+            unit="bytes",
+        ),
+    )
+    max_branches_per_user: int = field(
+        default=2_500,
+        metadata=at_restart(
+            unlimited_or_at_least(1, "any number"),
+            "DelosMQ only: branches of distributed transactions that clients of one user may have: open, prepared, or"
+            " ended by an operator and not forgotten; -1 for any number, up to 10,000 in all",
+        ),
+    )
+    persist_id_cache: bool = field(default=True, metadata=at_restart(parse_boolean, "duplicate ids survive a restart"))
+    temporary_queue_namespace: str = field(
+        default="",
+        metadata=at_restart(
+            parse_text,
+            "with `temp` here, permissions to make temporary queues and topics are those of match `temp.#`",
+        ),
+    )
     wildcards: WildcardSyntax = field(default_factory=WildcardSyntax)
     diverts: tuple[DivertSettings, ...] = ()
     acceptors: tuple[AcceptorSettings, ...] = ()
@@ -258,3 +305,9 @@ class BrokerSettings:
     address_settings: tuple[AddressMatch, ...] = ()
     security_settings: tuple[SecurityMatch, ...] = ()
     left_out: tuple[str, ...] = ()
+
+
+JOURNAL_SETTINGS: Final[dict[str, Setting]] = declared(JournalSettings)
+CORE_SETTINGS: Final[dict[str, Setting]] = declared(BrokerSettings)
+DIVERT_SETTINGS: Final[dict[str, Setting]] = declared(DivertSettings)
+"""What is declared, by the name of the field."""

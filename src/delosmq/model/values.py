@@ -5,11 +5,11 @@ Each parser raises ValueError with the rest of "... must be".
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
 
 Parser = Callable[[str], object]
 E = TypeVar("E", bound=Enum)
@@ -17,7 +17,8 @@ E = TypeVar("E", bound=Enum)
 UNLIMITED: Final = -1
 STRIP_ROUTING: Final = 0
 PASS_ROUTING: Final = 3
-MIB: Final = 1024 * 1024
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
 
 SETTING: Final = "setting"
 """The key of a `Setting` in the metadata of a field."""
@@ -267,6 +268,7 @@ class Setting:
         unit: of the value.
         default: the manual's word for a default that depends on other settings.
         older_name: broker.xml may call it this, too.
+        written: what broker.xml calls it; "" for the name of the field with ``-`` for ``_``.
         live: an address takes a change over while it lives; what it holds depends on the other settings.
     """
 
@@ -275,18 +277,46 @@ class Setting:
     unit: str
     default: str
     older_name: str
+    written: str
     live: bool
 
 
 def at_reload(
-    parse: Parser, about: str, *, unit: str = "", default: str = "", older_name: str = ""
+    parse: Parser, about: str, *, unit: str = "", default: str = "", older_name: str = "", written: str = ""
 ) -> dict[str, Setting]:
-    """Declares a setting of which an address takes a change over while it lives."""
-    return {SETTING: Setting(parse, about, unit, default, older_name, True)}
+    """Declares a setting of which a change counts while the broker or the address lives."""
+    return {SETTING: Setting(parse, about, unit, default, older_name, written, True)}
 
 
 def at_restart(
-    parse: Parser, about: str, *, unit: str = "", default: str = "", older_name: str = ""
+    parse: Parser, about: str, *, unit: str = "", default: str = "", older_name: str = "", written: str = ""
 ) -> dict[str, Setting]:
     """Declares a setting of which a change waits for a restart."""
-    return {SETTING: Setting(parse, about, unit, default, older_name, False)}
+    return {SETTING: Setting(parse, about, unit, default, older_name, written, False)}
+
+
+def declared(kind: Any) -> dict[str, Setting]:
+    """What the fields of a dataclass declare, by their names."""
+    return {one.name: one.metadata[SETTING] for one in fields(kind) if SETTING in one.metadata}
+
+
+def name_of(field: str, setting: Setting) -> str:
+    """What broker.xml calls a field."""
+    return setting.written or field.replace("_", "-")
+
+
+def default_as_written(kind: Any, name: str) -> str:
+    """The default of a field of a dataclass as broker.xml would have it; "" when it has none."""
+    found = next(one for one in fields(kind) if one.name == name)
+    value, unit = found.default, found.metadata[SETTING].unit
+    if value is MISSING or value == ():
+        return ""
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if name.endswith("_routing_type"):
+        return ROUTING_NAMES[value]
+    if unit == "bytes" and value >= KIB and value % KIB == 0:
+        return f"{value // MIB}M" if value % MIB == 0 else f"{value // KIB}K"
+    return str(value)

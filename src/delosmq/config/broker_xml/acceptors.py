@@ -2,8 +2,6 @@
 
 import ssl
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -22,8 +20,8 @@ from delosmq.config.findings import MISSING, TWICE, WRONG_VALUE, nearest
 from delosmq.config.tls import TlsMistake, load_tls
 from delosmq.config.xml_document import XmlElement
 from delosmq.model import values
+from delosmq.model.declared.acceptor import ACCEPTOR_SETTINGS, TLS_SETTINGS
 from delosmq.model.settings import AcceptorSettings, TlsSettings
-from delosmq.model.virtual_topics import parse_virtual_topics
 
 _STAYS_CLOSED: Final = "DMQ4102"
 _FORM: Final = "write tcp://host:port?option=value;option=value"
@@ -32,55 +30,8 @@ _EXPIRES_SOON_DAYS: Final = 30
 _SECONDS_PER_DAY: Final = 86_400
 
 
-@dataclass(frozen=True)
-class _Option:
-    """Which field of the settings an option fills, and how it is read."""
-
-    field: str
-    parse: Callable[[str], object]
-
-
-def _parse_encoder(text: str) -> bool:
-    if text.lower() not in ("binary", "text"):
-        raise ValueError("binary or text")
-    return text.lower() == "text"
-
-
-_FIELDS: Final[dict[str, _Option]] = {
-    "anycastPrefix": _Option("anycast_prefixes", values.comma_separated),
-    "multicastPrefix": _Option("multicast_prefixes", values.comma_separated),
-    "connectionsAllowed": _Option("connections_allowed", values.unlimited_or_at_least(1)),
-    "handshake-timeout": _Option("handshake_timeout_s", values.at_least(1)),
-    "heartBeatToConnectionTtlModifier": _Option("heart_beat_to_ttl_modifier", values.parse_modifier),
-    "connectionTtl": _Option("connection_ttl_ms", values.unlimited_or_at_least(1)),
-    "connectionTtlMin": _Option("connection_ttl_min_ms", values.at_least(1)),
-    "connectionTtlMax": _Option("connection_ttl_max_ms", values.at_least(0)),
-    "stompConsumerWindowSize": _Option("stomp_consumer_window_bytes", values.parse_limit_bytes),
-    "stompMaxFramePayloadLength": _Option("max_frame_bytes", values.bytes_at_least(1)),
-    "openwireMaxFrameSize": _Option("open_wire_max_frame_bytes", values.bytes_at_least(1_024)),
-    "maxInactivityDuration": _Option("max_inactivity_duration_ms", values.at_least(0)),
-    "maxInactivityDurationInitalDelay": _Option("max_inactivity_initial_delay_ms", values.at_least(0)),
-    "soWriteTimeout": _Option("so_write_timeout_ms", values.at_least(0)),
-    "writeBufferHighWaterMark": _Option("outbox_limit_bytes", values.bytes_at_least(1)),
-    "supportAdvisory": _Option("support_advisory", values.parse_boolean),
-    "virtualTopicConsumerWildcards": _Option("virtual_topics", parse_virtual_topics),
-    # Less than a control frame could not be told apart from one.
-    "webSocketMaxFramePayloadLength": _Option("web_socket_max_frame_bytes", values.bytes_at_least(126)),
-    "webSocketEncoderType": _Option("web_socket_text", _parse_encoder),
-}
-
-_TLS_FIELDS: Final[dict[str, _Option]] = {
-    "keyStorePath": _Option("key_store_path", values.parse_text),
-    "keyStoreType": _Option("key_store_type", values.parse_text),
-    "keyStorePassword": _Option("key_store_password", str),
-    "trustStorePath": _Option("trust_store_path", values.parse_text),
-    "trustStoreType": _Option("trust_store_type", values.parse_text),
-    "needClientAuth": _Option("need_client_auth", values.parse_boolean),
-    "wantClientAuth": _Option("want_client_auth", values.parse_boolean),
-    "enabledProtocols": _Option("enabled_protocols", values.comma_separated),
-    "enabledCipherSuites": _Option("enabled_cipher_suites", values.comma_separated),
-    "sslAutoReload": _Option("auto_reload", values.parse_boolean),
-}
+_BY_OPTION: Final = {setting.written: (field, setting) for field, setting in ACCEPTOR_SETTINGS.items()}
+_TLS_BY_OPTION: Final = {setting.written: (field, setting) for field, setting in TLS_SETTINGS.items()}
 
 
 class _AcceptorUrl:
@@ -152,10 +103,10 @@ def _read_acceptor(
         item = reader.known_name(line, what, key, ACCEPTOR_OPTIONS)
         if item is None or not reader.in_effect(line, what, text, item):
             continue
-        for known, found in ((_FIELDS, fields), (_TLS_FIELDS, tls_fields)):
-            option = known.get(key)
-            if option is not None:
-                found[option.field] = reader.parsed(line, what, text, option.parse, default=None)
+        for known, found in ((_BY_OPTION, fields), (_TLS_BY_OPTION, tls_fields)):
+            if key in known:
+                field, setting = known[key]
+                found[field] = reader.parsed(line, what, text, setting.parse, default=None)
     protocols = _read_protocols(reader, line, name, options.get("protocols"))
     if not _read_flag(reader, line, name, options, option="autoStart", default="true"):
         reader.findings.notice(_STAYS_CLOSED, line, f"acceptor {name!r} stays closed: autoStart is false")

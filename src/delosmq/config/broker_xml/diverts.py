@@ -1,6 +1,6 @@
 """``<diverts>``."""
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from delosmq.config.broker_xml.catalog.addresses import ADD, DIVERT, DIVERTS, DROP, PROPERTY, RENAME, TRANSFORMER
 from delosmq.config.broker_xml.filters import CheckSelector, read_filter
@@ -9,7 +9,8 @@ from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import CONTRADICTION, MISSING
 from delosmq.config.xml_document import XmlElement
 from delosmq.model import values
-from delosmq.model.settings import STRIP_ROUTING, DivertSettings, Transformer, WildcardSyntax
+from delosmq.model.settings import DIVERT_SETTINGS, DivertSettings, Transformer, WildcardSyntax
+from delosmq.model.values import name_of
 from delosmq.model.wildcard import WildcardPattern
 
 _ADD_HEADERS: Final = "org.apache.activemq.artemis.core.server.transformer.AddHeadersTransformer"
@@ -46,18 +47,19 @@ def _read_divert(reader: Reader, element: XmlElement, check_selector: CheckSelec
             sentence = f"divert {name!r} lacks <{needed}>; write <{needed}>...</{needed}> in it"
             reader.findings.add(MISSING, element.line, sentence)
     address, forwarding = inner.get("address"), inner.get("forwarding-address")
-    exclusive, routing = inner.get("exclusive"), inner.get("routing-type")
-    routing_type = STRIP_ROUTING
-    if routing is not None:
-        routing_type = reader.value(routing, values.parse_divert_routing_type, STRIP_ROUTING)
+    standard = DivertSettings("", "", ())
+    declared: dict[str, Any] = {
+        field: reader.value(inner[written], setting.parse, getattr(standard, field))
+        for field, setting in DIVERT_SETTINGS.items()
+        if (written := name_of(field, setting)) in inner
+    }
     return DivertSettings(
         name=name,
         address="" if address is None else reader.value(address, parse_address, ""),
         forwarding_addresses=() if forwarding is None else reader.value(forwarding, _parse_addresses, ()),
-        exclusive=False if exclusive is None else reader.value(exclusive, values.parse_boolean, False),
         filter=read_filter(reader, inner.get("filter"), check_selector),
-        routing_type=routing_type,
         transformer=_read_transformer(reader, name, inner),
+        **declared,
     )
 
 

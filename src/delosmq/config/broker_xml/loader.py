@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from delosmq.config.broker_xml.acceptors import read_acceptors
 from delosmq.config.broker_xml.address_settings import read_address_settings
@@ -22,6 +22,8 @@ from delosmq.config.placeholders import known_properties
 from delosmq.config.xml_document import XmlElement, read_xml
 from delosmq.model import values
 from delosmq.model.settings import (
+    CORE_SETTINGS,
+    JOURNAL_SETTINGS,
     UNLIMITED,
     AcceptorSettings,
     AddressMatch,
@@ -41,14 +43,6 @@ _JMS_REMEDY: Final = (
 )
 _DEFAULT_MEMORY_PERCENT: Final = 50
 _DEFAULT_DIRECTORY: Final = "data/journal"
-
-_PERIOD: Final = values.at_least(1)
-_PERIOD_OR_NONE: Final = values.unlimited_or_at_least(1)
-_COUNT_OR_ANY: Final = values.unlimited_or_at_least(1, "any number")
-_PERIOD_OR_NEVER: Final = values.unlimited_or_at_least(1, "never")
-
-# Below this, the records of one ordinary batch would not fit into a segment.
-_LEAST_SEGMENT_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -155,7 +149,7 @@ class _Loader:
         """The settings; only to be used when no finding was noted."""
         self._found = self._reader.once(self._reader.children(core, CORE))
         self._note_open_door()
-        reader, found, standard = self._reader, self._found, BrokerSettings()
+        reader, found = self._reader, self._found
         syntax = read_wildcards(reader, found.get("wildcard-addresses"), found.get("wild-card-routing-enabled"))
         acceptors: list[AcceptorSettings] = []
         if element := found.get("acceptors"):
@@ -171,36 +165,11 @@ class _Loader:
         security_settings = (
             read_security_settings(reader, found["security-settings"], syntax) if "security-settings" in found else []
         )
+        declared = self._declared(CORE_SETTINGS, BrokerSettings())
+        declared["global_max_size_bytes"] = self._memory_bound(declared["global_max_size_bytes"])
         return BrokerSettings(
-            name=self._value("name", values.parse_text, standard.name),
+            **declared,
             journal=self._journal(),
-            global_max_size_bytes=self._global_max_size_bytes(),
-            connection_ttl_override_ms=self._value(
-                "connection-ttl-override", _PERIOD_OR_NONE, standard.connection_ttl_override_ms
-            ),
-            connection_ttl_check_interval_ms=self._value(
-                "connection-ttl-check-interval", _PERIOD, standard.connection_ttl_check_interval_ms
-            ),
-            message_expiry_scan_period_ms=self._value(
-                "message-expiry-scan-period", _PERIOD_OR_NEVER, standard.message_expiry_scan_period_ms
-            ),
-            address_queue_scan_period_ms=self._value(
-                "address-queue-scan-period", _PERIOD_OR_NEVER, standard.address_queue_scan_period_ms
-            ),
-            transaction_timeout_ms=self._value("transaction-timeout", _PERIOD, standard.transaction_timeout_ms),
-            transaction_timeout_scan_period_ms=self._value(
-                "transaction-timeout-scan-period", _PERIOD, standard.transaction_timeout_scan_period_ms
-            ),
-            max_destinations=self._value("max-destinations", _COUNT_OR_ANY, standard.max_destinations),
-            max_destinations_per_user=self._value(
-                "max-destinations-per-user", _COUNT_OR_ANY, standard.max_destinations_per_user
-            ),
-            max_destinations_size_per_user=self._value(
-                "max-destinations-size-per-user", values.parse_limit_bytes, standard.max_destinations_size_per_user
-            ),
-            max_branches_per_user=self._value("max-branches-per-user", _COUNT_OR_ANY, standard.max_branches_per_user),
-            persist_id_cache=self._value("persist-id-cache", values.parse_boolean, standard.persist_id_cache),
-            temporary_queue_namespace=self._value("temporary-queue-namespace", values.parse_text, ""),
             wildcards=syntax,
             diverts=tuple(diverts),
             acceptors=tuple(acceptors),
@@ -228,30 +197,20 @@ class _Loader:
         return tuple(read)
 
     def _journal(self) -> JournalSettings:
-        reader, found, standard = self._reader, self._found, JournalSettings()
-        persistent, directory, size = True, _DEFAULT_DIRECTORY, standard.file_size_bytes
-        if element := found.get("persistence-enabled"):
-            persistent = reader.value(element, values.parse_boolean, True)
-        if element := found.get("journal-directory"):
-            directory = reader.value(element, values.parse_text, directory)
-        if element := found.get("journal-file-size"):
-            size = reader.value(element, values.bytes_at_least(_LEAST_SEGMENT_BYTES), size)
-        return JournalSettings(
-            str((self._instance / directory).absolute()) if persistent else "",
-            size,
-            compact_min_files=self._value("journal-compact-min-files", values.at_least(0), standard.compact_min_files),
-            compact_percentage=self._value(
-                "journal-compact-percentage", values.percentage_of_at_least(0), standard.compact_percentage
-            ),
-        )
+        persistent = self._value("persistence-enabled", values.parse_boolean, True)
+        directory = self._value("journal-directory", values.parse_text, _DEFAULT_DIRECTORY)
+        kept_in = str((self._instance / directory).absolute()) if persistent else ""
+        return JournalSettings(kept_in, **self._declared(JOURNAL_SETTINGS, JournalSettings()))
 
-    def _global_max_size_bytes(self) -> int:
-        reader, found = self._reader, self._found
-        size, percent = UNLIMITED, _DEFAULT_MEMORY_PERCENT
-        if element := found.get("global-max-size"):
-            size = reader.value(element, values.parse_limit_bytes, UNLIMITED)
-        if element := found.get("global-max-size-percent-of-jvm-max-memory"):
-            percent = reader.value(element, values.percentage_of_at_least(1), percent)
+    def _declared(self, known: dict[str, values.Setting], standard: object) -> dict[str, Any]:
+        return {
+            field: self._value(values.name_of(field, setting), setting.parse, getattr(standard, field))
+            for field, setting in known.items()
+        }
+
+    def _memory_bound(self, size: int) -> int:
+        name = "global-max-size-percent-of-jvm-max-memory"
+        percent = self._value(name, values.percentage_of_at_least(1), _DEFAULT_MEMORY_PERCENT)
         return self._memory_bytes * percent // 100 if size == UNLIMITED else size
 
     def _value(self, name: str, parse: Callable[[str], T], default: T) -> T:

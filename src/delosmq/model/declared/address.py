@@ -4,14 +4,12 @@ The reader of broker.xml, the checks of settings that a program made, the reload
 from these declarations.
 """
 
-from dataclasses import dataclass, field, fields
-from enum import Enum
+from dataclasses import dataclass, field
 from typing import Final
 
-from delosmq.model.message import MULTICAST, ROUTING_NAMES
+from delosmq.model.message import MULTICAST
 from delosmq.model.values import (
     MOST_CREDIT,
-    SETTING,
     UNLIMITED,
     AddressFullPolicy,
     DispatchPolicy,
@@ -22,6 +20,7 @@ from delosmq.model.values import (
     at_least,
     at_reload,
     at_restart,
+    declared,
     one_of,
     parse_attempts,
     parse_boolean,
@@ -452,7 +451,7 @@ class AddressSettings:
     )
 
 
-SETTINGS: Final[dict[str, Setting]] = {one.name: one.metadata[SETTING] for one in fields(AddressSettings)}
+SETTINGS: Final[dict[str, Setting]] = declared(AddressSettings)
 """What is declared, by the name of the field."""
 FIELDS: Final[dict[str, str]] = {
     **{name.replace("_", "-"): name for name in SETTINGS},
@@ -461,13 +460,3 @@ FIELDS: Final[dict[str, str]] = {
 """The fields, by the names that broker.xml has for them."""
 LIVE_SETTINGS: Final = frozenset(name for name, setting in SETTINGS.items() if setting.live)
 """Fields that an address takes over while it lives."""
-
-
-def default_as_written(name: str) -> str:
-    """The default of a field as broker.xml would have it."""
-    value = getattr(AddressSettings(), name)
-    if isinstance(value, Enum):
-        return str(value.value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ROUTING_NAMES[value] if name.endswith("_routing_type") else str(value)

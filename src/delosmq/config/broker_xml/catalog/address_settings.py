@@ -1,21 +1,18 @@
 """What stands below ``<address-settings>``."""
 
-from collections.abc import Iterator
 from typing import Final
 
-from delosmq.config.broker_xml.catalog.table import Item, Table, in_effect, not_yet, not_yet_all, refused, table
-from delosmq.model.declared.address import SETTINGS, default_as_written
-
-
-def _declared() -> Iterator[Item]:
-    """What `AddressSettings` declares, in its order."""
-    for field, setting in SETTINGS.items():
-        name = field.replace("_", "-")
-        default = setting.default or default_as_written(field)
-        yield in_effect(name, setting.about, default, setting.unit)
-        if setting.older_name:
-            yield in_effect(setting.older_name, f"older name of {name}", default, setting.unit)
-
+from delosmq.config.broker_xml.catalog.table import (
+    Item,
+    Table,
+    in_effect,
+    in_effect_of,
+    not_yet,
+    not_yet_all,
+    refused,
+    table,
+)
+from delosmq.model.declared.address import AddressSettings
 
 _REFUSED: Final = [
     refused("page-limit-bytes", "stored messages would not be limited; use max-size-bytes", "-1"),
@@ -53,7 +50,7 @@ ADDRESS_SETTINGS: Final[Table] = table([in_effect("address-setting", "settings o
 
 ADDRESS_SETTING: Final[Table] = table(
     [in_effect("@match", "the addresses it is for: words between dots, `*` one word, `#` any number of words")],
-    _declared(),
+    in_effect_of(AddressSettings),
     _REFUSED,
     _NOT_YET,
 )

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from delosmq.config.broker_xml.catalog.table import Item, Table, in_effect, not_yet, refused, table
+from delosmq.config.broker_xml.catalog.table import Item, Table, in_effect, in_effect_of, not_yet, refused, table
 from delosmq.model.declared.queue import QUEUE_SETTINGS
+from delosmq.model.settings import DivertSettings
 
 ADDRESSES: Final[Table] = table([in_effect("address", "one address")])
 ADDRESS: Final[Table] = table(
@@ -47,11 +48,8 @@ DIVERT: Final[Table] = table(
         in_effect("@name", "its name, unique among diverts"),
         in_effect("address", "where messages are diverted from"),
         in_effect("forwarding-address", "where they go; several with commas, each gets a copy"),
-        in_effect("exclusive", "true: what was diverted goes nowhere else", "false"),
+        *in_effect_of(DivertSettings),
         in_effect("filter", 'only messages that `string="..."` selects are diverted'),
-        in_effect(
-            "routing-type", "of the copies: ANYCAST, MULTICAST, STRIP (whatever the target takes) or PASS", "STRIP"
-        ),
         in_effect("transformer", "changes properties of the copies"),
         in_effect("transformer-class-name", "older form of `<transformer>`; see `class-name`"),
         not_yet("routing-name", "there are no clusters yet, where it would be of use"),

@@ -2,69 +2,30 @@
 
 from typing import Final
 
-from delosmq.config.broker_xml.catalog.table import Table, in_effect, not_yet, not_yet_all, refused, refused_all, table
+from delosmq.config.broker_xml.catalog.table import (
+    Table,
+    in_effect,
+    in_effect_of,
+    not_yet,
+    not_yet_all,
+    refused,
+    refused_all,
+    table,
+)
+from delosmq.model.settings import BrokerSettings, JournalSettings
 
 _IN_EFFECT: Final = [
-    in_effect("name", "name of the broker in logs, metrics and the `server` header", "delosmq"),
-    in_effect("persistence-enabled", "false keeps all messages in memory only", "true"),
-    in_effect("journal-directory", "where the journal lies; relative to the instance directory", "data/journal"),
-    in_effect(
-        "journal-file-size",
-        "size of one journal segment, at least 64K (Artemis: 10M); very many queues make them larger",
-        "64M",
-        "bytes",
-    ),
-    in_effect("journal-compact-min-files", "with fewer segments nothing is compacted; 0 for never", "10"),
-    in_effect("journal-compact-percentage", "a segment is compacted when less of it than this is alive", "30", "%"),
-    in_effect(
-        "global-max-size", "memory of all messages together; -1 leaves it to the percentage below", "-1", "bytes"
-    ),
+    *in_effect_of(BrokerSettings),
     in_effect(
         "global-max-size-percent-of-jvm-max-memory",
         "the same as a percentage of the memory of the machine or its control group; there is no JVM",
         "50",
         "%",
     ),
-    in_effect("connection-ttl-override", "replaces the TTL of every connection; -1 leaves each its own", "-1", "ms"),
-    in_effect("connection-ttl-check-interval", "how often silent connections are looked for", "2000", "ms"),
-    in_effect(
-        "transaction-timeout",
-        "a branch of a distributed transaction that is not prepared by then is rolled back",
-        "300000",
-        "ms",
-    ),
-    in_effect("transaction-timeout-scan-period", "how often such transactions are looked for", "1000", "ms"),
-    in_effect("message-expiry-scan-period", "how often expired messages are looked for; -1 for never", "30000", "ms"),
-    in_effect("address-queue-scan-period", "how often what goes by itself is looked for; -1 for never", "30000", "ms"),
-    in_effect(
-        "max-destinations",
-        "DelosMQ only: with so many addresses and queues clients make no more; -1 for any number",
-        "100000",
-    ),
-    in_effect(
-        "max-destinations-per-user",
-        "DelosMQ only: addresses and queues that clients of one user may have made; -1 for any number",
-        "25000",
-    ),
-    in_effect(
-        "max-destinations-size-per-user",
-        "DelosMQ only: what those may take in the journal's state, mostly names and filters, an eighth of it for"
-        " filters; -1 for any size",
-        "8M",
-        "bytes",
-    ),
-    in_effect(
-        "max-branches-per-user",
-        "DelosMQ only: branches of distributed transactions that clients of one user may have: open, prepared, or ended"
-        " by an operator and not forgotten; -1 for any number, up to 10,000 in all",
-        "2500",
-    ),
+    in_effect("persistence-enabled", "false keeps all messages in memory only", "true"),
+    in_effect("journal-directory", "where the journal lies; relative to the instance directory", "data/journal"),
+    *in_effect_of(JournalSettings),
     in_effect("id-cache-size", "duplicate ids remembered for each address; 0 for none", "20000"),
-    in_effect("persist-id-cache", "duplicate ids survive a restart", "true"),
-    in_effect(
-        "temporary-queue-namespace",
-        "with `temp` here, permissions to make temporary queues and topics are those of match `temp.#`",
-    ),
     in_effect("wild-card-routing-enabled", "older form of `<routing-enabled>` below", "true"),
     in_effect("wildcard-addresses", "holds the letters of wildcards"),
     in_effect("acceptors", "holds `<acceptor>`: where to listen"),

@@ -4,9 +4,11 @@ Names, defaults and nesting follow Artemis's schema (artemis-configuration.xsd).
 made from these.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+
+from delosmq.model.values import declared, default_as_written, name_of
 
 
 class Policy(Enum):
@@ -50,6 +52,16 @@ def table(*groups: Iterable[Item]) -> Table:
 def in_effect(name: str, about: str, default: str = "", unit: str = "") -> Item:
     """A name that DelosMQ obeys."""
     return Item(name, Policy.IN_EFFECT, about, default, unit)
+
+
+def in_effect_of(kind: type) -> Iterator[Item]:
+    """The settings that a class of settings declares, in its order."""
+    for field, setting in declared(kind).items():
+        name = name_of(field, setting)
+        default = setting.default or default_as_written(kind, field)
+        yield in_effect(name, setting.about, default, setting.unit)
+        if setting.older_name:
+            yield in_effect(setting.older_name, f"older name of {name}", default, setting.unit)
 
 
 def not_yet(name: str, about: str = "", children: tuple[str, ...] = ()) -> Item:
