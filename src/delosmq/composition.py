@@ -113,6 +113,22 @@ class LossLog(DroppedListener):
         )
 
 
+class IdCacheLog(EngineEvents):
+    """Tells that duplicate ids are forgotten early."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def duplicate_ids_full(self, most_bytes: int) -> None:
+        self._logger.warning(
+            "DMQ6185: the duplicate ids of all addresses take %d bytes, as much as they may (an eighth of"
+            " global-max-size); for each new one an old one of the largest cache is forgotten from now on, and a"
+            " message sent again with one of those is taken once more: lower id-cache-size, use shorter ids, or raise"
+            " global-max-size. `delosmq address stat` counts them. This is said once",
+            most_bytes,
+        )
+
+
 @contextmanager
 def not_collecting() -> Iterator[None]:
     """Keeps the garbage collector away: a start makes millions of objects and not one cycle, and looking at them again
@@ -209,7 +225,12 @@ class ComposedBroker(Host):
         self._conversions = conversions_for(settings.acceptors)
         self._dead_letter_log = DeadLetterLog()
         self._client_audit = ClientAudit()
-        listeners = [self._dead_letter_log, self._client_audit, *(protocol.events for protocol in self._protocols)]
+        listeners = [
+            self._dead_letter_log,
+            self._client_audit,
+            IdCacheLog(logger),
+            *(protocol.events for protocol in self._protocols),
+        ]
         self.broker = EngineBroker(
             _with_addresses_of(self._protocols, settings),
             store,

@@ -1,7 +1,12 @@
 """Duplicate ids: what an address has been sent is not sent again, across restarts and acknowledgements."""
 
-import pytest
+from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from delosmq.engine.addresses.id_cache_sizes import BySize, Sized
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import EngineBroker
 from delosmq.engine.compaction.compactor import LOOK_EVERY_MS, PASSED_OVER_MS
@@ -298,3 +303,112 @@ def test_ids_that_moved_keep_their_place_in_the_order() -> None:
         assert send(again, "q", "5 6") == [ROUTED, ROUTED]
         once_more, _ = reopened(kept, settings=settings)
         assert send(once_more, "q", "3 4 5 6 1 2") == [DUPLICATE] * 4 + [ROUTED] * 2
+
+
+# -- memory --------------------------------------------------------------------------------------------------------
+
+
+class Full(EngineEvents):
+    def __init__(self) -> None:
+        self.told: list[int] = []
+
+    def duplicate_ids_full(self, most_bytes: int) -> None:
+        self.told.append(most_bytes)
+
+
+LEAST = 1 << 20
+"""What ids may take in any case."""
+
+
+def fill(bench: Bench, user: str, addresses: int, each: int, *, durable: bool = True, size: int = 1_000) -> None:
+    for place in range(addresses):
+        for number in range(each):
+            message = marked(bench, f"{user}.{place}", f"{user} {place} {number} ".ljust(size, "x"), durable=durable)
+            message.user = user
+            assert bench.broker.producers.send(message, routing=ANYCAST) == ROUTED
+        bench.broker.resources.purge_queue(f"{user}.{place}")
+        bench.run()
+
+
+def known_ids(bench: Bench) -> dict[str, set[bytes]]:
+    return {name: set(known.ids) for name, known in bench.broker.duplicate_ids.addresses.items()}
+
+
+def actual_bytes(bench: Bench) -> int:
+    return sum(336 + len(one) for ids in known_ids(bench).values() for one in ids)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_ids_of_many_addresses_take_no_more_memory_than_they_may(durable: bool) -> None:
+    events, store = Full(), CountingStore()
+    bench = Bench(global_max=8 * LEAST, store=store, events=events)
+    fill(bench, "bob", 2, 40, durable=durable, size=100)
+    fill(bench, "eve", 100, 30, durable=durable)
+    assert LEAST - 5_000 < actual_bytes(bench) <= LEAST
+    assert events.told == [LEAST]
+    assert store.live == (sum(map(len, known_ids(bench).values())) if durable else 0)
+    again = Bench(global_max=8 * LEAST, store=store.upto(len(store.batches)))
+    assert known_ids(again) == (known_ids(bench) if durable else {})
+    # What was forgotten is taken again, what is known is not.
+    oldest = [marked(bench, f"eve.{place}", f"eve {place} 0 ".ljust(1_000, "x"), durable=durable) for place in (0, 1)]
+    assert [bench.broker.producers.send(one, routing=ANYCAST) for one in oldest] == [ROUTED, ROUTED]
+    assert bench.broker.producers.send(marked(bench, "bob.0", "bob 0 0 ".ljust(100, "x"))) == DUPLICATE
+    assert bench.broker.duplicate_ids.count("bob.0") == bench.broker.duplicate_ids.count("bob.1") == 40
+
+
+def test_a_user_with_many_caches_pushes_out_ids_of_no_other_before_and_after_a_restart() -> None:
+    store = CountingStore()
+    bench = Bench(global_max=8 * LEAST, store=store)
+    fill(bench, "bob", 1, 600, size=500)
+    kept = bench.broker.duplicate_ids.count("bob.0")
+    assert kept == 600
+    # Each of hers is far smaller than his.
+    fill(bench, "eve", 400, 3)
+    assert bench.broker.duplicate_ids.count("bob.0") == kept
+    store = store.upto(len(store.batches))
+    again = Bench(global_max=8 * LEAST, store=store)
+    fill(again, "eve", 400, 3, size=999)
+    assert again.broker.duplicate_ids.count("bob.0") == kept
+    assert actual_bytes(again) <= LEAST
+
+
+def test_a_smaller_bound_after_a_restart_or_a_reload_is_kept_to() -> None:
+    store = CountingStore()
+    bench = Bench(global_max=32 * LEAST, store=store)
+    fill(bench, "eve", 20, 100)
+    before = actual_bytes(bench)
+    assert before > 2 * LEAST
+    again = Bench(global_max=8 * LEAST, store=store.upto(len(store.batches)))
+    assert actual_bytes(again) <= LEAST
+    assert again.store.batches != store.batches
+    bench.broker.reload(replace(bench.settings, global_max_size_bytes=8 * LEAST))
+    fill(bench, "bob", 1, 100)
+    assert actual_bytes(bench) <= LEAST
+
+
+def test_ids_of_commits_large_and_small_are_within_the_bound() -> None:
+    store = CountingStore()
+    bench = Bench(queues=(anycast("q"),), global_max=8 * LEAST, store=store)
+    for size in (2, 450, 450, 450, 150):
+        transaction = bench.broker.transactions.begin("client")
+        for number in range(size):
+            message = marked(bench, "q", f"{transaction.id}.{number}.".ljust(1_000, "x"))
+            assert bench.broker.transactions.send(transaction, message) == ROUTED
+        bench.broker.transactions.commit(transaction, Waiter())
+        bench.run()
+        drain(bench, "q")
+    assert LEAST - 5_000 < actual_bytes(bench) <= LEAST
+    assert store.live == bench.broker.duplicate_ids.count("q")
+    assert known_ids(Bench(global_max=8 * LEAST, store=store.upto(len(store.batches)))) == known_ids(bench)
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 5_000))))
+def test_the_one_found_is_half_as_large_as_the_largest_at_least(changes: list[tuple[int, int]]) -> None:
+    sizes, ones = BySize(), [Sized() for _ in range(21)]
+    assert sizes.largest() is None
+    for which, size in changes:
+        sizes.change(ones[which], size)
+        largest = max(one.size_bytes for one in ones)
+        found = sizes.largest()
+        assert (found is None) == (largest == 0)
+        assert found is None or 2 * found.size_bytes > largest

@@ -133,6 +133,7 @@ class EngineResources:
         """
         before = {queue.name: queue for queue in self._settings.queues}
         self._parts.memory.global_max_bytes = settings.global_max_size_bytes
+        self._parts.duplicates.bound(settings.global_max_size_bytes)
         for queue in self._bindings.replace_settings(
             AddressSettingsTable(settings.address_settings, settings.wildcards)
         ):

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from delosmq.engine.queues.credit import MessageCredit
+from delosmq.engine.transactions.xa import XaError
 from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.storage.journal.store import JournalStore
 from tests.simulation.disk import SimDisk
@@ -95,7 +96,7 @@ FULL = "DMQ2685"
 """What is said when something can't begin as the disk is full. Nothing has changed then, and the broker goes on. The
 store refuses nothing: who looks before he stores is never refused."""
 NO_LARGER_FILES = "DMQ2204"
-"""What is said when the disk has no room for files that describe one queue more."""
+"""What is said when the disk has no room for files that describe one queue or branch more."""
 
 
 class Step(NamedTuple):
@@ -292,7 +293,7 @@ class Run:
             assert self.life is not None
             try:
                 words = ALL_ACTS[step.kind](self.life, rng)
-            except LimitError as error:
+            except (LimitError, XaError) as error:
                 low = error.code == FULL and self.life.broker.storage_low
                 # After a full disk files are tried again with the next beat.
                 spares = self.life.store.spares

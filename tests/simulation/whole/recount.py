@@ -117,6 +117,10 @@ def check_counters(broker: EngineBroker, holders: Holders) -> None:
         account = [address.account.used_messages, address.account.used_bytes]
         assert account == [len(sizes), sum(sizes)], f"address {address.name} counts {account} for {sizes}"
         charged.setdefault(0, []).extend(sizes)
+    known = broker.duplicate_ids.addresses.values()
+    sizes = [sum(entry.memory_bytes for entry in ids.order) for ids in known]
+    assert [ids.size_bytes for ids in known] == sizes, "caches of duplicate ids have another size than they say"
+    assert broker.duplicate_ids.sizes.size_bytes == sum(sizes)
     total = sum(map(sum, charged.values()))
     assert broker.used_bytes == total, f"the broker counts {broker.used_bytes} bytes, there are {total}"
 

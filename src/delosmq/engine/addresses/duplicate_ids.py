@@ -2,21 +2,29 @@
 
 Source: Artemis, DuplicateIDCaches and PostOfficeImpl.checkDuplicateID. An id of a durable message is recorded in the
 batch of the message. Its record has a home of its own, given back when the id is forgotten, so that it stays on the
-disk exactly as long as it counts.
+disk exactly as long as it counts. Artemis bounds the caches by number alone.
 """
 
 from collections import deque
 from typing import Final
 
 from delosmq.engine.addresses.bindings import Bindings
+from delosmq.engine.addresses.id_cache_sizes import IdCacheSizes, Sized, UserCaches, most_bytes_of
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import Job
 from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.log.log import NO_BODY, Log
 from delosmq.engine.log.records import encode_duplicate, encode_forgotten
 from delosmq.model.message import Home, Message
+from delosmq.model.settings import BrokerSettings
 
 FORGOTTEN_PER_BATCH: Final = 500
+FORGOTTEN_PER_ID: Final = 100
+"""At most so many go for a new one when all take too much: more than the smallest that the largest id pushes out."""
+ID_BYTES: Final = 336
+"""What an id takes in memory beside itself, with its record's place. Measured with tracemalloc, not compiled."""
+NO_ADDRESS: Final = "::"
+"""Stands for a user: ids of addresses that are not there (again) since a restart. No user has such a name."""
 
 
 class DuplicateId:
@@ -34,6 +42,11 @@ class DuplicateId:
         self.durable = durable
         self.number = number
         self.home: Home | None = None
+
+    @property
+    def memory_bytes(self) -> int:
+        """What it takes in memory."""
+        return ID_BYTES + len(self.duplicate_id)
 
     def store_again(self, log: Log, transaction: int = 0) -> None:
         """Puts its record, within the decision under way, where compaction does not find it again.
@@ -62,16 +75,21 @@ class DuplicateId:
         batch.bodies.append(NO_BODY)
 
 
-class KnownIds:
+class KnownIds(Sized):
     """The newest ids of one address.
 
     Attributes:
+        size: how many there may be.
+        user: to whose caches this one counts.
         order: oldest first.
         coming: ids of commits that have happened but are not worked off.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, address: str, size: int, user: UserCaches) -> None:
+        super().__init__()
+        self.address = address
         self.size = size
+        self.user = user
         self.ids: dict[bytes, DuplicateId] = {}
         self.order: deque[DuplicateId] = deque()
         self.coming: list[set[bytes]] = []
@@ -80,13 +98,11 @@ class KnownIds:
         """Whether the address has seen it."""
         return duplicate_id in self.ids or (len(self.coming) > 0 and any(duplicate_id in ids for ids in self.coming))
 
-    def add(self, known: DuplicateId) -> DuplicateId | None:
-        """Remembers an id; gives the one that has to go for it."""
-        self.ids[known.duplicate_id] = known
-        self.order.append(known)
-        if len(self.order) <= self.size:
-            return None
-        return self.oldest()
+    def add(self, entry: DuplicateId) -> None:
+        """Remembers an id."""
+        entry.address = self.address  # one text for all
+        self.ids[entry.duplicate_id] = entry
+        self.order.append(entry)
 
     def oldest(self) -> DuplicateId:
         """Takes the oldest out."""
@@ -97,25 +113,84 @@ class KnownIds:
 
 
 class Duplicates:
-    """The ids of all addresses."""
+    """The ids of all addresses.
+
+    Attributes:
+        sizes: what they take in memory.
+    """
 
     def __init__(
-        self, log: Log, ids: Identifiers, bindings: Bindings, events: EngineEvents, *, persistent: bool
+        self,
+        log: Log,
+        ids: Identifiers,
+        bindings: Bindings,
+        events: EngineEvents,
+        *,
+        settings: BrokerSettings,
     ) -> None:
         self._log = log
         self._ids = ids
         self._bindings = bindings
         self._events = events
-        self._persistent = persistent
+        self._persistent: bool = settings.persist_id_cache
+        self.sizes: IdCacheSizes = IdCacheSizes(settings.global_max_size_bytes)
+        self._no_address: UserCaches = self.sizes.user(NO_ADDRESS)
+        self._said_full: bool = False
         self.addresses: dict[str, KnownIds] = {}
 
     def of(self, address: str) -> KnownIds:
         """What is known of an address, which need not exist."""
         known = self.addresses.get(address)
         if known is None:
-            known = KnownIds(self._bindings.settings_of(address).id_cache_size)
+            size = self._bindings.settings_of(address).id_cache_size
+            known = KnownIds(address, size, self._user_of(address))
             self.addresses[address] = known
         return known
+
+    def _user_of(self, name: str) -> UserCaches:
+        address = self._bindings.addresses.get(name)
+        return self._no_address if address is None else self.sizes.user(address.made_by)
+
+    def bound(self, global_max_bytes: int) -> None:
+        """Takes over ``global-max-size``; what is too much goes with the next ids."""
+        self.sizes.most_bytes = most_bytes_of(global_max_bytes)
+
+    def _add(self, known: KnownIds, entry: DuplicateId) -> list[DuplicateId]:
+        """Remembers an id; gives those that have to go for it."""
+        sizes = self.sizes
+        if known.user is self._no_address:
+            growth = known.size_bytes
+            sizes.change(known, known.user, -growth)
+            known.user = self._user_of(known.address)
+            sizes.change(known, known.user, growth)
+        known.add(entry)
+        sizes.change(known, known.user, entry.memory_bytes)
+        gone: list[DuplicateId] = []
+        if len(known.order) > known.size:
+            gone.append(self._take_oldest(known))
+        if sizes.size_bytes > sizes.most_bytes:
+            self._make_room(gone, FORGOTTEN_PER_ID)
+        return gone
+
+    def _take_oldest(self, known: KnownIds) -> DuplicateId:
+        entry = known.oldest()
+        self.sizes.change(known, known.user, -entry.memory_bytes)
+        return entry
+
+    def _make_room(self, gone: list[DuplicateId], at_most: int) -> None:
+        """Takes ids out of the largest caches, ``at_most`` of them, until all take no more than they may."""
+        sizes = self.sizes
+        if not self._said_full:
+            self._said_full = True
+            self._events.duplicate_ids_full(sizes.most_bytes)
+        for _ in range(at_most):
+            known = sizes.largest()
+            if known is None or sizes.size_bytes <= sizes.most_bytes:
+                return
+            assert isinstance(known, KnownIds)
+            gone.append(self._take_oldest(known))
+            if not known.order and not known.coming:
+                del self.addresses[known.address]
 
     def seen(self, message: Message) -> bool:
         """Whether the address of a message that has a duplicate id has seen that id."""
@@ -131,18 +206,19 @@ class Duplicates:
         if known.size <= 0:
             return
         if not (durable and self._persistent):
-            gone = known.add(DuplicateId(address, duplicate_id, durable=durable))
-            if gone is not None and gone.home is not None:
-                self._record_forgotten([gone])
+            self._record_forgotten(self._add(known, DuplicateId(address, duplicate_id, durable=durable)))
             return
         entry = DuplicateId(address, duplicate_id, int(self._ids.next()))
-        gone = known.add(entry)
+        gone = self._add(known, entry)
         evicted = 0
-        batch = self._log.batch()
-        if gone is not None and gone.home is not None:
-            evicted = gone.number
-            batch.targets.append(gone.home)
-            batch.released.append(gone.home)
+        if gone:
+            first = gone[0]
+            if first.home is not None:
+                evicted = first.number
+                batch = self._log.batch()
+                batch.targets.append(first.home)
+                batch.released.append(first.home)
+            self._record_forgotten(gone[1:])
         entry.record(self._log, evicted, 0)
 
     def record_for(self, transaction: int, entry: DuplicateId) -> None:
@@ -151,31 +227,34 @@ class Duplicates:
             entry.number = int(self._ids.next())
             entry.record(self._log, 0, transaction)
 
-    def adopt(self, entry: DuplicateId) -> None:
-        """Remembers an id whose record is written, or that needs none."""
-        known = self.of(entry.address)
-        if known.size > 0:
-            gone = known.add(entry)
-            if gone is not None and gone.home is not None:
-                self._record_forgotten([gone])
+    def adopt(self, entries: list[DuplicateId]) -> None:
+        """Remembers ids whose records are written, or that need none."""
+        gone: list[DuplicateId] = []
+        for entry in entries:
+            known = self.of(entry.address)
+            if known.size > 0:
+                gone += self._add(known, entry)
+        self.forget_records(gone)
 
     def restore(self, entry: DuplicateId) -> None:
         """Takes in what replay found, oldest first; `trim` follows."""
         known = self.of(entry.address)
-        known.ids[entry.duplicate_id] = entry
-        known.order.append(entry)
+        known.add(entry)
+        self.sizes.change(known, known.user, entry.memory_bytes)
 
     def forget_records(self, entries: list[DuplicateId]) -> None:
         """Gives up records of ids that don't count any more, or never did."""
-        recorded = [entry for entry in entries if entry.home is not None]
-        for at in range(0, len(recorded), FORGOTTEN_PER_BATCH):
-            self._record_forgotten(recorded[at : at + FORGOTTEN_PER_BATCH])
+        for at in range(0, len(entries), FORGOTTEN_PER_BATCH):
+            self._record_forgotten(entries[at : at + FORGOTTEN_PER_BATCH])
             self._log.close()
 
     def _record_forgotten(self, entries: list[DuplicateId]) -> None:
-        self._log.record(encode_forgotten([entry.number for entry in entries]))
+        recorded = [entry for entry in entries if entry.home is not None]
+        if not recorded:
+            return
+        self._log.record(encode_forgotten([entry.number for entry in recorded]))
         batch = self._log.batch()
-        for entry in entries:
+        for entry in recorded:
             if entry.home is not None:
                 batch.targets.append(entry.home)
                 batch.released.append(entry.home)
@@ -187,23 +266,26 @@ class Duplicates:
 
     def clear(self, address: str) -> int:
         """Forgets all ids of an address; gives how many. At most as many as the cache holds, so not cut into slices."""
-        known = self.addresses.pop(address, None)
+        known = self._drop(address)
         if known is None:
             return 0
         self.forget_records(list(known.order))
-        if known.coming:
-            self.of(address).coming = known.coming
         self._events.duplicate_ids_cleared(address, len(known.order))
         return len(known.order)
 
     def forget_address(self, address: str) -> "Forgetting | None":
         """The address is gone, and its ids with it: the work that is left to do, None when there is none."""
+        known = self._drop(address)
+        return None if known is None else Forgetting(self, known.order)
+
+    def _drop(self, address: str) -> KnownIds | None:
+        """Forgets an address but for what is coming."""
         known = self.addresses.pop(address, None)
-        if known is None:
-            return None
-        if known.coming:
-            self.of(address).coming = known.coming
-        return Forgetting(self, known.order)
+        if known is not None:
+            self.sizes.change(known, known.user, -known.size_bytes)
+            if known.coming:
+                self.of(address).coming = known.coming
+        return known
 
     def count(self, address: str) -> int:
         """How many ids of an address are remembered."""
@@ -211,11 +293,15 @@ class Duplicates:
         return 0 if known is None else len(known.order)
 
     def trim(self) -> None:
-        """After a restart: what is over the size that is now configured goes."""
+        """After a restart: what is over the sizes that are now configured goes."""
         for known in self.addresses.values():
             over: list[DuplicateId] = []
             while len(known.order) > max(known.size, 0):
-                over.append(known.oldest())
+                over.append(self._take_oldest(known))
+            self.forget_records(over)
+        while self.sizes.size_bytes > self.sizes.most_bytes:
+            over = []
+            self._make_room(over, FORGOTTEN_PER_BATCH)
             self.forget_records(over)
 
 

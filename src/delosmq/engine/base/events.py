@@ -125,6 +125,10 @@ class EngineEvents:
     def duplicate_ids_cleared(self, address: str, count: int) -> None:
         """An operator made an address forget which duplicate ids it has seen."""
 
+    def duplicate_ids_full(self, most_bytes: int) -> None:
+        """The duplicate ids of all addresses take so much, as much as they may: from now on the oldest of the largest
+        cache goes for a new one. Told once."""
+
     def message_duplicate(self, message: Message) -> None:
         """A send carried a duplicate id that its address has seen; it is not routed."""
 

@@ -72,9 +72,7 @@ class EngineParts:
             clock=clock,
             settings=settings,
         )
-        self.duplicates: Duplicates = Duplicates(
-            self.log, self.ids, self.bindings, events, persistent=settings.persist_id_cache
-        )
+        self.duplicates: Duplicates = Duplicates(self.log, self.ids, self.bindings, events, settings=settings)
         self.dispatcher: Dispatcher = Dispatcher(clock, self.timers, conversions, jobs=self.jobs, events=events)
         self.removals: Removals = Removals(self.log, self.memory, events)
         self.evictions: Evictions = Evictions(self.removals, events, log=self.log, jobs=self.jobs)

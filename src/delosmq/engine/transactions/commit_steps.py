@@ -372,9 +372,7 @@ class CommitSteps:
     def end_ids(self, transaction: Transaction, start: int) -> int:
         """Takes some of its duplicate ids into the caches; gives where to go on."""
         stop = min(len(transaction.notes), start + ACKNOWLEDGED_PER_SLICE)
-        for note in transaction.notes[start:stop]:
-            self._duplicates.adopt(note)
-        self._log.close()
+        self._duplicates.adopt(transaction.notes[start:stop])
         if stop == len(transaction.notes):
             for address, ids in transaction.ids.items():
                 self._duplicates.of(address).coming.remove(ids)
