@@ -42,16 +42,16 @@ def recount(broker: EngineBroker) -> None:
         assert len({slot.sequence for slot in slots}) == len(slots), queue.name
         assert (queue.returning, queue.purging, queue.barrier_sequence) == (0, 0, 0), queue.name
         assert (queue.pending.count, queue.scheduled.count) == (len(pending), len(scheduled)), queue.name
-        assert queue.delivering_count == len(held), queue.name
-        assert queue.delivering_bytes == size(held)
-        assert queue.delivering_durable_count == len(durable(held))
-        assert queue.delivering_durable_bytes == size(durable(held))
+        assert queue.delivering.count == len(held), queue.name
+        assert queue.delivering.bytes == size(held)
+        assert queue.delivering.durable_count == len(durable(held))
+        assert queue.delivering.durable_bytes == size(durable(held))
         assert queue.scheduled.bytes == size(scheduled)
         assert queue.scheduled.durable_count == len(durable(scheduled))
         assert queue.scheduled.durable_bytes == size(durable(scheduled))
-        assert queue.total_bytes == size(slots)
-        assert queue.durable_count == len(durable(slots))
-        assert queue.durable_bytes == size(durable(slots))
+        assert queue.total.bytes == size(slots)
+        assert queue.total.durable_count == len(durable(slots))
+        assert queue.total.durable_bytes == size(durable(slots))
         assert queue.expiring_count == sum(slot.message.expires_at_ms != 0 for slot in slots)
         for slot in pending:
             assert slot.transaction == 0

@@ -152,7 +152,7 @@ def test_purging_ends_what_nobody_has_and_keeps_what_comes_later():
     bench.run()
     queue = bench.broker.queues["q"]
     assert (work.done, work.removed, bench.pending("q")) == (True, 1_201, "new")
-    assert (queue.counters.killed, queue.counters.acknowledged, queue.delivering_count) == (1_201, 0, 1)
+    assert (queue.counters.killed, queue.counters.acknowledged, queue.delivering.count) == (1_201, 0, 1)
     assert bench.restart().pending("q") == "held new"
     assert bench.broker.addresses["q"].account.used_messages == 2
     bench.broker.consumers.close(consumer)

@@ -167,7 +167,7 @@ def test_a_browser_that_leaves_returns_nothing():
     field.run()
     browser.close()
     queue = field.broker.queues["q"]
-    assert (field.waiting, queue.delivering_count, queue.message_count) == ("1 2", 0, 2)
+    assert (field.waiting, queue.delivering.count, queue.message_count) == ("1 2", 0, 2)
     assert [slot.delivery_count for slot in queue.pending.in_order()] == [0, 0]
     assert stood_on(queue) == ""
 

@@ -35,12 +35,14 @@ def measure(slots: list[Slot]) -> tuple[int, int, int, int]:
 def check(queue: Queue) -> None:
     pending, held, scheduled = queue.pending.in_order(), held_slots(queue), queue.scheduled.in_order()
     everything = pending + held + scheduled
-    assert (queue.message_count, queue.total_bytes, queue.durable_count, queue.durable_bytes) == measure(everything)
+    assert (queue.message_count, queue.total.bytes, queue.total.durable_count, queue.total.durable_bytes) == measure(
+        everything
+    )
     assert (
-        queue.delivering_count,
-        queue.delivering_bytes,
-        queue.delivering_durable_count,
-        queue.delivering_durable_bytes,
+        queue.delivering.count,
+        queue.delivering.bytes,
+        queue.delivering.durable_count,
+        queue.delivering.durable_bytes,
     ) == measure(held)
     kept = queue.scheduled
     assert (kept.count, kept.bytes, kept.durable_count, kept.durable_bytes) == measure(scheduled)
@@ -121,17 +123,20 @@ def test_counters_equal_a_recount(steps: list[tuple[int, int]]):
     again = history.bench.restart()
     for name, queue in again.broker.queues.items():
         before = broker.queues[name]
-        assert (queue.durable_count, queue.durable_bytes) == (before.durable_count, before.durable_bytes), name
+        assert (queue.total.durable_count, queue.total.durable_bytes) == (
+            before.total.durable_count,
+            before.total.durable_bytes,
+        ), name
 
 
 def test_leasing_makes_a_message_durable():
     bench = Bench(queues=(anycast("q"),))
     bench.send("q", "A B", durable=False)
     queue = bench.broker.queues["q"]
-    assert (queue.durable_count, queue.total_bytes) == (0, 2)
+    assert (queue.total.durable_count, queue.total.bytes) == (0, 2)
     group = bench.broker.lease_groups.open("g", queue="q", topic="", run="run", incarnation=None)
     bench.broker.leases.request("g", after=0, max_rows=1, max_bytes=1_000, epoch=group.epoch, until=None)
-    assert (queue.durable_count, queue.delivering_durable_count, queue.delivering_count) == (1, 1, 1)
+    assert (queue.total.durable_count, queue.delivering.durable_count, queue.delivering.count) == (1, 1, 1)
 
 
 def test_attempts_of_a_rolled_back_transaction_count_as_attempts():

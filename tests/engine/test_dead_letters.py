@@ -305,7 +305,7 @@ def test_many_dead_letters_take_several_ticks():
     bench.run()
     bench.broker.consumers.reject_through(consumer, port.slots[-1].sequence)
     assert 0 < bench.broker.queues["q"].counters.killed < 100
-    assert bench.broker.queues["q"].delivering_count > 100
+    assert bench.broker.queues["q"].delivering.count > 100
     bench.run()
     assert bench.broker.queues["DLQ"].message_count == 200
     assert bench.counts("q") == (0, 0, 0)

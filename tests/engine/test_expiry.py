@@ -399,7 +399,7 @@ def test_a_client_reports_an_expired_message():
     assert bench.broker.consumers.expire_delivered(consumer, port.slots[0].sequence)
     assert not bench.broker.consumers.expire_delivered(consumer, port.slots[0].sequence)
     queue = bench.broker.queues["q"]
-    assert (queue.counters.expired, queue.delivering_count, bench.pending("EXP")) == (1, 1, "A")
+    assert (queue.counters.expired, queue.delivering.count, bench.pending("EXP")) == (1, 1, "A")
 
 
 def test_on_a_full_disk_an_expired_message_is_delivered_rather_than_lost():

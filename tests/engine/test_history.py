@@ -123,12 +123,12 @@ def test_so_many_bytes_are_kept():
     bench = keeping(size=1_000)
     bench.put("news", "x" * 100, routing=MULTICAST)
     publish(bench, "A B")
-    size = bench.broker.queues[HISTORY].total_bytes
+    size = bench.broker.queues[HISTORY].total.bytes
     bench.put("news", "y" * (1_000 - size + 50), routing=MULTICAST)
     # One large message takes the place of as many as it needs.
     assert heard(bench).split()[:-1] == ["A", "B"]
     bench.put("news", "z" * 900, routing=MULTICAST)
-    assert bench.broker.queues[HISTORY].total_bytes <= 1_000
+    assert bench.broker.queues[HISTORY].total.bytes <= 1_000
     assert heard(bench)[0] == "z"
     bench.put("news", "w" * 2_000, routing=MULTICAST)
     assert heard(bench) == ""
@@ -360,7 +360,7 @@ def test_one_message_that_takes_the_place_of_many():  # RING-11
     bench.broker.tick()
     assert history.pending.count > count / 2 - 100
     bench.run()
-    assert history.total_bytes <= 60_000
+    assert history.total.bytes <= 60_000
     assert bench.pending(HISTORY).endswith("x")
     assert len(max([metas for _, metas, _ in bench.store.batches], key=len)) <= 100
     recount(bench)

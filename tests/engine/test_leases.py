@@ -198,7 +198,7 @@ def test_leased_messages_count_as_in_delivery():
     reader = Reader(bench)
     reader.take(0, max_rows=2)
     queue = bench.broker.queues["q"]
-    assert (queue.message_count, queue.delivering_count, queue.pending_count) == (3, 2, 1)
+    assert (queue.message_count, queue.delivering.count, queue.pending_count) == (3, 2, 1)
     assert reader.group.leased_count == 2
 
 
@@ -474,7 +474,7 @@ def test_release_gives_what_is_not_acknowledged_back_in_order():
     reader.take(1, max_rows=2)
     assert bench.broker.leases.release("g") == 2
     assert bench.pending("q") == "c d e"
-    assert bench.broker.queues["q"].delivering_count == 0
+    assert bench.broker.queues["q"].delivering.count == 0
     slots = bench.broker.queues["q"].pending.in_order()
     assert [slot.delivery_count for slot in slots] == [1, 1, 0]
     assert bench.broker.queues["q"].holders == []
@@ -499,7 +499,7 @@ def test_a_large_release_is_worked_off_in_slices_and_out_of_order_nothing_is_han
     _, port = bench.consume("q")
     queue = bench.broker.queues["q"]
     assert bench.broker.leases.release("g") == count
-    assert (queue.pending_count, queue.delivering_count) == (ROWS_PER_SLICE, ROWS_PER_SLICE + 1)
+    assert (queue.pending_count, queue.delivering.count) == (ROWS_PER_SLICE, ROWS_PER_SLICE + 1)
     other = bench.broker.lease_groups.open("other", queue="q", topic="", run="r", incarnation=None)
     bench.broker.leases.request("other", after=0, max_rows=9, max_bytes=MANY, epoch=other.epoch, until=None)
     bench.broker.tick()
@@ -666,7 +666,7 @@ def test_a_lease_is_the_same_after_a_restart():
     assert (words(lease), lease.size_bytes) == ("high a b", before.size_bytes)
     assert [slot.delivery_count for slot in lease.slots] == [1, 1, 1]
     assert again.bench.pending("q") == "c"
-    assert again.bench.broker.queues["q"].delivering_count == 3
+    assert again.bench.broker.queues["q"].delivering.count == 3
     assert again.epoch == 2
 
 
@@ -709,7 +709,7 @@ def test_what_was_acknowledged_does_not_come_back():
     again = reopened(bench, reader)
     again.bench.run()
     queue = again.bench.broker.queues["q"]
-    assert (again.group.acked, queue.delivering_count, again.bench.pending("q")) == (1, 0, "c")
+    assert (again.group.acked, queue.delivering.count, again.bench.pending("q")) == (1, 0, "c")
     assert again.take(1) == "c"
     assert again.group.newest == 2
 

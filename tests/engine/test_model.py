@@ -399,7 +399,7 @@ class Engine(RuleBasedStateMachine):
             queue = self.bench.broker.queues[name]
             assert [key(s) for s in queue.pending.in_order()] == [ref_key(s) for s in ours.pending], name
             leased = sum(len(g.held()) for g in self.reference.groups.values() if g.queue is ours)
-            assert queue.delivering_count == sum(len(c.held) for c in ours.consumers) + leased
+            assert queue.delivering.count == sum(len(c.held) for c in ours.consumers) + leased
             assert queue.pending.count == len(ours.pending)
             assert (queue.ring_size, queue.counters.added, queue.counters.acknowledged) == (
                 ours.ring,

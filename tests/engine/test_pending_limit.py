@@ -55,7 +55,7 @@ def test_a_closed_consumer_is_forgotten() -> None:
     bench, consumer, _, queue = limited(1, 2)
     send(bench, "A B C")
     bench.broker.consumers.close(consumer)
-    assert not queue.bounded
+    assert not queue.ring.counts_waiting
     assert not isinstance(queue.ring, PendingLimit)
     assert queue.counters.replaced == 0
 

@@ -14,7 +14,7 @@ from delosmq.engine.log.records import (
     STORED,
     VERSION,
     DuplicateRecord,
-    StoredTail,
+    QueueRecords,
     check_version,
     decode_numbers,
     decode_promised,
@@ -25,12 +25,9 @@ from delosmq.engine.log.records import (
     encode_forgotten,
     encode_promised,
     encode_removed,
-    encode_removed_one,
     encode_sent,
     encode_stored,
-    encode_stored_in_one,
     is_sent,
-    removed_front,
 )
 from delosmq.engine.recovery.stored_messages import StoredMessages, StoredRecord
 from delosmq.model.errors import StorageError
@@ -151,20 +148,19 @@ def test_the_short_way_gives_the_same_record(
     )
     original.sequence = Sequence(sequence)
     original.message_id = MessageId(message_id)
-    tail = StoredTail(original, queue_id)
-    assert tail.fits(original)
-    assert encode_stored_in_one(original, tail) == encode_stored(original, [queue_id])
+    assert QueueRecords(queue_id).stored(original) == encode_stored(original, [queue_id])
 
 
-@pytest.mark.parametrize("other", [{"address": "bills"}, {"user": "bob"}, {"protocol": "stomp/11"}])
-def test_a_record_of_another_sender_ends_differently(other: dict[str, str]) -> None:
-    fields = {"address": "orders", "user": "ann", "protocol": "stomp/12"}
-
-    def sent(fields: dict[str, str]) -> Message:
-        return Message(fields["address"], fields["protocol"], b"", b"", user=fields["user"], timestamp_ms=WallMs(7))
-
-    assert StoredTail(sent(fields), 3).fits(sent(dict(fields)))
-    assert not StoredTail(sent(fields), 3).fits(sent({**fields, **other}))
+@pytest.mark.parametrize(
+    "other",
+    [{"address": "bills"}, {"user": "bob"}, {"protocol": "stomp/11"}, {"due_at_ms": 8}, {"group_id": "g"}],
+)
+def test_a_record_of_another_sender_ends_differently(other: dict[str, object]) -> None:
+    fields: dict[str, object] = {"address": "orders", "user": "ann", "protocol": "stomp/12"}
+    records = QueueRecords(3)
+    for each in (fields, {**fields, **other}, fields):
+        sent = Message(head=b"", body=b"", durable=True, timestamp_ms=WallMs(7), **each)  # type: ignore[arg-type]
+        assert records.stored(sent) == encode_stored(sent, [3])
 
 
 @given(queue_id=U64, sequence=U64)
@@ -172,10 +168,11 @@ def test_one_acknowledged_message_is_recorded_like_many(queue_id: int, sequence:
     original = message()
     original.sequence = Sequence(sequence)
     slot = Slot(original, True)
-    meta = encode_removed_one(removed_front(queue_id, ACKNOWLEDGED), slot)
-    assert meta == encode_removed(queue_id, ACKNOWLEDGED, [slot])
-    record = decode_removed(meta)
-    assert (record.queue_id, record.reason, record.sequences) == (queue_id, ACKNOWLEDGED, [sequence])
+    for reason in (ACKNOWLEDGED, KILLED):
+        meta = QueueRecords(queue_id).removed(slot, reason)
+        assert meta == encode_removed(queue_id, reason, [slot])
+        record = decode_removed(meta)
+        assert (record.queue_id, record.reason, record.sequences) == (queue_id, reason, [sequence])
 
 
 def test_messages_of_many_senders_in_one_queue_keep_what_is_theirs() -> None:

@@ -143,7 +143,7 @@ def test_many_returns_take_several_ticks_and_nobody_overtakes():
     _, other = bench.consume("q")
     bench.broker.consumers.close(consumer)
     queue = bench.broker.queues["q"]
-    assert 0 < queue.delivering_count < len(words)
+    assert 0 < queue.delivering.count < len(words)
     bench.send("q", "last", durable=False)
     bench.run()
     assert other.bodies.split() == [*words, "last"]

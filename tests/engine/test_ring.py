@@ -76,7 +76,7 @@ def test_what_is_in_delivery_is_outside_the_ring():  # RING-5
         bench.send("q", body)
         bench.run()
     queue = bench.broker.queues["q"]
-    assert (queue.message_count, queue.delivering_count, port.bodies) == (4, 4, "A B C D")
+    assert (queue.message_count, queue.delivering.count, port.bodies) == (4, 4, "A B C D")
     assert queue.counters.replaced == 0
 
 

@@ -123,7 +123,7 @@ def test_nothing_happens_before_the_commit_and_all_of_it_with_one_batch() -> Non
     promise(bench, transaction, consumer, port.slots)
     assert len(bench.store.batches) == batches
     assert bench.pending("out") == ""
-    assert bench.broker.queues["in"].delivering_count == 2
+    assert bench.broker.queues["in"].delivering.count == 2
     assert bench.broker.transactions.commit(transaction)
     assert len(bench.store.batches) == batches + 1
     assert bench.pending("out") == "x y"
@@ -212,14 +212,14 @@ def test_acknowledgements_stay_with_the_transaction_when_their_consumer_closes(c
     promise(bench, transaction, consumer, port.slots[:2])
     bench.broker.consumers.close(consumer)
     assert bench.pending("in") == "c"
-    assert bench.broker.queues["in"].delivering_count == 2
+    assert bench.broker.queues["in"].delivering.count == 2
     if commit:
         bench.broker.transactions.commit(transaction)
         assert bench.pending("in") == "c"
     else:
         bench.broker.transactions.rollback(transaction, keep_delivered=True)
         assert bench.pending("in") == "a b c"
-    assert bench.broker.queues["in"].delivering_count == 0
+    assert bench.broker.queues["in"].delivering.count == 0
 
 
 def test_a_promised_message_cannot_be_answered_again() -> None:

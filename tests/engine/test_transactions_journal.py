@@ -93,7 +93,7 @@ def test_a_prepared_branch_outlives_every_segment_and_its_end_frees_them() -> No
         life = crashed(life)
         assert life.broker.branches.recover() == [b"x"]
         assert bodies(life) == []
-        assert life.broker.queues["dead"].delivering_count == 1
+        assert life.broker.queues["dead"].delivering.count == 1
     life.broker.branches.commit(b"x", False, waiter)
     while len(waiter.ended) < 2:
         life.turn()
@@ -200,7 +200,7 @@ def test_a_prepared_branch_keeps_no_segment(committed: bool) -> None:  # ACK-5
         assert life.flow(60) <= 32
         life = crashed(life)
         assert life.broker.branches.recover() == [b"x"]
-        assert life.broker.queues["dead"].delivering_count == 30
+        assert life.broker.queues["dead"].delivering.count == 30
     life.flow(60)
     if committed:
         life.broker.branches.commit(b"x", False, waiter)
@@ -240,7 +240,7 @@ def test_messages_of_several_queues_move_with_what_a_branch_holds_of_them() -> N
     life.flow(30)
     assert number not in life.segments
     life = crashed(life)
-    assert (life.broker.queues["a"].delivering_count, life.broker.queues["b"].pending_count) == (1, 1)
+    assert (life.broker.queues["a"].delivering.count, life.broker.queues["b"].pending_count) == (1, 1)
     life.broker.branches.commit(b"x", False)
     for _ in range(3):
         life.flow(30)

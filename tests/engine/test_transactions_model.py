@@ -226,7 +226,7 @@ class Machine(RuleBasedStateMachine):
         queue = self.bench.broker.queues["q"]
         out = self.held | self.promised()
         assert self.bench.pending("q").split() == [name for name in self.alive if name not in out]
-        assert queue.delivering_count == len(out)
+        assert queue.delivering.count == len(out)
         assert queue.message_count == len(self.alive)
         waiting = sum(len(one.sends) for one in self.open)
         assert self.bench.broker.addresses["q"].account.used_messages == len(self.alive) + waiting

@@ -208,7 +208,7 @@ def test_a_prepared_branch_survives_restarts_and_then_ends_either_way(  # ACK-5
         bench = Bench(queues=(anycast("in"), anycast("out")), store=store)
         assert bench.broker.branches.recover() == [X]
         assert (bench.pending("in"), bench.pending("out")) == ("", "")
-        assert bench.broker.queues["in"].delivering_count == count
+        assert bench.broker.queues["in"].delivering.count == count
         [branch] = bench.broker.branches.prepared()
         assert (len(branch.planned), len(branch.acks), branch.prepared_ms > 0) == (count, count, True)
     if commit:
@@ -218,7 +218,7 @@ def test_a_prepared_branch_survives_restarts_and_then_ends_either_way(  # ACK-5
     bench.run()
     expected = ("", words) if commit else (numbers(0, count), "")
     assert (bench.pending("in"), bench.pending("out")) == expected
-    assert bench.broker.queues["in"].delivering_count == 0
+    assert bench.broker.queues["in"].delivering.count == 0
     assert bench.broker.used_bytes == recount(bench.broker)
     assert all(queue.pending_commits == 0 for queue in bench.broker.queues.values())
     again = bench.restart()

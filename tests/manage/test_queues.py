@@ -35,7 +35,7 @@ async def test_a_queue_shows_its_settings_and_counts(api: Api):
     await api.lease(0, epoch, max_rows=2)
     queue = succeeded(await api.get(f"{QUEUES}/q"))
     newest = api.broker.queues["q"].newest_sequence
-    size = api.broker.queues["q"].total_bytes
+    size = api.broker.queues["q"].total.bytes
     expected = {
         "id": api.broker.queues["q"].id,
         "name": "q",

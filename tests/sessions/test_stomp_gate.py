@@ -25,7 +25,7 @@ def test_receipt_and_delivery_of_a_durable_message_wait_for_its_sync() -> None:
     client.frame("SUBSCRIBE", "id:s", "destination:/queue/a", "ack:client")
     client.frame("SEND", "destination:/queue/a", "persistent:true", "receipt:r", body="x")
     assert client.take() == []
-    assert bench.queue("a").delivering_count == 1
+    assert bench.queue("a").delivering.count == 1
     bench.sync(bench.broker.log.position - 1)
     assert client.take() == []
     bench.sync()

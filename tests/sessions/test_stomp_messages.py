@@ -306,7 +306,7 @@ def in_delivery(headers: tuple[str, ...], window_bytes: int = 10_240) -> int:
     for _ in range(30):
         client.feed("SEND\ndestination:/queue/a\n\n" + "x" * 500 + "\0")
     client.frame("SUBSCRIBE", "id:s", "destination:/queue/a", *headers)
-    return bench.queue("a").delivering_count
+    return bench.queue("a").delivering.count
 
 
 def test_a_client_subscription_has_a_window_of_bytes() -> None:
@@ -339,7 +339,7 @@ def test_a_peer_that_does_not_read_stops_its_own_deliveries() -> None:
     for _ in range(30):
         producer.feed("SEND\ndestination:/queue/a\n\n" + "x" * 500 + "\0")
     bench.tick()
-    assert bench.queue("a").delivering_count == 4
+    assert bench.queue("a").delivering.count == 4
     fast = bench.connect()
     fast.frame("SUBSCRIBE", "id:s", "destination:/queue/a")
     assert len(fast.take()) == 26

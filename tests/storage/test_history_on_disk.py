@@ -54,7 +54,7 @@ def test_a_message_that_takes_the_place_of_very_many(size: int) -> None:
     for _ in range(10):
         life.turn()
     history = life.broker.queues[HISTORY]
-    assert 0 < history.total_bytes <= size + 100
+    assert 0 < history.total.bytes <= size + 100
     left = kept(life)
     assert left[-1] == bytes(size)
     life.disk.process_crash()

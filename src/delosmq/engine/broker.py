@@ -100,7 +100,6 @@ class EngineBroker:
             parts.log,
             acks,
             parts.removals,
-            enqueuer=parts.enqueuer,
             dispatcher=parts.dispatcher,
             jobs=parts.jobs,
             clock=clock,

@@ -72,7 +72,7 @@ class EngineConsumers:
         consumer = Consumer(ConsumerId(self._next_consumer_id), port, credit, options)
         consumer.queue = queue
         self._next_consumer_id += 1
-        if queue.bounded and subscription is not None and subscription.pending_limit is not None:
+        if queue.ring.counts_waiting and subscription is not None and subscription.pending_limit is not None:
             subscription.pending_limit.consumer = consumer
         self._dispatcher.join(queue, consumer)
         if options.priority and queue.temporary:
@@ -217,8 +217,8 @@ class EngineConsumers:
         if consumer.loans is not None:
             settle_loans(consumer.loans, queue, self._jobs, self._dispatcher)
         if not queue.holders:
-            queue.unused_since = self._clock.monotonic_ns()
-            queue.swept = False
+            queue.usage.unused_since = self._clock.monotonic_ns()
+            queue.usage.swept = False
         self._acks.give_back_far(queue, consumer, returning, unseen)
         self._log.close()
         self._events.consumer_closed(queue.name, consumer.id)

@@ -176,7 +176,7 @@ def subscribe_durably(life: Life, rng: Random) -> str:
 def unsubscribe(life: Life, rng: Random) -> str:
     name = rng.choice(SUBSCRIPTIONS)
     queue = life.broker.queues.get(name)
-    if queue is None or queue.holders or queue.delivering_count or queue.pending_commits:
+    if queue is None or queue.holders or queue.delivering.count or queue.pending_commits:
         return ""
     _excuse_all(life, name)
     life.broker.resources.unsubscribe(name)

@@ -99,14 +99,15 @@ def check_counters(broker: EngineBroker, holders: Holders) -> None:
         said = [
             queue.pending.count,
             queue.scheduled.count,
-            queue.delivering_count,
-            queue.total_bytes,
-            queue.delivering_bytes,
-            queue.durable_count,
-            queue.durable_bytes,
+            queue.delivering.count,
+            queue.total.bytes,
+            queue.delivering.bytes,
+            queue.total.durable_count,
+            queue.total.durable_bytes,
             queue.expiring_count,
         ]
         assert said == tally, f"queue {name} counts {said}, there are {tally}"
+        assert queue.message_count == sum(tally[:3]), f"queue {name} counts {queue.message_count}, there are {tally}"
     for transaction in broker.transactions.open.values():
         for message in [*(s.message for s in transaction.sends), *(p.message for p in transaction.planned)]:
             if message.account is not None and id(message) not in messages:
@@ -196,7 +197,7 @@ def durable_state(broker: EngineBroker, holders: Holders) -> Durable:
             or not (message.durable or id(slot) in leased)
         ):
             continue
-        count = slot.delivery_count - (state == HELD and not queue.record_before_delivery)
+        count = slot.delivery_count - (state == HELD and not queue.traits.record_before_delivery)
         if slot.transaction in prepared:
             count = -1
         queues[queue.name].append(

@@ -10,7 +10,7 @@ from delosmq.engine.addresses.expiry_delay import changes_expiry
 from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
-from delosmq.engine.queues.queue_address import QueueAddress, publishes_advisories
+from delosmq.engine.queues.queue_address import QueueAddress, Usage, publishes_advisories
 from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import INTERNAL_PREFIX
@@ -28,7 +28,7 @@ def _priority(queue: Queue) -> int:
 
 def any_conditional(queues: list[Queue]) -> bool:
     """Whether one of them does not take everything."""
-    return any(queue.conditional for queue in queues)
+    return any(queue.traits.conditional for queue in queues)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -57,8 +57,6 @@ class Address(QueueAddress):
         blocked: senders wait for room, or did so a moment ago.
         owner: the connection whose temporary destination it is, "" for all others.
         unrouted_messages: since start, as ``routed_messages``.
-        created_at, unused_since: monotonic ns; the latter when its last queue went, 0 while it never had one.
-        swept: the last scan found it unused.
         messages_at_scan: what was sent to it until the last scan.
         made_by: whose client made it, "" for none.
         state_bytes: what it takes in a state block; 0 for one that is not recorded.
@@ -83,9 +81,7 @@ class Address(QueueAddress):
         self.unrouted_messages: int = 0
         self.waiters: list[SpaceWaiter] = []
         self.blocked: bool = False
-        self.created_at: int = 0
-        self.unused_since: int = 0
-        self.swept: bool = False
+        self.usage: Usage = Usage()
         self.messages_at_scan: int = 0
         self.made_by: str = ""
         self.state_bytes: int = 0

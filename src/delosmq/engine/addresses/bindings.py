@@ -88,7 +88,7 @@ class Bindings(Destinations):
         if address is None:
             address = Address(name, set(routing_types), self._table.resolve(name))
             address.auto_created = auto_created
-            address.created_at = self._clock.monotonic_ns()
+            address.usage.created_at = self._clock.monotonic_ns()
             address.diverts = self._diverts.get(name, [])
             self.addresses[name] = address
             self.client_limits.change("", 1, 0)
@@ -118,7 +118,7 @@ class Bindings(Destinations):
         """Makes a queue known and binds it. An address that is recorded is known before it."""
         address = self.add_address(settings.address, {settings.routing_type}, auto_created=True, made_by=made_by)
         queue = Queue(queue_id, settings, address)
-        queue.created_at = self._clock.monotonic_ns()
+        queue.usage.created_at = self._clock.monotonic_ns()
         queue.owner = address.owner
         address.bind(queue)
         if queue is address.history:
@@ -165,7 +165,7 @@ class Bindings(Destinations):
         queue.suspended |= DELETED
         address = address_of(queue)
         address.unbind(queue)
-        address.unused_since = self._clock.monotonic_ns()
+        address.usage.unused_since = self._clock.monotonic_ns()
         self._changed(address)
         del self.queues[queue.name]
         del self.by_id[queue.id]

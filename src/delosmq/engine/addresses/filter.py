@@ -35,7 +35,7 @@ class Conditions:
 
     def admit(self, queue: Queue) -> bool:
         """Whether the message may enter a queue that it reaches."""
-        if not queue.conditional:
+        if not queue.traits.conditional:
             return True
         settings = queue.settings
         # Artemis picks an anycast queue first and drops the message when that is disabled; here the next one gets it.

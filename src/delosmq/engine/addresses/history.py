@@ -95,7 +95,7 @@ class HistoryRing(Ring):
         if pending.count <= settings.retroactive_message_count:
             return True
         size_bytes = settings.subscription_recovery_size
-        return not size_bytes or self._queue.total_bytes <= size_bytes
+        return not size_bytes or self._queue.total.bytes <= size_bytes
 
 
 class Aging(Timer):

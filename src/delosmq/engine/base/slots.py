@@ -170,6 +170,38 @@ class SlotList:
         self._finger = slot
 
 
+class SlotTotals:
+    """Slots that are somewhere, and the size of their encoded messages.
+
+    Attributes:
+        durable_count, durable_bytes: of those the store holds.
+    """
+
+    def __init__(self) -> None:
+        self.count: int = 0
+        self.bytes: int = 0
+        self.durable_count: int = 0
+        self.durable_bytes: int = 0
+
+    def came(self, slot: Slot) -> None:
+        """One more is there."""
+        size = slot.message.encoded_size_bytes
+        self.count += 1
+        self.bytes += size
+        if slot.recorded:
+            self.durable_count += 1
+            self.durable_bytes += size
+
+    def went(self, slot: Slot) -> None:
+        """One is not there any more."""
+        size = slot.message.encoded_size_bytes
+        self.count -= 1
+        self.bytes -= size
+        if slot.recorded:
+            self.durable_count -= 1
+            self.durable_bytes -= size
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PendingObserver(ABC):
     """Remembers pending slots until they leave."""
@@ -179,7 +211,7 @@ class PendingObserver(ABC):
         """A slot with marks is pending no more."""
 
 
-class PendingSlots:
+class PendingSlots(SlotTotals):
     """The pending messages of a queue: highest priority first, then by order.
 
     Attributes:
@@ -187,19 +219,19 @@ class PendingSlots:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.observers: list[PendingObserver] = []
         self._levels: list[SlotList] = [SlotList() for _ in range(LEVELS)]
         self._occupied: int = 0
         self._cursors: list[Cursor] = []
         self._first_order: int = 0
-        self.count: int = 0
 
     def add_tail(self, slot: Slot) -> None:
         """Adds a newly routed message."""
         priority = slot.level
         self._levels[priority].append(slot)
         self._occupied |= 1 << priority
-        self.count += 1
+        self.came(slot)
 
     def put_back(self, slot: Slot, near: Slot | None = None) -> int:
         """Returns a slot to its place by order within its priority; gives the steps walked.
@@ -214,7 +246,7 @@ class PendingSlots:
             level.look_near(near)
         steps = level.insert(slot)
         self._occupied |= 1 << priority
-        self.count += 1
+        self.came(slot)
         for cursor in self._cursors:
             cursor.came_back(slot)
         return steps
@@ -257,7 +289,7 @@ class PendingSlots:
         level.unlink(slot)
         if level.count == 0:
             self._occupied &= ~(1 << priority)
-        self.count -= 1
+        self.went(slot)
 
     def holds(self, slot: Slot) -> bool:
         """Whether the slot is one of these."""

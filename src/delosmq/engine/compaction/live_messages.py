@@ -61,7 +61,7 @@ class LiveMessages(LivePlace):
 
     def held_records(self, queue: Queue, slot: Slot) -> list[bytes]:
         """`records` for a slot that is in delivery."""
-        if queue.record_before_delivery:
+        if queue.traits.record_before_delivery:
             return [encode_counted(queue.id, [slot])]
         # The delivery under way is not recorded before it fails: a crash forgets it.
         if slot.delivery_count <= 1:

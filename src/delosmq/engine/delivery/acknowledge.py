@@ -394,7 +394,7 @@ class _Return(Job):
                 slot.delivery_count -= 1
             room -= acks.put_back(queue, slot, self._how, written, self._near) // STEPS_PER_RETURN
             self._near = slot
-            if slot.recorded and (not unseen or queue.record_before_delivery) and queue.pending.holds(slot):
+            if slot.recorded and (not unseen or queue.traits.record_before_delivery) and queue.pending.holds(slot):
                 written.counted.append(slot)
             room -= 1
         if purged:

@@ -337,7 +337,7 @@ class _ExpiryWalk(Job):
     def _leave_hint(self, queue: Queue) -> None:
         """Notes before when the queue need not be looked at again."""
         # What is held comes back at no time.
-        if queue.delivering_count or queue.scheduled.count > held_count(queue):
+        if queue.delivering.count or queue.scheduled.count > held_count(queue):
             queue.next_expiry_ms = 0  # what comes back may be older than all that was seen
         else:
             queue.next_expiry_ms = min(queue.next_expiry_ms, self._earliest_ms)

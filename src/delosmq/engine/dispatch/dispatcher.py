@@ -120,7 +120,7 @@ class Dispatcher(ReadyQueues):
                 more = self._dispatch_by_rules(queue, now_ms)
             else:
                 more = dispatch(queue, MESSAGES_PER_QUEUE_AND_TICK, now_ms, before if queue.expiring_count else None)
-            if queue.bounded and self.evictions is not None:
+            if queue.ring.counts_waiting and self.evictions is not None:
                 self.evictions.cut(queue)
             if more:
                 self.mark(queue)

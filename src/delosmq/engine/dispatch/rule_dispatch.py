@@ -196,7 +196,7 @@ class RuleDispatch:
         slot.delivered_at_ms = self._now_ms
         consumer.first_of_group = first
         before = self._before
-        if before is not None and slot.recorded and self._queue.record_before_delivery:
+        if before is not None and slot.recorded and self._queue.traits.record_before_delivery:
             before.record_delivery(self._queue, slot)
         consumer.port.deliver(slot)
         self._handed += 1

@@ -235,7 +235,7 @@ class Schedule(Timer):
                     self._last_value_rule.due(queue, slot)
             else:
                 self._evictions.replaced(queue, slot)
-        if queue.bounded:
+        if queue.ring.counts_waiting:
             self._evictions.cut(queue)
         return count
 

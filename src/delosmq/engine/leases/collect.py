@@ -11,8 +11,7 @@ from delosmq.engine.dispatch.ports import ROOM_TO_COME, STAYS
 from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
 from delosmq.engine.leases.rows import LeaseSlots
 from delosmq.engine.log.log import FITS, NO_ROOM, WAITS, Log
-from delosmq.engine.log.records import LEASE, encode_json
-from delosmq.engine.routing.enqueue import Enqueuer
+from delosmq.engine.log.records import LEASE, encode_json, encode_stored
 from delosmq.engine.routing.parts import RECORD_ROOM_BYTES
 from delosmq.model.errors import StorageError
 from delosmq.model.ports import Clock
@@ -29,7 +28,6 @@ class LeaseCollector:
         self,
         log: Log,
         acks: Acknowledgements,
-        enqueuer: Enqueuer,
         *,
         dispatcher: Dispatcher,
         clock: Clock,
@@ -38,7 +36,6 @@ class LeaseCollector:
     ) -> None:
         self._log = log
         self._acks = acks
-        self._enqueuer = enqueuer
         self._dispatcher = dispatcher
         self._clock = clock
         self._events = events
@@ -117,9 +114,9 @@ class LeaseCollector:
         references = message.recorded_references
         position = message.position
         if home is None:
-            self._enqueuer.store(message, [int(group.queue.id)])
+            self._log.store(message, encode_stored(message, [group.queue.id]), 1)
         else:
-            self._enqueuer.store_reference(message, int(group.queue.id))
+            self._log.store_reference(message, group.queue.id)
         if slot.delivery_count > 0:
             record_counts(self._log, group.queue, [slot])
         try:

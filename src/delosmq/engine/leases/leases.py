@@ -31,7 +31,6 @@ from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import LEASE, encode_json
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.removal import Removals
-from delosmq.engine.routing.enqueue import Enqueuer
 from delosmq.model.errors import MisuseError
 from delosmq.model.ports import Clock, Random
 
@@ -57,7 +56,6 @@ class Leases:
         acks: Acknowledgements,
         removals: Removals,
         *,
-        enqueuer: Enqueuer,
         dispatcher: Dispatcher,
         jobs: Jobs,
         clock: Clock,
@@ -74,7 +72,6 @@ class Leases:
         self._collector: LeaseCollector = LeaseCollector(
             log,
             acks,
-            enqueuer,
             dispatcher=dispatcher,
             clock=clock,
             events=events,

@@ -43,9 +43,9 @@ class AutoDelete(Timer):
         """Counts the time from now on for what the store held, and makes the first appointment."""
         now = self._parts.clock.monotonic_ns()
         for queue in self._parts.bindings.queues.values():
-            queue.unused_since = now
+            queue.usage.unused_since = now
         for address in self._parts.bindings.addresses.values():
-            address.unused_since = now
+            address.usage.unused_since = now
         self.again()
 
     def again(self) -> None:
@@ -62,26 +62,24 @@ class AutoDelete(Timer):
         if queue.deleted:
             return
         if not self._is_queue_unused(queue):
-            queue.swept = False
-        elif queue.swept:
+            queue.usage.swept = False
+        elif queue.usage.swept:
             messages = queue.message_count
             self._deletion.drop(queue)
             self._parts.events.deleted_unused(queue.name, queue.address.name, messages)
         else:
-            queue.swept = True
+            queue.usage.swept = True
 
     def _is_queue_unused(self, queue: Queue) -> bool:
         if not queue.in_force.auto_delete or queue.internal or queue.temporary or queue.owner or queue.holders:
             return False
         # A lease group is one of the consumers, and what it returns still counts as in delivery.
-        if queue.pending_commits or queue.delivering_count:
+        if queue.pending_commits or queue.delivering.count:
             return False
         limit = queue.in_force.auto_delete_message_count
         if limit != UNLIMITED and queue.message_count > limit:
             return False
-        # One that was never used, as a send to it was rolled back, is unused since it was made.
-        since = 0 if queue.address.settings.auto_delete_queues_skip_usage_check else queue.unused_since
-        since = since or queue.created_at
+        since = queue.usage.since(skip_usage_check=queue.address.settings.auto_delete_queues_skip_usage_check)
         return self._parts.clock.monotonic_ns() - since >= queue.in_force.auto_delete_delay * NS_PER_MS
 
     def look_at_address(self, address: Address) -> None:
@@ -89,12 +87,12 @@ class AutoDelete(Timer):
         if self._parts.bindings.addresses.get(address.name) is not address:
             return
         if not self._is_address_unused(address):
-            address.swept = False
-        elif address.swept:
+            address.usage.swept = False
+        elif address.usage.swept:
             self._deletion.drop_address(address)
             self._parts.events.deleted_unused("", address.name, 0)
         else:
-            address.swept = True
+            address.usage.swept = True
 
     def _is_address_unused(self, address: Address) -> bool:
         settings = address.settings
@@ -107,9 +105,7 @@ class AutoDelete(Timer):
         # Those in queues of wildcard addresses count against its limits still.
         if address.account.used_messages or not self._parts.bindings.is_unbound(address):
             return False
-        # One that never had a queue, as it was only sent to, is unused since it was made.
-        since = 0 if settings.auto_delete_addresses_skip_usage_check else address.unused_since
-        since = since or address.created_at
+        since = address.usage.since(skip_usage_check=settings.auto_delete_addresses_skip_usage_check)
         return self._parts.clock.monotonic_ns() - since >= settings.auto_delete_addresses_delay * NS_PER_MS
 
 

@@ -121,7 +121,7 @@ class Retroactive(QueueListener):
                 continue
             recorded = held.recorded and queue.settings.durable
             if recorded:
-                parts.enqueuer.store_reference(message, queue.id)
+                parts.log.store_reference(message, queue.id)
             message.references += 1
             slot = Slot(message, recorded)
             queue.link(slot)
@@ -130,7 +130,7 @@ class Retroactive(QueueListener):
             if queue.ring.size != UNLIMITED:
                 pushed_out = queue.ring.pushed_out(queue.pending)
                 if pushed_out is not None:
-                    parts.enqueuer.replace(queue, pushed_out)
+                    parts.evictions.replace(queue, pushed_out)
 
     def filled(self, queue: Queue, held_dispatch: bool) -> None:
         """All is there."""

@@ -118,7 +118,6 @@ class SubscriptionQueues:
             )
             if options.pending_limit is not None:
                 made.ring = options.pending_limit
-                made.bounded = True
             return made
         name = queue_name or address
         if not self._bindings.settings_of(address).auto_create_queues:
@@ -158,7 +157,7 @@ class SubscriptionQueues:
                     " subscription another name",
                 )
             if self._is_same(queue, address, options):
-                queue.swept = False
+                queue.usage.swept = False
                 if not queue.holders:
                     queue.unshared = not options.shared
                 return queue
@@ -207,7 +206,7 @@ class SubscriptionQueues:
             and settings.durable == options.durable
             and settings.enabled
         )
-        if queue.holders or queue.delivering_count:
+        if queue.holders or queue.delivering.count:
             if not same:
                 raise MisuseError(
                     "DMQ2638",

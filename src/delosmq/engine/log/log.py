@@ -9,9 +9,10 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.model.errors import LimitError
+from delosmq.engine.log.records import encode_referenced
+from delosmq.model.errors import InvariantError, LimitError
 from delosmq.model.ids import Position
-from delosmq.model.message import Home
+from delosmq.model.message import Home, Message
 
 NO_BODY: Final = b""
 EVERYTHING: Final = Position(1 << 61)
@@ -410,6 +411,24 @@ class Log:
             f"the disk has no room for a message of {size_bytes} bytes, which needs most of a journal file and another"
             " file behind it; nothing is lost: free some space or consume messages, then send it again",
         )
+
+    def store(self, message: Message, meta: bytes, references: int) -> None:
+        """Records a message that so many queues of the store hold; its home is known once the batch is closed."""
+        batch = self.batch()
+        home = Home()
+        message.home = home
+        message.recorded_references = references
+        message.position = batch.position
+        batch.add_stored(meta, message.head + message.body, home)
+
+    def store_reference(self, message: Message, queue_id: int) -> None:
+        """Records that one more queue keeps a message which is stored already."""
+        home = message.home
+        if home is None:
+            raise InvariantError("DMQ2002", f"message {message.message_id} is referenced but not stored")
+        message.recorded_references += 1
+        self.record(encode_referenced(queue_id, message.sequence))
+        self.batch().targets.append(home)
 
     def record(self, meta: bytes) -> None:
         """Adds a record without a body."""

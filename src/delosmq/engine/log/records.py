@@ -99,7 +99,7 @@ _DUPLICATE: Final = Struct("<BBBQQQHH")
 
 def encode_stored(message: Message, queue_ids: list[int]) -> bytes:
     """The meta of a message that its queues now hold."""
-    if len(queue_ids) != 1 or has_sections(message):
+    if len(queue_ids) != 1 or _has_sections(message):
         return _encode_stored_sections(message, queue_ids, message.sequence, message.message_id, 0)
     address = message.address.encode()
     protocol = message.protocol.encode()
@@ -125,46 +125,56 @@ def encode_stored(message: Message, queue_ids: list[int]) -> bytes:
     return b"".join((fixed, address, protocol, user))
 
 
-class StoredTail:
-    """The end of the STORED records of durable messages in one queue: the same for all that one user sends to one
-    address by one protocol."""
+class QueueRecords:
+    """Encodes the most frequent records of one queue, which have much in common."""
 
-    def __init__(self, message: Message, queue_id: int) -> None:
+    def __init__(self, queue_id: int) -> None:
+        self._queue_id = queue_id
+        self._acknowledged: bytes = _pack_removed_front(REMOVED, VERSION, ACKNOWLEDGED, queue_id, 1)
+        # The end of the last STORED record: the same for all that one user sends to one address by one protocol.
+        self._stored: bytes = _pack_stored_tail(1, 0, 0, 0, 0, DURABLE_FLAG, queue_id)
+        self._address: str = ""
+        self._protocol: str = ""
+        self._user: str = ""
+
+    def stored(self, message: Message) -> bytes:
+        """`encode_stored` of a durable message that this queue alone holds: what nearly every message is."""
+        if _has_sections(message):
+            return encode_stored(message, [self._queue_id])
+        if message.address != self._address or message.user != self._user or message.protocol != self._protocol:
+            self._keep_end(message)
+        return (
+            _pack_stored_front(
+                STORED | VERSION << 8 | message.priority << 16 | message.body_kind << 24,
+                message.sequence,
+                message.message_id,
+                message.timestamp_ms,
+                message.expires_at_ms,
+                len(message.head),
+            )
+            + self._stored
+        )
+
+    def _keep_end(self, message: Message) -> None:
         self._address = message.address
         self._protocol = message.protocol
         self._user = message.user
         address = message.address.encode()
         protocol = message.protocol.encode()
         user = message.user.encode()
-        fixed = _pack_stored_tail(1, len(address), len(protocol), len(user), 0, DURABLE_FLAG, queue_id)
-        self.content: bytes = b"".join((fixed, address, protocol, user))
+        fixed = _pack_stored_tail(1, len(address), len(protocol), len(user), 0, DURABLE_FLAG, self._queue_id)
+        self._stored = b"".join((fixed, address, protocol, user))
 
-    def fits(self, message: Message) -> bool:
-        """Whether the record of ``message`` ends like this."""
-        return message.address == self._address and message.user == self._user and message.protocol == self._protocol
+    def removed(self, slot: Slot, reason: int) -> bytes:
+        """`encode_removed` of one reference, the most frequent record of all."""
+        front = self._acknowledged
+        if reason != ACKNOWLEDGED:
+            front = _pack_removed_front(REMOVED, VERSION, reason, self._queue_id, 1)
+        return _pack_removed_one(front, slot.sequence)
 
 
-def has_sections(message: Message) -> bool:
-    """Whether the record of a message has more than a `StoredTail` can say."""
+def _has_sections(message: Message) -> bool:
     return message.due_at_ms != 0 or message.group_id != "" or message.annotations is not None
-
-
-def encode_stored_in_one(message: Message, tail: StoredTail) -> bytes:
-    """`encode_stored` of a durable message without sections in one queue: what nearly every message is.
-
-    ``tail`` must fit it.
-    """
-    return (
-        _pack_stored_front(
-            STORED | VERSION << 8 | message.priority << 16 | message.body_kind << 24,
-            message.sequence,
-            message.message_id,
-            message.timestamp_ms,
-            message.expires_at_ms,
-            len(message.head),
-        )
-        + tail.content
-    )
 
 
 def encode_sent(
@@ -232,16 +242,6 @@ def encode_removed(queue_id: int, reason: int, slots: list[Slot]) -> bytes:
     return _REMOVED.pack(REMOVED, VERSION, reason, queue_id, count) + pack(
         f"<{count}Q", *[slot.sequence for slot in slots]
     )
-
-
-def removed_front(queue_id: int, reason: int) -> bytes:
-    """What `encode_removed` of one reference begins with."""
-    return _pack_removed_front(REMOVED, VERSION, reason, queue_id, 1)
-
-
-def encode_removed_one(front: bytes, slot: Slot) -> bytes:
-    """`encode_removed` of one reference, the most frequent record of all; ``front`` as `removed_front` gives it."""
-    return _pack_removed_one(front, slot.sequence)
 
 
 class RemovedRecord:

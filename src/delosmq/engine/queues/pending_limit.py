@@ -27,6 +27,7 @@ class PendingLimit(Ring):
 
     def __init__(self, size: int, choice: EvictionChoice) -> None:
         super().__init__(size)
+        self.counts_waiting = True
         self.consumer: Consumer | None = None
         self._choice = choice
         self._chosen: list[Slot] = []

@@ -5,14 +5,15 @@ from collections import deque
 from typing import Final
 
 from delosmq.engine.base.jobs import Job
-from delosmq.engine.base.slots import PendingSlots, Slot
-from delosmq.engine.log.records import ACKNOWLEDGED, StoredTail, removed_front
+from delosmq.engine.base.slots import PendingSlots, Slot, SlotTotals
+from delosmq.engine.log.records import QueueRecords
 from delosmq.engine.queues.counters import QueueCounters
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.last_value_index import LastValues
-from delosmq.engine.queues.queue_address import QueueAddress
+from delosmq.engine.queues.queue_address import QueueAddress, Usage
 from delosmq.engine.queues.ring import Ring
 from delosmq.engine.queues.scheduled_slots import ScheduledSlots
+from delosmq.model.declared.address import AddressSettings
 from delosmq.model.declared.queue import ResolvedSettings, resolve
 from delosmq.model.ids import QueueId, Sequence
 from delosmq.model.message import DEFAULT_PRIORITY
@@ -45,17 +46,42 @@ class QueueRules(ABC):
         """Whether any consumer may have something to do."""
 
 
+class QueueTraits:
+    """What follows from the settings of a queue and of its address, for the ways of its messages.
+
+    Attributes:
+        prioritized: the priority of a message decides its place (``prioritized-messages``).
+        advisory_for_consumed: what is acknowledged in it is told.
+        record_before_delivery: each delivery is recorded before the message leaves.
+        conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
+            in routing only while it has consumers.
+        needs_rules: its messages are never simply handed out in turn.
+    """
+
+    def __init__(self, own: QueueSettings, in_force: ResolvedSettings, address: AddressSettings) -> None:
+        self.prioritized: bool = address.prioritized_messages and not own.name.startswith(INTERNAL_PREFIX)
+        self.advisory_for_consumed: bool = address.advisory_for_consumed
+        self.record_before_delivery: bool = address.persist_delivery_count_before_delivery
+        self.conditional: bool = own.filter != "" or not own.enabled or in_force.purge_on_no_consumers
+        self.needs_rules: bool = (
+            in_force.exclusive
+            or in_force.non_destructive
+            or in_force.consumers_before_dispatch > 0
+            or self.record_before_delivery
+            or address.all_consumers_exclusive_by_default
+            or address.strict_order_dispatch
+            or address.time_before_dispatch_starts > 0
+        )
+
+
 class Queue:
     """One queue.
 
     Attributes:
         temporary: deleted when its last consumer leaves (a topic subscription without a name).
-        in_force: each setting: the queue's own, or the default of its address; replaced as a whole on a change.
+        in_force: each setting: the queue's own, or the default of its address; traits: what follows from these. Both
+            are replaced as a whole on a change.
         last_values: which of its messages is the newest of its key; None when it is no last-value queue.
-        publishes_advisories: what is acknowledged in it is told (``advisory-for-consumed``).
-        prioritized: the priority of a message decides its place (``prioritized-messages``).
-        conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
-            in routing only while it has consumers.
         filter: the selector that lets messages in; None lets all in. Parsed when it is set, so that no send has to.
         filter_characters: how long it is said to be in the share of its maker.
         owner: the connection whose temporary destination it is, "" for all others; no other consumes from it.
@@ -65,16 +91,11 @@ class Queue:
         made_by: whose client made it, or for whose queue the broker did; "" for none.
         state_bytes: what it takes in a state block.
         pending_commits: open transactions that will add to it; they keep it from being deleted, as consumers do.
-        created_at, unused_since: monotonic ns; the latter when its last consumer left, 0 while it never had one.
-        swept: the last scan found it unused.
         scheduled: what is not due yet.
-        delivering_count, delivering_bytes: messages held by consumers and leases.
-        total_bytes: of all encoded messages, wherever they stand; those of ``durable_*`` the store holds.
+        delivering: messages held by consumers and leases.
         expiring_count: messages that have an expiry, wherever they stand.
         next_expiry_ms: no pending message expires earlier (wall clock); a hint that may be too early.
         newest_sequence: of the last message added.
-        stored_tail, acknowledged_front: what its records have in common: the end of the last one that stored a message,
-            and the beginning of those that acknowledge one.
         ready: on the dispatcher's list.
         suspended: why nothing is delivered, 0 while it is: `PAUSED`, `DELETED`, and `RETURNING` for each that puts
             messages back, or empties or fills the queue: what was delivered meanwhile would be out of order.
@@ -83,8 +104,6 @@ class Queue:
             sequence waits, or it would be out of order. 0 for none.
         consumer_count: its consumers but leases, which take by themselves.
         rotation: consumers that may have room, the next one to be asked first; empty when there are rules.
-        record_before_delivery: each delivery is recorded before the message leaves.
-        bounded: its ring counts what its consumer has no room for (`PendingLimit`).
         needs_rules: messages are not simply handed out in turn: ``rules`` decide, made when it is first needed.
     """
 
@@ -108,33 +127,20 @@ class Queue:
         self.stalled: list[Job] = []
         self.barrier_sequence: int = 0
         self.ring: Ring = Ring(UNLIMITED)
-        self.bounded: bool = False
         self.in_force: ResolvedSettings
+        self.traits: QueueTraits
         self.last_values: LastValues | None = None
-        self.publishes_advisories: bool = False
-        self.prioritized: bool = True
-        self.record_before_delivery: bool = False
-        self.conditional: bool = False
         self.owner: str = ""
         self.unshared: bool = False
         self.declared: bool = False
         self.filter: Selector | None = None
         self.made_by, self.state_bytes, self.filter_characters = "", 0, 0
         self.pending_commits: int = 0
-        self.created_at: int = 0
-        self.unused_since: int = 0
-        self.swept: bool = False
-        self.stored_tail: StoredTail | None = None
-        self.acknowledged_front: bytes = removed_front(queue_id, ACKNOWLEDGED)
+        self.usage: Usage = Usage()
+        self.records: QueueRecords = QueueRecords(queue_id)
         self._redelivered_last, self._redelivered_first = BEFORE_ALL, BEFORE_ALL + 1
         self.apply_settings(settings)
-        self.delivering_count: int = 0
-        self.delivering_bytes: int = 0
-        self.delivering_durable_count: int = 0
-        self.delivering_durable_bytes: int = 0
-        self.total_bytes: int = 0
-        self.durable_count: int = 0
-        self.durable_bytes: int = 0
+        self.delivering: SlotTotals = SlotTotals()
         self.expiring_count: int = 0
         self.next_expiry_ms: int = 0
         self.counters: QueueCounters = QueueCounters()
@@ -168,7 +174,18 @@ class Queue:
     @property
     def message_count(self) -> int:
         """Pending, scheduled and in delivery."""
-        return self.pending.count + self.delivering_count + self.scheduled.count
+        return self.pending.count + self.delivering.count + self.scheduled.count
+
+    @property
+    def total(self) -> SlotTotals:
+        """All messages, wherever they stand."""
+        total = SlotTotals()
+        for place in (self.pending, self.delivering, self.scheduled):
+            total.count += place.count
+            total.bytes += place.bytes
+            total.durable_count += place.durable_count
+            total.durable_bytes += place.durable_bytes
+        return total
 
     @property
     def scheduled_count(self) -> int:
@@ -185,41 +202,30 @@ class Queue:
         self.settings = settings
         self.filter = parse_selector(settings.filter) if settings.filter else None
         in_force = self.in_force = resolve(settings, self.address.settings)
+        traits = self.traits = QueueTraits(settings, in_force, self.address.settings)
         self.ring.resize(in_force.ring_size)
         self.ring.lowest_first = self.address.settings.ring_eviction is RingEviction.LOWEST_PRIORITY
         if in_force.last_value and self.last_values is None:
             self.last_values = LastValues()
-        self.publishes_advisories = self.address.settings.advisory_for_consumed
-        self.prioritized = self.address.settings.prioritized_messages and not self.internal
-        self.record_before_delivery = self.address.settings.persist_delivery_count_before_delivery
         if settings.paused != self.paused:
             self.suspended ^= PAUSED
         rules = self.rules
-        self.needs_rules = rules is not None or self._asks_for_rules()
+        self.needs_rules = rules is not None or traits.needs_rules
         if rules is not None:
             rules.settings_changed()
-        self.conditional = settings.filter != "" or not settings.enabled or in_force.purge_on_no_consumers
 
     def add(self, slot: Slot) -> None:
         """Adds a newly routed message at the tail."""
-        if not self.prioritized:
+        if not self.traits.prioritized:
             slot.level = DEFAULT_PRIORITY
         self.pending.add_tail(slot)
         self.counters.added += 1
         self.newest_sequence = slot.sequence
-        message = slot.message
-        self.total_bytes += message.encoded_size_bytes
-        if slot.recorded:
-            self.durable_count += 1
-            self.durable_bytes += message.encoded_size_bytes
-        if message.expires_at_ms:
-            self.note_expiry(message.expires_at_ms)
-
-    def note_expiry(self, expires_at_ms: int) -> None:
-        """Counts a message that may expire."""
-        if self.expiring_count == 0 or expires_at_ms < self.next_expiry_ms:
-            self.next_expiry_ms = expires_at_ms
-        self.expiring_count += 1
+        expires_at_ms = slot.message.expires_at_ms
+        if expires_at_ms:
+            if self.expiring_count == 0 or expires_at_ms < self.next_expiry_ms:
+                self.next_expiry_ms = expires_at_ms
+            self.expiring_count += 1
 
     def unschedule(self, slot: Slot) -> None:
         """Makes a slot pending, at its place, that may be scheduled."""
@@ -229,18 +235,13 @@ class Queue:
 
     def now_recorded(self, slot: Slot) -> None:
         """The store holds a pending slot from now on that it did not hold before."""
+        self.pending.went(slot)
         slot.recorded = True
-        self.durable_count += 1
-        self.durable_bytes += slot.message.encoded_size_bytes
+        self.pending.came(slot)
 
     def remove(self, slot: Slot) -> None:
         """Ends the reference of a slot that is in no list."""
-        message = slot.message
-        self.total_bytes -= message.encoded_size_bytes
-        if slot.recorded:
-            self.durable_count -= 1
-            self.durable_bytes -= message.encoded_size_bytes
-        if message.expires_at_ms:
+        if slot.message.expires_at_ms:
             self.expiring_count -= 1
         if self.last_values is not None:
             self.last_values.remove(slot)
@@ -260,23 +261,13 @@ class Queue:
         """Moves a pending slot into delivery to ``holder``."""
         self.pending.remove(slot)
         slot.delivery_count += 1
-        size = slot.message.encoded_size_bytes
-        self.delivering_count += 1
-        self.delivering_bytes += size
-        if slot.recorded:
-            self.delivering_durable_count += 1
-            self.delivering_durable_bytes += size
+        self.delivering.came(slot)
         holder.deliver(slot)
 
     def settle(self, slot: Slot, holder: Holder) -> None:
         """Ends the delivery of a slot; the caller decides where it goes."""
         holder.settle(slot)
-        size = slot.message.encoded_size_bytes
-        self.delivering_count -= 1
-        self.delivering_bytes -= size
-        if slot.recorded:
-            self.delivering_durable_count -= 1
-            self.delivering_durable_bytes -= size
+        self.delivering.went(slot)
         if holder.full and not holder.closed:
             self.rejoin(holder)
 
@@ -290,8 +281,7 @@ class Queue:
     def leave(self, consumer: Holder) -> None:
         """Removes a consumer; what it held comes back next."""
         consumer.closed = True
-        if self.bounded:  # its ring holds on to the consumer
-            self.bounded = False
+        if self.ring.counts_waiting:  # it holds on to the consumer
             self.ring.close(self.pending)
             self.ring = Ring(UNLIMITED)
         self.consumer_count -= 1
@@ -302,20 +292,7 @@ class Queue:
     def drop_rules(self) -> None:
         """Its last consumer has left: the next one finds the queue as it was made."""
         self.rules = None
-        self.needs_rules = self._asks_for_rules()
-
-    def _asks_for_rules(self) -> bool:
-        settings = self.address.settings
-        in_force = self.in_force
-        return (
-            in_force.exclusive
-            or in_force.non_destructive
-            or in_force.consumers_before_dispatch > 0
-            or self.record_before_delivery
-            or settings.all_consumers_exclusive_by_default
-            or settings.strict_order_dispatch
-            or settings.time_before_dispatch_starts > 0
-        )
+        self.needs_rules = self.traits.needs_rules
 
     def rejoin(self, consumer: Holder) -> None:
         """Lets a consumer that may have room again take part, last."""

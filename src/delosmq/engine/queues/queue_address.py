@@ -9,6 +9,26 @@ def publishes_advisories(settings: AddressSettings) -> bool:
     return settings.advisory_for_delivery or settings.advisory_if_no_consumers
 
 
+class Usage:
+    """How long a queue or an address has not been used.
+
+    Attributes:
+        created_at, unused_since: monotonic ns; the latter when its last consumer left, or its last queue went; 0 while
+            it never had one.
+        swept: the last scan found it unused.
+    """
+
+    def __init__(self) -> None:
+        self.created_at: int = 0
+        self.unused_since: int = 0
+        self.swept: bool = False
+
+    def since(self, *, skip_usage_check: bool) -> int:
+        """Since when it has been unused: what was never used, as a send to it was rolled back or nothing but sends
+        came, since it was made."""
+        return (0 if skip_usage_check else self.unused_since) or self.created_at
+
+
 class QueueAddress:
     """The address of a queue, as far as queues and memory limits look at it.
 

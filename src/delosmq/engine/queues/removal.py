@@ -3,7 +3,7 @@
 from delosmq.engine.base.events import NO_EVENTS, EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import Batch, Log
-from delosmq.engine.log.records import ACKNOWLEDGED, encode_removed, encode_removed_one, removed_front
+from delosmq.engine.log.records import ACKNOWLEDGED, encode_removed
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.errors import InvariantError
@@ -21,16 +21,15 @@ class Removals:
     def remove_one(self, queue: Queue, slot: Slot, reason: int) -> None:
         """Ends one reference."""
         if slot.recorded:
-            front = queue.acknowledged_front if reason == ACKNOWLEDGED else removed_front(queue.id, reason)
             home = _home_of(slot)
             message = slot.message
             message.recorded_references -= 1
             last = message.recorded_references == 0
             if last:
                 message.home = None
-            self._log.batch().add_removed(encode_removed_one(front, slot), home, last)
+            self._log.batch().add_removed(queue.records.removed(slot, reason), home, last)
         self.end_reference(queue, slot)
-        if queue.publishes_advisories and reason == ACKNOWLEDGED:
+        if queue.traits.advisory_for_consumed and reason == ACKNOWLEDGED:
             self._events.message_acknowledged(queue.name, slot)
 
     def remove(self, queue: Queue, slots: list[Slot], reason: int) -> None:
@@ -46,7 +45,7 @@ class Removals:
                 _note_for_store(slot, batch)
         for slot in slots:
             self.end_reference(queue, slot)
-            if queue.publishes_advisories and reason == ACKNOWLEDGED:
+            if queue.traits.advisory_for_consumed and reason == ACKNOWLEDGED:
                 self._events.message_acknowledged(queue.name, slot)
 
     def end_reference(self, queue: Queue, slot: Slot) -> None:

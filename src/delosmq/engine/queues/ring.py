@@ -13,11 +13,13 @@ class Ring:
     Attributes:
         size: may change while the queue lives; -1 is no ring, 0 keeps nothing pending.
         lowest_first: pushes out the oldest message of the lowest priority instead of the head of the queue.
+        counts_waiting: what its consumer has no room for (`PendingLimit`), instead of all that is pending.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.lowest_first: bool = False
+        self.counts_waiting: bool = False
 
     def resize(self, size: int) -> None:
         """From now on that many; removes nothing (RING-4)."""

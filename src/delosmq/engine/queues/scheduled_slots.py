@@ -4,7 +4,7 @@ A time is a number: positive for one of the wall clock, negative for the end of 
 moves (`schedule`).
 """
 
-from delosmq.engine.base.slots import Slot, SlotList
+from delosmq.engine.base.slots import Slot, SlotList, SlotTotals
 
 
 class DueSlots(SlotList):
@@ -22,22 +22,18 @@ class DueSlots(SlotList):
         self.after: DueSlots | None = None
 
 
-class ScheduledSlots:
+class ScheduledSlots(SlotTotals):
     """The slots of one queue by their due time. Adding and taking out, anywhere, are constant time.
 
     Attributes:
         first: where a walk through all buckets begins, in the order in which they were made.
-        count: slots in it; bytes: of their encoded messages; ``durable_*``: of those the store holds.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._buckets: dict[int, DueSlots] = {}
         self.first: DueSlots | None = None
         self._last: DueSlots | None = None
-        self.count: int = 0
-        self.bytes: int = 0
-        self.durable_count: int = 0
-        self.durable_bytes: int = 0
 
     def add(self, slot: Slot, due_at_ms: int, time: int = 0) -> bool:
         """Takes in a slot that is in no list. True when it is the first for that time.
@@ -61,12 +57,7 @@ class ScheduledSlots:
                 last.after = bucket
             self._last = bucket
         bucket.insert(slot)
-        size = slot.message.encoded_size_bytes
-        self.count += 1
-        self.bytes += size
-        if slot.recorded:
-            self.durable_count += 1
-            self.durable_bytes += size
+        self.came(slot)
         return first
 
     def remove(self, slot: Slot) -> None:
@@ -78,12 +69,7 @@ class ScheduledSlots:
             del self._buckets[bucket.time]
             self._unchain(bucket)
         slot.due_at_ms = 0
-        size = slot.message.encoded_size_bytes
-        self.count -= 1
-        self.bytes -= size
-        if slot.recorded:
-            self.durable_count -= 1
-            self.durable_bytes -= size
+        self.went(slot)
 
     def _unchain(self, bucket: DueSlots) -> None:
         before = bucket.before

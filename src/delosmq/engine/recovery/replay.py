@@ -35,9 +35,8 @@ from delosmq.engine.log.records import (
     decode_referenced,
     decode_removed,
     decode_scheduled,
-    encode_removed_one,
+    encode_removed,
     is_sent,
-    removed_front,
 )
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import Queue
@@ -487,7 +486,7 @@ class EngineReplay(Replay):
                 message = slot.message
                 home = message.home
                 assert home is not None
-                log.record(encode_removed_one(removed_front(queue_id, PURGED), slot))
+                log.record(encode_removed(queue_id, PURGED, [slot]))
                 batch = log.batch()
                 batch.targets.append(home)
                 message.recorded_references -= 1

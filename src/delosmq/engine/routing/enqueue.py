@@ -10,11 +10,7 @@ from delosmq.engine.log.log import Log
 from delosmq.engine.log.origin import OriginalPlace
 from delosmq.engine.log.records import (
     PURGED,
-    StoredTail,
-    encode_referenced,
     encode_stored,
-    encode_stored_in_one,
-    has_sections,
 )
 from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.last_value import LastValueRule
@@ -23,9 +19,8 @@ from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.queue_address import QueueAddress
 from delosmq.engine.queues.removal import Removals
 from delosmq.engine.routing.expiry_times import ExpiryTimes
-from delosmq.model.errors import InvariantError
 from delosmq.model.ids import MessageId
-from delosmq.model.message import Home, Message
+from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED
 
 
@@ -134,7 +129,7 @@ class Enqueuer:
             if ring.size != UNLIMITED:
                 pushed_out = ring.pushed_out(pending)
                 if pushed_out is not None:
-                    self.replace(queue, pushed_out)
+                    self._evictions.replace(queue, pushed_out)
             if not queue.ready:
                 self._dispatcher.mark(queue)
         if address.publishes_advisories:
@@ -164,55 +159,17 @@ class Enqueuer:
                 continue
             pushed_out = queue.ring.pushed_out(queue.pending)
             if pushed_out is not None:
-                self.replace(queue, pushed_out)
+                self._evictions.replace(queue, pushed_out)
             self._dispatcher.mark(queue)
         if address.publishes_advisories:
             self._events.message_routed(message, [queue.name for queue in queues])
 
-    def replace(self, queue: Queue, slot: Slot) -> None:
-        """A ring pushes a pending message out: an acknowledgement with a reason of its own, never a dead letter."""
-        self._evictions.replace(queue, slot)
-
-    def replaced(self, queue: Queue, slot: Slot) -> None:
-        """The same for a slot that is in no list (a returning message that no longer fits)."""
-        self._evictions.replaced(queue, slot)
-
     def _record(self, message: Message, queues: list[Queue]) -> None:
-        if len(queues) == 1 and not has_sections(message):
+        if len(queues) == 1:
             queue = queues[0]
             if queue.settings.durable:
-                self._store_in_one(message, queue)
+                self._log.store(message, queue.records.stored(message), 1)
             return
         durable = [int(queue.id) for queue in queues if queue.settings.durable]
         if durable:
-            self.store(message, durable)
-
-    def store_reference(self, message: Message, queue_id: int) -> None:
-        """Records that one more queue keeps a message which is stored already."""
-        home = message.home
-        if home is None:
-            raise InvariantError("DMQ2002", f"message {message.message_id} is referenced but not stored")
-        message.recorded_references += 1
-        self._log.record(encode_referenced(queue_id, message.sequence))
-        self._log.batch().targets.append(home)
-
-    def store(self, message: Message, queue_ids: list[int]) -> None:
-        """Records the message for these queues; its home is known once the batch is closed."""
-        batch = self._log.batch()
-        home = Home()
-        message.home = home
-        message.recorded_references = len(queue_ids)
-        message.position = batch.position
-        batch.add_stored(encode_stored(message, queue_ids), message.head + message.body, home)
-
-    def _store_in_one(self, message: Message, queue: Queue) -> None:
-        """`store` for nearly every message."""
-        tail = queue.stored_tail
-        if tail is None or not tail.fits(message):
-            tail = queue.stored_tail = StoredTail(message, queue.id)
-        batch = self._log.batch()
-        home = Home()
-        message.home = home
-        message.recorded_references = 1
-        message.position = batch.position
-        batch.add_stored(encode_stored_in_one(message, tail), message.head + message.body, home)
+            self._log.store(message, encode_stored(message, durable), len(durable))

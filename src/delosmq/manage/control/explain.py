@@ -350,7 +350,7 @@ class QueueWalk:
 def _counts(broker: EngineBroker, queue: Queue, count: inspect.Count) -> dict[str, int]:
     leased = sum(group.held_count for group in broker.leases.on_queue(queue))
     found = dict(count.by_rule)
-    found[inspect.DELIVERING] = max(0, queue.delivering_count - leased - count.promised)
+    found[inspect.DELIVERING] = max(0, queue.delivering.count - leased - count.promised)
     found[inspect.LEASED] = leased
     found[inspect.PROMISED] = count.promised
     found[inspect.HELD] = held_count(queue)
