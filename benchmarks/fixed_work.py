@@ -20,9 +20,11 @@ from delosmq.model.message import ANYCAST
 from delosmq.model.ports import Clock, Random
 from delosmq.model.settings import AcceptorSettings, BrokerSettings, QueueSettings, SecurityMatch
 from delosmq.security.access import PERMISSIONS, AccessControl, LoginAttempt
+from delosmq.sessions.host import Peer, SessionHost, SessionServices
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.sessions.outbox import Gate
-from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, SessionServices
+from delosmq.sessions.protocol import Protocol
 from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
@@ -129,7 +131,7 @@ class Bench:
         )
         self.now = clock.monotonic_ns()
         acceptor = AcceptorSettings("any", "localhost", 0, (protocol.name,))
-        self.sessions: list[Session] = [
+        self.sessions: list[SessionMachine] = [
             protocol.open(Host(), Peer(f"10.0.0.1:{5000 + number}", f"c{number}"), acceptor, services, self.now)
             for number in (CLIENT, READER)
         ]

@@ -31,9 +31,10 @@ from delosmq.server.peer_log import PeerLog
 from delosmq.server.server_parts import ServerParts
 from delosmq.server.slow_readers import SlowReaders
 from delosmq.server.ticker import GateEvents, Ticker
+from delosmq.sessions.host import SessionServices
 from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
 from delosmq.sessions.outbox import Gate
-from delosmq.sessions.protocol import Protocol, SessionServices
+from delosmq.sessions.protocol import Protocol
 from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.journal import open_journal
 from delosmq.storage.memory import MemoryStore

@@ -13,8 +13,8 @@ from random import Random
 
 from delosmq.cli.run import GC_THRESHOLDS
 from delosmq.selectors.selector import parse_selector
+from delosmq.sessions.host import Peer
 from delosmq.sessions.openwire.server.session import OpenWireSession
-from delosmq.sessions.protocol import Peer
 from delosmq.wire.openwire.commands import KeepAliveInfo
 from tests.fuzz.openwire_forged import check_headers, check_message
 from tests.fuzz.openwire_frames import FORMS, MANY, SEQUENCE, SLOTS, Arsenal, flipped, spoilt
@@ -172,7 +172,7 @@ class Attacker(Client):
     def _open(self) -> None:
         rng = self.rng
         used = self._arsenal
-        session = self.session
+        session = self.session._session
         assert isinstance(session, OpenWireSession)
         # As if we had offered what the peer insists on.
         session._ours.tight_encoding_enabled = used.form.tight

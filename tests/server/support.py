@@ -25,8 +25,11 @@ from delosmq.server.listener import Listener, Server
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.server_parts import ServerParts
 from delosmq.server.ticker import GateEvents, Ticker
+from delosmq.sessions.host import SessionHost, SessionServices
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.outbox import Gate
-from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, SessionServices
+from delosmq.sessions.protocol import Protocol
+from delosmq.sessions.protocol_session import ProtocolSession
 from delosmq.sessions.stomp.server.errors import stopping
 from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.memory import MemoryStore
@@ -74,16 +77,14 @@ class SeenProtocol(Protocol):
         self._stomp = StompProtocol()
         self.name = self._stomp.name
         self.websocket_subprotocols = self._stomp.websocket_subprotocols
-        self.sessions: dict[SessionHost, Session] = {}
+        self.sessions: dict[SessionHost, SessionMachine] = {}
 
     def detect(self, start: bytes) -> int:
         return self._stomp.detect(start)
 
-    def open(
-        self, host: SessionHost, peer: Peer, acceptor: AcceptorSettings, services: SessionServices, now: MonotonicNs
-    ) -> Session:
-        made = self.sessions[host] = self._stomp.open(host, peer, acceptor, services, now)
-        return made
+    def begin(self, machine: SessionMachine, now: MonotonicNs) -> ProtocolSession:
+        self.sessions[machine.host] = machine
+        return self._stomp.begin(machine, now)
 
 
 class Later:
@@ -186,12 +187,12 @@ class RunningServer:
         return self.server.listeners[0]
 
     @property
-    def sessions(self) -> list[Session]:
+    def sessions(self) -> list[SessionMachine]:
         """Of connections that are there."""
         return [session for host, session in self.protocol.sessions.items() if host in self.listener.connections]
 
     @property
-    def stuck(self) -> list[Session]:
+    def stuck(self) -> list[SessionMachine]:
         """Those whose sockets have not taken all that was written."""
         return [session for session in self.sessions if session.outbox.in_flight_bytes]
 

@@ -17,9 +17,10 @@ from delosmq.model.settings import (
     SecurityMatch,
 )
 from delosmq.security.access import PERMISSIONS, AccessControl, LoginAttempt
+from delosmq.sessions.host import NO_TIMER, Peer, SessionHost, SessionServices
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.outbox import Gate
-from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
-from delosmq.sessions.stomp.server.session import StompSession
+from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.memory import MemoryStore
 from delosmq.wire.stomp.conversion import StompConversion
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
@@ -80,7 +81,7 @@ class Connected(Protocol):
     host: Host
 
     @property
-    def session(self) -> Session: ...
+    def session(self) -> SessionMachine: ...
 
     def write(self) -> bool:
         """What the server does at the end of a tick, when the peer reads. True when there may be more to do."""
@@ -239,7 +240,7 @@ class Client:
     def __init__(self, bench: StompBench, acceptor: AcceptorSettings | None = None) -> None:
         self.bench = bench
         self.host = Host()
-        self.session = StompSession(
+        self.session = StompProtocol().open(
             self.host,
             Peer("10.0.0.1:5000", f"c{len(bench.clients) + 1}"),
             acceptor or bench.acceptor,

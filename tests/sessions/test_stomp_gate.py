@@ -7,7 +7,7 @@ import pytest
 from delosmq.engine.log.log import Batch
 from delosmq.model.errors import StorageError
 from delosmq.model.settings import AddressFullPolicy, QueueSettings
-from delosmq.sessions.stomp.server.session import CLOSED
+from delosmq.sessions.machine import CLOSED
 from delosmq.storage.memory import MemoryStore
 from tests.sessions.support import ACCEPTOR, PASSWORD, USER, Client, StompBench
 

@@ -1,6 +1,6 @@
 """What the frames of one read may take before others have their turn."""
 
-from delosmq.sessions.turn import BRIEF_AT_ONCE
+from delosmq.sessions.machine import BRIEF_AT_ONCE
 from tests.sessions.support import Client, StompBench
 
 SEND = "SEND\ndestination:/queue/q\n\nhello\0"

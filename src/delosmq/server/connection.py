@@ -21,7 +21,9 @@ from delosmq.server.server_parts import ServerParts
 from delosmq.server.slow_readers import SlowReader, WriteWatch
 from delosmq.server.ticker import TickParticipant
 from delosmq.server.websocket import WebSocketLayer
-from delosmq.sessions.protocol import NO_TIMER, Peer, Protocol, Session, SessionHost
+from delosmq.sessions.host import NO_TIMER, Peer, SessionHost
+from delosmq.sessions.machine import SessionMachine
+from delosmq.sessions.protocol import Protocol
 
 ID_BYTES: Final = 8
 """Of chance in the id of a connection."""
@@ -69,7 +71,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._number = number
         self._state = _DETECTING
         self._transport: asyncio.Transport | None = None
-        self._session: Session | None = None
+        self._session: SessionMachine | None = None
         self._peer = Peer("unknown", f"{number}")
         self._writable = True
         self._reading = True
@@ -262,12 +264,11 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         if session is not None and not self._writable and not self._is_broken(session):
             self._parts.slow_readers.looked_at(self, session.outbox.kept_bytes(), still)
 
-    def _write(self, session: Session, transport: asyncio.Transport) -> None:
+    def _write(self, session: SessionMachine, transport: asyncio.Transport) -> None:
         outbox = session.outbox
         # One write at a time is under way; `resume_writing` brings us back.
         if not self._writable or outbox.in_flight_bytes:
             return
-        session_ends = self._state == _FINISHING
         while not self._is_broken(session) and (chunk := outbox.take()):
             if self._web_socket is not None:
                 self._web_socket.within_frame = outbox.within_frame
@@ -275,7 +276,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             if self._is_stuck() or self._is_broken(session):
                 break
             outbox.confirm_written()
-            if outbox.gentle_turns and not session_ends:
+            if outbox.gentle_turns and self._state != _FINISHING:
                 outbox.gentle_turns -= 1
                 self._parts.ticker.write_next_turn(self)
                 break
@@ -284,7 +285,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         # `transport.write` calls `pause_writing` when the socket does not take everything.
         return not self._writable
 
-    def _is_broken(self, session: Session) -> bool:
+    def _is_broken(self, session: SessionMachine) -> bool:
         """Whether the peer is gone and `connection_lost` follows. What was taken and not confirmed did not arrive."""
         # A transport that could not write says nothing: it drops what it has and is closing.
         if self._transport is not None and not self._transport.is_closing():
@@ -338,7 +339,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._state = _SERVING
         self._feed(session, start)
 
-    def _feed(self, session: Session, chunk: bytes) -> None:
+    def _feed(self, session: SessionMachine, chunk: bytes) -> None:
         try:
             session.receive(chunk, self._now())
         except Exception as error:
@@ -382,7 +383,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         if session is not None and self._state == _SERVING:
             self._call(session, lambda: session.handle_timer(self._now()))
 
-    def _call(self, session: Session, work: Callable[[], None]) -> None:
+    def _call(self, session: SessionMachine, work: Callable[[], None]) -> None:
         if self._guarded(work):
             self._adjust(session)
             self._parts.ticker.schedule()
@@ -396,7 +397,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             return False
         return True
 
-    def _adjust(self, session: Session) -> None:
+    def _adjust(self, session: SessionMachine) -> None:
         """Follows the session: reading or not, its timer, the end of its handshake, what it holds."""
         if self._state != _SERVING:
             return
@@ -425,8 +426,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._timer = None
         self._timer_due = due
         if due != NO_TIMER:
-            after_s = max(0, due - self._now()) / _NS_PER_S
-            self._timer = self._parts.loop.call_later(after_s, self._on_timer)
+            self._timer = self._parts.loop.call_later(max(0, due - self._now()) / _NS_PER_S, self._on_timer)
 
     def _handshake_is_late(self) -> None:
         self._deadline = None

@@ -10,7 +10,8 @@ from delosmq.server.peer_log import PeerLog
 from delosmq.server.slow_readers import SlowReaders
 from delosmq.server.ticker import Ticker
 from delosmq.server.tls import HandshakeTurns
-from delosmq.sessions.protocol import Protocol, SessionServices
+from delosmq.sessions.host import SessionServices
+from delosmq.sessions.protocol import Protocol
 
 READ_BYTES: Final = 256 * 1024
 

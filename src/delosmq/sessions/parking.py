@@ -28,7 +28,7 @@ from delosmq.engine.api import (
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
-from delosmq.model.settings import UNLIMITED, AcceptorSettings
+from delosmq.model.settings import UNLIMITED
 
 ENTRY_BYTES: Final = 256
 """What an entry takes beside its message."""
@@ -151,13 +151,6 @@ class ParkingOwner(ABC):
     @abstractmethod
     def go_on_soon(self) -> None:
         """Have `Parking.go_on` called in the next turn of the loop."""
-
-
-def may_read(reading: bool, parked_bytes: int, reply_bytes: int, acceptor: AcceptorSettings) -> bool:
-    """Whether a connection is read: until too much is parked or too many replies wait, and again once half is left."""
-    if reading:
-        return parked_bytes < acceptor.parked_limit_bytes and reply_bytes < acceptor.reply_limit_bytes
-    return parked_bytes * 2 <= acceptor.parked_limit_bytes and reply_bytes * 2 <= acceptor.reply_limit_bytes
 
 
 class Parking(SpaceWaiter):

@@ -1,15 +1,51 @@
-"""The connection TTL: how long a connection may be silent.
+"""The connection TTL: how long a connection may be silent, and the port by which a session asks.
 
 Source: Artemis, RemotingServiceImpl.FailureCheckAndFlushThread: data since the last check starts the TTL afresh,
 so a silent peer is found between one TTL and one TTL plus two intervals after its last byte.
 """
 
+from abc import ABC, abstractmethod
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
+from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 
 NEVER_MS: Final = -1
 NS_PER_MS: Final = 1_000_000
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Liveness(ABC):
+    """The signs of life of one connection, from both sides, as its protocol has them.
+
+    Attributes:
+        heard: bytes came since `is_silent` last looked.
+    """
+
+    def __init__(self) -> None:
+        self.heard: bool = False
+
+    @abstractmethod
+    def next_timer(self) -> MonotonicNs:
+        """When to ask the two again; 0 for never."""
+
+    @abstractmethod
+    def beat_due(self, now: MonotonicNs) -> bool:
+        """Whether the server has to show that it is there; asking makes the next appointment."""
+
+    @abstractmethod
+    def is_silent(self, now: MonotonicNs, *, waits_for_us: bool) -> bool:
+        """Whether the peer was silent for too long.
+
+        Args:
+            waits_for_us: it owes nothing, as we do not read it or keep it waiting.
+        """
+
+    @abstractmethod
+    def silence(self, peer: str) -> BrokerError:
+        """What a peer is told that was silent for too long."""
 
 
 class ConnectionTtl:

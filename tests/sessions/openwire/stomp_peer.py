@@ -3,8 +3,8 @@
 from itertools import count
 
 from delosmq.model.settings import AcceptorSettings
-from delosmq.sessions.protocol import Peer
-from delosmq.sessions.stomp.server.session import StompSession
+from delosmq.sessions.host import Peer
+from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
 from delosmq.wire.stomp.frames import V12, StompFrame
 from tests.sessions.openwire.support import OpenWireBench
@@ -21,7 +21,7 @@ class StompPeer:
         self.host = Host()
         self.version = version
         peer = Peer("10.0.0.2:6000", f"stomp{next(_NUMBERS)}")
-        self.session = StompSession(self.host, peer, acceptor, bench.services, bench.now)
+        self.session = StompProtocol().open(self.host, peer, acceptor, bench.services, bench.now)
         self.frame("CONNECT", f"accept-version:{version / 10}", "host:h", f"login:{USER}", f"passcode:{PASSWORD}")
         (connected,) = self.take()
         assert connected.command == "CONNECTED"

@@ -4,8 +4,8 @@ from typing import Unpack
 
 from delosmq.model.conversion import Conversions
 from delosmq.model.settings import AcceptorSettings
+from delosmq.sessions.host import Peer
 from delosmq.sessions.openwire.server.protocol import OpenWireProtocol
-from delosmq.sessions.protocol import Peer
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     STANDARD_ACK,

@@ -10,10 +10,10 @@ import pytest
 from delosmq.model.properties import BYTES_KIND, INT_KIND, LIST_KIND, STRING_KIND, TypedValue
 from delosmq.model.settings import SecurityMatch
 from delosmq.security.access import PERMISSIONS, AccessControl
+from delosmq.sessions.host import SessionServices
 from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher
 from delosmq.sessions.openwire.server.ids import following
 from delosmq.sessions.openwire.server.java_exceptions import OpenWireError, shortened
-from delosmq.sessions.protocol import SessionServices
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
     REMOVE_DESTINATION,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from delosmq.model.settings import AcceptorSettings
 from delosmq.sessions.durable_names import durable_queue_name
-from delosmq.sessions.protocol import Peer
+from delosmq.sessions.host import Peer
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
     BYTES_MESSAGE,

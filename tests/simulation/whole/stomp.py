@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from delosmq.model.conversion import Conversions
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import AccessControl
-from delosmq.sessions.protocol import Peer, SessionServices
-from delosmq.sessions.stomp.server.session import StompSession
+from delosmq.sessions.host import Peer, SessionServices
+from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.stomp.conversion import StompConversion
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
@@ -86,7 +86,7 @@ class StompPeer:
         self.gone = False
         self.host = Host()
         now = life.clock.monotonic_ns()
-        self.session = StompSession(self.host, Peer(name, name), ACCEPTOR, life.services, now)
+        self.session = StompProtocol().open(self.host, Peer(name, name), ACCEPTOR, life.services, now)
         self.decoder = StompDecoder(StompLimits())
         self.decoder.version = V12
         self.subscriptions: dict[str, Subscription] = {}

@@ -10,6 +10,7 @@ from struct import Struct
 from typing import Final
 
 from delosmq.model.errors import PeerError
+from delosmq.wire.decoder import FrameDecoder
 from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.acks import QUICK_SINCE, AckReader
 from delosmq.wire.openwire.codec import FieldReader
@@ -73,7 +74,7 @@ class OpenWireLimits:
     max_first_frame_bytes: int = 16_384
 
 
-class OpenWireDecoder:
+class OpenWireDecoder(FrameDecoder):
     """Cuts a byte stream into commands.
 
     ``feed`` bytes, then call ``next_frame`` until it gives None. The first frame is a WireFormatInfo, and no other is
@@ -105,7 +106,6 @@ class OpenWireDecoder:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes held and not handed out yet."""
         return len(self._buffer) - self._offset + self._later_size
 
     def set_limits(self, limits: OpenWireLimits) -> None:
@@ -120,7 +120,6 @@ class OpenWireDecoder:
         self._acks = AckReader(form) if form.plain and form.version >= QUICK_SINCE else None
 
     def feed(self, chunk: bytes) -> None:
-        """Add what was read from the peer; nothing happens once ``closed``."""
         if self.closed or not chunk:
             return
         if self._offset >= len(self._buffer) and self._later_size == 0:
@@ -278,7 +277,6 @@ class OpenWireDecoder:
         return FieldReader(self._buffer, at, end, form).read_command()
 
     def close(self) -> None:
-        """Ends reading, and frees what is held."""
         self.closed = True
         self._buffer = b""
         self._offset = 0

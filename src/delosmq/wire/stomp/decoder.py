@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.model.errors import PeerError
+from delosmq.wire.decoder import FrameDecoder
 from delosmq.wire.stomp import errors
 from delosmq.wire.stomp.encoder import unescape
 from delosmq.wire.stomp.frames import COMMANDS, CONNECTING, V10, V11, V12, WITH_BODY, StompFrame
@@ -62,7 +63,7 @@ class StompLimits:
     max_header_line_bytes: int = 65536
 
 
-class StompDecoder:
+class StompDecoder(FrameDecoder):
     """Cuts a byte stream into frames.
 
     ``feed`` bytes, then call ``next_frame`` until it gives None. Frames are decoded one at a time, so a ``version``
@@ -97,7 +98,6 @@ class StompDecoder:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes held and not handed out yet."""
         return len(self._buffer) - self._offset + len(self._partial)
 
     def set_limits(self, limits: StompLimits) -> None:
@@ -107,7 +107,6 @@ class StompDecoder:
         self._most_pattern_bytes = min(_WINDOW_BYTES, limits.max_header_line_bytes)
 
     def feed(self, chunk: bytes) -> None:
-        """Add what was read from the peer; nothing happens once ``closed``."""
         if self.closed or not chunk:
             return
         if self._offset < len(self._buffer):
@@ -154,7 +153,6 @@ class StompDecoder:
             raise
 
     def close(self) -> None:
-        """Ends reading, and frees what is held."""
         self.closed = True
         self._buffer = b""
         self._offset = 0

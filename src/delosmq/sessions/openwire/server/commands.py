@@ -89,7 +89,7 @@ def send(connection: OpenWireConnection, frame: Structure, now: MonotonicNs) -> 
     """A message is answered through its owner: it may have to wait for space."""
     assert isinstance(frame, MessageCommand)
     work = None if frame.transaction_id is None else connection.transactions.find(frame.transaction_id)
-    connection.producers.send(frame, work, connection.wall)
+    connection.producers.send(frame, work, connection, connection.machine.wall)
 
 
 # -- receiving -------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class ParkedTransactionEnd(ParkedCommand):
     """A commit or prepare, which may have to wait for messages of its transaction."""
 
     def __init__(self, connection: OpenWireConnection, work: OpenWireTransaction, command: TransactionInfo) -> None:
-        super().__init__(command, connection.owner, work)
+        super().__init__(command, connection, work)
         self._broker = connection.broker
         self._transactions = connection.transactions
         self._ending = work
@@ -215,7 +215,7 @@ def _end_association(connection: OpenWireConnection, command: TransactionInfo, t
     """END: this connection has done its part of a branch. Answered once what it sent there is through."""
     work = connection.transactions.association(transaction_id)
     if work is None:
-        connection.owner.ended(command)
+        connection.ended(command)
     else:
         connection.parking.end(ParkedTransactionEnd(connection, work, command))
 

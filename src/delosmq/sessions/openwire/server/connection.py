@@ -2,9 +2,9 @@
 
 from delosmq.engine.api import BulkAck
 from delosmq.model.errors import BrokerError, StorageError
-from delosmq.model.ids import MonotonicNs, WallMs
-from delosmq.model.settings import AcceptorSettings
+from delosmq.model.ids import MonotonicNs
 from delosmq.model.virtual_topics import CLASSIC
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server.advisories.advisories import Advisories
 from delosmq.sessions.openwire.server.connection_port import ConnectionPort
 from delosmq.sessions.openwire.server.consumers.acknowledgements import MessageAcks
@@ -19,12 +19,19 @@ from delosmq.sessions.openwire.server.producers import Producers
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.sessions.openwire.server.replies import Replies
 from delosmq.sessions.openwire.server.temporary_destinations import OpenWireTemporaryDestinations
-from delosmq.sessions.openwire.server.transactions import OpenWireTransaction, OpenWireTransactions
+from delosmq.sessions.openwire.server.transactions import XA_OK, OpenWireTransaction, OpenWireTransactions
 from delosmq.sessions.parking import Parked, Parking
 from delosmq.sessions.permissions import Permissions
-from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
-from delosmq.wire.openwire.commands import MessageAck, MessageCommand, RemoveInfo, TransactionInfo
-from delosmq.wire.openwire.structures import Structure
+from delosmq.wire.openwire.commands import (
+    END,
+    PREPARE,
+    IntegerResponse,
+    MessageAck,
+    MessageCommand,
+    RemoveInfo,
+    TransactionInfo,
+)
+from delosmq.wire.openwire.structures import Command, Structure
 
 
 class ParkedCommand(Parked):
@@ -47,39 +54,37 @@ class ParkedCommand(Parked):
         self._owner.refused(self._command, error)
 
 
-class OpenWireConnection:
+class OpenWireConnection(ConnectionPort):
     """All that a connection has.
 
     Attributes:
-        wall: when the frames that are being handled came.
+        leaving: the end of the connection, for which nothing has to wait any more.
     """
 
     def __init__(
         self,
-        host: SessionHost,
-        peer: Peer,
-        acceptor: AcceptorSettings,
-        services: SessionServices,
-        *,
+        machine: SessionMachine,
         registry: Registry,
         replies: Replies,
         permissions: Permissions,
+        *,
         connection_id: str,
         client_id: str,
-        owner: ConnectionPort,
-        wall: WallMs,
     ) -> None:
+        host = machine.host
+        peer = machine.peer
+        acceptor = machine.acceptor
+        services = machine.services
         broker = services.broker
-        outbox = replies.outbox
+        outbox = machine.outbox
         rules = CLASSIC if acceptor.virtual_topics is None else acceptor.virtual_topics
         destinations = OpenWireDestinations(broker.settings.wildcards, broker.queues, rules)
+        self.machine = machine
         self.broker = broker
-        self.owner = owner
         self.replies = replies
+        self.leaving: RemoveInfo | None = None
         self.advisories: Advisories = registry.advisories
-        self.wall: WallMs = wall
-        self._host = host
-        self.parking: Parking = Parking(broker, owner)
+        self.parking: Parking = Parking(broker, machine)
         self.transactions: OpenWireTransactions = OpenWireTransactions(broker, peer.connection_id, permissions.user)
         self.sessions: SessionIds = SessionIds(connection_id, acceptor.max_subscriptions)
         self.temporaries: OpenWireTemporaryDestinations = OpenWireTemporaryDestinations(
@@ -94,7 +99,6 @@ class OpenWireConnection:
         self.producers: Producers = Producers(
             broker,
             self.parking,
-            owner,
             destinations=destinations,
             permissions=permissions,
             version=replies.form.version,
@@ -123,13 +127,40 @@ class OpenWireConnection:
             host, broker, self.consumers, events=self.pending_events, subscriber=self.subscriber, outbox=outbox
         )
 
+    # -- answers ---------------------------------------------------------------------------------------------------
+
+    def message_sent(self, command: MessageCommand) -> None:
+        if command.response_required:
+            self.replies.confirm(command, self.parking.position)
+        elif self.producers.window_of(command.producer_id) > 0:
+            self.replies.acknowledge(command, self.parking.position)
+
+    def ended(self, command: Command, result: int = XA_OK) -> None:
+        if isinstance(command, RemoveInfo):
+            self.leaving = command  # not from here: it calls the engine
+            self.machine.go_on_soon()
+            return
+        if isinstance(command, TransactionInfo):
+            self.acks.share_room()
+        if isinstance(command, TransactionInfo) and command.type == PREPARE:
+            self.replies.write(IntegerResponse(command.command_id, result))
+        elif isinstance(command, TransactionInfo) and command.type == END:
+            self.replies.grant(command)
+        else:
+            self.replies.answer(command)
+
+    def refused(self, command: Structure, error: BrokerError) -> None:
+        self.machine.refuse(command, error)
+
+    # -- what others are told --------------------------------------------------------------------------------------
+
     def announce(self, subscription: OpenWireSubscription) -> None:
         """Tells others of a consumer, and it of what it wants to hear."""
         subscription.info.forget_path()
         consumer_id = subscription.info.consumer_id
         for source in subscription.sources:
             if source.target.advisory and source.consumer is not None and consumer_id is not None:
-                self.advisories.listen(consumer_id, source.target.address, source.consumer, self._host)
+                self.advisories.listen(consumer_id, source.target.address, source.consumer, self.machine.host)
         self.advisories.consumer_opened(subscription.info)
 
     def dismiss(self, subscriptions: list[OpenWireSubscription]) -> None:
@@ -164,7 +195,7 @@ class OpenWireConnection:
 
     def answer_after(self, command: MessageAck, under_way: BulkAck) -> None:
         """Answers an acknowledgement once it is through."""
-        self.parking.answer_after(ParkedCommand(command, self.owner), under_way)
+        self.parking.answer_after(ParkedCommand(command, self), under_way)
 
     def leaves_later(self, command: RemoveInfo) -> bool:
         """Whether the end of the connection has to wait for messages that wait for space; its owner is told then. Those
@@ -172,7 +203,7 @@ class OpenWireConnection:
         self.parking.forget(self.transactions.open())
         if not self.parking.parked_bytes:
             return False
-        self.parking.park(ParkedCommand(command, self.owner))
+        self.parking.park(ParkedCommand(command, self))
         return True
 
     def close(self, last_delivered: int, *, keep_sends: bool = False) -> list[BrokerError]:

@@ -1,7 +1,6 @@
 """The first commands of a connection: what this side offers, who it is, and who the peer is."""
 
 from delosmq.model.settings import AcceptorSettings
-from delosmq.security.access import AccessControl, Login, LoginAttempt
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.ids import check_id
 from delosmq.sessions.openwire.server.registry import Registry
@@ -30,42 +29,18 @@ def introduction(registry: Registry) -> BrokerInfo:
     return info
 
 
-class OpenWireHandshake:
-    """The login of one connection.
+def take_password(info: ConnectionInfo) -> str:
+    """Checks who the peer says it is, and takes its password out of that.
 
-    Attributes:
-        info: what the peer says of itself, without its password.
+    Raises:
+        OpenWireError: an id is wrong or missing.
     """
-
-    def __init__(self, access: AccessControl) -> None:
-        self.info: ConnectionInfo = ConnectionInfo()
-        self._access = access
-        self._attempt: LoginAttempt | None = None
-
-    def begin(self, info: ConnectionInfo) -> tuple[LoginAttempt, str]:
-        """Reads a ConnectionInfo; gives its password too. An attempt that has no login yet needs that verified, then
-        `finish`.
-
-        Raises:
-            OpenWireError: an id is wrong or missing.
-        """
-        if info.connection_id is None or not info.connection_id.value:
-            raise errors.field_missing("connectionId", "a ConnectionInfo")
-        check_id("connection id", info.connection_id.value)
-        if info.client_id is None:
-            raise errors.no_client_id()
-        check_id("client id", info.client_id)
-        self.info = info
-        password = info.password or ""
-        info.password = None
-        attempt = self._access.attempt(info.user_name or "", password)
-        if attempt.login is None:
-            self._attempt = attempt
-        return attempt, password
-
-    def finish(self, verified: bool) -> Login | None:
-        """The login of the attempt, now that its password was checked; None when it is refused."""
-        attempt = self._attempt
-        assert attempt is not None  # begun, or nothing would have been checked
-        self._attempt = None
-        return self._access.finish(attempt, verified)
+    if info.connection_id is None or not info.connection_id.value:
+        raise errors.field_missing("connectionId", "a ConnectionInfo")
+    check_id("connection id", info.connection_id.value)
+    if info.client_id is None:
+        raise errors.no_client_id()
+    check_id("client id", info.client_id)
+    password = info.password or ""
+    info.password = None
+    return password

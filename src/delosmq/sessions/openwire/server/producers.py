@@ -108,7 +108,6 @@ class Producers:
         self,
         broker: EngineBroker,
         parking: Parking,
-        owner: ConnectionPort,
         *,
         destinations: OpenWireDestinations,
         permissions: Permissions,
@@ -118,7 +117,6 @@ class Producers:
     ) -> None:
         self._broker = broker
         self._parking = parking
-        self._owner = owner
         self._destinations = destinations
         self._permissions = permissions
         self._version = version
@@ -180,8 +178,10 @@ class Producers:
         info = None if producer_id is None else self._producers.get(producer_id.key())
         return 0 if info is None else info.window_size
 
-    def send(self, command: MessageCommand, work: OpenWireTransaction | None, now: WallMs) -> None:
-        """Handles a message; it is answered once all its parts are through.
+    def send(
+        self, command: MessageCommand, work: OpenWireTransaction | None, connection: ConnectionPort, now: WallMs
+    ) -> None:
+        """Handles a message; ``connection`` is told once all its parts are through.
 
         Raises:
             BrokerError: it can't be sent.
@@ -211,9 +211,9 @@ class Producers:
             last = index == len(targets) - 1
             if parking.parked_bytes or not parking.try_send(message, work, target.queue_name, target.routing):
                 answered = command if last else None
-                parking.park(ParkedMessage(message, work, target, command=answered, copies=copies, owner=self._owner))
+                parking.park(ParkedMessage(message, work, target, command=answered, copies=copies, owner=connection))
             elif last:
-                self._owner.message_sent(command)
+                connection.message_sent(command)
 
     def _message(self, command: MessageCommand, target: OpenWireTarget, now: WallMs) -> Message:
         priority = command.priority

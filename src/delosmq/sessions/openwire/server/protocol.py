@@ -6,11 +6,13 @@ from delosmq.engine.api import EngineEvents, Slot
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import Message
 from delosmq.model.reserved_names import ADVISORY_PREFIX
-from delosmq.model.settings import AcceptorSettings, AddressMatch
+from delosmq.model.settings import AddressMatch
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server.advisories.topics import TEMPORARY
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.sessions.openwire.server.session import OpenWireSession
-from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, SessionServices
+from delosmq.sessions.protocol import Protocol
+from delosmq.sessions.protocol_session import ProtocolSession
 from delosmq.wire.openwire.negotiation import detect
 
 _KEPT_ADVISORIES: Final = 1_000
@@ -120,10 +122,8 @@ class OpenWireProtocol(Protocol):
     def detect(self, start: bytes) -> int:
         return detect(start)
 
-    def open(
-        self, host: SessionHost, peer: Peer, acceptor: AcceptorSettings, services: SessionServices, now: MonotonicNs
-    ) -> Session:
+    def begin(self, machine: SessionMachine, now: MonotonicNs) -> ProtocolSession:
         if self._registry is None:
-            self._registry = Registry(services)
+            self._registry = Registry(machine.services)
             self._events.registry = self._registry
-        return OpenWireSession(host, peer, acceptor, services, registry=self._registry, now=now)
+        return OpenWireSession(machine, self._registry)

@@ -1,11 +1,11 @@
 """What the OpenWire connections of one broker know of each other."""
 
+from delosmq.sessions.host import SessionServices
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.advisories.advisories import Advisories
-from delosmq.sessions.openwire.server.connection_port import ConnectionPort
 from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatchers
 from delosmq.sessions.openwire.server.temporary_destinations import ForeignTemporaries
-from delosmq.sessions.protocol import SessionServices
 from delosmq.wire.openwire.structures import BrokerId
 
 
@@ -26,11 +26,11 @@ class Registry:
         )
         services.temporaries.listen(ForeignTemporaries(self.advisories))
         self.watchers: QueueWatchers = QueueWatchers()
-        self._by_client_id: dict[str, ConnectionPort] = {}
-        self._by_connection_id: dict[str, ConnectionPort] = {}
+        self._by_client_id: dict[str, SessionMachine] = {}
+        self._by_connection_id: dict[str, SessionMachine] = {}
         self._users: dict[str, str] = {}
 
-    def enter(self, connection_id: str, client_id: str, connection: ConnectionPort, *, user: str) -> None:
+    def enter(self, connection_id: str, client_id: str, connection: SessionMachine, *, user: str) -> None:
         """Makes a connection known.
 
         Raises:
@@ -38,19 +38,19 @@ class Registry:
         """
         stale = self._by_connection_id.get(connection_id)
         if stale is not None and stale is not connection and self._users[connection_id] != user:
-            raise errors.connection_id_taken(connection_id, stale.peer_name())
+            raise errors.connection_id_taken(connection_id, stale.peer.name)
         other = self._by_client_id.get(client_id) if client_id else None
         if other is not None and other is not connection and other is not stale:
-            raise errors.client_id_taken(client_id, other.peer_name())
+            raise errors.client_id_taken(client_id, other.peer.name)
         if stale is not None and stale is not connection:
             # After a failover the client is here before its old connection is known to be dead.
-            stale.replace(errors.replaced(connection_id))
+            stale.fail(errors.replaced(connection_id))
         if client_id:
             self._by_client_id[client_id] = connection
         self._by_connection_id[connection_id] = connection
         self._users[connection_id] = user
 
-    def leave(self, connection_id: str, client_id: str, connection: ConnectionPort) -> None:
+    def leave(self, connection_id: str, client_id: str, connection: SessionMachine) -> None:
         """A connection is gone."""
         if self._by_connection_id.get(connection_id) is connection:
             del self._by_connection_id[connection_id]

@@ -1,44 +1,38 @@
-"""The server's side of an OpenWire connection: its states, its frames, its time.
+"""The server's side of an OpenWire session: how it begins and ends, its answers, its time.
 
 The table at the end of this file, with that of commands.py, is the protocol: which command is taken in which state, and
-who handles it. What a peer has lies in connection.py, what it is told in replies.py.
+who handles it. What a peer has lies in connection.py, what it is told in replies.py, and what a session does whatever
+its protocol in `delosmq.sessions.machine`.
 Source: TransportConnection of ActiveMQ Classic.
 """
 
 from collections.abc import Callable
 from typing import Final
 
-from delosmq.model.errors import BrokerError, InvariantError, PeerError, Scope, StorageError
-from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, WallMs
-from delosmq.model.settings import AcceptorSettings
+from delosmq.model.errors import BrokerError, PeerError, Scope
+from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.security.access import Login
+from delosmq.sessions.host import NO_TIMER
+from delosmq.sessions.machine import CONNECTED, LEAVING, NEGOTIATED, NEW, SessionMachine
 from delosmq.sessions.openwire.server import commands as working
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.commands import HANDLERS
 from delosmq.sessions.openwire.server.connection import OpenWireConnection
-from delosmq.sessions.openwire.server.connection_port import OpenWireSessionPort
 from delosmq.sessions.openwire.server.consumers.consumers import ALL_SEEN
-from delosmq.sessions.openwire.server.handshake import OpenWireHandshake, introduction, offer
+from delosmq.sessions.openwire.server.handshake import introduction, offer, take_password
 from delosmq.sessions.openwire.server.inactivity import Inactivity
 from delosmq.sessions.openwire.server.java_exceptions import OpenWireError
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.sessions.openwire.server.replies import Replies
-from delosmq.sessions.outbox import Outbox
-from delosmq.sessions.parking import Parking, may_read
 from delosmq.sessions.permissions import Permissions
-from delosmq.sessions.protocol import NO_TIMER, Peer, Session, SessionHost, SessionServices
-from delosmq.sessions.turn import Turn
+from delosmq.sessions.protocol_session import ProtocolSession
 from delosmq.wire.openwire.commands import (
-    END,
-    PREPARE,
     ConnectionControl,
     ConnectionInfo,
-    IntegerResponse,
     KeepAliveInfo,
     MessageAck,
     MessageCommand,
     RemoveInfo,
-    TransactionInfo,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WIRE_FORMAT_INFO, WireFormatInfo, agree, encode_wire_format_info
@@ -56,122 +50,53 @@ from delosmq.wire.openwire.structures import (
     Structure,
 )
 
-# States of a session.
-NEGOTIATING: Final = 0
-NEGOTIATED: Final = 1
-VERIFYING: Final = 2
-CONNECTED: Final = 3
-CLOSED: Final = 4
-
 _LEAVING_NS: Final = 10_000_000_000
 """How long a peer may stay after its connection has ended: it has a ShutdownInfo to send, and may log in again."""
 _FRAME_BEFORE_LOGIN_BYTES: Final = 64 * 1024
 """Of those who are not logged in: anybody may open connections."""
 
 
-class OpenWireSession(Session):
-    """One connection, from its first frame to its last.
+class OpenWireSession(ProtocolSession):
+    """What one peer says, from its WireFormatInfo to its ShutdownInfo."""
 
-    Attributes:
-        state: one of the constants of this module.
-    """
-
-    def __init__(
-        self,
-        host: SessionHost,
-        peer: Peer,
-        acceptor: AcceptorSettings,
-        services: SessionServices,
-        *,
-        registry: Registry,
-        now: MonotonicNs,
-    ) -> None:
-        self.outbox: Outbox = Outbox(host, services.gate, acceptor.outbox_limit_bytes)
-        self.reading: bool = True
-        self.established: bool = False
-        self.state: int = NEGOTIATING
-        self._host = host
-        self._peer = peer
-        self._acceptor = acceptor
-        self._services = services
-        self._registry = registry
+    def __init__(self, machine: SessionMachine, registry: Registry) -> None:
+        services = machine.services
         self._decoder: OpenWireDecoder = OpenWireDecoder(
             OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES), unread=SENT_BY_BROKERS
         )
-        self._replies: Replies = Replies(self.outbox, services.broker.log)
-        self._inactivity: Inactivity = Inactivity(0, 0, now)
-        self._heard: bool = False
-        self._wall: WallMs = WallMs(0)
-        self._handshake: OpenWireHandshake = OpenWireHandshake(services.access)
+        super().__init__(self._decoder, Inactivity())
+        self._machine = machine
+        self._registry = registry
+        self._destinations = registry.advisories.destinations
+        self._replies: Replies = Replies(machine.outbox, services.broker.log)
+        self._info: ConnectionInfo = ConnectionInfo()
         self._fault_tolerant: bool = False
-        self._leaving: RemoveInfo | None = None
         self._departing: RemoveInfo | None = None
-        self._left_behind: Parking | None = None
         self._leaves_until: MonotonicNs = NO_TIMER
         self._connection: OpenWireConnection | None = None
-        self._turn: Turn = Turn(services.clock)
-        self._owner: OpenWireSessionPort = OpenWireSessionPort(self)
-        self._ours: WireFormatInfo = offer(acceptor, services.server_name)
-        self.outbox.reply(NOTHING_DURABLE, encode_wire_format_info(self._ours))
+        self._ours: WireFormatInfo = offer(machine.acceptor, services.server_name)
+        machine.outbox.reply(NOTHING_DURABLE, encode_wire_format_info(self._ours))
 
-    # -- input -----------------------------------------------------------------------------------------------------
-
-    def receive(self, chunk: bytes, now: MonotonicNs) -> None:
-        self._heard = True
-        if self.state == CLOSED:
-            return
-        self._decoder.feed(chunk)
-        self._handle_frames(now)
-
-    def held_bytes(self) -> int:
-        return self._decoder.buffered_bytes
-
-    def forget_input(self) -> None:
-        self._decoder.close()
-
-    def _handle_frames(self, now: MonotonicNs) -> None:
-        self._wall = self._services.clock.wall_ms()
-        if self._connection is not None:
-            self._connection.wall = self._wall
-        # Whose doing it is, should a destination come into being.
-        destinations = self._registry.advisories.destinations
-        destinations.acting = self._handshake.info.connection_id
-        decoder = self._decoder
-        turn = self._turn
-        turn.begin()
-        while self.reading and self.state != CLOSED:
-            try:
-                frame = decoder.next_frame()
-            except PeerError as malformed:
-                self.fail(malformed)
-                break
-            if frame is None:
-                break
-            try:
-                self._handle(frame, now)
-            # What is wrong with one command concerns its sender alone. An InvariantError concerns all and goes on up.
-            except InvariantError:
-                raise
-            except BrokerError as error:
-                self._refuse(frame, error)
-            if self._update_reading() and turn.ends(brief=_is_brief(frame)):
-                self.reading = False
-                self._host.wake_soon()
-        destinations.acting = None
-
-    def _handle(self, frame: Structure, now: MonotonicNs) -> None:
+    def handle(self, frame: object, now: MonotonicNs) -> bool:
+        assert isinstance(frame, Structure)
         connection = self._connection
         work = HANDLERS.get(frame.code)
-        if connection is not None and work is not None:
-            work(connection, frame, now)
-            return
-        handler = COMMANDS[self.state].get(frame.code)
-        if handler is None:
-            raise self._refuse_command(frame.code)
-        handler(self, frame, now)
+        # Whose doing it is, should a destination come into being.
+        self._destinations.acting = self._info.connection_id
+        try:
+            if connection is not None and work is not None:
+                work(connection, frame, now)
+            else:
+                handler = COMMANDS[self._machine.state].get(frame.code)
+                if handler is None:
+                    raise self._refuse_command(frame.code)
+                handler(self, frame, now)
+        finally:
+            self._destinations.acting = None
+        return _is_brief(frame)
 
     def _refuse_command(self, code: int) -> OpenWireError:
-        if self.state == NEGOTIATING:
+        if self._machine.state == NEW:
             return errors.not_negotiated(code)
         if code == WIRE_FORMAT_INFO:
             return errors.negotiated_already()
@@ -183,18 +108,15 @@ class OpenWireSession(Session):
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
-    def _refuse(self, frame: Structure, error: BrokerError) -> None:
-        """Tells the peer; closes the connection when the error says so."""
-        if self.state == CLOSED:
-            return
-        if isinstance(error, PeerError) and error.scope is Scope.CONNECTION:
+    def refuse(self, frame: object, error: BrokerError) -> None:
+        assert isinstance(frame, Structure)
+        if self._machine.state < LEAVING:
             self._tell(frame, error)
-            self._close(error)
-        else:
-            self._tell(frame, error)
+            if isinstance(error, PeerError) and error.scope is Scope.CONNECTION:
+                self._machine.end(error)
 
     def _tell(self, frame: Structure, error: BrokerError) -> None:
-        if self.state == NEGOTIATING:
+        if self._machine.state == NEW:
             return  # nobody knows yet how it would be written
         if isinstance(frame, Command) and frame.response_required:
             self._replies.refuse(frame, error)
@@ -203,34 +125,6 @@ class OpenWireSession(Session):
             self._connection.doom(frame, error)
         self._replies.fail(error)
 
-    def message_sent(self, command: MessageCommand) -> None:
-        """Answers a message that is where it belongs."""
-        connection = self._connection
-        assert connection is not None  # only they send
-        if command.response_required:
-            self._replies.confirm(command, connection.parking.position)
-        elif connection.producers.window_of(command.producer_id) > 0:
-            self._replies.acknowledge(command, connection.parking.position)
-
-    def ended(self, frame: Command, result: int) -> None:
-        """Answers a commit, prepare or acknowledgement that is through; ``result`` is a prepare's."""
-        if isinstance(frame, RemoveInfo):
-            self._leaving = frame  # not from here: it calls the engine
-            self._host.wake_soon()
-            return
-        if isinstance(frame, TransactionInfo) and self._connection is not None:
-            self._connection.acks.share_room()
-        if isinstance(frame, TransactionInfo) and frame.type == PREPARE:
-            self._replies.write(IntegerResponse(frame.command_id, result))
-        elif isinstance(frame, TransactionInfo) and frame.type == END:
-            self._replies.grant(frame)
-        else:
-            self._replies.answer(frame)
-
-    def refused(self, frame: Structure, error: BrokerError) -> None:
-        """Answers what could not be done later on."""
-        self._refuse(frame, error)
-
     # -- connecting ------------------------------------------------------------------------------------------------
 
     def _negotiate(self, frame: Structure, now: MonotonicNs) -> None:
@@ -238,69 +132,47 @@ class OpenWireSession(Session):
         agreement = agree(self._ours, frame)
         self._replies.form = agreement.form
         self._decoder.agreed(agreement.form)
-        self._inactivity = Inactivity(agreement.read_timeout_ms, agreement.initial_delay_ms, now)
-        self.state = NEGOTIATED
+        self.liveness = Inactivity(agreement.read_timeout_ms, agreement.initial_delay_ms, now)
+        self.liveness.heard = True
+        self._machine.agreed()
         self._replies.tell(introduction(self._registry))
 
     def _connect(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, ConnectionInfo)
         frame.broker_path = None  # what is kept as long as the connection is small
-        attempt, password = self._handshake.begin(frame)
+        password = take_password(frame)
+        self._info = frame
         self._replies.connection_id = frame.connection_id
-        if attempt.login is not None:
-            self._logged_in(attempt.login)
-            return
-        self.state = VERIFYING
-        self.reading = False
-        self._host.verify(attempt, password)
+        self._machine.log_in(frame.user_name or "", password, frame.client_id or "", now)
 
-    def resume(self, verified: bool, now: MonotonicNs) -> None:
-        if self.state != VERIFYING:
-            return
-        login = self._handshake.finish(verified)
-        self.state = NEGOTIATED
-        if login is None:
-            self._refuse(self._handshake.info, errors.login_refused(self._handshake.info.user_name or ""))
-            return
-        self.reading = True
-        try:
-            self._logged_in(login)
-        except InvariantError:
-            raise
-        except BrokerError as error:
-            self._refuse(self._handshake.info, error)
-            return
-        self._handle_frames(now)
-
-    def _logged_in(self, login: Login) -> None:
-        info = self._handshake.info
-        assert info.connection_id is not None  # `_connect` looked
+    def admit(self, login: Login, now: MonotonicNs) -> None:
+        machine = self._machine
+        info = self._info
+        assert info.connection_id is not None  # `take_password` looked
         client_id = info.client_id or ""
-        self._registry.enter(info.connection_id.value, client_id, self._owner, user=login.user)
-        self.state = CONNECTED
-        self.established = True
-        self._peer.user = login.user
+        self._registry.enter(info.connection_id.value, client_id, machine, user=login.user)
         self._leaves_until = NO_TIMER
-        self._decoder.set_limits(OpenWireLimits(max_frame_bytes=self._acceptor.open_wire_max_frame_bytes))
-        self._connection = OpenWireConnection(
-            self._host,
-            self._peer,
-            self._acceptor,
-            self._services,
-            registry=self._registry,
-            replies=self._replies,
-            permissions=Permissions(login, self._services.access, self._services.broker),
+        self._decoder.set_limits(OpenWireLimits(max_frame_bytes=machine.acceptor.open_wire_max_frame_bytes))
+        connection = OpenWireConnection(
+            machine,
+            self._registry,
+            self._replies,
+            Permissions(login, machine.services.access, machine.services.broker),
             connection_id=info.connection_id.value,
             client_id=client_id,
-            owner=self._owner,
-            wall=self._wall,
         )
-        self._connection.producers.audited = info.failover_reconnect or info.fault_tolerant or self._fault_tolerant
-        self._registry.advisories.connection_opened(info, f"tcp://{self._peer.name}")
-        self._connection.subscriber.manageable = info.manageable
+        self._connection = connection
+        self.parking = connection.parking
+        connection.producers.audited = info.failover_reconnect or info.fault_tolerant or self._fault_tolerant
+        self._registry.advisories.connection_opened(info, f"tcp://{machine.peer.name}")
+        connection.subscriber.manageable = info.manageable
         if info.manageable:
             self._replies.tell(ConnectionControl())
         self._replies.grant(info)
+
+    def refuse_login(self, error: BrokerError | None) -> None:
+        info = self._info
+        self.refuse(info, errors.login_refused(info.user_name or "") if error is None else error)
 
     # -- leaving -----------------------------------------------------------------------------------------------------
 
@@ -323,7 +195,8 @@ class OpenWireSession(Session):
         self._departing = None
         connection = self._connection
         sent = NOTHING_DURABLE if connection is None else connection.parking.position
-        self._give_up(working.last_seen(frame, self._replies.form.version))
+        self._machine.logged_out()
+        self._end_connection(working.last_seen(frame, self._replies.form.version))
         self._decoder.set_limits(OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES))
         self._leaves_until = MonotonicNs(now + _LEAVING_NS)
         self._replies.part(frame, sent)
@@ -336,75 +209,48 @@ class OpenWireSession(Session):
         among those of its acceptor until it is where it belongs, or refused."""
         connection = self._connection
         if connection is None or not connection.parking.parked_bytes:
-            self._close(None)
+            self._machine.end(None)
             return
         frame = self._departing
-        self.state = CLOSED
-        self._give_up(
-            ALL_SEEN if frame is None else working.last_seen(frame, self._replies.form.version), keep_sends=True
-        )
-        self._left_behind = connection.parking
-        self.parked_changed()
+        last = ALL_SEEN if frame is None else working.last_seen(frame, self._replies.form.version)
+        self.liveness = Inactivity()
+        self._end_connection(last, keep_sends=True)
+        self._machine.leave()
 
-    def _close(self, reason: BrokerError | None) -> None:
-        self.state = CLOSED
-        self._give_up(ALL_SEEN)
-        self._host.finish(reason)
-
-    def _give_up(self, last_delivered: int, *, keep_sends: bool = False) -> None:
+    def _end_connection(self, last_delivered: int, *, keep_sends: bool = False) -> None:
         """Ends all that the connection has in the engine; but for messages that wait for space, if they are kept."""
         connection = self._connection
         if connection is None:
             return
         self._connection = None
-        if self.state == CONNECTED:
-            self.state = NEGOTIATED
+        machine = self._machine
         for trouble in connection.close(last_delivered, keep_sends=keep_sends):
-            self._host.report(errors.not_given_back(self._peer.name, trouble))
-        info = self._handshake.info
+            machine.host.report(errors.not_given_back(machine.peer.name, trouble))
+        info = self._info
         self._registry.advisories.connection_closed(info)
         if info.connection_id is not None:
-            self._registry.leave(info.connection_id.value, info.client_id or "", self._owner)
+            self._registry.leave(info.connection_id.value, info.client_id or "", machine)
 
-    def fail(self, error: BrokerError) -> None:
-        if self.state == CLOSED:
-            if self._left_behind is not None:
-                self._drop_left_behind()
-                self._host.finish(error)
-            return
-        if self.state != NEGOTIATING:
+    def say_why(self, error: BrokerError, receipt: str) -> None:
+        if self._machine.state not in (NEW, LEAVING):
             self._replies.fail(error)
-        self._close(error)
 
-    def _drop_left_behind(self) -> None:
-        parking = self._left_behind
-        self._left_behind = None
-        if parking is not None:
-            parking.close()
+    def give_up(self) -> None:
+        self._end_connection(ALL_SEEN)
+        if self.parking is not None:
+            self.parking.close()
 
-    def handle_eof(self) -> None:
-        if self.state == CLOSED:
-            return
-        while self._turn.over and self.state != CLOSED:  # it left behind what the last read brought
-            self._next_turn(self._services.clock.monotonic_ns())
-        if self.state == CLOSED:
+    def half_closed(self) -> None:
+        if self._machine.state == LEAVING:
             return
         if self._departing is None:
-            self._close(None)
+            self._machine.end(None)
         else:
             self._depart()
 
     def rights_changed(self) -> None:
         if self._connection is not None:
             self._connection.producers.rights_changed()
-
-    def connection_lost(self) -> None:
-        self.state = CLOSED
-        self._drop_left_behind()
-        self._give_up(ALL_SEEN)
-        self.outbox.close()
-        # Ends the cycle session -> parts -> owner -> session: nothing waits for the garbage collector.
-        self._owner.session = None
 
     # -- control -----------------------------------------------------------------------------------------------------
 
@@ -428,110 +274,48 @@ class OpenWireSession(Session):
     # -- time and room -----------------------------------------------------------------------------------------------
 
     def next_timer(self) -> MonotonicNs:
-        if self.state == CLOSED:
-            return NO_TIMER
-        due = self._inactivity.next_timer()
-        if self._leaves_until != NO_TIMER and (due == NO_TIMER or self._leaves_until < due):
-            due = self._leaves_until
+        due = self._leaves_until
         if self._connection is not None:
             pull = self._connection.flow.next_timer()
             if pull != NO_TIMER and (due == NO_TIMER or pull < due):
                 return pull
         return due
 
-    def handle_timer(self, now: MonotonicNs) -> None:
-        if self.state == CLOSED:
-            return
+    def go_on(self, now: MonotonicNs) -> None:
         connection = self._connection
         if connection is not None:
-            try:
-                connection.parking.go_on()
-                leaving = self._leaving
-                if leaving is not None:
-                    self._leaving = None
-                    self._leave(leaving, now)
-                    if self._turn.over:
-                        self._host.wake_soon()
-                    return
-                connection.acks.begin_turn()
-                connection.flow.go_on(now)
-                connection.tell_later()
-                failure = connection.end_slow(now)
-                if failure is not None:
-                    self._close(failure)
-                    return
-            except StorageError as error:
-                self.fail(error)
-                return
-        # Whoever waits for us owes nothing: one we do not read, or whose messages we keep waiting for space.
-        heard = self._heard or not self.reading or (connection is not None and connection.parking.parked_bytes > 0)
-        self._heard = False
-        if self._inactivity.look(now, heard=heard):
-            self._replies.beat()
-        if self._inactivity.silent(now):
-            self.fail(errors.silent(self._peer.name, self._inactivity.timeout_ms))
-            return
-        if self._leaves_until != NO_TIMER and now >= self._leaves_until:
-            self._close(None)
-            return
-        if self._turn.over:
-            self._next_turn(now)
-        else:
-            self._go_on_reading(now)
+            connection.parking.go_on()
+            leaving = connection.leaving
+            if leaving is None:
+                self._go_on_with(connection, now)
+            else:
+                self._leave(leaving, now)
+        elif self._leaves_until != NO_TIMER and now >= self._leaves_until:
+            self._machine.end(None)
 
-    def handle_written(self, now: MonotonicNs) -> bool:
+    def _go_on_with(self, connection: OpenWireConnection, now: MonotonicNs) -> None:
+        connection.acks.begin_turn()
+        connection.flow.go_on(now)
+        connection.tell_later()
+        failure = connection.end_slow(now)
+        if failure is not None:
+            self._machine.end(failure)
+
+    def handle_written(self) -> bool:
         form = self._replies.form
         if form.too_large:
             # As by Classic, whose transport fails there. Closing gives the message back.
             what = form.too_large
             form.too_large = ""
-            if self.state == CONNECTED:
-                self.fail(errors.beyond_max_frame_size(what, form.max_frame_bytes, self._peer.name))
+            machine = self._machine
+            if machine.state == CONNECTED:
+                machine.fail(errors.beyond_max_frame_size(what, form.max_frame_bytes, machine.peer.name))
                 return True
         connection = self._connection
-        touched = connection is not None and connection.consumers.return_room()
-        return self._go_on_reading(now) or touched
+        return connection is not None and connection.consumers.return_room()
 
-    def _go_on_reading(self, now: MonotonicNs) -> bool:
-        """Back-pressure may be over: the frames that were left undecoded come first."""
-        if self.reading or self._turn.over or self.state == VERIFYING or not self._update_reading():
-            return False
-        self._handle_frames(now)
-        return True
-
-    def _next_turn(self, now: MonotonicNs) -> None:
-        """Goes on where the last turn was too long. That was no back-pressure, which ends later than it begins."""
-        self._turn.over = False
-        self.reading = True
-        if self._update_reading():
-            self._handle_frames(now)
-
-    def _update_reading(self) -> bool:
-        if self.state in (NEGOTIATED, CONNECTED):
-            parked_bytes = 0 if self._connection is None else self._connection.parking.parked_bytes
-            self.reading = may_read(self.reading, parked_bytes, self.outbox.reply_bytes, self._acceptor)
-        return self.reading
-
-    def parked_changed(self) -> None:
-        """Stop reading, or have `handle_timer` look whether that may go on."""
-        left = self._left_behind
-        if left is not None:
-            if not left.parked_bytes:
-                self._left_behind = None
-                self._host.finish(None)
-        elif self.reading:
-            self._update_reading()
-        else:
-            self._host.wake_soon()
-
-    def wake_soon(self) -> None:
-        """Have `handle_timer` go on."""
-        self._host.wake_soon()
-
-    @property
-    def peer_name(self) -> str:
-        """Address and port, for people."""
-        return self._peer.name
+    def beat(self) -> None:
+        self._replies.beat()
 
 
 def _is_brief(frame: Structure) -> bool:
@@ -552,10 +336,10 @@ _ALWAYS: Final[dict[int, Handler]] = {
     CONNECTION_CONTROL: OpenWireSession._connection_control,
 }
 
-# (state, type of the command) -> handler; what is missing is refused. In VERIFYING nothing is decoded, and after that
-# nothing is read. Of CONNECTED here is what concerns the connection itself; what it is there for stands in HANDLERS.
+# (state, type of the command) -> handler; what is missing is refused. In other states nothing is decoded. Of CONNECTED
+# here is what concerns the connection itself; what it is there for stands in HANDLERS.
 COMMANDS: Final[dict[int, dict[int, Handler]]] = {
-    NEGOTIATING: {WIRE_FORMAT_INFO: OpenWireSession._negotiate},
+    NEW: {WIRE_FORMAT_INFO: OpenWireSession._negotiate},
     NEGOTIATED: {CONNECTION_INFO: OpenWireSession._connect, **_ALWAYS},
     CONNECTED: {REMOVE_INFO: OpenWireSession._remove, FLUSH_COMMAND: OpenWireSession._ignore, **_ALWAYS},
 }

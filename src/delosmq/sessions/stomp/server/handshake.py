@@ -1,12 +1,9 @@
-"""CONNECT and CONNECTED: version, login, heart-beats, and how large frames may be before and after."""
+"""CONNECT and CONNECTED: version, login, and how large frames may be before and after."""
 
 from typing import Final
 
-from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
-from delosmq.security.access import AccessControl, Login, LoginAttempt
 from delosmq.sessions.stomp.server import errors
-from delosmq.sessions.stomp.server.heartbeat import HeartBeatTimer
 from delosmq.wire.stomp.decoder import StompLimits
 from delosmq.wire.stomp.encoder import encode_frame
 from delosmq.wire.stomp.frames import V10, V11, V12
@@ -53,50 +50,23 @@ def choose_version(accept_version: str | None) -> int:
     return max(common)
 
 
-class StompHandshake:
-    """The login of one connection.
-
-    Attributes:
-        client_id: whose durable subscriptions it may have; "" for nobody's.
-        user: as the peer calls itself, whether there is such a user or not.
+def check_login(headers: dict[str, str]) -> None:
     """
+    Raises:
+        PeerError: a CONNECT does not say who its peer is.
+    """
+    for name in ("login", "passcode"):
+        if name not in headers:
+            raise errors.login_required(name)
 
-    def __init__(self, access: AccessControl, heart_beat: HeartBeatTimer) -> None:
-        self.client_id: str = ""
-        self.user: str = ""
-        self._access = access
-        self._heart_beat = heart_beat
-        self._attempt: LoginAttempt | None = None
 
-    def begin(self, headers: dict[str, str], version: int) -> LoginAttempt:
-        """Reads a CONNECT. An attempt that has no login yet needs its password verified, then `finish`.
+def connected(version: int, connection_id: str, server_name: str, beats: str) -> bytes:
+    """The answer to a CONNECT that was let in.
 
-        Raises:
-            PeerError: a header is wrong or missing.
-        """
-        self.client_id = headers.get("client-id", "")
-        if version != V10:
-            self._heart_beat.agree(headers.get("heart-beat", "0,0"))
-        for name in ("login", "passcode"):
-            if name not in headers:
-                raise errors.login_required(name)
-        self.user = headers["login"]
-        attempt = self._access.attempt(headers["login"], headers["passcode"])
-        if attempt.login is None:
-            self._attempt = attempt
-        return attempt
-
-    def finish(self, verified: bool) -> Login | None:
-        """The login of the attempt, now that its password was checked; None when it is refused."""
-        attempt = self._attempt
-        assert attempt is not None  # begun, or nothing would have been checked
-        self._attempt = None
-        return self._access.finish(attempt, verified)
-
-    def connected(self, version: int, connection_id: str, server_name: str, now: MonotonicNs) -> bytes:
-        """The answer to a CONNECT that was let in; from now on the peer is held to its heart-beats."""
-        pairs = [("version", _NAMES[version]), ("session", connection_id), ("server", server_name)]
-        beats = self._heart_beat.start(now)
-        if beats:
-            pairs.append(("heart-beat", beats))
-        return encode_frame("CONNECTED", pairs, b"", version, content_length=False)
+    Args:
+        beats: its ``heart-beat``, "" for none.
+    """
+    pairs = [("version", _NAMES[version]), ("session", connection_id), ("server", server_name)]
+    if beats:
+        pairs.append(("heart-beat", beats))
+    return encode_frame("CONNECTED", pairs, b"", version, content_length=False)

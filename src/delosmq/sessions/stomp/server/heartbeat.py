@@ -6,11 +6,12 @@ Source: STOMP 1.2, "Heart-beating"; Artemis manual, "STOMP heart-beating and con
 from dataclasses import dataclass
 from typing import Final
 
+from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import UNLIMITED, AcceptorSettings
-from delosmq.sessions.protocol import NO_TIMER
-from delosmq.sessions.stomp.server.errors import bad_heart_beat
-from delosmq.sessions.ttl import NS_PER_MS, ConnectionTtl
+from delosmq.sessions.host import NO_TIMER
+from delosmq.sessions.stomp.server import errors
+from delosmq.sessions.ttl import NS_PER_MS, ConnectionTtl, Liveness
 
 # Artemis, StompVersionHandlerV11.MIN_SERVER_PING: more often is noise for both sides.
 MIN_SERVER_PING_MS: Final = 500
@@ -73,7 +74,7 @@ def parse(header: str) -> tuple[int, int]:
     sends = sends.strip()
     wants = wants.strip()
     if not comma or not _is_count(sends) or not _is_count(wants):
-        raise bad_heart_beat()
+        raise errors.bad_heart_beat()
     return min(int(sends), _MAX_HEART_BEAT_MS), min(int(wants), _MAX_HEART_BEAT_MS)
 
 
@@ -98,16 +99,15 @@ def negotiate(client_sends_ms: int, client_wants_ms: int, limits: HeartBeatLimit
     return HeartBeat(send, expect, ttl)
 
 
-class HeartBeatTimer:
-    """The signs of life of one connection, from both sides.
+class HeartBeatTimer(Liveness):
+    """Heart-beats and TTL of one connection.
 
     Attributes:
-        heard: bytes came since the last check.
         ttl: how long the peer may be silent.
     """
 
     def __init__(self, limits: HeartBeatLimits, check_interval_ms: int, now: MonotonicNs) -> None:
-        self.heard: bool = False
+        super().__init__()
         self.ttl: ConnectionTtl = ConnectionTtl(first_ttl_ms(limits), check_interval_ms, now)
         self._limits = limits
         self._agreed: HeartBeat | None = None
@@ -135,30 +135,26 @@ class HeartBeatTimer:
         return f"{beats.send_every_ms},{beats.expect_every_ms}"
 
     def next_timer(self) -> MonotonicNs:
-        """When to ask again whether a beat or a check is due."""
         due = self.ttl.next_check_at
         if self._beat_at != NO_TIMER and self._beat_at < due:
             return self._beat_at
         return due
 
     def beat_due(self, now: MonotonicNs) -> bool:
-        """Whether the server has to beat now; asking makes the next appointment."""
         if self._beat_at == NO_TIMER or now < self._beat_at:
             return False
         self._beat_at = MonotonicNs(now + self._beat_every_ns)
         return True
 
-    def is_over(self, now: MonotonicNs, *, waits_for_us: bool) -> bool:
-        """Whether the peer was silent for too long.
-
-        Args:
-            waits_for_us: it owes nothing, as we do not read it or keep it waiting.
-        """
+    def is_silent(self, now: MonotonicNs, *, waits_for_us: bool) -> bool:
         if now < self.ttl.next_check_at:
             return False
         heard = self.heard or waits_for_us
         self.heard = False
         return self.ttl.check(now, heard)
+
+    def silence(self, peer: str) -> BrokerError:
+        return errors.silent(peer, self.ttl.ttl_ms)
 
 
 def _is_count(text: str) -> bool:

@@ -7,15 +7,14 @@ in the end ends the connection, as any refused frame does.
 
 from typing import Final
 
-from delosmq.engine.api import BulkAck, EngineBroker, JobWaiter, TransactionError
+from delosmq.engine.api import BulkAck, JobWaiter, TransactionError
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import ANY_ROUTING, Message
 from delosmq.security.access import SEND
-from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.parking import Parked, Parking
 from delosmq.sessions.permissions import Permissions
-from delosmq.sessions.stomp.server.connection_port import StompSessionPort
 from delosmq.sessions.stomp.server.destinations import StompDestinations, StompTarget
 from delosmq.sessions.stomp.server.errors import header_missing
 from delosmq.sessions.stomp.server.headers import read_routing
@@ -90,37 +89,26 @@ class ParkedCommit(ParkedReply):
         self._producer.transaction_ended(self._ending)
 
 
-class LastReply(ParkedReply):
-    """The answer to the frame with which the peer leaves."""
-
-    def answer(self) -> None:
-        super().answer()
-        self._producer.all_answered()
-
-
 class Producer:
     """The sending half of a session."""
 
     def __init__(
         self,
-        owner: StompSessionPort,
-        broker: EngineBroker,
-        outbox: Outbox,
+        machine: SessionMachine,
         parking: Parking,
         *,
         destinations: StompDestinations,
         transactions: StompTransactions,
-        connection_id: str,
     ) -> None:
-        self._owner = owner
-        self._broker = broker
-        self._outbox = outbox
+        self._machine = machine
+        self._broker = machine.services.broker
+        self._outbox = machine.outbox
         self._parking = parking
         self._destinations = destinations
         self._transactions = transactions
         self._version: int = V10
         self._tag: str = PROTOCOL_TAGS[V10]
-        self._connection_id = connection_id
+        self._connection_id = machine.peer.connection_id
         self._user: str = ""
         # The last SEND read, for all that follow with the same pattern.
         self._reading: SendHeaders | None = None
@@ -197,14 +185,6 @@ class Producer:
         else:
             self.write_receipt(receipt)
 
-    def finish(self, receipt: str) -> None:
-        """Answers the last frame; `StompSessionPort.all_answered` follows, at once if nothing is parked."""
-        last = LastReply(self, receipt)
-        if self._parking.parked_bytes:
-            self._parking.park(last)
-        else:
-            last.answer()
-
     # -- transactions ------------------------------------------------------------------------------------------------
 
     def commit(self, work: StompTransaction, receipt: str) -> None:
@@ -243,11 +223,7 @@ class Producer:
 
     def refuse(self, error: BrokerError, receipt: str) -> None:
         """What was parked can't be done."""
-        self._owner.send_failed(error, receipt)
-
-    def all_answered(self) -> None:
-        """The last frame has its answer."""
-        self._owner.all_answered()
+        self._machine.fail_soon(error, receipt)
 
     def write_receipt(self, receipt: str) -> None:
         """Writes a RECEIPT, which depends on all that was recorded so far."""

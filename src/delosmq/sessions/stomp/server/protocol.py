@@ -3,8 +3,9 @@
 from typing import Final
 
 from delosmq.model.ids import MonotonicNs
-from delosmq.model.settings import AcceptorSettings
-from delosmq.sessions.protocol import Peer, Protocol, Session, SessionHost, SessionServices
+from delosmq.sessions.machine import SessionMachine
+from delosmq.sessions.protocol import Protocol
+from delosmq.sessions.protocol_session import ProtocolSession
 from delosmq.sessions.stomp.server.session import StompSession
 from delosmq.wire.first_bytes import match_first_line
 
@@ -39,7 +40,5 @@ class StompProtocol(Protocol):
     def detect(self, start: bytes) -> int:
         return match_first_line(start, _FIRST_LINES)
 
-    def open(
-        self, host: SessionHost, peer: Peer, acceptor: AcceptorSettings, services: SessionServices, now: MonotonicNs
-    ) -> Session:
-        return StompSession(host, peer, acceptor, services, now)
+    def begin(self, machine: SessionMachine, now: MonotonicNs) -> ProtocolSession:
+        return StompSession(machine, now)

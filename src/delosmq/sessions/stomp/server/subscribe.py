@@ -4,15 +4,13 @@ from delosmq.engine.api import BulkAck, Consumer, Transaction
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.message import ANYCAST
 from delosmq.model.reserved_names import CONNECTION_MARK
-from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
-from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.permissions import Permissions
-from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
 from delosmq.sessions.stomp.server import errors
-from delosmq.sessions.stomp.server.connection_port import StompSessionPort
 from delosmq.sessions.stomp.server.destinations import StompDestinations, StompTarget
 from delosmq.sessions.stomp.server.headers import parse_count, read_routing, required
+from delosmq.sessions.stomp.server.producers import Producer
 from delosmq.sessions.stomp.server.subscription import (
     ACK_MODES,
     AUTO,
@@ -37,23 +35,20 @@ class StompSubscriber:
 
     def __init__(
         self,
-        host: SessionHost,
-        peer: Peer,
-        acceptor: AcceptorSettings,
-        services: SessionServices,
+        machine: SessionMachine,
+        producer: Producer,
         *,
-        outbox: Outbox,
-        owner: StompSessionPort,
         destinations: StompDestinations,
         transactions: StompTransactions,
     ) -> None:
-        self._host = host
-        self._peer = peer
-        self._acceptor = acceptor
-        self._services = services
-        self._broker = services.broker
-        self._outbox = outbox
-        self._owner = owner
+        self._machine = machine
+        self._producer = producer
+        self._host = machine.host
+        self._peer = machine.peer
+        self._acceptor = machine.acceptor
+        self._conversions = machine.services.conversions
+        self._broker = machine.services.broker
+        self._outbox = machine.outbox
         self._destinations = destinations
         self._transactions = transactions
         self._client_id: str = ""
@@ -110,12 +105,12 @@ class StompSubscriber:
             options=requested.options,
             subscription=requested.subscription,
         )
-        subscription.attach(consumer, self._owner, self._services.conversions)
+        subscription.attach(consumer, self._machine, self._conversions)
         self._outbox.begin_gently()
         self._subscriptions[key] = subscription
         self._by_consumer[consumer.id] = subscription
         if requested.mark:
-            self._owner.mark_messages(CONNECTION_MARK, requested.mark)
+            self._producer.mark(CONNECTION_MARK, requested.mark)
         if not self._noticed:
             self._notice(headers)
 

@@ -8,8 +8,8 @@ from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE
 from delosmq.model.message import BYTES_BODY, HIGHEST_PRIORITY, Message
 from delosmq.model.settings import DispatchProfile
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.outbox import Outbox
-from delosmq.sessions.stomp.server.connection_port import StompSessionPort
 from delosmq.sessions.stomp.server.errors import header_wrong
 from delosmq.sessions.stomp.server.headers import parse_count
 from delosmq.sessions.stream import NO_SEQUENCE, DeliveryPort, FrameParts, Stream
@@ -82,18 +82,18 @@ class StompSubscription(DeliveryPort):
         self._conversion = conversion
         self._outbox = outbox
         self._conversions: Conversions | None = None
-        self._owner: StompSessionPort | None = None
+        self._machine: SessionMachine | None = None
         before = b"MESSAGE\n"
         if header_id is not None:
             before += encode_lines([("subscription", header_id)], version)
         self._before: bytes = before + b"message-id:"
         self._ack: bytes = b""
 
-    def attach(self, consumer: Consumer, owner: StompSessionPort, conversions: Conversions) -> None:
+    def attach(self, consumer: Consumer, machine: SessionMachine, conversions: Conversions) -> None:
         """Completes the subscription once the engine knows it."""
         self.consumer = consumer
         self.stream.owner_id = consumer.id
-        self._owner = owner
+        self._machine = machine
         self._conversions = conversions
         if self._version == V10:
             # ACK of 1.0 names the message and nothing else, and two subscriptions may hold the same one.
@@ -163,8 +163,8 @@ class StompSubscription(DeliveryPort):
 
     def closed_by_broker(self, reason: BrokerError) -> None:
         self._outbox.close_stream(self.stream)
-        if self._owner is not None:
-            self._owner.subscription_ended(reason)
+        if self._machine is not None:
+            self._machine.fail_soon(reason)
 
     def _converted(self, message: Message) -> bytes:
         """The head in this connection's version, with what the broker added."""

@@ -13,6 +13,7 @@ from delosmq.model.message import ANYCAST
 from delosmq.model.ports import Clock
 from delosmq.model.properties import INT_KIND, TypedValue
 from delosmq.model.wildcard import WildcardPattern
+from delosmq.sessions.host import SessionHost
 from delosmq.sessions.openwire.server.advisories import topics
 from delosmq.sessions.openwire.server.advisories.destinations import DestinationAdvisories, destination_info
 from delosmq.sessions.openwire.server.advisories.messages import MessageAdvisories
@@ -31,7 +32,6 @@ from delosmq.sessions.openwire.server.destinations import (
     parts_of,
     target_of_queue,
 )
-from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import (
     ADD_DESTINATION,
     REMOVE_DESTINATION,

@@ -6,9 +6,9 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from delosmq.sessions.host import SessionHost
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher, Properties
-from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.structures import Structure
 
 NOTICES_AT_MOST: Final = 10_000

@@ -13,7 +13,7 @@ from delosmq.model.message import MULTICAST, Message
 from delosmq.model.ports import Clock
 from delosmq.model.properties import STRING_KIND, TypedValue
 from delosmq.model.wildcard import WildcardPattern
-from delosmq.sessions.protocol import SessionHost
+from delosmq.sessions.host import SessionHost
 from delosmq.wire.openwire.commands import MessageCommand
 from delosmq.wire.openwire.heads import BODY_KINDS, PROTOCOL_TAGS, encode_head, measure, stored_body
 from delosmq.wire.openwire.primitives import encode_map

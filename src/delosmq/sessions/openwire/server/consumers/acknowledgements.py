@@ -6,10 +6,10 @@ Source: PrefetchSubscription.acknowledge, QueueSubscription and TopicSubscriptio
 from typing import Final
 
 from delosmq.engine.api import BulkAck, Consumer, EngineBroker, Transaction
+from delosmq.sessions.host import SessionHost
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import Consumers
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source
-from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import (
     DELIVERED_ACK,
     EXPIRED_ACK,

@@ -7,13 +7,13 @@ from typing import Final
 
 from delosmq.engine.api import EngineBroker
 from delosmq.model.errors import StorageError
+from delosmq.sessions.host import SessionHost
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.reattach import Reattachment
 from delosmq.sessions.openwire.server.consumers.slow_consumers import SlowConsumers, WatchedCredit
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source
 from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatchers, WildcardSubscriptions
 from delosmq.sessions.outbox import Outbox
-from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.structures import ConsumerId
 
 NOTHING_SEEN: Final = -1

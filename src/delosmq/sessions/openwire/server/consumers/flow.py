@@ -7,6 +7,7 @@ TopicRegion of ActiveMQ Classic.
 from delosmq.engine.api import EngineBroker
 from delosmq.model.errors import BrokerError, InvariantError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
+from delosmq.sessions.host import NO_TIMER, SessionHost
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import ALL_SEEN, NOTHING_SEEN, Consumers
 from delosmq.sessions.openwire.server.consumers.pending_events import PendingEvents
@@ -17,7 +18,6 @@ from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubs
 from delosmq.sessions.openwire.server.consumers.wildcards import WildcardSubscription, reads
 from delosmq.sessions.openwire.server.destinations import OpenWireTarget
 from delosmq.sessions.outbox import Outbox
-from delosmq.sessions.protocol import NO_TIMER, SessionHost
 from delosmq.sessions.stream import NO_SEQUENCE
 from delosmq.sessions.ttl import NS_PER_MS
 from delosmq.wire.openwire.commands import ConsumerControl, MessagePull

@@ -3,12 +3,12 @@
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import MULTICAST
 from delosmq.model.ports import Clock
+from delosmq.sessions.host import SessionHost
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import Consumers
 from delosmq.sessions.openwire.server.consumers.reattach import LostQueue
 from delosmq.sessions.openwire.server.consumers.slow_consumers import WatchedCredit, slow_destinations, still_full
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source, SubscriptionEvents
-from delosmq.sessions.protocol import SessionHost
 from delosmq.wire.openwire.commands import ConsumerInfo
 from delosmq.wire.openwire.structures import Destination
 

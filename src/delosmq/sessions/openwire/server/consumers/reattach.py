@@ -4,10 +4,10 @@ Source: AbstractRegion.removeDestination and addDestination of ActiveMQ Classic,
 is deleted by force and gives them to a new destination.
 """
 
+from delosmq.sessions.host import SessionHost
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription
 from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatcher, QueueWatchers
 from delosmq.sessions.openwire.server.destinations import OpenWireTarget
-from delosmq.sessions.protocol import SessionHost
 
 
 class LostQueue:

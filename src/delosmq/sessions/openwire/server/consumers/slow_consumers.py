@@ -11,9 +11,9 @@ from delosmq.model.declared.address import AddressSettings
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import MULTICAST
+from delosmq.sessions.host import NO_TIMER
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source, SubscriptionEvents
-from delosmq.sessions.protocol import NO_TIMER
 from delosmq.sessions.ttl import NS_PER_MS
 from delosmq.wire.openwire.commands import ConsumerControl
 from delosmq.wire.openwire.structures import Destination

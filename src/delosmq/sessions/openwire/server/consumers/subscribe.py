@@ -13,6 +13,7 @@ from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import Selector, parse_selector
 from delosmq.sessions.durable_names import durable_queue_name
+from delosmq.sessions.host import Peer, SessionHost, SessionServices
 from delosmq.sessions.no_local import without_own
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.advisories.topics import TEMPORARY
@@ -31,7 +32,6 @@ from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, 
 from delosmq.sessions.openwire.server.ids import check_id
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.permissions import Permissions
-from delosmq.sessions.protocol import Peer, SessionHost, SessionServices
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import ConsumerControl, ConsumerInfo, RemoveSubscriptionInfo
 from delosmq.wire.openwire.dispatch import DispatchEncoder

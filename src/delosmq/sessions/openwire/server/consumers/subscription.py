@@ -7,9 +7,9 @@ from delosmq.engine.api import MOST_LENT, Consumer, Credit, PrefetchCredit, Slot
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.model.message import MULTICAST
+from delosmq.sessions.host import NO_TIMER
 from delosmq.sessions.openwire.server.destinations import OpenWireTarget
 from delosmq.sessions.outbox import Outbox
-from delosmq.sessions.protocol import NO_TIMER
 from delosmq.sessions.stream import NO_SEQUENCE, DeliveryPort, FrameParts, Stream
 from delosmq.wire.openwire.commands import ConsumerInfo
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route

@@ -13,9 +13,9 @@ from delosmq.engine.api import EngineBroker, Queue
 from delosmq.model.errors import PermissionDeniedError
 from delosmq.model.wildcard import WildcardPattern
 from delosmq.selectors.selector import Selector
+from delosmq.sessions.host import SessionHost
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription
 from delosmq.sessions.openwire.server.destinations import OpenWireTarget, target_of_queue
-from delosmq.sessions.protocol import SessionHost
 
 NAMES_COMPARED: Final = 1_000
 """Names that are compared with wildcards in one turn: under 2 ms in pure Python."""

@@ -1,0 +1,93 @@
+"""Login: what stands between a password that is right and a session.
+
+A session has the password verified, then asks `LoginPort.decide`, and begins when it is admitted. A router, or a limit
+that is no matter of one protocol, answers there; `AdmitAll` is what stands there otherwise.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.model.errors import PeerError
+from delosmq.security.access import Login
+
+
+class RedirectError(PeerError):
+    """The peer is to connect elsewhere."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__("DMQ5301", f"this broker does not serve this connection; connect to {host}:{port}")
+        self.host = host
+        self.port = port
+
+
+class LoginRequest:
+    """A login whose password is right.
+
+    Attributes:
+        client_id: what the peer calls itself; "" when it does not.
+        peer: address and port.
+        acceptor: the name of the acceptor that it came by.
+        ask_again: has `LoginPort.decide` called once more, in a later turn of the loop.
+    """
+
+    def __init__(
+        self, login: Login, client_id: str, peer: str, acceptor: str, *, ask_again: Callable[[], None]
+    ) -> None:
+        self.login = login
+        self.client_id = client_id
+        self.peer = peer
+        self.acceptor = acceptor
+        self.ask_again = ask_again
+
+
+class LoginAnswer:
+    """What becomes of a login.
+
+    Attributes:
+        error: why the peer gets no session here; None when it gets one, now or later.
+    """
+
+    def __init__(self, error: PeerError | None = None) -> None:
+        self.error = error
+
+
+ADMIT: Final = LoginAnswer()
+WAIT: Final = LoginAnswer()
+"""The port does not know yet; it calls `LoginRequest.ask_again`. Nothing is read from the peer until then, and the
+acceptor's ``handshake-timeout`` goes on."""
+
+
+def refuse(code: str, text: str) -> LoginAnswer:
+    """The peer is told why, and its connection closed."""
+    return LoginAnswer(PeerError(code, text))
+
+
+def redirect(host: str, port: int) -> LoginAnswer:
+    """The peer is told to connect elsewhere, and its connection closed."""
+    return LoginAnswer(RedirectError(host, port))
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LoginPort(ABC):
+    """Decides who gets a session. Neither method may block, nor call the engine."""
+
+    @abstractmethod
+    def decide(self, request: LoginRequest) -> LoginAnswer:
+        """`ADMIT`, `WAIT`, or what `refuse` or `redirect` gives. Called once for each login, and once more for each
+        `LoginRequest.ask_again`."""
+
+    def withdraw(self, request: LoginRequest) -> None:  # noqa: B027 - most ports never let a login wait
+        """The connection of a login that waits is closed: no answer is wanted any more."""
+
+
+class AdmitAll(LoginPort):
+    """Every user has a session."""
+
+    def decide(self, request: LoginRequest) -> LoginAnswer:
+        return ADMIT
+
+
+ADMIT_ALL: Final = AdmitAll()

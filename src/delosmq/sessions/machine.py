@@ -1,0 +1,415 @@
+"""The machine of a session: what a connection does whatever protocol its peer speaks.
+
+It cuts bytes into frames and has its protocol handle them; ends turns that are too long and stops reading under
+back-pressure; has passwords verified and logins decided; keeps the timers; and ends once. It knows no IO: bytes and
+times come in, bytes go to its outbox, a few requests to its host. It never blocks: while something it asked for is
+outstanding it decodes no further frame.
+
+One read brings thousands of frames, and one frame may stand for much: an acknowledgement of a thousand messages, a
+message for a thousand subscribers. What a turn leaves undecoded has the next one, behind those of all others.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from delosmq.model.errors import BrokerError, InvariantError, PeerError, StorageError
+from delosmq.model.ids import MonotonicNs, WallMs
+from delosmq.model.settings import AcceptorSettings
+from delosmq.security.access import Login, LoginAttempt
+from delosmq.sessions.host import NO_TIMER, Peer, SessionHost, SessionServices
+from delosmq.sessions.login import WAIT, LoginRequest
+from delosmq.sessions.outbox import Outbox
+from delosmq.sessions.parking import ParkingOwner
+from delosmq.sessions.protocol_session import ProtocolSession
+
+TURN_NS: Final = 5_000_000
+"""What the frames of one turn may take, but for the last of them."""
+BRIEF_AT_ONCE: Final = 16
+"""Frames that are brief as a rule, between two looks at the clock."""
+
+# States of a session. Frames are decoded in the first three.
+NEW: Final = 0
+NEGOTIATED: Final = 1
+"""Both sides know how frames are written; nobody is logged in."""
+CONNECTED: Final = 2
+VERIFYING: Final = 3
+"""A login is being decided."""
+LEAVING: Final = 4
+"""The peer has left in order, and sends of it still wait for space."""
+CLOSED: Final = 5
+
+# What changes the state.
+AGREE: Final = "agree"
+LOGIN: Final = "login"
+ADMITTED: Final = "admitted"
+REFUSED: Final = "refused"
+LOGOUT: Final = "logout"
+LEAVE: Final = "leave"
+END: Final = "end"
+LOST: Final = "lost"
+
+
+class SessionMachine(ParkingOwner):
+    """One connection, from its first byte to its last.
+
+    Attributes:
+        outbox: what it has to send.
+        reading: False while the server must not read from the peer (back-pressure, or an answer is outstanding).
+        established: True once a login was admitted.
+        state: one of the constants of this module.
+        wall: when the frames that are being handled came.
+    """
+
+    _session: ProtocolSession
+    __deletable__ = ("_session",)
+
+    def __init__(self, host: SessionHost, peer: Peer, acceptor: AcceptorSettings, services: SessionServices) -> None:
+        self.host = host
+        self.peer = peer
+        self.acceptor = acceptor
+        self.services = services
+        self.outbox: Outbox = Outbox(host, services.gate, acceptor.outbox_limit_bytes)
+        self.reading: bool = True
+        self.established: bool = False
+        self.state: int = NEW
+        self.wall: WallMs = WallMs(0)
+        self._clock = services.clock
+        self._parked_limit: int = acceptor.parked_limit_bytes
+        self._reply_limit: int = acceptor.reply_limit_bytes
+        self._turn_over: bool = False
+        self._client_id: str = ""
+        self._attempt: LoginAttempt | None = None
+        self._request: LoginRequest | None = None
+        self._asks_again: bool = False
+        self._failure: BrokerError | None = None
+        self._failure_receipt: str = ""
+
+    def begin(self, session: ProtocolSession) -> None:
+        """Names what drives it; before anything else."""
+        self._session = session
+
+    def _take(self, input_: str, reason: BrokerError | None = None) -> None:
+        """Changes the state, as the table says.
+
+        Raises:
+            InvariantError: the table has no such change.
+        """
+        found = TRANSITIONS.get((self.state, input_))
+        if found is None:
+            raise InvariantError("DMQ5302", f"a session in state {self.state} can't take the input '{input_}'")
+        effect, self.state = found
+        effect(self, reason)
+
+    # -- frames ----------------------------------------------------------------------------------------------------
+
+    def receive(self, chunk: bytes, now: MonotonicNs) -> None:
+        """Bytes from the peer."""
+        if self.state == CLOSED:
+            return
+        session = self._session
+        session.liveness.heard = True
+        if self.state != LEAVING:
+            session.decoder.feed(chunk)
+            self._handle_frames(now)
+
+    def held_bytes(self) -> int:
+        """What was read and is not decoded yet: part of a frame, or frames that wait."""
+        return self._session.decoder.buffered_bytes
+
+    def forget_input(self) -> None:
+        """The session is over, and what it read and did not decode of no use: frees it."""
+        self._session.decoder.close()
+
+    def _handle_frames(self, now: MonotonicNs) -> None:
+        session = self._session
+        decoder = session.decoder
+        self.wall = self._clock.wall_ms()
+        until = now + TURN_NS
+        unlooked = 0
+        while self.reading and self.state <= CONNECTED:
+            try:
+                frame = decoder.next_frame()
+            except PeerError as malformed:
+                self.fail(malformed)
+                return
+            if frame is None:
+                return
+            brief = False
+            try:
+                brief = session.handle(frame, now)
+            # What is wrong with one frame concerns its sender alone. An InvariantError concerns all and goes on up.
+            except InvariantError:
+                raise
+            except BrokerError as error:
+                session.refuse(frame, error)
+            if self._update_reading():
+                unlooked += 1
+                if not brief or unlooked >= BRIEF_AT_ONCE:
+                    unlooked = 0
+                    if self._clock.monotonic_ns() > until:
+                        self._turn_over = True
+                        self.reading = False
+                        self.host.wake_soon()
+
+    def _next_turn(self, now: MonotonicNs) -> None:
+        """Goes on where the last turn was too long. That was no back-pressure, which ends later than it begins."""
+        self._turn_over = False
+        self.reading = True
+        if self._update_reading():
+            self._handle_frames(now)
+
+    # -- back-pressure ---------------------------------------------------------------------------------------------
+
+    def _update_reading(self) -> bool:
+        """Reads until too much is parked or too many replies wait, and again once half is left."""
+        if self.state <= CONNECTED:
+            parking = self._session.parking
+            parked_bytes = 0 if parking is None else parking.parked_bytes
+            reply_bytes = self.outbox.reply_bytes
+            if self.reading:
+                self.reading = parked_bytes < self._parked_limit and reply_bytes < self._reply_limit
+            else:
+                self.reading = parked_bytes * 2 <= self._parked_limit and reply_bytes * 2 <= self._reply_limit
+        return self.reading
+
+    def _go_on_reading(self, now: MonotonicNs) -> bool:
+        """Back-pressure may be over: the frames that were left undecoded come first."""
+        if self.reading or self._turn_over or self.state > CONNECTED or not self._update_reading():
+            return False
+        self._handle_frames(now)
+        return True
+
+    def refuse(self, frame: object, error: BrokerError) -> None:
+        """See `ProtocolSession.refuse`: what a frame asked for could not be done later on."""
+        self._session.refuse(frame, error)
+
+    def parked_changed(self) -> None:
+        if self.state == LEAVING:
+            self._end_if_left()
+        elif self.reading:
+            self._update_reading()
+        else:
+            self.host.wake_soon()
+
+    def go_on_soon(self) -> None:
+        self.host.wake_soon()
+
+    # -- login -----------------------------------------------------------------------------------------------------
+
+    def agreed(self) -> None:
+        """Both sides know now how frames are written."""
+        self._take(AGREE)
+
+    def log_in(self, user: str, password: str, client_id: str, now: MonotonicNs) -> None:
+        """The peer says who it is. `ProtocolSession.admit` or `ProtocolSession.refuse_login` follows, at once or later.
+
+        Raises:
+            BrokerError: it gets no session, as is known at once.
+        """
+        attempt = self.services.access.attempt(user, password)
+        self._client_id = client_id
+        if attempt.login is None:
+            self._attempt = attempt
+            self._take(LOGIN)
+            self.host.verify(attempt, password)
+        else:
+            self._decide(attempt.login, now)
+
+    def resume(self, verified: bool, now: MonotonicNs) -> None:
+        """The answer to `SessionHost.verify`."""
+        attempt = self._attempt
+        self._attempt = None
+        if self.state == VERIFYING and attempt is not None:
+            self._go_on_with_login(self.services.access.finish(attempt, verified), now)
+
+    def _go_on_with_login(self, login: Login | None, now: MonotonicNs) -> None:
+        refusal: BrokerError | None = None
+        if login is not None:
+            try:
+                self._decide(login, now)
+            except InvariantError:
+                raise
+            except BrokerError as error:
+                refusal = error
+        if login is None or refusal is not None:
+            self._take(REFUSED)
+            self._session.refuse_login(refusal)
+        elif self.state == CONNECTED:
+            self.reading = True
+            self._handle_frames(now)
+
+    def _decide(self, login: Login, now: MonotonicNs) -> None:
+        """Lets a user in whose password is right, unless the login port says otherwise."""
+        request = self._request
+        if request is None:
+            request = LoginRequest(
+                login, self._client_id, self.peer.name, self.acceptor.name, ask_again=self._ask_again_soon
+            )
+        answer = self.services.logins.decide(request)
+        if answer is WAIT:
+            self._request = request
+            if self.state != VERIFYING:
+                self._take(LOGIN)
+            return
+        self._request = None
+        if answer.error is not None:
+            raise answer.error
+        self._session.admit(login, now)
+        self.peer.user = login.user
+        self._take(ADMITTED)
+
+    def _ask_again_soon(self) -> None:
+        self._asks_again = True
+        self.host.wake_soon()
+
+    def logged_out(self) -> None:
+        """The peer has ended what its login began, and may log in again."""
+        self._take(LOGOUT)
+
+    # -- end -------------------------------------------------------------------------------------------------------
+
+    def leave(self) -> None:
+        """The peer has left in order, and has been given up but for its sends that wait for space: the session ends
+        when they are where they belong."""
+        self._take(LEAVE)
+        self._end_if_left()
+
+    def _end_if_left(self) -> None:
+        parking = self._session.parking
+        if parking is None or not parking.parked_bytes:
+            self.end(None)
+
+    def fail(self, error: BrokerError, receipt: str = "") -> None:
+        """Tells the peer why, and ends the session; see `ProtocolSession.say_why`."""
+        if self.state != CLOSED:
+            self._session.say_why(error, receipt)
+            self.end(error)
+
+    def fail_soon(self, error: BrokerError, receipt: str = "") -> None:
+        """As `fail`, in the next turn: for what the engine calls, which must not call it."""
+        if self._failure is None:
+            self._failure = error
+            self._failure_receipt = receipt
+            self.host.wake_soon()
+
+    def end(self, reason: BrokerError | None) -> None:
+        """Gives back what the peer held, lets its answers leave, and then closes its connection.
+
+        Args:
+            reason: for the log; None when it was the peer's wish.
+        """
+        self._take(END, reason)
+
+    def handle_eof(self) -> None:
+        """The peer will send nothing more."""
+        while self._turn_over and self.state <= CONNECTED:  # it left behind what the last read brought
+            self._next_turn(self._clock.monotonic_ns())
+        if self.state != CLOSED:
+            self._session.half_closed()
+
+    def connection_lost(self) -> None:
+        """The peer is gone: gives back what it held. Nothing is called after this."""
+        self._take(LOST)
+        self.outbox.close()
+        # Ends the cycle of both, so that nothing waits for the garbage collector.
+        del self._session
+
+    # -- time and room ---------------------------------------------------------------------------------------------
+
+    def next_timer(self) -> MonotonicNs:
+        """When to call `handle_timer`; `NO_TIMER` for never."""
+        if self.state == CLOSED:
+            return NO_TIMER
+        due = self._session.liveness.next_timer()
+        other = self._session.next_timer()
+        return other if other != NO_TIMER and (due == NO_TIMER or other < due) else due
+
+    def handle_timer(self, now: MonotonicNs) -> None:
+        """It is ``now``; may be called early."""
+        request = self._request
+        if request is not None and self._asks_again:
+            self._asks_again = False
+            self._go_on_with_login(request.login, now)
+        if self.state == CLOSED:
+            return
+        session = self._session
+        try:
+            if self._failure is None:
+                session.go_on(now)
+            else:
+                self.fail(self._failure, self._failure_receipt)
+        except StorageError as error:
+            self.fail(error)
+        if self.state == CLOSED:
+            return
+        liveness = session.liveness
+        if liveness.beat_due(now):
+            session.beat()
+        # Whoever waits for us owes nothing: one we do not read, or whose sends we keep waiting for space.
+        parking = session.parking
+        if liveness.is_silent(now, waits_for_us=not self.reading or (parking is not None and parking.parked_bytes > 0)):
+            self.fail(liveness.silence(self.peer.name))
+        elif self._turn_over:
+            self._next_turn(now)
+        else:
+            self._go_on_reading(now)
+
+    def handle_written(self, now: MonotonicNs) -> bool:
+        """The outbox was written, all or in part. True when the engine has new work."""
+        if self.state == CLOSED:
+            return False
+        try:
+            touched = self._session.handle_written()
+        except StorageError as error:
+            self.fail(error)
+            return True
+        return self._go_on_reading(now) or touched
+
+    def rights_changed(self) -> None:
+        """Users, roles or permissions were reloaded: what was found out about them counts no more."""
+        self._session.rights_changed()
+
+    # -- effects ---------------------------------------------------------------------------------------------------
+
+    def _nothing(self, reason: BrokerError | None) -> None:
+        """The state alone changes."""
+
+    def _stop_reading(self, reason: BrokerError | None) -> None:
+        self.reading = False
+
+    def _read_again(self, reason: BrokerError | None) -> None:
+        self.reading = True
+
+    def _establish(self, reason: BrokerError | None) -> None:
+        self.established = True
+
+    def _give_up(self, reason: BrokerError | None) -> None:
+        self._attempt = None
+        if self._request is not None:
+            self.services.logins.withdraw(self._request)
+            self._request = None
+        self._session.give_up()
+
+    def _finish(self, reason: BrokerError | None) -> None:
+        self._give_up(reason)
+        self.host.finish(reason)
+
+
+Effect = Callable[[SessionMachine, BrokerError | None], None]
+
+# (state, input) -> what is done, and the next state. What is missing is a mistake of a protocol.
+TRANSITIONS: Final[dict[tuple[int, str], tuple[Effect, int]]] = {
+    (NEW, AGREE): (SessionMachine._nothing, NEGOTIATED),
+    (NEW, LOGIN): (SessionMachine._stop_reading, VERIFYING),
+    (NEGOTIATED, LOGIN): (SessionMachine._stop_reading, VERIFYING),
+    (NEW, ADMITTED): (SessionMachine._establish, CONNECTED),
+    (NEGOTIATED, ADMITTED): (SessionMachine._establish, CONNECTED),
+    (VERIFYING, ADMITTED): (SessionMachine._establish, CONNECTED),
+    (VERIFYING, REFUSED): (SessionMachine._read_again, NEGOTIATED),
+    (CONNECTED, LOGOUT): (SessionMachine._nothing, NEGOTIATED),
+    (CONNECTED, LEAVE): (SessionMachine._nothing, LEAVING),
+    **{(state, END): (SessionMachine._finish, CLOSED) for state in range(CLOSED)},
+    **{(state, LOST): (SessionMachine._give_up, CLOSED) for state in range(CLOSED)},
+    (CLOSED, END): (SessionMachine._nothing, CLOSED),
+    (CLOSED, LOST): (SessionMachine._nothing, CLOSED),
+}

@@ -1,0 +1,155 @@
+"""What stands between a right password and a session, for every protocol: admit, refuse, redirect, wait."""
+
+from collections.abc import Callable
+
+import pytest
+
+from delosmq.model.errors import BrokerError
+from delosmq.sessions.login import ADMIT, WAIT, LoginAnswer, LoginPort, LoginRequest, redirect, refuse
+from delosmq.sessions.machine import SessionMachine
+from delosmq.wire.openwire.commands import ConnectionInfo, ExceptionResponse
+from delosmq.wire.openwire.structures import ConnectionId
+from tests.sessions.openwire.support import OpenWireBench
+from tests.sessions.support import PASSWORD, USER, Client, StompBench
+
+
+class Door(LoginPort):
+    """Answers what the test says."""
+
+    def __init__(self, answer: LoginAnswer) -> None:
+        self.answer = answer
+        self.asked: list[LoginRequest] = []
+        self.withdrawn: list[LoginRequest] = []
+
+    def decide(self, request: LoginRequest) -> LoginAnswer:
+        self.asked.append(request)
+        return self.answer
+
+    def withdraw(self, request: LoginRequest) -> None:
+        self.withdrawn.append(request)
+
+
+class Attempt:
+    """A peer that has said who it is, and all that came back."""
+
+    def __init__(
+        self, session: SessionMachine, reasons: list[BrokerError | None], written: Callable[[], bytes]
+    ) -> None:
+        self.session = session
+        self.reasons = reasons
+        self.written = written
+
+
+def by_stomp(door: Door, *, known: bool = True) -> Attempt:
+    bench = StompBench()
+    bench.services.logins = door
+    client = Client(bench)
+    if not known:
+        bench.services.access.reload({USER: "other"}, {USER: frozenset({"all"})}, ())
+    client.send(f"CONNECT\naccept-version:1.2\nhost:h\nlogin:{USER}\npasscode:{PASSWORD}\nclient-id:me\n\n\0")
+
+    def written() -> bytes:
+        bench.tick()
+        return client.raw
+
+    return Attempt(client.session, client.host.reasons, written)
+
+
+def by_openwire(door: Door, *, known: bool = True) -> Attempt:
+    bench = OpenWireBench()
+    bench.services.logins = door
+    client = bench.negotiate()
+    if not known:
+        bench.services.access.reload({USER: "other"}, {USER: frozenset({"all"})}, ())
+    info = ConnectionInfo()
+    info.connection_id, info.client_id, info.user_name, info.password = ConnectionId("ID:c"), "me", USER, PASSWORD
+    client.feed(info, answer=True)
+
+    def written() -> bytes:
+        bench.tick()
+        return b" ".join(
+            (one.exception.message or "").encode()
+            for one in client.take()
+            if isinstance(one, ExceptionResponse) and one.exception is not None
+        )
+
+    return Attempt(client.session, client.host.reasons, written)
+
+
+EACH = pytest.mark.parametrize("attempt", [by_stomp, by_openwire])
+Try = Callable[..., Attempt]
+
+
+@EACH
+def test_the_port_is_asked_once_the_password_is_right(attempt: Try) -> None:
+    door = Door(ADMIT)
+    made = attempt(door, known=False)
+    assert (door.asked, made.session.established) == ([], False)
+    made.session.resume(True, made.session.services.clock.monotonic_ns())
+    (request,) = door.asked
+    assert made.session.established
+    assert (request.login.user, request.client_id, request.peer) == (USER, "me", "10.0.0.1:5000")
+    assert request.acceptor == made.session.acceptor.name
+
+
+@EACH
+def test_a_wrong_password_never_reaches_it(attempt: Try) -> None:
+    door = Door(ADMIT)
+    made = attempt(door, known=False)
+    made.session.resume(False, made.session.services.clock.monotonic_ns())
+    assert door.asked == []
+    assert len(made.reasons) == 1
+
+
+@EACH
+def test_who_is_refused_is_told_why_and_closed(attempt: Try) -> None:
+    made = attempt(Door(refuse("DMQ9998", "the house is full")))
+    assert b"DMQ9998: the house is full" in made.written()
+    (reason,) = made.reasons
+    assert reason is not None
+    assert reason.code == "DMQ9998"
+    assert not made.session.established
+
+
+@EACH
+def test_who_is_redirected_is_told_where_to(attempt: Try) -> None:
+    made = attempt(Door(redirect("broker-2.example", 61613)))
+    assert b"broker-2.example:61613" in made.written()
+    assert len(made.reasons) == 1
+
+
+@EACH
+def test_who_waits_is_not_read_until_the_port_knows(attempt: Try) -> None:
+    door = Door(WAIT)
+    made = attempt(door)
+    session = made.session
+    now = session.services.clock.monotonic_ns()
+    session.handle_timer(now)
+    assert (len(door.asked), session.reading, session.established) == (1, False, False)
+    door.answer = ADMIT
+    door.asked[0].ask_again()
+    session.handle_timer(now)
+    assert (len(door.asked), session.reading, session.established) == (2, True, True)
+    assert not made.reasons
+
+
+@EACH
+def test_one_that_waits_and_is_refused_in_the_end_is_told(attempt: Try) -> None:
+    door = Door(WAIT)
+    made = attempt(door)
+    door.answer = refuse("DMQ9998", "the house is full")
+    door.asked[0].ask_again()
+    made.session.handle_timer(made.session.services.clock.monotonic_ns())
+    assert b"the house is full" in made.written()
+    assert len(made.reasons) == 1
+    assert door.withdrawn == []
+
+
+@EACH
+@pytest.mark.parametrize("end", [SessionMachine.handle_eof, SessionMachine.connection_lost])
+def test_the_port_hears_of_one_that_waited_and_is_gone(attempt: Try, end: Callable[[SessionMachine], None]) -> None:
+    door = Door(WAIT)
+    made = attempt(door)
+    end(made.session)
+    assert door.withdrawn == door.asked
+    assert len(door.asked) == 1

@@ -1,0 +1,42 @@
+"""The states of a session, as the table has them."""
+
+import pytest
+
+from delosmq.model.errors import InvariantError
+from delosmq.sessions import machine
+from delosmq.sessions.machine import CLOSED, CONNECTED, LEAVING, NEGOTIATED, NEW, TRANSITIONS, VERIFYING
+from tests.sessions.openwire.support import OpenWireBench
+from tests.sessions.support import StompBench
+
+STATES = (NEW, NEGOTIATED, CONNECTED, VERIFYING, LEAVING, CLOSED)
+
+
+def test_each_state_is_reached_and_ends() -> None:
+    assert {state for state, _ in TRANSITIONS} == set(STATES)
+    reached = {NEW}
+    for _ in STATES:
+        reached |= {after for (state, _), (_, after) in TRANSITIONS.items() if state in reached}
+    assert reached == set(STATES)
+    for state in STATES:
+        for ending in (machine.END, machine.LOST):
+            assert TRANSITIONS[state, ending][1] == CLOSED
+
+
+def test_only_who_is_connected_logs_out_or_leaves() -> None:
+    for ending in (machine.LOGOUT, machine.LEAVE):
+        assert [state for state, input_ in TRANSITIONS if input_ == ending] == [CONNECTED]
+
+
+def test_what_the_table_does_not_have_is_a_mistake_of_ours() -> None:
+    session = StompBench().connect().session
+    with pytest.raises(InvariantError, match="DMQ5302"):
+        session.agreed()
+
+
+def test_a_session_ends_once() -> None:
+    for client in (StompBench().connect(), OpenWireBench().connect()):
+        client.session.end(None)
+        client.session.end(None)
+        client.session.handle_eof()
+        client.session.connection_lost()
+        assert client.host.reasons == [None]
