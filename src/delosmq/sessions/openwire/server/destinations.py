@@ -18,6 +18,8 @@ from delosmq.sessions.openwire.server.errors import name_wrong
 from delosmq.wire.openwire.modified_utf8 import is_well_formed
 from delosmq.wire.openwire.structures import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPIC, Destination, destination_of
 
+TEMPORARY_TOPICS: Final = (f"{ADVISORY_PREFIX}TempQueue", f"{ADVISORY_PREFIX}TempTopic")
+"""Advisory topics that tell of temporary destinations."""
 _LONGEST_CHARACTERS: Final = 1_024
 """A queue's name is stored in two-byte lengths."""
 _LONGEST_COMPOSITE_CHARACTERS: Final = 8_192

@@ -8,7 +8,7 @@ from delosmq.model.message import Message
 from delosmq.model.reserved_names import ADVISORY_PREFIX
 from delosmq.model.settings import AddressMatch
 from delosmq.sessions.machine import SessionMachine
-from delosmq.sessions.openwire.server.advisories.topics import TEMPORARY
+from delosmq.sessions.openwire.server.destinations import TEMPORARY_TOPICS
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.sessions.openwire.server.session import OpenWireSession
 from delosmq.sessions.protocol import Protocol
@@ -43,7 +43,7 @@ keep up misses the oldest."""
 
 _KEPT_OF_TEMPORARY: Final = 20_000
 TEMPORARY_SETTINGS: Final = tuple(
-    AddressMatch(address, {"default_ring_size": _KEPT_OF_TEMPORARY}) for address in sorted(TEMPORARY)
+    AddressMatch(address, {"default_ring_size": _KEPT_OF_TEMPORARY}) for address in sorted(TEMPORARY_TOPICS)
 )
 """Clients send to no temporary destination that they have not heard of, so more is kept for them."""
 

@@ -27,6 +27,7 @@ from delosmq.sessions.openwire.server.advisories.pending_advisories import (
 )
 from delosmq.sessions.openwire.server.advisories.publisher import AdvisoryListener, AdvisoryPublisher, text
 from delosmq.sessions.openwire.server.destinations import (
+    TEMPORARY_TOPICS,
     OpenWireDestinations,
     OpenWireTarget,
     parts_of,
@@ -345,7 +346,7 @@ def _kind_of(address: str) -> int:
     """What there may be already of what is told there."""
     if address == topics.CONNECTIONS:
         return _CONNECTION
-    if address in topics.TEMPORARY:
+    if address in TEMPORARY_TOPICS:
         return _TEMPORARY
     if address.startswith(topics.CONSUMERS):
         return _CONSUMER

@@ -8,7 +8,6 @@ from delosmq.wire.openwire.structures import QUEUE, TEMP_QUEUE, TEMP_TOPIC, TOPI
 CONNECTIONS: Final = f"{ADVISORY_PREFIX}Connection"
 QUEUES: Final = f"{ADVISORY_PREFIX}Queue"
 TOPICS: Final = f"{ADVISORY_PREFIX}Topic"
-TEMPORARY: Final = (f"{ADVISORY_PREFIX}TempQueue", f"{ADVISORY_PREFIX}TempTopic")
 CONSUMERS: Final = f"{ADVISORY_PREFIX}Consumer."
 PRODUCERS: Final = f"{ADVISORY_PREFIX}Producer."
 

@@ -16,7 +16,6 @@ from delosmq.sessions.durable_names import durable_queue_name
 from delosmq.sessions.host import Peer, SessionHost, SessionServices
 from delosmq.sessions.no_local import without_own
 from delosmq.sessions.openwire.server import errors
-from delosmq.sessions.openwire.server.advisories.topics import TEMPORARY
 from delosmq.sessions.openwire.server.consumers.consumers import NOTHING_SEEN, Consumers
 from delosmq.sessions.openwire.server.consumers.prefetch import pending_limit_of, settle_prefetch
 from delosmq.sessions.openwire.server.consumers.slow_consumers import WatchedCredit, limits_of
@@ -28,7 +27,12 @@ from delosmq.sessions.openwire.server.consumers.subscription import (
     SubscriptionEvents,
 )
 from delosmq.sessions.openwire.server.consumers.wildcards import WildcardSubscription
-from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, OpenWireTarget, is_somebodys
+from delosmq.sessions.openwire.server.destinations import (
+    TEMPORARY_TOPICS,
+    OpenWireDestinations,
+    OpenWireTarget,
+    is_somebodys,
+)
 from delosmq.sessions.openwire.server.ids import check_id
 from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.permissions import Permissions
@@ -315,7 +319,7 @@ class OpenWireSubscriber:
     def _check_permissions(self, target: OpenWireTarget, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:
         # A queue that stays, or that others may read, needs the right to make it like any other.
         heard = target.advisory and not target.queue_name and not wanted.durable
-        if target.temporary or (heard and target.address in TEMPORARY):
+        if target.temporary or (heard and target.address in TEMPORARY_TOPICS):
             return  # every client listens to these, and may not be able to do without
         permissions = self._permissions
         permissions.require_use(target.address, target.queue_name, _right(info))
