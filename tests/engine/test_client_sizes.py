@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delosmq.engine.addresses.binding_codec import address_state_bytes
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log.records import BINDING, check_version, decode_json, encode_json
@@ -344,6 +345,41 @@ def test_what_an_address_keeps_counts_to_its_maker():
     for _ in range(4):
         bench.later(30_000)
     assert sizes(bench) == (0, 0)
+
+
+@pytest.mark.parametrize("way", ["subscribe", "send", "transaction", "group"])
+def test_what_an_address_keeps_once_another_user_makes_a_topic_of_it_counts_to_that_user(way: str):
+    kept = AddressMatch("#", {"retroactive_message_count": 5, "subscription_recovery_retained": True})
+    bench = bounded(address_settings=(kept,))
+    producers, transactions = bench.broker.producers, bench.broker.transactions
+
+    def widen(name: str) -> None:
+        bench.broker.resources.create_address(name, {ANYCAST}, "bob")
+        message = bench.message(name, "m")
+        message.user = "eve"
+        if way == "subscribe":
+            bench.broker.consumers.close(bench.listen(name, user="eve")[0])
+        elif way == "send":
+            producers.send(message, routing=MULTICAST)
+        elif way == "transaction":
+            transactions.send(transactions.begin("eve's connection"), message, routing=MULTICAST)
+        else:
+            bench.broker.lease_groups.open(name, queue="", topic=name, run="run", incarnation=None, user="eve")
+
+    widen("plain")
+    bobs = address_state_bytes("plain", "bob")
+    for side in (bench, restarted(bench)):
+        assert sizes(side, "bob") == (1, bobs)
+        assert sizes(side)[1] > 2 * bobs
+
+    def widen_many() -> None:
+        for number in range(100):
+            widen(long(number))
+
+    with pytest.raises(LimitError, match="DMQ2686"):
+        widen_many()
+    check_shares(bench.broker)
+    assert SHARE - 5_000 < sizes(bench)[1] <= SHARE
 
 
 @pytest.mark.parametrize("end", ["expired", "dead"])

@@ -52,7 +52,7 @@ class EngineResources:
         for settings in self._settings.queues:
             self._configure_queue(settings)
         for known in list(self._bindings.addresses.values()):
-            self._bindings.keep_history(known)
+            self._bindings.keep_history(known, known.made_by)
             self._deletion.drop_unwanted_history(known)
         self._log.close()
         for queue in self._bindings.queues.values():

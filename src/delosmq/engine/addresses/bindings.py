@@ -273,7 +273,7 @@ class Bindings(Destinations):
             self.limits.count(name, -1)
         if not auto_created:
             self._record_address(address)
-        self.keep_history(address)
+        self.keep_history(address, user)
         if known is None:
             self._events.address_created(name)
             if user and not by_broker:
@@ -300,14 +300,15 @@ class Bindings(Destinations):
             self._give_queue(queue, "")
             self._record_queue(queue)
 
-    def keep_history(self, address: Address) -> None:
-        """Gives an address the queues that keep messages for queues to come, as its settings say."""
+    def keep_history(self, address: Address, user: str) -> None:
+        """Gives an address the queues that keep messages for queues to come, as its settings say. They count to
+        ``user``, whose client asks for what needs them: not always the maker of the address."""
         if address.owner or MULTICAST not in address.routing_types:
             return
         for settings in keeping_queues(address.name, address.settings, auto_created=address.auto_created):
             known = self.queues.get(settings.name)
             if known is None:
-                made = self._add(settings, address.made_by)
+                made = self._add(settings, user)
                 if made is address.history and self.listener is not None:
                     self.listener.history_added(made)
             elif known.settings.ring_size != settings.ring_size:
@@ -462,8 +463,11 @@ class Bindings(Destinations):
             return self._table.resolve(address_name).default_address_routing_type
         return ANYCAST if ANYCAST in address.routing_types else MULTICAST
 
-    def check_routing(self, address: Address, routing: int) -> None:
+    def check_routing(self, address: Address, routing: int, user: str) -> None:
         """Adds a routing type that an address lacks when its settings create addresses, and refuses it otherwise.
+
+        Args:
+            user: to whom that counts: whose client asks for it, "" for none.
 
         Source: Artemis ServerSessionImpl.checkAutoCreate.
 
@@ -472,7 +476,7 @@ class Bindings(Destinations):
         """
         if routing != ANY_ROUTING and routing not in address.routing_types:
             if address.settings.auto_create_addresses and not address.owner:
-                self.create_address(address.name, {routing}, auto_created=address.auto_created, user=address.made_by)
+                self.create_address(address.name, {routing}, auto_created=address.auto_created, user=user)
                 return
             allowed = ", ".join(ROUTING_NAMES[kind] for kind in sorted(address.routing_types))
             raise MisuseError(

@@ -51,7 +51,7 @@ class LeaseGroups:
             self._leases.check_new(group, group, incarnation, durable=True, non_destructive=non_destructive)
             address = self._bindings.addresses.get(topic)
             if address is not None:
-                self._bindings.check_routing(address, MULTICAST)
+                self._bindings.check_routing(address, MULTICAST, user)
             elif not self._bindings.settings_of(topic).auto_create_addresses:
                 raise NotFoundError(
                     "DMQ2114",

@@ -102,7 +102,7 @@ class SubscriptionQueues:
                     " address",
                 )
         target = self._bindings.addresses.get(address)
-        self._check_address(address, target, MULTICAST if options.name else routing)
+        self._check_address(address, target, MULTICAST if options.name else routing, options.user)
         if target is not None:
             _check_owner(address, target.owner, target.settings, options)
         if options.name:
@@ -128,9 +128,9 @@ class SubscriptionQueues:
         settings = QueueSettings(name, address, kind, durable=True, auto_created=True)
         return self._bindings.create_queue(settings, user=options.user)
 
-    def _check_address(self, name: str, address: Address | None, routing: int) -> None:
+    def _check_address(self, name: str, address: Address | None, routing: int, user: str) -> None:
         if address is not None:
-            self._bindings.check_routing(address, routing)
+            self._bindings.check_routing(address, routing, user)
         elif not self._bindings.settings_of(name).auto_create_addresses:
             raise NotFoundError(
                 "DMQ2111",

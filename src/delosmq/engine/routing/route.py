@@ -93,7 +93,7 @@ class Routes:
         queue = QueueSettings(name, name, ANYCAST, durable=True, auto_created=True)
         creates = kind == ANYCAST and settings.auto_create_queues and (address is None or not address.anycast)
         if address is not None:
-            bindings.check_routing(address, routing)
+            bindings.check_routing(address, routing, user)
         elif not settings.auto_create_addresses:
             raise NotFoundError(
                 "DMQ2107",
@@ -197,7 +197,7 @@ class Routes:
         if address is None or (routing == ANYCAST and not address.anycast):
             address = self.prepare(name, routing)
         else:
-            self._bindings.check_routing(address, routing)
+            self._bindings.check_routing(address, routing, "")
         return address, None
 
     def _has_room(self, message: Message, address: Address, divert: Divert) -> bool:

@@ -114,7 +114,7 @@ class EngineProducers:
         if address is None or queue_name or (routing == ANYCAST and not address.anycast):
             return self._prepare_send(message, queue_name, routing)
         if routing != ANY_ROUTING and routing not in address.routing_types:
-            self._bindings.check_routing(address, routing)
+            return self._prepare_send(message, queue_name, routing)
         return address
 
     def route(self, message: Message, queue_name: str, routing: int) -> list[RoutedMessage]:
@@ -151,19 +151,18 @@ class EngineProducers:
         )
 
     def _prepare_send(self, message: Message, queue_name: str, routing: int) -> Address:
-        """Creates what a send needs and may create; finds the address."""
+        """Creates what a send needs and may create; finds the address. A decision of its own, whatever becomes of the
+        message."""
         name = message.address
-        if queue_name:
+        try:
+            if not queue_name:
+                return self._routes.prepare(name, routing, message.user)
             address = self._bindings.addresses.get(name)
             queue = self._bindings.queues.get(queue_name)
-            if address is not None:
-                self._bindings.check_routing(address, routing)
             if address is None or queue is None or queue.address is not address or queue.internal:
                 raise NotFoundError("DMQ2108", f"address '{name}' has no queue '{queue_name}'; create it first")
+            self._bindings.check_routing(address, routing, message.user)
             return address
-        # A decision of its own, whatever becomes of the message.
-        try:
-            return self._routes.prepare(name, routing, message.user)
         finally:
             self._log.close()
 
