@@ -19,7 +19,7 @@ def on_batch(number: int) -> None:
 
 spark = start_session(
     "kills",
-    master="local-cluster[2,1,512]",
+    master=settings["master"],
     settings={
         "spark.executor.memory": "512m",
         "spark.driver.memory": "512m",

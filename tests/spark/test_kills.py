@@ -31,24 +31,34 @@ BATCH_ROWS = 100
 ROOT = Path(__file__).parents[2]
 
 # kind = what to look for in the command line of a process below the driver; None is the driver's Python itself.
+CLUSTER = "local-cluster[2,1,512]"
+"""Two executors, each a process of its own."""
+ONE_PROCESS = "local[2]"
+"""The driver is executor too: for moments at which everything dies together."""
+
 KINDS = {
     "driver-jvm": "org.apache.spark.deploy.SparkSubmit",
     "driver-python": None,
     "source": "python_streaming_source_runner",
     "executor": "CoarseGrainedExecutorBackend",
 }
-SHORT_FORM = ("driver-jvm", "source")
+SHORT_FORM = ("source", "driver-jvm")
+MASTERS = {"source": CLUSTER, "executor": CLUSTER}
+"""Elsewhere `ONE_PROCESS`, which starts three times as fast."""
 
 
 class Driver:
     """A run of archive_child.py and all processes below it."""
 
-    def __init__(self, interceptor: Interceptor, broker: BrokerUnderTest, to: Path, die_at_batch: int = -1) -> None:
+    def __init__(
+        self, interceptor: Interceptor, broker: BrokerUnderTest, to: Path, master: str, die_at_batch: int = -1
+    ) -> None:
         self._scratch = to.parent / "scratch"
         self._scratch.mkdir(exist_ok=True)
         settings = {
             "connection": {"servers": interceptor.servers, "user": broker.user, "password": broker.password},
             "to": str(to),
+            "master": master,
             "scratch": str(self._scratch),
             "max_rows": BATCH_ROWS,
             "die_at_batch": die_at_batch,
@@ -122,6 +132,7 @@ class Scene:
 
     def __init__(self, broker: BrokerUnderTest, directory: Path) -> None:
         self.broker, self.to = broker, directory / "archive"
+        self.master = ONE_PROCESS
         self.interceptor = Interceptor(broker.servers)
         self.published: list[bytes] = []
         self.publish()
@@ -133,7 +144,7 @@ class Scene:
 
     def run(self, strike: Callable[[Driver, str, str, bytes], bool] | None = None, die_at_batch: int = -1) -> int:
         """One driver; `strike` sees every call until it answers that it has struck."""
-        driver = Driver(self.interceptor, self.broker, self.to, die_at_batch)
+        driver = Driver(self.interceptor, self.broker, self.to, self.master, die_at_batch)
         lock = threading.Lock()
         struck = strike is None
 
@@ -184,6 +195,7 @@ def test_random_kills_of_every_part_lose_and_double_nothing(scene: Scene, spark:
             seen += "/rows" in path or path.endswith("/lease")
             return seen >= at and driver.kill(kind)
 
+        scene.master = MASTERS.get(kind, ONE_PROCESS)
         code = scene.run(strike)
         # A cluster survives an executor; the query goes on.
         assert (code == 0) == (kind == "executor"), (kind, (scene.to.parent / "output").read_text()[-3000:])
@@ -193,30 +205,25 @@ def test_random_kills_of_every_part_lose_and_double_nothing(scene: Scene, spark:
     assert [bytes(row["body"]) for row in rows] == scene.published
 
 
-def test_killed_when_a_lease_is_made_but_not_in_sparks_offset_log(scene: Scene):
-    def strike(driver: Driver, when: str, path: str, body: bytes) -> bool:
+def test_kills_at_every_moment_of_one_batch_lose_and_double_nothing(scene: Scene):
+    """Each run takes up what the one before left of the second batch, and gets one moment further."""
+
+    def leased_but_not_in_sparks_offset_log(driver: Driver, when: str, path: str, body: bytes) -> bool:
         if when == "after" and path.endswith("/lease") and json.loads(body)["lease"] == 2:
             driver.kill_all()
             return True
         return False
 
-    assert scene.run(strike) != 0
-    scene.check()
-
-
-def test_killed_when_rows_are_written_but_the_batch_is_not_committed(scene: Scene):
-    assert scene.run(die_at_batch=1) != 0
-    assert read_with_pyarrow(scene.to) == scene.published[: 2 * BATCH_ROWS]
-    scene.check()
-
-
-def test_killed_when_the_batch_is_committed_but_the_lease_not_acknowledged(scene: Scene):
-    def strike(driver: Driver, when: str, path: str, body: bytes) -> bool:
+    def committed_but_the_lease_not_acknowledged(driver: Driver, when: str, path: str, body: bytes) -> bool:
         if when == "before" and path.endswith("/lease") and json.loads(body)["after"] == 2:
             driver.kill_all()
             return True
         return False
 
-    assert scene.run(strike) != 0
+    assert scene.run(leased_but_not_in_sparks_offset_log) != 0
+    assert read_with_pyarrow(scene.to) == scene.published[:BATCH_ROWS]
+    assert scene.run(die_at_batch=1) != 0  # its rows are written, it is not committed
+    assert read_with_pyarrow(scene.to) == scene.published[: 2 * BATCH_ROWS]
+    assert scene.run(committed_but_the_lease_not_acknowledged) != 0
     assert read_with_pyarrow(scene.to) == scene.published[: 2 * BATCH_ROWS]
     scene.check()
