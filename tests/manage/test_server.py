@@ -273,10 +273,10 @@ async def test_a_client_that_does_not_read_is_cut_off(
         b"Authorization: Basic " + base64.b64encode(f"admin:{PASSWORD}".encode()) + b"\r\n\r\n"
     )
     writer.write(request * 500)
-    await eventually(lambda: slow_readers.held_bytes > 0)
+    await eventually(lambda: slow_readers.used_bytes > 0)
     await eventually(lambda: "DMQ6714" in caplog.text)
     assert "127.0.0.1:" in caplog.text
     assert "/openapi.json" in caplog.text
-    await eventually(lambda: slow_readers.held_bytes == 0)
+    await eventually(lambda: slow_readers.used_bytes == 0)
     writer.transport.abort()
     await server.stop()

@@ -31,7 +31,7 @@ def test_the_frame_that_was_begun_first_goes() -> None:
     assert [reason.code for reason in first.reasons] == ["DMQ6712"]
     assert not second.reasons
     assert not third.reasons
-    assert incomplete_frames.held_bytes == 2 * PART
+    assert incomplete_frames.used_bytes == 2 * PART
 
 
 def test_as_many_go_as_have_to() -> None:
@@ -58,9 +58,9 @@ def test_what_is_complete_or_gone_is_not_counted() -> None:
     incomplete_frames = IncompleteFrames(LIMIT)
     holder = Holder(incomplete_frames)
     holder.holds(PART)
-    incomplete_frames.forget(holder)
-    incomplete_frames.forget(holder)
-    assert incomplete_frames.held_bytes == 0
+    incomplete_frames.remove(holder)
+    incomplete_frames.remove(holder)
+    assert incomplete_frames.used_bytes == 0
 
 
 def test_without_global_max_size_there_is_a_bound_too() -> None:
@@ -69,10 +69,10 @@ def test_without_global_max_size_there_is_a_bound_too() -> None:
 
 async def half(server: RunningServer, count: int = PART) -> RawPeer:
     """A peer in the middle of a SEND."""
-    before = server.parts.incomplete_frames.held_bytes
+    before = server.parts.incomplete_frames.used_bytes
     peer = await server.connect()
     peer.send(f"SEND\ndestination:q\ndestination-type:ANYCAST\ncontent-length:{10 * LIMIT}\n\n".encode() + b"x" * count)
-    await server.until(lambda: server.parts.incomplete_frames.held_bytes >= before + count)
+    await server.until(lambda: server.parts.incomplete_frames.used_bytes >= before + count)
     return peer
 
 
@@ -92,7 +92,7 @@ async def test_its_peer_is_told_and_others_notice_nothing() -> None:
         assert "DMQ6712" in answer.headers["message"]
         assert (await peer.frame()).command == "RECEIPT"
         other.send(b"x" * (10 * LIMIT - PART) + b"\0")
-        await server.until(lambda: server.parts.incomplete_frames.held_bytes == 0)
+        await server.until(lambda: server.parts.incomplete_frames.used_bytes == 0)
         await server.until(lambda: server.broker.queues["q"].message_count == 2)
         for each in (slow, other, peer):
             await each.close()
@@ -102,7 +102,7 @@ async def test_a_peer_that_leaves_in_the_middle_holds_nothing() -> None:
     async with running() as server:
         peer = await half(server)
         await peer.close()
-        await server.until(lambda: server.parts.incomplete_frames.held_bytes == 0)
+        await server.until(lambda: server.parts.incomplete_frames.used_bytes == 0)
 
 
 async def test_what_one_read_brings_is_free() -> None:
@@ -113,7 +113,7 @@ async def test_what_one_read_brings_is_free() -> None:
         )
         (session,) = server.sessions
         await server.until(lambda: session.held_bytes() > FREE_BYTES // 2 - 1000)
-        assert server.parts.incomplete_frames.held_bytes == 0
+        assert server.parts.incomplete_frames.used_bytes == 0
         await peer.close()
 
 
@@ -124,5 +124,5 @@ async def test_a_session_that_is_over_holds_nothing() -> None:
         (session,) = server.sessions
         connection.stop(PeerError("DMQ5999", "over"))
         assert session.held_bytes() == 0
-        assert server.parts.incomplete_frames.held_bytes == 0
+        assert server.parts.incomplete_frames.used_bytes == 0
         await peer.close()

@@ -41,7 +41,7 @@ class FreesAtOnce(ManifestChanges):
 
     def free(self, segments: list[Segment]) -> None:
         super().free(segments)
-        self._spares.give_back([segment.name for segment in self.take_freed()])
+        self._spares.reuse([segment.name for segment in self.take_freed()])
 
 
 class RecyclesEarly(JournalStore):

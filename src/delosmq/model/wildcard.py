@@ -224,9 +224,9 @@ class SecurityTable:
     def roles_of_queue(self, address: str, queue: str, permission: str) -> frozenset[str] | None:
         """Roles that hold ``permission`` by a match ``address::queue``; None when no such match names it."""
         for match in self._queues:
-            holders = match.entry.permissions.get(permission)
-            if holders is not None and match.address.matches(address) and match.queue.matches(queue):
-                return holders
+            roles = match.entry.permissions.get(permission)
+            if roles is not None and match.address.matches(address) and match.queue.matches(queue):
+                return roles
         return None
 
     def extent(self, roles: frozenset[str], permission: str) -> str:

@@ -97,7 +97,7 @@ class AccessControl:
         self._table = SecurityTable(security_settings, self._wildcards)
         self._verified: dict[bytes, Login] = {}
         self._vouched: dict[bytes, Login] = {}
-        self._holders: dict[str, dict[str, frozenset[str]]] = {}
+        self._roles_by_address: dict[str, dict[str, frozenset[str]]] = {}
 
     def reload(
         self, users: dict[str, str], roles: dict[str, frozenset[str]], security_settings: tuple[SecurityMatch, ...]
@@ -109,7 +109,7 @@ class AccessControl:
         self._table = SecurityTable(security_settings, self._wildcards)
         self._verified.clear()
         self._vouched.clear()
-        self._holders.clear()
+        self._roles_by_address.clear()
 
     def vouch(self, user: str, password: str) -> None:
         """Takes a login as verified until `reload`: this process knows the password, so there is nothing to prove."""
@@ -142,7 +142,7 @@ class AccessControl:
 
     def check(self, roles: frozenset[str], address: str, permission: str) -> bool:
         """Whether one of ``roles`` holds ``permission`` on ``address``."""
-        return not self._holders_of(address, permission).isdisjoint(roles)
+        return not self._roles_for(address, permission).isdisjoint(roles)
 
     def extent(self, login: Login, permission: str) -> str:
         """Whether ``login`` holds ``permission`` on all addresses, on some or on none: `EVERYWHERE`, `SOMEWHERE` or
@@ -171,20 +171,20 @@ class AccessControl:
         self.require(login, address, permission)
         if queue == address:
             return
-        holders = self._table.roles_of_queue(address, queue, permission)
-        if holders is None:
-            holders = self._holders_of(queue, permission)
-        if holders.isdisjoint(login.roles):
+        roles = self._table.roles_of_queue(address, queue, permission)
+        if roles is None:
+            roles = self._roles_for(queue, permission)
+        if roles.isdisjoint(login.roles):
             whole = f"{address}{QUEUE_MARK}{queue}"
             raise _denied(login, permission, f"{queue!r}, the name of the queue", f", for that name or for {whole!r}")
 
-    def _holders_of(self, address: str, permission: str) -> frozenset[str]:
-        by_permission = self._holders.get(address)
+    def _roles_for(self, address: str, permission: str) -> frozenset[str]:
+        by_permission = self._roles_by_address.get(address)
         if by_permission is None:
-            if len(self._holders) >= _CACHE_LIMIT:
-                self._holders.clear()
+            if len(self._roles_by_address) >= _CACHE_LIMIT:
+                self._roles_by_address.clear()
             by_permission = {}
-            self._holders[address] = by_permission
+            self._roles_by_address[address] = by_permission
         found = by_permission.get(permission)
         if found is None:
             theirs = not _is_the_brokers(address, permission)

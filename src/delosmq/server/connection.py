@@ -159,7 +159,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
     def resume_writing(self) -> None:
         self._writable = True
         self._watch.socket_took_all()
-        self._parts.slow_readers.forget(self)
+        self._parts.slow_readers.remove(self)
         session = self._session
         if session is None or self._state not in (_SERVING, _FINISHING) or self._is_broken(session):
             return
@@ -174,7 +174,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
                 timer.cancel()
         self._cancel_check()
         self._watch.stop()
-        self._parts.slow_readers.forget(self)
+        self._parts.slow_readers.remove(self)
         self._drop_session()
         self._closed(self)
 
@@ -208,7 +208,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._state = _FINISHING
         if self._session is not None:
             self._session.forget_input()
-        self._parts.incomplete_frames.forget(self)
+        self._parts.incomplete_frames.remove(self)
         self._set_deadline(_FINISH_S, self.abort)
         self._parts.ticker.write_soon(self)
 
@@ -361,7 +361,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         """The session gives back what its peer held; nobody is there for the rest."""
         session = self._session
         self._session = None
-        self._parts.incomplete_frames.forget(self)
+        self._parts.incomplete_frames.remove(self)
         if session is not None:
             self._guarded(session.connection_lost)
             self._parts.ticker.schedule()
@@ -417,8 +417,8 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         held_bytes = session.held_bytes()
         if held_bytes > FREE_BYTES:
             incomplete_frames.count(self, held_bytes)
-        elif incomplete_frames.held_bytes:
-            incomplete_frames.forget(self)
+        elif incomplete_frames.used_bytes:
+            incomplete_frames.remove(self)
 
     def _arm(self, due: MonotonicNs) -> None:
         if self._timer is not None:

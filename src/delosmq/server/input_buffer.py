@@ -15,7 +15,7 @@ _WITHOUT_BOUND_BYTES: Final = 1 << 30
 """For brokers whose messages have no bound together."""
 
 
-Holder = TypeVar("Holder")
+Member = TypeVar("Member")
 
 
 class Receiver(ABC):
@@ -26,12 +26,12 @@ class Receiver(ABC):
         """Closes it and frees what it holds."""
 
 
-class SharedLimit(ABC, Generic[Holder]):
+class SharedLimit(ABC, Generic[Member]):
     """What connections may hold together; beyond it the one goes that has held something for longest.
 
     Attributes:
         most_bytes: of all connections together; one that holds something alone may hold more.
-        held_bytes: what is counted now.
+        used_bytes: what is counted now.
     """
 
     def __init__(self, global_max_bytes: int) -> None:
@@ -41,56 +41,56 @@ class SharedLimit(ABC, Generic[Holder]):
         """
         self.most_bytes = 0
         self.bound(global_max_bytes)
-        self.held_bytes = 0
-        self._holders: dict[Holder, int] = {}  # in the order in which they began to hold something
+        self.used_bytes = 0
+        self._sizes: dict[Member, int] = {}  # in the order in which they began to hold something
 
     def bound(self, global_max_bytes: int) -> None:
         """Takes over ``global-max-size``; what is held already is looked at when something is counted next."""
         self.most_bytes = global_max_bytes if global_max_bytes > 0 else _WITHOUT_BOUND_BYTES
 
-    def count(self, holder: Holder, held_bytes: int) -> None:
+    def count(self, member: Member, size_bytes: int) -> None:
         """Of a connection that holds something, whenever that may have changed."""
-        holders = self._holders
-        self.held_bytes += held_bytes - holders.get(holder, 0)
-        holders[holder] = held_bytes
-        while self.held_bytes > self.most_bytes and len(holders) > 1:
-            oldest = next(iter(holders))
+        sizes = self._sizes
+        self.used_bytes += size_bytes - sizes.get(member, 0)
+        sizes[member] = size_bytes
+        while self.used_bytes > self.most_bytes and len(sizes) > 1:
+            oldest = next(iter(sizes))
             if not self.may_end(oldest):
                 return
-            reason = self.reason(holders[oldest])
-            self.forget(oldest)
+            reason = self.reason(sizes[oldest])
+            self.remove(oldest)
             self.end(oldest, reason)
 
-    def forget(self, holder: Holder) -> None:
-        """It holds nothing any more, or is gone; nothing, for one that was not counted."""
-        self.held_bytes -= self._holders.pop(holder, 0)
+    def remove(self, member: Member) -> None:
+        """Of one that holds nothing any more, or is gone. Does nothing for one that was not counted."""
+        self.used_bytes -= self._sizes.pop(member, 0)
 
-    def may_end(self, holder: Holder) -> bool:
-        """Whether the one that has held something for longest has to go. When it has not, nobody has."""
+    def may_end(self, member: Member) -> bool:
+        """Whether the one that has held something for longest has to go. When it may stay, all may."""
         return True
 
     @abstractmethod
-    def reason(self, held_bytes: int) -> PeerError:
+    def reason(self, size_bytes: int) -> PeerError:
         """Why one that holds so much has to go."""
 
     @abstractmethod
-    def end(self, holder: Holder, reason: PeerError) -> None:
+    def end(self, member: Member, reason: PeerError) -> None:
         """Closes it and frees what it holds."""
 
 
 class IncompleteFrames(SharedLimit[Receiver]):
     """The room for frames that are not complete. Counted are those that hold more than `FREE_BYTES`."""
 
-    def reason(self, held_bytes: int) -> PeerError:
+    def reason(self, size_bytes: int) -> PeerError:
         reason = PeerError(
             "DMQ6712",
-            f"this frame of {held_bytes} bytes so far is not complete, and frames that are not complete"
-            f" hold {self.held_bytes} bytes together, more than the {self.most_bytes} of global-max-size; it was"
+            f"this frame of {size_bytes} bytes so far is not complete, and frames that are not complete"
+            f" hold {self.used_bytes} bytes together, more than the {self.most_bytes} of global-max-size; it was"
             " begun before the others. Connect again and send it without a pause, or let the administrator raise"
             " global-max-size or lower connectionsAllowed.",
         )
-        reason.unread_bytes = self.most_bytes  # nobody knows how much is to come
+        reason.unread_bytes = self.most_bytes  # how much is to come is not known
         return reason
 
-    def end(self, holder: Receiver, reason: PeerError) -> None:
-        holder.give_up(reason)
+    def end(self, member: Receiver, reason: PeerError) -> None:
+        member.give_up(reason)

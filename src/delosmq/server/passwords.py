@@ -67,7 +67,7 @@ class PasswordChecks:
             check.answers.remove(answer)
         if not check.answers and check in self._waiting:
             self._waiting.remove(check)
-            self._forget(check)
+            self._remove(check)
 
     async def verify(self, attempt: LoginAttempt, password: str) -> bool:
         """The same for coroutines.
@@ -108,11 +108,11 @@ class PasswordChecks:
         self._start_next()
 
     def _answer(self, check: PasswordCheck, verified: bool) -> None:
-        self._forget(check)
+        self._remove(check)
         answers = check.answers
         check.answers = []
         for answer in answers:
             answer(verified)
 
-    def _forget(self, check: PasswordCheck) -> None:
+    def _remove(self, check: PasswordCheck) -> None:
         self._by_key.pop(check.attempt.cache_key, None)

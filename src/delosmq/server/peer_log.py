@@ -52,7 +52,7 @@ class PeerLog:
         # Of this minute: lines by code and peer, lines by code, and what was not written by code and peer.
         self._lines: dict[tuple[str, str], int] = {}
         self._of_code: dict[str, int] = {}
-        self._held: dict[str, dict[str, int]] = {}
+        self._suppressed: dict[str, dict[str, int]] = {}
 
     def warning(self, host: str, message: str, *args: object) -> None:
         """What went wrong with a peer of that host; the message begins with its code."""
@@ -88,20 +88,20 @@ class PeerLog:
             self._of_code[code] = of_code + 1
             self._log.log(level, "%s", text)
             return
-        held = self._held.setdefault(code, {})
-        known = host if host in held or len(held) < _PEERS_COUNTED else _OTHERS
-        held[known] = held.get(known, 0) + 1
+        suppressed = self._suppressed.setdefault(code, {})
+        known = host if host in suppressed or len(suppressed) < _PEERS_COUNTED else _OTHERS
+        suppressed[known] = suppressed.get(known, 0) + 1
         if self._timer is None:
             self._timer = loop.call_at(self._ends_at, self._end_minute)
 
     def _end_minute(self) -> None:
         self._timer = None
-        held = self._held
-        self._held = {}
+        suppressed = self._suppressed
+        self._suppressed = {}
         self._lines.clear()
         self._of_code.clear()
         self._ends_at = 0.0
-        for code, peers in held.items():
+        for code, peers in suppressed.items():
             most = max(peers, key=peers.__getitem__)
             others = f" and {counted(len(peers) - 1, 'other')}" if len(peers) > 1 else ""
             self._log.warning(

@@ -42,37 +42,37 @@ class SlowReaders(SharedLimit[SlowReader]):
         super().__init__(global_max_bytes)
         self._still: dict[SlowReader, int] = {}
 
-    def looked_at(self, holder: SlowReader, held_bytes: int, still: int) -> None:
+    def looked_at(self, member: SlowReader, size_bytes: int, still: int) -> None:
         """A socket is full.
 
         Args:
-            held_bytes: waiting for its peer, and held for it alone.
+            size_bytes: waiting for its peer, and held for it alone.
             still: at how many looks in a row its peer had taken nothing; 0 when it takes what is sent.
         """
         if not still:
-            self.forget(holder)
-        self._still[holder] = still
-        self.count(holder, held_bytes)
+            self.remove(member)
+        self._still[member] = still
+        self.count(member, size_bytes)
 
-    def forget(self, holder: SlowReader) -> None:
-        super().forget(holder)
-        self._still.pop(holder, None)
+    def remove(self, member: SlowReader) -> None:
+        super().remove(member)
+        self._still.pop(member, None)
 
-    def may_end(self, holder: SlowReader) -> bool:
-        return self._still[holder] >= STILL_LOOKS
+    def may_end(self, member: SlowReader) -> bool:
+        return self._still[member] >= STILL_LOOKS
 
-    def reason(self, held_bytes: int) -> PeerError:
+    def reason(self, size_bytes: int) -> PeerError:
         return PeerError(
             "DMQ6713",
-            f"it does not read: {held_bytes} bytes wait for it, and {self.held_bytes} bytes for all peers whose sockets"
+            f"it does not read: {size_bytes} bytes wait for it, and {self.used_bytes} bytes for all peers whose sockets"
             f" are full, more than the {self.most_bytes} of global-max-size; this one has taken nothing for longest;"
             " cut off."
             " Let the client read, or consume fewer messages at a time (prefetch, consumer-window-size); or raise"
             " global-max-size, or lower connectionsAllowed or writeBufferHighWaterMark.",
         )
 
-    def end(self, holder: SlowReader, reason: PeerError) -> None:
-        holder.cut_off(reason)
+    def end(self, member: SlowReader, reason: PeerError) -> None:
+        member.cut_off(reason)
 
 
 class WriteWatch:

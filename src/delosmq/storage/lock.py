@@ -17,17 +17,17 @@ PATIENCE_S: Final = 10.0
 """For the sync process of a broker that was killed: it ends once its last sync or fill has."""
 LOOK_EVERY_S: Final = 0.02
 
-_held: set[int] = set()
+_locked: set[int] = set()
 
 
-def _let_go_in_child() -> None:
+def _close_in_child() -> None:
     """A process that is forked off a broker's, for whatever reason, holds nothing."""
-    for descriptor in _held:
+    for descriptor in _locked:
         os.close(descriptor)
-    _held.clear()
+    _locked.clear()
 
 
-os.register_at_fork(after_in_child=_let_go_in_child)
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 class DirectoryLock:
@@ -62,10 +62,10 @@ class DirectoryLock:
             raise ConfigurationError("DMQ4032", message) from failure
         deadline = time.monotonic() + PATIENCE_S
         while not (self._lock(folder, is_file=False) and self._lock(file, is_file=True)):
-            holder = os.pread(file, 20, 0).decode("ascii", "replace").partition("\n")[0].strip()
-            if not _has_ended(holder) or time.monotonic() > deadline:
+            owner = os.pread(file, 20, 0).decode("ascii", "replace").partition("\n")[0].strip()
+            if not _has_ended(owner) or time.monotonic() > deadline:
                 message = (
-                    f"{directory} is in use by the broker with process id {holder or 'unknown'}; stop that one first,"
+                    f"{directory} is in use by the broker with process id {owner or 'unknown'}; stop that one first,"
                     " or give this one a directory of its own"
                 )
                 raise ConfigurationError("DMQ4031", message)
@@ -79,7 +79,7 @@ class DirectoryLock:
     def _open(self, path: Path, flags: int) -> int:
         descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
         self._descriptors.append(descriptor)
-        _held.add(descriptor)
+        _locked.add(descriptor)
         return descriptor
 
     def _lock(self, descriptor: int, *, is_file: bool) -> bool:
@@ -103,8 +103,8 @@ class DirectoryLock:
     def release(self) -> None:
         """Lets others in; a second call does nothing. The file stays."""
         for descriptor in self._descriptors:
-            if descriptor in _held:
-                _held.discard(descriptor)
+            if descriptor in _locked:
+                _locked.discard(descriptor)
                 os.close(descriptor)
         self._descriptors = []
 
@@ -117,15 +117,15 @@ class DirectoryLock:
         self.release()
 
 
-def _has_ended(holder: str) -> bool:
+def _has_ended(owner: str) -> bool:
     """Whether a process of this id is gone. What still holds its lock is then its sync process, on the way out."""
-    if not holder.isdecimal():
+    if not owner.isdecimal():
         return False
     with contextlib.suppress(OSError):
         # A dead one that its parent has not asked for is still there; the state follows the name in brackets.
-        return Path(f"/proc/{holder}/stat").read_text("utf-8", "replace").rpartition(") ")[2][:1] in {"Z", "X"}
+        return Path(f"/proc/{owner}/stat").read_text("utf-8", "replace").rpartition(") ")[2][:1] in {"Z", "X"}
     try:
-        os.kill(int(holder), 0)
+        os.kill(int(owner), 0)
     except ProcessLookupError:
         return True
     except OSError:

@@ -44,8 +44,8 @@ def read_addresses(
             reader.findings.add(MISSING, child.line, sentence)
         addresses.append(AddressDefinition(name, frozenset(_ROUTING_TYPES[routing] for routing in routings)))
         settings = defaults.resolve(name)
-        for routing, holder in routings.items():
-            for queue in reader.children(holder, QUEUES):
+        for routing, wrapper in routings.items():
+            for queue in reader.children(wrapper, QUEUES):
                 read = _read_queue(reader, queue, name, _ROUTING_TYPES[routing], check_selector)
                 reader.note_twice("queue", read.name, queue.line, queue_lines)
                 queues.append(_with_last_value(reader, queue, read, settings))

@@ -62,17 +62,17 @@ class Browse:
             self._end_run()
         for level in queue.pending.levels():
             yield from self._look_through_level(level)
-        held: list[list[Slot]] = []
+        delivered: list[list[Slot]] = []
         for group in broker.leases.on_queue(queue):
             # The slots of a lease never change; what is being collected grows.
-            held.extend(lease.slots for lease in group.leases.values())
-            held.append(list(group.building))
-        held.extend(consumer.held_newest_first() for consumer in consumers_of(queue))
-        for slots in held:
-            yield from self._look_through_held(slots)
+            delivered.extend(lease.slots for lease in group.leases.values())
+            delivered.append(list(group.building))
+        delivered.extend(consumer.held_newest_first() for consumer in consumers_of(queue))
+        for slots in delivered:
+            yield from self._look_through_delivered(slots)
         yield from self._merge()
 
-    def _look_through_held(self, slots: list[Slot]) -> Iterator[None]:
+    def _look_through_delivered(self, slots: list[Slot]) -> Iterator[None]:
         for at in range(0, len(slots), SLOTS_PER_SLICE):
             for slot in slots[at : at + SLOTS_PER_SLICE]:
                 if slot.in_list is not None:

@@ -213,7 +213,7 @@ class _Protocol(H11Protocol, SlowReader):
     def connection_lost(self, exc: Exception | None) -> None:
         self._places.leave(self)
         self._reading_watch.stop()
-        self._slow_readers.forget(self)
+        self._slow_readers.remove(self)
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
@@ -227,7 +227,7 @@ class _Protocol(H11Protocol, SlowReader):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._reading_watch.socket_took_all()
-        self._slow_readers.forget(self)
+        self._slow_readers.remove(self)
 
     def cut_off(self, reason: PeerError) -> None:
         if not self.transport.is_closing():

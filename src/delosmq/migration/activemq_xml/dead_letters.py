@@ -17,14 +17,14 @@ _INDIVIDUAL_SUFFIX: Final = ".individual"
 
 def read_dead_letters(entry: Section, what: str, fields: dict[str, str], target: Target) -> None:
     """Reads the strategy of a policyEntry into ``fields`` and declares the queue it needs."""
-    holder = entry.child("deadLetterStrategy")
-    if holder is None:
+    wrapper = entry.child("deadLetterStrategy")
+    if wrapper is None:
         return
     if target.discards_dead_letters:
         sentence = f"<deadLetterStrategy> of {what} is not needed: <discardingDLQBrokerPlugin> drops all dead letters"
-        holder.remarks.add(RemarkKind.NEEDLESS, holder.line, sentence)
+        wrapper.remarks.add(RemarkKind.NEEDLESS, wrapper.line, sentence)
         return
-    strategy = holder.inner(
+    strategy = wrapper.inner(
         "sharedDeadLetterStrategy", "individualDeadLetterStrategy", "discarding", "discardingDeadLetterStrategy"
     )
     if strategy is None:

@@ -51,10 +51,10 @@ def read_names(destination: Section) -> list[str]:
 def read_interceptors(section: Section, target: Target) -> None:
     """Reads ``<destinationInterceptors>``."""
     for interceptor in section.children("virtualDestinationInterceptor"):
-        for holder in interceptor.children("virtualDestinations"):
-            for virtual in holder.children():
+        for wrapper in interceptor.children("virtualDestinations"):
+            for virtual in wrapper.children():
                 _read_virtual(virtual, target)
-            holder.close()
+            wrapper.close()
         interceptor.close(["virtualDestinations"])
     for mirrored in section.children("mirroredQueue"):
         section.remarks.add(
@@ -155,8 +155,8 @@ class _Composite:
         unmatched = section.flag("sendWhenNotMatched", False)
         for tuning in ("copyMessage", "concurrentSend"):
             section.attribute(tuning)
-        for holder in section.children("forwardTo"):
-            self._read_ends(holder)
+        for wrapper in section.children("forwardTo"):
+            self._read_ends(wrapper)
         section.close(["name", "forwardTo", "forwardOnly", "sendWhenNotMatched", "copyMessage", "concurrentSend"])
         try:
             address = match_of(written)
@@ -178,14 +178,14 @@ class _Composite:
             keeps = not forward_only or unmatched
             self._target.declare(address, self._kind, queue=keeps)
 
-    def _read_ends(self, holder: Section) -> None:
-        for end in holder.children(*KINDS):
+    def _read_ends(self, wrapper: Section) -> None:
+        for end in wrapper.children(*KINDS):
             for name in read_names(end):
                 self._ends.setdefault((end.element.name, ""), []).append(name)
             end.close(["physicalName"])
-        for end in holder.children("filteredDestination"):
+        for end in wrapper.children("filteredDestination"):
             self._read_filtered(end)
-        holder.close([*KINDS, "filteredDestination"])
+        wrapper.close([*KINDS, "filteredDestination"])
 
     def _read_filtered(self, end: Section) -> None:
         selector = end.attribute("selector")

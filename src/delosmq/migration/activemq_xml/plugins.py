@@ -182,8 +182,8 @@ def _read_redelivery(plugin: Section, target: Target) -> None:
     if not plugin.flag("sendToDlqIfMaxRetriesExceeded", True):
         sentence = "'sendToDlqIfMaxRetriesExceeded' is left out: what fails too often goes to the dead-letter-address"
         plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
-    holder = plugin.inner("redeliveryPolicyMap")
-    policy_map = None if holder is None else holder.inner("redeliveryPolicyMap")
+    wrapper = plugin.inner("redeliveryPolicyMap")
+    policy_map = None if wrapper is None else wrapper.inner("redeliveryPolicyMap")
     if policy_map is None:
         return
     found: Settings = {}

@@ -39,8 +39,8 @@ def read_usage(section: Section, target: Target) -> None:
     for name in ("name", "checkLimitsLogLevel"):
         usage.attribute(name)
     for kind in ("memoryUsage", "storeUsage", "tempUsage", "jobSchedulerUsage"):
-        for holder in usage.children(kind):
-            inner = holder.inner(kind)
+        for wrapper in usage.children(kind):
+            inner = wrapper.inner(kind)
             if inner is not None:
                 _read_one(inner, kind, target)
     usage.close(["memoryUsage", "storeUsage", "tempUsage", "jobSchedulerUsage", "sendFailIfNoSpace"])

@@ -86,10 +86,10 @@ class ConvertedAccounts:
                 self._read_user(user)
             users.close(["authenticationUser"])
         for name in ("userPasswords", "userGroups"):
-            for holder in plugin.children(name):
+            for wrapper in plugin.children(name):
                 sentence = f"<{name}> is left out: write its users as <authenticationUser> and convert again"
-                remarks.add(RemarkKind.IMPOSSIBLE, holder.line, sentence)
-                holder.ignore()
+                remarks.add(RemarkKind.IMPOSSIBLE, wrapper.line, sentence)
+                wrapper.ignore()
         plugin.close(["users", "anonymousAccessAllowed", "anonymousUser", "anonymousGroup"])
 
     def _read_user(self, section: Section) -> None:
@@ -120,8 +120,8 @@ class ConvertedAccounts:
     def read_authorization(self, plugin: Section) -> None:
         """Reads ``<authorizationPlugin>``."""
         self._has_authorization = True
-        holder = plugin.inner("map")
-        authorization = None if holder is None else holder.inner("authorizationMap")
+        wrapper = plugin.inner("map")
+        authorization = None if wrapper is None else wrapper.inner("authorizationMap")
         if authorization is None:
             sentence = (
                 "the map of <authorizationPlugin> is left out: only <authorizationMap> can be converted, so nobody "
@@ -138,9 +138,9 @@ class ConvertedAccounts:
                 self._default = self._rights(entry)
                 entry.close(_RIGHTS)
             default.close(["authorizationEntry"])
-        for holder in authorization.children("tempDestinationAuthorizationEntry"):
+        for wrapper in authorization.children("tempDestinationAuthorizationEntry"):
             # Its content stands in an element of the same name, or directly in it.
-            for temporary in holder.children("tempDestinationAuthorizationEntry") or [holder]:
+            for temporary in wrapper.children("tempDestinationAuthorizationEntry") or [wrapper]:
                 self._temporary = self._rights(temporary)
                 if self._temporary["read"] or self._temporary["write"]:
                     temporary.remarks.add(
@@ -151,7 +151,7 @@ class ConvertedAccounts:
                         "sends",
                     )
                 temporary.close(_RIGHTS)
-            holder.close(["tempDestinationAuthorizationEntry"])
+            wrapper.close(["tempDestinationAuthorizationEntry"])
         authorization.attribute("groupClass")
         authorization.close(["authorizationEntries", "defaultEntry", "tempDestinationAuthorizationEntry"])
 

@@ -37,7 +37,7 @@ class FooterWriter:
         """Takes over the rows of a sealed segment."""
         self._waiting.append(_Sealing(segment, next_segment))
 
-    def forget(self, segments: list[Segment]) -> None:
+    def remove(self, segments: list[Segment]) -> None:
         """A freed segment needs no footer."""
         gone = {segment.number for segment in segments}
         self._waiting = deque(sealing for sealing in self._waiting if sealing.segment.number not in gone)

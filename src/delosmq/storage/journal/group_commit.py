@@ -105,7 +105,7 @@ class GroupCommit:
             # The list without them is on the disk: no recovery will ever ask for these again.
             for segment in freed:
                 self._opened.handles.close(segment)
-            self._spares.give_back([segment.name for segment in freed])
+            self._spares.reuse([segment.name for segment in freed])
         return advanced
 
     def on_replaced(self, report: Replaced) -> None:

@@ -86,7 +86,7 @@ class SegmentChain:
         self._state = state
         freed = self._opened.ledger.free(opened.segment, opened.last)
         opened.append_state(state, self._state_position, self._previous)
-        self._let_go(freed)
+        self._free(freed)
         old = self._old_tail
         self._old_tail = None
         if old is not None and old not in freed:
@@ -115,7 +115,7 @@ class SegmentChain:
         old.sealed(len(old.rows), old.row_count)
         self._footers.add(old, spare.number)
         self._changes.seal(old)
-        self._let_go(self._opened.ledger.free(None, self._state_position))
+        self._free(self._opened.ledger.free(None, self._state_position))
         try:
             self._begin_segment(spare, old.number)
         except OSError as error:
@@ -126,9 +126,9 @@ class SegmentChain:
     def free(self) -> None:
         """Frees without a roll what nothing needs: the manifest says so, the state block there is still holds."""
         if self._opened.ledger.changed:
-            self._let_go(self._opened.ledger.free(self._opened.segment, self._state_position))
+            self._free(self._opened.ledger.free(self._opened.segment, self._state_position))
 
-    def forget_lost_state(self, configured_bytes: int) -> None:
+    def drop_lost_state(self, configured_bytes: int) -> None:
         """While the disk is full: smaller files suffice once queues were deleted."""
         spares = self._spares
         if (spares.short or spares.crowded) and spares.size_bytes > configured_bytes:
@@ -162,10 +162,10 @@ class SegmentChain:
         opened.append_state(self._state, self._state_position, previous)
         opened.write()
 
-    def _let_go(self, freed: list[Segment]) -> None:
+    def _free(self, freed: list[Segment]) -> None:
         if freed:
             self._changes.free(freed)
-            self._footers.forget(freed)
+            self._footers.remove(freed)
 
     def _fit_spares(self, state: bytes) -> None:
         """For the state as it is, and the former one, which may be repeated."""

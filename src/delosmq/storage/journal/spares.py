@@ -95,7 +95,7 @@ class Spares:
         self._next_number = highest_number + 1
         self._next_slot = max(map(slot_of, names), default=0) + 1
 
-    def give_back(self, names: list[str]) -> None:
+    def reuse(self, names: list[str]) -> None:
         """Takes files that nothing needs, not even after a crash at this moment."""
         self._unused += names
         self.order()
@@ -158,18 +158,18 @@ class Spares:
         return True
 
     def suits(self) -> bool:
-        """Whether all that are ready hold the state."""
-        return all(map(self._holds_state, self.ready))
+        """Whether the state fits in all that are ready."""
+        return all(map(self._fits_state, self.ready))
 
     def drop_small(self) -> bool:
         """Has those prepared anew that are too small for the state; whether one is left."""
         if not self.suits():
-            self._unused += [spare.name for spare in self.ready if not self._holds_state(spare)]
-            self.ready = [spare for spare in self.ready if self._holds_state(spare)]
+            self._unused += [spare.name for spare in self.ready if not self._fits_state(spare)]
+            self.ready = [spare for spare in self.ready if self._fits_state(spare)]
             self.order()
         return bool(self.ready)
 
-    def _holds_state(self, spare: Spare) -> bool:
+    def _fits_state(self, spare: Spare) -> bool:
         return spare.size_bytes >= min(STATE_SHARE * self.state_bytes, LARGEST_FILE_BYTES)
 
     def _large_enough(self) -> int:
@@ -204,7 +204,7 @@ class Spares:
     def _take_in(self, spare: Spare) -> None:
         if spare.size_bytes > self.size_bytes:
             self.crowded = False
-        if self._holds_state(spare):
+        if self._fits_state(spare):
             self.ready.append(spare)
         else:
             self._unused.append(spare.name)

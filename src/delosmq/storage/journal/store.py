@@ -152,7 +152,7 @@ class JournalStore(ServedStore):
             raise self._status.failure
         self._opened.handles.sync_now()
         self._changes.write_now()
-        self._spares.give_back([])
+        self._spares.reuse([])
 
     def _adopt(self, part: Part) -> Segment:
         header = part.header
@@ -242,7 +242,7 @@ class JournalStore(ServedStore):
     def tick(self, now: MonotonicNs) -> None:
         if self._status.open:
             self._changes.retry()
-            self._chain.forget_lost_state(self._settings.file_size_bytes)
+            self._chain.drop_lost_state(self._settings.file_size_bytes)
             self._spares.retry()
 
     def wait_synced(self, position: Position, timeout_s: float) -> None:

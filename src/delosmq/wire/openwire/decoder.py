@@ -159,7 +159,7 @@ class OpenWireDecoder(FrameDecoder):
 
     def _next_slowly(self) -> Structure | None:
         """A frame that is refused, or does not lie in one piece."""
-        if not self._holds(_SIZE_BYTES):
+        if not self._has(_SIZE_BYTES):
             return None
         (size,) = _unpack_size(self._buffer, self._offset)
         self._check_size(size)
@@ -167,7 +167,7 @@ class OpenWireDecoder(FrameDecoder):
             message = self._take_large(self._messages, _SIZE_BYTES + size)
             if message is not None:
                 return message
-        if not self._holds(_SIZE_BYTES + size):
+        if not self._has(_SIZE_BYTES + size):
             return None
         at = self._offset + _SIZE_BYTES
         self._offset = at + size
@@ -180,12 +180,12 @@ class OpenWireDecoder(FrameDecoder):
                 raise errors.too_much_beside_content(beside, MOST_BESIDE_CONTENT_BYTES)
         return command
 
-    def _holds(self, count: int) -> bool:
+    def _has(self, count: int) -> bool:
         """Whether ``count`` bytes are there; they lie in one piece then."""
-        held = len(self._buffer) - self._offset
-        if held >= count:
+        buffered = len(self._buffer) - self._offset
+        if buffered >= count:
             return True
-        if held + self._later_size < count:
+        if buffered + self._later_size < count:
             return False
         self._buffer = b"".join((self._buffer[self._offset :], *self._later, self._small))
         self._offset = 0
@@ -196,8 +196,8 @@ class OpenWireDecoder(FrameDecoder):
 
     def _lies_in_pieces(self, count: int) -> bool:
         """Whether ``count`` bytes are there, but not in one piece."""
-        held = len(self._buffer) - self._offset
-        return held < count <= held + self._later_size
+        buffered = len(self._buffer) - self._offset
+        return buffered < count <= buffered + self._later_size
 
     def _take_large(self, messages: MessageReader, count: int) -> Structure | None:
         """A large message whose content is put together at once, instead of with its frame first.
@@ -238,7 +238,7 @@ class OpenWireDecoder(FrameDecoder):
             raise errors.frame_size(size)
         if self._form is None:
             # A size says little about bytes that are not OpenWire at all.
-            if self._holds(_SIZE.size + 1) and self._buffer[self._offset + _SIZE.size] != WIRE_FORMAT_INFO:
+            if self._has(_SIZE.size + 1) and self._buffer[self._offset + _SIZE.size] != WIRE_FORMAT_INFO:
                 raise errors.not_openwire(self._buffer[self._offset : self._offset + 16])
             if size > self._limits.max_first_frame_bytes:
                 raise errors.first_too_large(size, self._limits.max_first_frame_bytes)
@@ -247,7 +247,7 @@ class OpenWireDecoder(FrameDecoder):
             raise errors.frame_too_large(size, self._limits.max_frame_bytes, unread)
         elif (
             size > MOST_BESIDE_CONTENT_BYTES
-            and self._holds(_SIZE.size + 1)
+            and self._has(_SIZE.size + 1)
             and not self._has_content(self._buffer[self._offset + _SIZE.size])
         ):
             raise errors.too_much_beside_content(size, MOST_BESIDE_CONTENT_BYTES)
