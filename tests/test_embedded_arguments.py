@@ -210,7 +210,7 @@ def test_a_port_in_use_is_one_sentence(argument: str) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         arguments: dict[str, Any] = {argument: port}
-        with pytest.raises(LimitError, match=f"can't listen on 127.0.0.1:{port}: the port is in use; stop whoever"):
+        with pytest.raises(LimitError, match=f"can't listen on 127.0.0.1:{port}: the port is in use; stop the process"):
             delosmq.Broker(**arguments).start()
 
 

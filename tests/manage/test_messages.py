@@ -112,7 +112,7 @@ async def test_a_queue_that_does_not_take_the_message_is_said(api: Api):
     [
         ({"enabled": False}, "it is disabled; enable it with `delosmq queue enable q`"),
         ({"filter": "colour = 'red'"}, "its filter lets in only what matches colour = 'red'; send"),
-        ({"purge_on_no_consumers": True}, "it takes messages only while somebody consumes (purge-on-no-consumers)"),
+        ({"purge_on_no_consumers": True}, "it takes messages only while it has a consumer (purge-on-no-consumers)"),
     ],
 )
 async def test_the_very_cause_is_named(api: Api, change: dict[str, object], says: str):

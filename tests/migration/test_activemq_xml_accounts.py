@@ -99,7 +99,7 @@ def test_without_an_entry_for_them_everybody_may_make_temporary_destinations(tmp
     assert allowed(made, "guest", TEMPORARY) == allowed(made, "ann", TEMPORARY) == MAKING_TEMPORARY
     assert allowed(made, "guest", "orders") == set()
     assert any(
-        "everybody may make temporary destinations" in sentence for _, sentence in made.said(RemarkKind.DIFFERENT)
+        "all users may make temporary destinations" in sentence for _, sentence in made.said(RemarkKind.DIFFERENT)
     )
 
 
@@ -182,7 +182,7 @@ def test_a_default_entry_is_added_to_all_and_a_star_is_everybody(tmp_path: Path)
         (authorization("<authorizationEntry queue='a.>.b' read='a'/>"), "at its end only"),
         (
             authorization("<authorizationEntry queue='a' read='r'/><authorizationEntry topic='a' read='s'/>"),
-            "whoever may read the one may the other",
+            "who may read the one may the other",
         ),
         (
             authorization("<authorizationEntry queue='a.*'/><authorizationEntry queue='*.b'/>"),
@@ -201,7 +201,7 @@ def test_an_entry_for_queues_opens_topics_of_the_same_names_and_says_so(tmp_path
     assert made.left_out == []
     (line, sentence), *_ = [said for said in made.said(RemarkKind.DIFFERENT) if said[0] > 1]
     assert line == 7
-    assert "whoever may read the one may the other; give topics" in sentence
+    assert "who may read the one may the other; give topics" in sentence
 
 
 def test_administrators_of_everything_may_look_at_and_change_it(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def create_command(
 
     Args:
         password: as read from standard input; None makes a random one. Never take it from the command line, where
-            everybody on the machine can read it.
+            all users of the machine can read it.
 
     Raises:
         ConfigurationError: the directory can't be used or a value makes no sense; nothing is left behind.

@@ -166,14 +166,14 @@ def _verb(client: HttpClient, name: str, verb: str) -> dict[str, object]:
 
 @queue_app.command()
 def pause(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
-    """Hand out nothing until the queue is resumed, over restarts too."""
+    """Deliver nothing until the queue is resumed, over restarts too."""
     _verb(HttpClient(url, user, password_file), name, "pause")
     plain_console().print(f"queue '{name}' is paused")
 
 
 @queue_app.command()
 def resume(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
-    """Hand out again."""
+    """Deliver again."""
     _verb(HttpClient(url, user, password_file), name, "resume")
     plain_console().print(f"queue '{name}' hands out again")
 
@@ -194,7 +194,7 @@ def enable(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_fi
 
 @queue_app.command()
 def purge(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
-    """Remove all messages that nobody has in delivery."""
+    """Remove all messages that are not in delivery."""
     done = _verb(HttpClient(url, user, password_file), name, "purge")
     ending = "" if done["done"] else " so far; the rest follows by itself"
     removed = counted(int(str(done["removed"])), f"message of queue '{name}' is", f"messages of queue '{name}' are")

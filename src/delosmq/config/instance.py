@@ -88,7 +88,7 @@ class CreatedInstance:
 
     Attributes:
         password: in plain text, to be shown once and kept nowhere.
-        password_is_random: whether nobody has seen it yet.
+        password_is_random: whether it was made just now, and never shown.
     """
 
     paths: InstancePaths
@@ -151,7 +151,7 @@ def create_instance(
     _check_endpoints(host, stomp_port, openwire_port, web)
     if password == "":
         raise ConfigurationError(
-            WRONG_INSTANCE_VALUE, "an empty password lets anybody in; give one, or none to have one made"
+            WRONG_INSTANCE_VALUE, "an empty password keeps no client out; give one, or none to have one made"
         )
     plain = _random_password() if password is None else password
     paths = InstancePaths(directory.absolute())
@@ -249,7 +249,7 @@ def account_notices(
 def _role_notices(
     paths: InstancePaths, settings: BrokerSettings, roles: dict[str, frozenset[str]]
 ) -> list[tuple[Path, str, str]]:
-    """Roles that permissions name and nobody holds: most of them are misspelt."""
+    """Roles that permissions name and no user has: most of them are misspelt."""
     held: set[str] = set().union(*roles.values())
     idle: dict[str, list[str]] = {}
     for entry in settings.security_settings:

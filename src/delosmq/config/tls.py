@@ -145,7 +145,7 @@ def _load_key(context: ssl.SSLContext, settings: TlsSettings) -> None:
     _check_type("keyStoreType", settings.key_store_type, KEY_STORE_TYPES, store)
     if settings.key_store_password.startswith("ENC("):
         raise TlsMistake(
-            "keyStorePassword is masked, which anybody can undo; write ${NAME} and set NAME in the environment"
+            "keyStorePassword is masked, and easily unmasked; write ${NAME} and set NAME in the environment"
         )
     certificates, key = store, store
     if settings.key_store_type.upper() == "PEMCFG":

@@ -110,7 +110,7 @@ def _parse(content: bytes, findings: Findings, placeholders: _Placeholders) -> X
 
 
 def _check_attributes(content: bytes, findings: Findings) -> None:
-    """Before the parser sees them. Equals signs in the text of an element count too, where nobody has so many."""
+    """Before the parser sees them. Equals signs in the text of an element count too, where no file has so many."""
     if content.count(b"=") <= _MOST_ATTRIBUTES:
         return
     at = 0

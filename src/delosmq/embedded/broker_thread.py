@@ -30,7 +30,7 @@ class Moment:
             self._event.set()
             waiting, self._waiting = self._waiting, []
         for tell in waiting:
-            with suppress(RuntimeError):  # a loop that is closed has nobody waiting
+            with suppress(RuntimeError):  # nothing waits in a loop that is closed
                 tell()
 
     def is_set(self) -> bool:

@@ -20,7 +20,7 @@ class Conversion(ABC):
         """The typed form of a message encoded by this protocol. Broker annotations become properties."""
 
     def headers_to_hub(self, message: Message) -> HubMessage:
-        """The same for whoever does not look at the body, which may be missing from it."""
+        """The same for callers that do not look at the body, which may be missing from it."""
         return self.to_hub(message)
 
     def message_id(self, message: Message) -> str | None:

@@ -177,7 +177,7 @@ class HubMessage:
         body: text as UTF-8, map and stream bodies as JSON text (`delosmq.model.bodies`), others as they are.
         properties: application properties in the order they were sent.
         property_kinds: the JMS type of those whose value alone does not say it: bytes, shorts, floats, small longs.
-        reply_to: one of the ``*_MARK`` constants and an address; without one what nobody else can make sense of.
+        reply_to: one of the ``*_MARK`` constants and an address; without one, what only its sender understands.
     """
 
     def __init__(self, body: bytes, body_kind: int) -> None:

@@ -1,4 +1,4 @@
-"""The properties of a message, as whoever asks for one by name sees them, and the types that JMS gives their values."""
+"""The properties of a message, as they are read by name, and the types that JMS gives their values."""
 
 import math
 from abc import ABC, abstractmethod

@@ -222,7 +222,7 @@ class SecurityTable:
                 self._wild.append(entry)
 
     def roles_of_queue(self, address: str, queue: str, permission: str) -> frozenset[str] | None:
-        """Roles that hold ``permission`` by a match ``address::queue``; None when no such match names it."""
+        """Roles that have ``permission`` by a match ``address::queue``; None when no such match names it."""
         for match in self._queues:
             roles = match.entry.permissions.get(permission)
             if roles is not None and match.address.matches(address) and match.queue.matches(queue):
@@ -240,7 +240,7 @@ class SecurityTable:
         return EVERYWHERE if covers_all and len(granting) == len(entries) else SOMEWHERE
 
     def roles(self, address: str, permission: str) -> frozenset[str]:
-        """Roles that hold ``permission`` (as named in broker.xml) on ``address``; empty means nobody."""
+        """Roles that have ``permission`` (as named in broker.xml) on ``address``."""
         entry = self._literal.get(address)
         if entry is not None:
             return entry.permissions.get(permission, frozenset())

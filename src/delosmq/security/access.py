@@ -46,7 +46,7 @@ _CACHE_LIMIT: Final = 1_000
 
 @dataclass(frozen=True)
 class Login:
-    """Someone whose password was verified."""
+    """A user whose password was verified."""
 
     user: str
     roles: frozenset[str]
@@ -155,7 +155,7 @@ class AccessControl:
             if _is_the_brokers(address, permission):
                 raise PermissionDeniedError(
                     "DMQ1002",
-                    f"only the broker sends advisories, so nobody may send to {address!r}; name another destination",
+                    f"only the broker sends advisories: clients may not send to {address!r}; name another destination",
                 )
             raise _denied(login, permission, repr(address), "")
 
@@ -164,7 +164,7 @@ class AccessControl:
         return _denied(login, permission, f"the address of queue {queue!r}", "")
 
     def require_queue(self, login: Login, address: str, queue: str, permission: str) -> None:
-        """The same for a queue that is made on ``address``. Nobody else can have a queue of its name then, so the
+        """The same for a queue that is made on ``address``. No other address can have a queue of its name then, so the
         permission is asked for that name as well, if it is not the address's: of a match ``address::queue``, or else as
         if the name were an address.
         """

@@ -112,7 +112,7 @@ def _masked_parts(stored: str) -> tuple[int, bytes, bytes]:
 def _flaw_of_masked(stored: str) -> str:
     parts = stored[len(_MASK_PREFIX) : -len(_MASK_SUFFIX)].split(":")
     if len(parts) == 1:
-        return "is encrypted in Artemis's two-way form, which whoever holds the key can read back"
+        return "is encrypted in Artemis's two-way form, which all who have the key can read back"
     if len(parts) != 3 or not parts[0].isascii() or not parts[0].isdigit():
         return "is not of the form ENC(iterations:salt:hash)"
     if not 1 <= int(parts[0][:9]) <= _MAX_ITERATIONS or len(parts[0]) > 8:

@@ -1,6 +1,6 @@
 """A parsed selector: nodes that evaluate themselves against the properties of a message.
 
-A value that a message does not have is None, and so is a condition of which nobody can say whether it holds: the third
+A value that a message does not have is None, and so is a condition that is neither true nor false: the third
 truth value, UNKNOWN.
 """
 

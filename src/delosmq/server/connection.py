@@ -92,7 +92,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         # Every byte that the socket doesn't take at once pauses us, and "resumed" means that all of it is written:
         # what is written and what is not is known exactly.
         transport.set_write_buffer_limits(high=0, low=0)
-        # Part of the names of temporary destinations, which nobody else is to guess.
+        # Part of the names of temporary destinations, which no other client is to guess.
         connection_id = f"{self._acceptor.name}-{self._number}-{secrets.token_hex(ID_BYTES)}"
         self._peer = Peer(peer_name(transport.get_extra_info("peername")), connection_id)
         if not self._opened(self):
@@ -294,7 +294,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         return True
 
     def _give_up(self, error: OSError | RuntimeError) -> None:
-        """The socket is of no use any more; that is this connection's end and nobody else's."""
+        """The socket is of no use any more; that is the end of this connection alone."""
         self._parts.peer_log.info(
             self._peer.host(),
             f"DMQ6704: the socket of {self._peer.name} can't be used any more ({error}); closed. Its messages go back"
@@ -358,7 +358,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._parts.ticker.schedule()
 
     def _drop_session(self) -> None:
-        """The session gives back what its peer held; nobody is there for the rest."""
+        """The session gives back what its peer had in delivery."""
         session = self._session
         self._session = None
         self._parts.incomplete_frames.remove(self)
@@ -461,7 +461,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._end_writing()
 
     def _drop(self, count: int) -> None:
-        """Bytes that nobody wants any more."""
+        """Drops bytes that are not wanted any more."""
         if self._unread_bytes > 0:
             self._unread_bytes -= count
             if self._unread_bytes <= 0 and self._state == _LINGERING:
@@ -479,7 +479,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._give_up_lingering(error)
 
     def _give_up_lingering(self, error: OSError | RuntimeError) -> None:
-        """A peer that has reset the connection: the socket is connected no more, and nobody reads our replies."""
+        """A peer that has reset the connection: the socket is connected no more, and our replies are not read."""
         if self._session is None:
             # Broken off, and the log has the reason.
             self.abort()

@@ -14,7 +14,7 @@ from typing import cast
 from delosmq.model.errors import PeerError
 
 AWAITED = "delosmq.awaited"
-"""Extra info of a transport: what its peer has to do next, for whoever tells it that it is late."""
+"""Extra info of a transport: what its peer has to do next, for the sentence that tells it that it is late."""
 
 
 class Upper(ABC):

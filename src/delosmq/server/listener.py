@@ -49,7 +49,7 @@ def bind(host: str, port: int, what: str) -> socket.socket:
 
 def _remedy(error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return "the port is in use; stop whoever has it, or choose another port"
+        return "the port is in use; stop the process that has it, or choose another port"
     if error.errno == errno.EADDRNOTAVAIL:
         return "this machine does not have that address; use one of its own, or 0.0.0.0"
     if error.errno in (errno.EACCES, errno.EPERM):

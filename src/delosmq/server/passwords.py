@@ -62,7 +62,7 @@ class PasswordChecks:
         return check
 
     def cancel(self, check: PasswordCheck, answer: Answer) -> None:
-        """Who asked does not wait any more; a hash that nobody waits for is not begun."""
+        """The session does not wait any more; a hash without a waiting session is not begun."""
         if answer in check.answers:
             check.answers.remove(answer)
         if not check.answers and check in self._waiting:

@@ -17,8 +17,8 @@ from delosmq.sessions.outbox import Gate, SyncAsker
 from delosmq.storage.port import NO_DESCRIPTOR, ServedStore
 
 SYNC_WITHIN_S: Final = 0.020
-"""What nobody waits for is synced after this time, or in the same again when it came meanwhile: a crash of the machine
-forgets at most twice as much of it."""
+"""What no client waits for is synced after this time, or in the same again when it came meanwhile: a crash of the
+machine loses at most twice as much of it."""
 
 # How often a store may retry what failed for want of space. Source: `ServedStore.tick`.
 _STORE_TICK_S: Final = 1.0
@@ -162,7 +162,7 @@ class Ticker(SyncAsker):
         self.schedule()
 
     def _sync_later(self) -> None:
-        """Bounds how long a store may put off the sync of what nobody waits for."""
+        """Bounds how long a store may put off the sync of what no client waits for."""
         position = self._store.put_off()
         if position:
             self._put_off = position
@@ -195,7 +195,7 @@ class Ticker(SyncAsker):
             self.fatal(error)
             return
         self._store_timer = self._loop.call_later(_STORE_TICK_S, self._on_store_timer)
-        # Jobs whose time has come (leases, waiting requests) need a tick even when nobody sends anything.
+        # Jobs whose time has come (leases, waiting requests) need a tick even when no bytes come.
         self.schedule()
 
 

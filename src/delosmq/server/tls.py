@@ -38,8 +38,8 @@ _ENDED: Final = 3
 class HandshakeTurns:
     """Lets handshakes compute one after the other, one step in each turn of the loop.
 
-    A step costs up to some milliseconds of cryptography. Whoever waits for its peer's bytes holds no turn, so peers
-    that say nothing keep nobody out.
+    A step costs up to some milliseconds of cryptography. A handshake that waits for its peer's bytes has no turn, so
+    silent peers keep no other out.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -305,7 +305,7 @@ class TlsLayer(Layer):
         tls = self._tls
         if tls is None or self._state != _OPEN or self._unsent is not None:
             return
-        # The error says that the peer's goodbye is missing, which nobody waits for; ours is written.
+        # The error says that the peer's goodbye is missing, which is not waited for; ours is written.
         with suppress(ssl.SSLError):
             tls.unwrap()
         self._flush_owed()

@@ -198,7 +198,7 @@ class WebSocketLayer(Layer):
         if ended is None or self._state != _OPEN:
             return
         if self._frames.state is ConnectionState.REMOTE_CLOSING:
-            # Nobody reads on the other side any more: what is not written yet goes back to its queue.
+            # The peer reads no more: what is not written yet is given back to its queue.
             self.close()
             return
         self._close_code = ended.code

@@ -132,7 +132,7 @@ def _create(home: Path, executable: Path, script: str) -> Path:
         try:
             building.rename(home)
         except OSError:
-            # Somebody was faster, which is as good; anything else in that place is not ours to replace.
+            # Another process was faster, which is as good; anything else in that place is not ours to replace.
             if not _is_ours(home, script):
                 raise
     finally:

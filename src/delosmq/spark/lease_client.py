@@ -276,7 +276,7 @@ class LeaseClient:
                 self.transport.close()
                 raise UnansweredError(str(wrong) or type(wrong).__name__) from wrong
             except GeneratorExit:
-                # Spark stops reading early (limit): what is left on this connection belongs to nobody.
+                # Spark stops reading early (limit): what is left on this connection is not read.
                 self.transport.close()
                 raise
 

@@ -34,7 +34,8 @@ class DirectoryLock:
     """Held from construction until `release`, or until the process ends, however it ends.
 
     The directory itself is locked and a file in it. Two names of one directory (symbolic links, mounts) are the same
-    lock; a file that was removed as "stale" lets nobody in; and on NFS, where a directory can't be locked, the file is.
+    lock; a file that was removed as "stale" lets no second broker in; and on NFS, which locks no directories, the file
+    is locked.
 
     Args:
         directory: made when it is missing.

@@ -28,7 +28,7 @@ class ServedStore(Store):
         """Takes in what the background has done; reports it through `StoreEvents`. Never blocks."""
 
     def put_off(self) -> Position:
-        """Up to where something is written for which no sync was asked, as nobody waits; `NOTHING_DURABLE` for none.
+        """Up to where something is written for which no sync was asked, as no client waits; `NOTHING_DURABLE` for none.
         Who runs the store has it synced within a bounded time: `catch_up`."""
         return NOTHING_DURABLE
 
@@ -49,7 +49,7 @@ class ServedStore(Store):
 
     @abstractmethod
     def close(self, timeout_s: float) -> None:
-        """Flushes, syncs what is outstanding for at most ``timeout_s`` and lets go of everything. May be repeated.
+        """Flushes, syncs what is outstanding for at most ``timeout_s`` and closes everything. May be repeated.
 
         Raises:
             StorageError: not everything was synced. The store is closed all the same.

@@ -46,7 +46,7 @@ _SENTENCES: Final[dict[str, str]] = {
     " whole queue, with classic this owner's groups)",
     reason.GROUP_SELECTOR: "consumer {consumer} owns its message group in queue '{queue}' and its selector does not"
     " match; change the selector, or close the consumer so that the group moves",
-    reason.BEHIND: "others are before it in queue '{queue}'; it follows when they are handed out, and `delosmq"
+    reason.BEHIND: "others are before it in queue '{queue}'; it follows when they are delivered, and `delosmq"
     " explain queue {queue}` says what the first of them waits for",
     inspect.LEASE_READER: "only lease groups take from queue '{queue}', and their readers have not asked for more;"
     " look at the"
@@ -63,7 +63,7 @@ _SENTENCES: Final[dict[str, str]] = {
     inspect.HELD: "its attempts are used up or it has expired, and no queue takes what queue '{queue}' gives up; it is"
     " held until there is one; make a queue on the dead-letter-address or expiry-address of queue '{queue}', or set"
     " another address there",
-    inspect.SCHEDULED: "it is not due yet in queue '{queue}'; it is handed out once its time has come",
+    inspect.SCHEDULED: "it is not due yet in queue '{queue}'; it is delivered once its time has come",
     EMPTY: "queue '{queue}' is empty; nothing is to be done",
     KEEPS_NOTHING: "queue '{queue}' is empty, as its ring-size of 0 pushes out each message that comes; raise it with"
     " `delosmq queue update {queue} --set ring-size=...`",

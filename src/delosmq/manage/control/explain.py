@@ -45,7 +45,7 @@ class ConsumerStanding:
 
     Attributes:
         kind: consumer, browser or lease group; name: of the lease group.
-        connection, user: "" when nobody knows.
+        connection, user: "" when they are not known.
         held: messages in delivery; acknowledged ones whose transaction is open among them.
         has_room: its credit, and what is on its way to it, allow one more.
         owned_groups: message groups that only this one gets.
@@ -72,7 +72,7 @@ class StandingInfo:
         standing: ready, waiting, in delivery, leased, acknowledged in a transaction, scheduled.
         rule: why it waits, else "".
         since_ms: of the delivery, 0 when it isn't known; due_at_ms: of a scheduled one.
-        consumer: who holds it; else who owns its group or its queue, when it waits for that; 0 for nobody.
+        consumer: that has it in delivery; else the owner of its group or queue, when it waits for that; 0 for none.
         lease: 0 while the lease is being made.
         transaction: that acknowledges it, with its xid and state.
     """

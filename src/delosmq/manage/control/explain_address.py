@@ -1,4 +1,4 @@
-"""Explaining an address: where what is sent to it goes, and what was sent and reached nobody."""
+"""Explaining an address: where what is sent to it goes, and what was sent and reached no queue."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -155,7 +155,7 @@ class MessageControl:
             return f"it is disabled; enable it with `delosmq queue enable {name}`"
         if queue.in_force.purge_on_no_consumers and not queue.holders:
             return (
-                "it takes messages only while somebody consumes (purge-on-no-consumers); start a consumer, or switch"
+                "it takes messages only while it has a consumer (purge-on-no-consumers); start a consumer, or switch"
                 f" that off with `delosmq queue update {name} --set purge-on-no-consumers=no`"
             )
         return (

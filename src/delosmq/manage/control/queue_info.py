@@ -44,9 +44,9 @@ class QueueInfo(ResolvedSettings, QueueIdentity):
         consumer_count: consumers and lease groups.
         group_count: message groups that have an owner.
         messages_added: and the other totals, since the broker started.
-        acknowledge_attempts: messages somebody asked to end, for whatever reason.
+        acknowledge_attempts: messages that were asked to end, for whatever reason.
         newest_sequence: of the last message added; oldest_sequence: the lowest that is there, 0 in an empty queue.
-        paused: hands out nothing; enabled: takes part in routing.
+        paused: delivers nothing; enabled: takes part in routing.
         notices: what its operator should know of its settings.
     """
 

@@ -154,7 +154,7 @@ class QueueControl:
         return queue_info(self._broker, queue)
 
     def purge(self, login: Login, name: str) -> Purge:
-        """Begins to empty a queue of what nobody has in delivery; the rest of it happens in ticks.
+        """Begins to empty a queue of what is not in delivery; the rest of it happens in ticks.
 
         Raises:
             NotFoundError: there is none of that name.

@@ -23,7 +23,7 @@ class TransactionStatus:
         xid: of a branch, in hexadecimal; "" for a local transaction.
         owner: the connection that began it, "" after a restart.
         user: of a branch: whose client began it, and to whom it counts; "" for none.
-        state: active, ended (nobody works in it), suspended, prepared, committing, ...
+        state: active, ended (no session works in it), suspended, prepared, committing, ...
         began_ms, prepared_ms: wall clock, 0 for not known or not yet.
         sends, acknowledgements: what it does when it is committed; size_bytes: of the sends.
     """
@@ -43,7 +43,7 @@ class TransactionStatus:
 
 @dataclass(frozen=True)
 class HeuristicStatus:
-    """What an operator did to a branch, and nobody has told the broker to forget yet.
+    """What an operator did to a branch, until its coordinator or an operator has the broker forget it.
 
     Attributes:
         xid: in hexadecimal.
@@ -91,8 +91,8 @@ class TransactionControl:
         ]
 
     def commit(self, login: Login, xid: str, waiter: JobWaiter) -> bool:
-        """Commits a prepared branch against the will of nobody; its coordinator is told so until it forgets. False
-        when it goes on in slices, of whose end ``waiter`` is told.
+        """Commits a prepared branch in place of its coordinator, which is told so until it forgets the branch. False
+        when it goes on in slices; ``waiter`` is told of the end.
 
         Raises:
             XaError: there is no such branch, or it is not prepared.

@@ -178,7 +178,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
 
 
 def _allowed(request: Request) -> str:
-    """The methods of a path that exists, whichever routes have them."""
+    """The methods of a path that exists, of all its routes."""
     methods: set[str] = set()
     for route in request.app.routes:
         if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
@@ -219,8 +219,8 @@ def _queue_operations(calls: QueueCalls) -> list[Operation]:
         *(
             Operation("POST", f"{one}/{verb}", f"{verb}Queue", summary, _EDIT, handler, answer, requests.Nothing)
             for verb, summary, handler, answer in (
-                ("pause", "Hand out nothing until it is resumed", calls.pause, QueueInfo),
-                ("resume", "Hand out again", calls.resume, QueueInfo),
+                ("pause", "Deliver nothing until it is resumed", calls.pause, QueueInfo),
+                ("resume", "Deliver again", calls.resume, QueueInfo),
                 ("disable", "Let no message enter until it is enabled", calls.disable, QueueInfo),
                 ("enable", "Let messages enter again", calls.enable, QueueInfo),
                 ("purge", "Remove all messages that are not in delivery to a consumer", calls.purge, Purged),

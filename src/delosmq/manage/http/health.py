@@ -37,7 +37,7 @@ _QUEUE_GAUGES: Final = (
     ("size_scheduled_bytes", "scheduled_size", "Encoded messages that are not due yet"),
     ("consumers", "consumer_count", "Consumers and lease groups"),
     ("groups", "group_count", "Message groups that have an owner"),
-    ("paused", "paused", "1 while the queue hands out nothing because it is paused"),
+    ("paused", "paused", "1 while the queue delivers nothing because it is paused"),
 )
 _QUEUE_COUNTERS: Final = (
     ("messages_added", "messages_added", "Messages routed to the queue since the broker started"),
@@ -45,7 +45,7 @@ _QUEUE_COUNTERS: Final = (
     (
         "acknowledge_attempts",
         "acknowledge_attempts",
-        "Messages that somebody asked to end, for whatever reason, since the broker started",
+        "Messages that were asked to end, for whatever reason, since the broker started",
     ),
     ("messages_replaced", "messages_replaced", "Messages pushed out by the ring since the broker started"),
     ("messages_killed", "messages_killed", "Messages that used up their attempts since the broker started"),

@@ -17,7 +17,7 @@ SHOWN_USER: Final = 100
 
 
 class LoginError(ProblemError):
-    """Nobody is logged in; a connection of nobody is not kept open, where it would take the place of others."""
+    """The request has no valid login; its connection is closed, as it would take the place of others."""
 
     def response(self) -> Response:
         response = super().response()

@@ -139,7 +139,7 @@ class Endpoints:
                 self._host.broken(error)
             response = problem_of(error).response()
         except ClientDisconnect:
-            response = Response(status_code=400)  # nobody is there to read it
+            response = Response(status_code=400)  # it is not read
         except Exception as error:
             self._logger.exception("DMQ6409: %s %s failed; please report this", operation.method, operation.path)
             response = ProblemError(
@@ -204,7 +204,7 @@ async def _read_body(request: Request, model: type[BaseModel]) -> BaseModel:
     needless = getattr(model, "may_be_left_out", False)
     # Also keeps other sites' forms from acting with a browser's remembered login: they can't send this type.
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON_TYPE:
-        # Whoever is no browser may leave out a body that says nothing; a browser names the site that it acts for.
+        # Other clients than browsers may leave out an empty body; a browser names the site that it acts for.
         if not needless or "origin" in request.headers or await _collect(request):
             raise _not_json_type()
         return model()

@@ -26,7 +26,7 @@ from delosmq.server.slow_readers import SlowReader, SlowReaders, WriteWatch
 CONNECTION_LIMIT: Final = 256
 HEAD_TIMEOUT_S: Final = 10.0
 """For the head of each request: the first from connecting on, as for every protocol (handshake); for what is left of a
-body that nobody reads, too."""
+body that is not read, too."""
 KEEP_ALIVE_S: Final = 75
 """Longer than readers pause between polls, so that they keep their connection."""
 HEAD_LIMIT_BYTES: Final = 64 * 1024
@@ -294,7 +294,7 @@ class _Server(uvicorn.Server):
         self._wake.set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """At once when nobody is connected, where uvicorn's own takes 100 ms."""
+        """At once when there are no connections, where uvicorn's own takes 100 ms."""
         if self.server_state.connections or self.server_state.tasks:
             await super().shutdown(sockets)
             return

@@ -13,7 +13,7 @@ from delosmq.sessions.outbox import Gate, GateWaiter
 SYNC_TIMEOUT_S: Final = 30.0
 """A sync that takes longer is a broken disk; the reader asks again, and every call may be repeated."""
 COLLECTING_TIMEOUT_S: Final = 1.0
-"""A lease under way goes on with the next tick; should nobody tell, look again after this time."""
+"""A lease under way goes on with the next tick; unless told, look again after this time."""
 
 
 class _Opening(GateWaiter):

@@ -109,7 +109,7 @@ class _Converter:
         """Fills the target.
 
         Args:
-            administrator: whom clients may log in as where nobody had to.
+            administrator: the user that clients may log in as where Classic asked for no login.
         """
         broker, target = self._broker, self._target
         target.declare(SHARED, QUEUE)

@@ -76,7 +76,7 @@ def _shared_address(strategy: Section) -> str:
     if not text:
         return SHARED
     if text.startswith("topic://"):
-        sentence = f"dead letters go to the queue {SHARED!r}, not to {text!r}: nobody would keep them on a topic"
+        sentence = f"dead letters go to the queue {SHARED!r}, not to {text!r}: a topic would not keep them"
         strategy.remarks.add(RemarkKind.IMPOSSIBLE, strategy.line, sentence)
         return SHARED
     try:
@@ -96,7 +96,7 @@ def _read_individual(strategy: Section, what: str, fields: dict[str, str], targe
     for_queue = strategy.flag(f"useQueueFor{kind}Messages", True)
     strategy.flag(f"useQueueFor{'Topic' if kind == 'Queue' else 'Queue'}Messages", True)
     if not for_queue:
-        sentence = f"the dead letters of {what} go to queues, not to topics: nobody would keep them there"
+        sentence = f"the dead letters of {what} go to queues, not to topics, which would not keep them"
         strategy.remarks.add(RemarkKind.IMPOSSIBLE, strategy.line, sentence)
     if strategy.flag("destinationPerDurableSubscriber", False):
         sentence = (

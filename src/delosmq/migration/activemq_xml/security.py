@@ -67,7 +67,7 @@ class ConvertedAccounts:
         self._lines: dict[str, int] = {}
         self._wild: list[str] = []
         self._default: Entry = {}
-        # None: everybody may do everything with temporary destinations.
+        # None: all users may do everything with temporary destinations.
         self._temporary: Entry | None = None
         self._has_authorization = False
         self.has_authentication = False
@@ -77,7 +77,7 @@ class ConvertedAccounts:
         self.has_authentication = True
         remarks = plugin.remarks
         if plugin.flag("anonymousAccessAllowed", False):
-            sentence = "'anonymousAccessAllowed' is left out: a login is always required; give everybody a user"
+            sentence = "'anonymousAccessAllowed' is left out: a login is always required; give each client a user"
             remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
         for name in ("anonymousUser", "anonymousGroup"):
             plugin.attribute(name)
@@ -124,7 +124,7 @@ class ConvertedAccounts:
         authorization = None if wrapper is None else wrapper.inner("authorizationMap")
         if authorization is None:
             sentence = (
-                "the map of <authorizationPlugin> is left out: only <authorizationMap> can be converted, so nobody "
+                "the map of <authorizationPlugin> is left out: only <authorizationMap> can be converted, so no user "
             )
             plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, f"{sentence}but the administrator may do anything")
             self._temporary = {right: frozenset() for right in _RIGHTS}
@@ -147,7 +147,7 @@ class ConvertedAccounts:
                         RemarkKind.DIFFERENT,
                         temporary.line,
                         "'read' and 'write' of <tempDestinationAuthorizationEntry> are asked of STOMP clients only: "
-                        "of temporary destinations of others, only their maker consumes, and whoever knows the name "
+                        "of temporary destinations of others, only their maker consumes, and all who know the name "
                         "sends",
                     )
                 temporary.close(_RIGHTS)
@@ -195,7 +195,7 @@ class ConvertedAccounts:
         permissions = target.permissions
         if not self._has_authorization:
             if target.users:
-                # Whoever could log in could do anything.
+                # All who could log in could do anything.
                 everyone = self._role_of_everybody()
                 permissions[ALL] = {
                     name: [everyone] for name in (*_PERMISSIONS["read"], *_PERMISSIONS["write"], *_CREATION)
@@ -266,7 +266,7 @@ class ConvertedAccounts:
             section.remarks.add(
                 RemarkKind.DIFFERENT,
                 section.line,
-                f"everybody may make temporary destinations, as in Classic: the role {everybody!r}, which match "
+                f"all users may make temporary destinations, as in Classic: the role {everybody!r}, which match "
                 f"{match!r} of security-settings names, has all users of the file; give it to users that you add",
             )
         else:
@@ -296,8 +296,8 @@ class ConvertedAccounts:
                 RemarkKind.IMPOSSIBLE,
                 self._lines[match],
                 f"the permissions of match {match!r} do not hold for dead letters: rights to all their queues are "
-                f"asked of their address, {address!r}; write a <security-setting match={address!r}> for whoever is to "
-                "have them",
+                f"asked of their address, {address!r}; write a <security-setting match={address!r}> for roles that "
+                "are to have them",
             )
 
     def _all_roles(self) -> list[frozenset[str]]:
@@ -326,13 +326,13 @@ class ConvertedAccounts:
             section.remarks.add(
                 RemarkKind.IMPOSSIBLE,
                 self._lines[match],
-                f"{same}, so whoever may {rights} the one may the other: that the entries differ is left out; "
+                f"{same}, so who may {rights} the one may the other: that the entries differ is left out; "
                 f"give topics "
                 "names of their own",
             )
         else:
             sentence = (
-                f"{same}, so whoever may {rights} the one may the other; give topics names of their own if it matters"
+                f"{same}, so who may {rights} the one may the other; give topics names of their own if it matters"
             )
             section.remarks.add(RemarkKind.DIFFERENT, self._lines[match], sentence)
 

@@ -30,7 +30,7 @@ def is_open(text: str) -> bool:
 
 
 class Section:
-    """One element whose attributes and children are taken one by one; `close` lists what nobody took."""
+    """One element whose attributes and children are taken one by one; `close` lists what was not taken."""
 
     def __init__(self, element: XmlElement, remarks: ConversionReport) -> None:
         self.element = element
@@ -114,7 +114,7 @@ class Section:
         )
 
     def close(self, known: Iterable[str] = ()) -> None:
-        """Lists every attribute and child that nobody took."""
+        """Lists every attribute and child that was not taken."""
         name = self.element.name
         names = list(known)
         for attribute, text in self._attributes.items():

@@ -30,7 +30,7 @@ def open_journal(
 
     Args:
         sync_process: True forks the sync process, which must happen before threads and the loop start; False uses
-            threads, for brokers embedded in somebody else's process.
+            threads, for brokers embedded in another program.
         node_id: the 16 bytes that the journal's files bear; None takes those of the directory.
         accept_loss: start without what is missing or damaged, which is told (DMQ3032), instead of refusing.
 

@@ -49,7 +49,7 @@ class Files(ABC):
 
     @abstractmethod
     def close(self, handle: int) -> None:
-        """Lets go of a handle; what was written stays written, not synced."""
+        """Closes a handle; what was written stays written, not synced."""
 
     @abstractmethod
     def pread(self, handle: int, size_bytes: int, offset: int) -> bytes:

@@ -30,7 +30,7 @@ class GroupCommit:
         self._changes = changes
         self._ticket = 0
         self._asked = Position(0)
-        self._overdue = Position(0)  # to be synced though nobody waits
+        self._overdue = Position(0)  # to be synced though no client waits
         # What the sync under way makes true.
         self._freed: list[Segment] = []
         self._finished: list[Segment] = []
@@ -45,18 +45,18 @@ class GroupCommit:
         return written if written > self._asked else NOTHING_DURABLE
 
     def insist(self, position: Position) -> None:
-        """Everything up to ``position`` is to be synced, even if nobody waits for it."""
+        """Everything up to ``position`` is to be synced, even if no client waits for it."""
         if position > self._overdue:
             self._overdue = position
 
     def ask_if_wanted(self) -> None:
-        """What nobody waits for, such as an acknowledgement without an answer, comes along with the next sync, or once
-        somebody insists."""
+        """Asks for a sync when a client waits for one, or `insist` was called. The rest, such as an acknowledgement
+        without an answer, comes along."""
         if not self.under_way and self._is_wanted():
             self._ask()
 
     def ask_for_written(self) -> None:
-        """Of everything written, whoever waits for it."""
+        """Of everything written."""
         if not self.under_way and self._opened.written > self._asked:
             self._ask()
 

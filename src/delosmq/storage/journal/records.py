@@ -358,7 +358,7 @@ def decode_footer(content: bytes, mark: int, seed: int) -> Footer | None:
 
 
 def replay_rows(replay: Replay, rows: bytes, segment: int) -> None:
-    """Hands out each record's position, meta and the home of its body, in order."""
+    """Yields each record's position, meta and the home of its body, in order."""
     at = 0
     size = len(rows)
     unpack = ROW.unpack_from

@@ -110,7 +110,7 @@ class Reserve:
             # What is freed soon may cost a part of what is left, but never of what is kept for removals.
             return max(0, (self._opened.segment.room - self.least_room) // 2)
         if len(self._spares.ready) < self._spares.wanted:
-            return 0  # so that a roll on the way makes nobody wait
+            return 0  # so that no send waits for a roll on the way
         return self._size_bytes
 
     def keep_room(self) -> None:
@@ -211,7 +211,7 @@ class Reserve:
 
     def owe(self, batch: Batch) -> None:
         """Keeps a batch in memory that finds no room, or comes behind such: nothing that ends a message is refused, or
-        what the engine did would part from what is stored. It is not synced before it is written, so nobody is told.
+        what the engine did would part from what is stored. It is not synced before it is written, so no client is told.
 
         Raises:
             StorageError: it stores messages.

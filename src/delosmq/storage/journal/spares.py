@@ -50,7 +50,7 @@ class Spare:
 
 
 class Spares:
-    """Orders, keeps and hands out segment files.
+    """Orders, keeps and provides segment files.
 
     Attributes:
         wanted: how many are kept.
@@ -255,7 +255,7 @@ class Spares:
         return Spare(name, number, mark=self.mark(), size_bytes=size_bytes)
 
     def mark(self) -> int:
-        """A number that nobody outside can know."""
+        """A number that clients can't know."""
         return int.from_bytes(self._entropy(MARK_SIZE), "little")
 
     def _order_for(self, spare: Spare) -> Order:

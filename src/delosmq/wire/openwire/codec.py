@@ -197,7 +197,7 @@ class FieldReader:
             raise errors.too_deep(MOST_DEPTH)
         self.at += 1
         if self._tight and self._depth > 1 and code in MESSAGES and self.flag():
-            # Encoded on its own: size, type and bits stand before its fields. Nobody has sent this for long.
+            # Encoded on its own: size, type and bits stand before its fields. Clients have not sent this for long.
             self._take(5)
             self._read_bits()
         value = new_structure(code)

@@ -382,7 +382,7 @@ class MessageCommand(Command):
         content: the encoded body; None when there is none.
         marshalled_properties: an encoded primitive map; `properties` reads it.
         before, tail: what stood before and behind the content, when the frame was loosely encoded and nothing was
-            cached; empty otherwise. `heads` stores them. Whoever changes a field calls `heads.measure` afterwards.
+            cached; empty otherwise. `heads` stores them. Call `heads.measure` after a change of a field.
         destination_at, destination_end, transaction_end, sequence_at, expiration_at: offsets within ``before``.
         times_at: offset of ``broker_in_time`` within ``tail``.
     """

@@ -41,7 +41,7 @@ _NUMBERS_IN_AN_ID: Final = 3
 class OpenWireConversion(Conversion):
     """Destinations become text such as ``queue://name`` and back; types of properties and bodies are kept.
 
-    What a producer has marshalled badly concerns nobody but its consumers, so it is shown as far as it can be read: a
+    What a producer has marshalled badly concerns its consumers alone, so it is shown as far as it can be read: a
     malformed body as bytes, malformed properties as none. A compressed body that would grow beyond
     ``max_inflated_bytes`` stays compressed, and says so.
     """

@@ -67,7 +67,7 @@ class OpenWireLimits:
 
     Attributes:
         max_frame_bytes: without its size.
-        max_first_frame_bytes: of the WireFormatInfo, when nobody is known yet.
+        max_first_frame_bytes: of the WireFormatInfo, which comes before the login.
     """
 
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
@@ -89,7 +89,7 @@ class OpenWireDecoder(FrameDecoder):
     def __init__(self, limits: OpenWireLimits, unread: frozenset[int] = frozenset()) -> None:
         """
         Args:
-            unread: types of commands of which nobody wants more than their start: their fields are not decoded.
+            unread: types of commands whose start is all that is wanted: their fields are not decoded.
         """
         self.closed: bool = False
         self._unread = unread

@@ -245,7 +245,7 @@ def _annotate(command: MessageCommand, annotations: dict[str, str]) -> None:
     try:
         entries: dict[str, TypedValue] = decode_properties(command.marshalled_properties)
     except PeerError:
-        # What nobody can read stays as it is.
+        # What can't be read stays as it is.
         return
     add_annotations(entries, annotations)
     command.marshalled_properties = encode_map(entries) if entries else None

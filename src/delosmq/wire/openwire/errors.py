@@ -11,7 +11,7 @@ _CHECK: Final = "Check that the client speaks OpenWire to this port, and that no
 
 
 class InflatesTooFarError(PeerError):
-    """A compressed body is small as it was sent, and too large for whoever can't inflate it."""
+    """A compressed body is small as it was sent, and too large for a reader that can't inflate it."""
 
 
 def not_openwire(start: bytes) -> PeerError:

@@ -107,7 +107,7 @@ class Fields:
     """By which a constructor declares its fields, in the order in which they travel; each gets its empty value.
 
     Attributes:
-        noted: what was declared; None when nobody asks.
+        noted: what was declared; None when it is not asked for.
     """
 
     def __init__(self, noted: "list[Field] | None" = None, codes: "dict[type, frozenset[int]] | None" = None) -> None:

@@ -44,7 +44,7 @@ class StompFrame:
             is gone. Repeated headers are still in it.
         body: without the closing NUL.
         pattern: frames of one decoder with the same number, other than `NO_PATTERN`, have equal headers but for the
-            value of ``receipt``, so whoever interprets headers may keep what it found.
+            value of ``receipt``, so interpreters of headers may keep what they found.
     """
 
     __slots__ = ("body", "command", "head", "headers", "pattern")

@@ -41,7 +41,7 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
         ),
         *not_yet_all(
             "activemq.passwordcodec activemq.usemaskedpassword passwordCodec maskPassword",
-            "a masked password is refused: anybody can undo it",
+            "a masked password is refused: it is easily unmasked",
         ),
         *not_yet_all(
             "tcpNoDelay tcpSendBufferSize tcpReceiveBufferSize writeBufferLowWaterMark "

@@ -84,7 +84,7 @@ class BrokerCalls:
 
 
 class _Ending(JobWaiter):
-    """Somebody's wait for the end of a commit."""
+    """A request that waits for the end of a commit."""
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()

@@ -97,7 +97,7 @@ BROKER: Final[Rows] = rows(
             "-1",
         ),
         impossible(
-            "allowTempAutoCreationOnSend", "lets a send make somebody else's temporary destination", "", "false"
+            "allowTempAutoCreationOnSend", "lets a send make another client's temporary destination", "", "false"
         ),
         impossible(
             "rejectDurableConsumers",

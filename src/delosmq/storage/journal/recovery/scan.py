@@ -194,7 +194,7 @@ class Reading:
         return [scan.name for scan in self.scans.values()]
 
     def replay(self, replay: Replay) -> None:
-        """Hands out state and records, oldest first."""
+        """Yields state and records, oldest first."""
         tail = self.tail
         if tail is None:
             return

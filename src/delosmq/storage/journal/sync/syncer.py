@@ -50,7 +50,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class SyncerDied:
-    """Nobody syncs any more."""
+    """The syncer has ended."""
 
     error: OSError
 
