@@ -94,17 +94,13 @@ class DivertSettings:
     name: str
     address: str
     forwarding_addresses: tuple[str, ...]
-    exclusive: bool = field(
-        default=False, metadata=at_restart(parse_boolean, "true: what was diverted goes nowhere else")
-    )
+    exclusive: bool = at_restart(False, parse_boolean, "true: what was diverted goes nowhere else")
     filter: str = ""
-    routing_type: int = field(
-        default=STRIP_ROUTING,
-        metadata=at_restart(
-            parse_divert_routing_type,
-            "of the copies: ANYCAST, MULTICAST, STRIP (whatever the target takes) or PASS",
-            default="STRIP",
-        ),
+    routing_type: int = at_restart(
+        STRIP_ROUTING,
+        parse_divert_routing_type,
+        "of the copies: ANYCAST, MULTICAST, STRIP (whatever the target takes) or PASS",
+        shown="STRIP",
     )
     transformer: Transformer | None = None
 
@@ -152,32 +148,22 @@ class JournalSettings:
     """
 
     directory: str = ""
-    file_size_bytes: int = field(
-        default=64 * MIB,
-        metadata=at_restart(
-            bytes_at_least(LEAST_SEGMENT_BYTES),
-            "size of one journal segment, at least 64K (Artemis: 10M); very many queues make them larger",
-            unit="bytes",
-            written="journal-file-size",
-        ),
+    file_size_bytes: int = at_restart(
+        64 * MIB,
+        bytes_at_least(LEAST_SEGMENT_BYTES),
+        "size of one journal segment, at least 64K (Artemis: 10M); very many queues make them larger",
+        written="journal-file-size",
     )
     spare_files: int = 2
-    compact_min_files: int = field(
-        default=10,
-        metadata=at_restart(
-            at_least(0),
-            "with fewer segments nothing is compacted; 0 for never",
-            written="journal-compact-min-files",
-        ),
+    compact_min_files: int = at_restart(
+        10, at_least(0), "with fewer segments nothing is compacted; 0 for never", written="journal-compact-min-files"
     )
-    compact_percentage: int = field(
-        default=30,
-        metadata=at_restart(
-            percentage_of_at_least(0),
-            "a segment is compacted when less of it than this is alive",
-            unit="%",
-            written="journal-compact-percentage",
-        ),
+    compact_percentage: int = at_restart(
+        30,
+        percentage_of_at_least(0),
+        "a segment is compacted when less of it than this is alive",
+        unit="%",
+        written="journal-compact-percentage",
     )
 
 
@@ -190,112 +176,55 @@ class BrokerSettings:
         left_out: names of the configuration that are not obeyed, as its operator wished.
     """
 
-    name: str = field(
-        default="delosmq",
-        metadata=at_restart(parse_text, "name of the broker in logs, metrics and the `server` header"),
-    )
+    name: str = at_restart("delosmq", parse_text, "name of the broker in logs, metrics and the `server` header")
     journal: JournalSettings = field(default_factory=JournalSettings)
-    global_max_size_bytes: int = field(
-        default=UNLIMITED,
-        metadata=at_reload(
-            parse_limit_bytes,
-            "memory of all messages together; -1 leaves it to the percentage below",
-            unit="bytes",
-            written="global-max-size",
-        ),
+    global_max_size_bytes: int = at_reload(
+        UNLIMITED, parse_limit_bytes, "memory of all messages together; -1 leaves it to the percentage below"
     )
-    connection_ttl_override_ms: int = field(
-        default=UNLIMITED,
-        metadata=at_restart(
-            unlimited_or_at_least(1),
-            "replaces the TTL of every connection; -1 leaves each its own",
-            unit="ms",
-            written="connection-ttl-override",
-        ),
+    connection_ttl_override_ms: int = at_restart(
+        UNLIMITED, unlimited_or_at_least(1), "replaces the TTL of every connection; -1 leaves each its own"
     )
-    connection_ttl_check_interval_ms: int = field(
-        default=2_000,
-        metadata=at_restart(
-            at_least(1),
-            "how often silent connections are looked for",
-            unit="ms",
-            written="connection-ttl-check-interval",
-        ),
+    connection_ttl_check_interval_ms: int = at_restart(
+        2_000, at_least(1), "how often silent connections are looked for"
     )
-    message_expiry_scan_period_ms: int = field(
-        default=30_000,
-        metadata=at_restart(
-            unlimited_or_at_least(1, "never"),
-            "how often expired messages are looked for; -1 for never",
-            unit="ms",
-            written="message-expiry-scan-period",
-        ),
+    message_expiry_scan_period_ms: int = at_restart(
+        30_000, unlimited_or_at_least(1, "never"), "how often expired messages are looked for; -1 for never"
     )
-    address_queue_scan_period_ms: int = field(
-        default=30_000,
-        metadata=at_restart(
-            unlimited_or_at_least(1, "never"),
-            "how often what goes by itself is looked for; -1 for never",
-            unit="ms",
-            written="address-queue-scan-period",
-        ),
+    address_queue_scan_period_ms: int = at_restart(
+        30_000, unlimited_or_at_least(1, "never"), "how often what goes by itself is looked for; -1 for never"
     )
-    transaction_timeout_ms: int = field(
-        default=300_000,
-        metadata=at_restart(
-            at_least(1),
-            "a branch of a distributed transaction that is not prepared by then is rolled back",
-            unit="ms",
-            written="transaction-timeout",
-        ),
+    transaction_timeout_ms: int = at_restart(
+        300_000, at_least(1), "a branch of a distributed transaction that is not prepared by then is rolled back"
     )
-    transaction_timeout_scan_period_ms: int = field(
-        default=1_000,
-        metadata=at_restart(
-            at_least(1),
-            "how often such transactions are looked for",
-            unit="ms",
-            written="transaction-timeout-scan-period",
-        ),
+    transaction_timeout_scan_period_ms: int = at_restart(
+        1_000, at_least(1), "how often such transactions are looked for"
     )
-    max_destinations: int = field(
-        default=100_000,
-        metadata=at_restart(
-            unlimited_or_at_least(1, "any number"),
-            "DelosMQ only: with so many addresses and queues clients make no more; -1 for any number",
-        ),
+    max_destinations: int = at_restart(
+        100_000,
+        unlimited_or_at_least(1, "any number"),
+        "DelosMQ only: with so many addresses and queues clients make no more; -1 for any number",
     )
-    max_destinations_per_user: int = field(
-        default=25_000,
-        metadata=at_restart(
-            unlimited_or_at_least(1, "any number"),
-            "DelosMQ only: addresses and queues that clients of one user may have made; -1 for any number",
-        ),
+    max_destinations_per_user: int = at_restart(
+        25_000,
+        unlimited_or_at_least(1, "any number"),
+        "DelosMQ only: addresses and queues that clients of one user may have made; -1 for any number",
     )
-    max_destinations_size_per_user: int = field(
-        default=8 * MIB,
-        metadata=at_restart(
-            parse_limit_bytes,
-            "DelosMQ only: what those may take in the journal's state, mostly names and filters, an eighth of it for"
-            " filters; -1 for any size",
-            unit="bytes",
-        ),
+    max_destinations_size_per_user: int = at_restart(
+        8 * MIB,
+        parse_limit_bytes,
+        "DelosMQ only: what those may take in the journal's state, mostly names and filters, an eighth of it for"
+        " filters; -1 for any size",
+        unit="bytes",
     )
-    max_branches_per_user: int = field(
-        default=2_500,
-        metadata=at_restart(
-            unlimited_or_at_least(1, "any number"),
-            "DelosMQ only: branches of distributed transactions that clients of one user may have: open, prepared, or"
-            " ended by an operator and not forgotten; -1 for any number, up to 10,000 in all",
-        ),
+    max_branches_per_user: int = at_restart(
+        2_500,
+        unlimited_or_at_least(1, "any number"),
+        "DelosMQ only: branches of distributed transactions that clients of one user may have: open, prepared, or"
+        " ended by an operator and not forgotten; -1 for any number, up to 10,000 in all",
     )
-    persist_id_cache: bool = field(default=True, metadata=at_restart(parse_boolean, "duplicate ids survive a restart"))
-    temporary_queue_namespace: str = field(
-        default="",
-        metadata=at_restart(
-            parse_text,
-            "with `temp` here, permissions to make temporary queues and topics are those of match `temp.#`",
-        ),
+    persist_id_cache: bool = at_restart(True, parse_boolean, "duplicate ids survive a restart")
+    temporary_queue_namespace: str = at_restart(
+        "", parse_text, "with `temp` here, permissions to make temporary queues and topics are those of match `temp.#`"
     )
     wildcards: WildcardSyntax = field(default_factory=WildcardSyntax)
     diverts: tuple[DivertSettings, ...] = ()

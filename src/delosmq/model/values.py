@@ -5,7 +5,7 @@ Each parser raises ValueError with the rest of "... must be".
 
 import re
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
 from typing import Any, Final, TypeVar
 
@@ -22,6 +22,7 @@ MIB: Final = 1024 * KIB
 
 SETTING: Final = "setting"
 """The key of a `Setting` in the metadata of a field."""
+_UNITS: Final = frozenset({"ms", "s", "bytes"})
 _LARGEST: Final = 2**63 - 1
 MOST_CREDIT: Final = 2**31 - 1
 """The largest prefetch that clients can be told."""
@@ -266,38 +267,57 @@ class Setting:
         parse: reads its value as broker.xml has it.
         about: what it sets, for the manual.
         unit: of the value.
-        default: the manual's word for a default that depends on other settings.
+        shown: the manual's word for a default that depends on other settings.
         older_name: broker.xml may call it this, too.
         written: what broker.xml calls it; "" for the name of the field with ``-`` for ``_``.
-        live: an address takes a change over while it lives; what it holds depends on the other settings.
+        live: a change counts while the broker lives; that of another one waits for a restart. What an address holds
+            depends on these.
     """
 
     parse: Parser
     about: str
-    unit: str
-    default: str
-    older_name: str
-    written: str
-    live: bool
+    unit: str = ""
+    shown: str = ""
+    older_name: str = ""
+    written: str = ""
+    live: bool = False
 
 
 def at_reload(
-    parse: Parser, about: str, *, unit: str = "", default: str = "", older_name: str = "", written: str = ""
-) -> dict[str, Setting]:
-    """Declares a setting of which a change counts while the broker or the address lives."""
-    return {SETTING: Setting(parse, about, unit, default, older_name, written, True)}
+    default: object, parse: Parser, about: str, *, unit: str = "", shown: str = "", older_name: str = ""
+) -> Any:
+    """A field of a dataclass that declares a setting of which a change counts while the broker lives."""
+    return field(default=default, metadata={SETTING: Setting(parse, about, unit, shown, older_name, live=True)})
 
 
 def at_restart(
-    parse: Parser, about: str, *, unit: str = "", default: str = "", older_name: str = "", written: str = ""
-) -> dict[str, Setting]:
-    """Declares a setting of which a change waits for a restart."""
-    return {SETTING: Setting(parse, about, unit, default, older_name, written, False)}
+    default: object,
+    parse: Parser,
+    about: str,
+    *,
+    unit: str = "",
+    shown: str = "",
+    older_name: str = "",
+    written: str = "",
+    repr: bool = True,
+) -> Any:
+    """A field of a dataclass that declares a setting of which a change waits for a restart."""
+    setting = Setting(parse, about, unit, shown, older_name, written)
+    return field(default=default, repr=repr, metadata={SETTING: setting})
 
 
 def declared(kind: Any) -> dict[str, Setting]:
-    """What the fields of a dataclass declare, by their names."""
-    return {one.name: one.metadata[SETTING] for one in fields(kind) if SETTING in one.metadata}
+    """What the fields of a dataclass declare, by their names. A unit at the end of a name is that of the setting, and
+    broker.xml leaves it out."""
+    found: dict[str, Setting] = {}
+    for one in fields(kind):
+        if SETTING in one.metadata:
+            setting: Setting = one.metadata[SETTING]
+            name, _, unit = one.name.rpartition("_")
+            if not setting.unit and unit in _UNITS:
+                setting = replace(setting, unit=unit, written=setting.written or name.replace("_", "-"))
+            found[one.name] = setting
+    return found
 
 
 def name_of(field: str, setting: Setting) -> str:
@@ -305,10 +325,9 @@ def name_of(field: str, setting: Setting) -> str:
     return setting.written or field.replace("_", "-")
 
 
-def default_as_written(kind: Any, name: str) -> str:
+def default_as_written(kind: Any, name: str, setting: Setting) -> str:
     """The default of a field of a dataclass as broker.xml would have it; "" when it has none."""
-    found = next(one for one in fields(kind) if one.name == name)
-    value, unit = found.default, found.metadata[SETTING].unit
+    value = next(one.default for one in fields(kind) if one.name == name)
     if value is MISSING or value == ():
         return ""
     if isinstance(value, Enum):
@@ -317,6 +336,6 @@ def default_as_written(kind: Any, name: str) -> str:
         return str(value).lower()
     if name.endswith("_routing_type"):
         return ROUTING_NAMES[value]
-    if unit == "bytes" and value >= KIB and value % KIB == 0:
+    if setting.unit == "bytes" and value >= KIB and value % KIB == 0:
         return f"{value // MIB}M" if value % MIB == 0 else f"{value // KIB}K"
     return str(value)

@@ -43,17 +43,20 @@ class QueueSetting:
     fixed: bool = False
 
 
-def _switch(default: str, about: str, *, in_file: bool | None = None) -> dict[str, QueueSetting]:
-    return {SETTING: QueueSetting(bool, parse_boolean, about, (default,), in_file=in_file)}
+def _inherited(setting: QueueSetting) -> Any:
+    return field(default=None, metadata={SETTING: setting})
 
 
-def _count(default: str, about: str, *, unit: str = "") -> dict[str, QueueSetting]:
-    return {SETTING: QueueSetting(int, at_least(0), about, (default,), unit)}
+def _switch(default: str, about: str, *, in_file: object = None) -> Any:
+    return _inherited(QueueSetting(bool, parse_boolean, about, (default,), in_file=in_file))
 
 
-def _limit(default: str, about: str, *, unlimited: str = "no limit", unit: str = "") -> dict[str, QueueSetting]:
-    parse = unlimited_or_at_least(0, unlimited)
-    return {SETTING: QueueSetting(int, parse, about, (default,), unit, UNLIMITED)}
+def _count(default: str, about: str, *, unit: str = "") -> Any:
+    return _inherited(QueueSetting(int, at_least(0), about, (default,), unit))
+
+
+def _limit(default: str, about: str, *, unlimited: str = "no limit", unit: str = "") -> Any:
+    return _inherited(QueueSetting(int, unlimited_or_at_least(0, unlimited), about, (default,), unit, UNLIMITED))
 
 
 @dataclass(frozen=True)
@@ -72,95 +75,54 @@ class QueueSettings:
     address: str
     routing_type: int = ANYCAST
     durable: bool = True
-    ring_size: int | None = field(
-        default=None,
-        metadata=_limit("default_ring_size", "pending messages kept, the oldest goes first; -1 for all"),
-    )
-    max_consumers: int | None = field(
-        default=None, metadata=_limit("default_max_consumers", "more are refused; -1 for any number")
-    )
+    ring_size: int | None = _limit("default_ring_size", "pending messages kept, the oldest goes first; -1 for all")
+    max_consumers: int | None = _limit("default_max_consumers", "more are refused; -1 for any number")
     auto_created: bool = False
     filter: str = ""
-    exclusive: bool | None = field(
-        default=None,
-        metadata=_switch("default_exclusive_queue", "one consumer gets everything, the others stand by"),
+    exclusive: bool | None = _switch("default_exclusive_queue", "one consumer gets everything, the others stand by")
+    purge_on_no_consumers: bool | None = _switch(
+        "default_purge_on_no_consumers", "emptied when its last consumer leaves, and gets nothing without one"
     )
-    purge_on_no_consumers: bool | None = field(
-        default=None,
-        metadata=_switch(
-            "default_purge_on_no_consumers", "emptied when its last consumer leaves, and gets nothing without one"
-        ),
+    last_value_key: str | None = _inherited(
+        QueueSetting(
+            str,
+            lambda text: text or None,
+            "property that holds the key, `_AMQ_LVQ_NAME` when none is named; makes it a last-value queue",
+            ("default_last_value_key", "default_last_value_queue"),
+            fixed=True,
+        )
     )
-    last_value_key: str | None = field(
-        default=None,
-        metadata={
-            SETTING: QueueSetting(
-                str,
-                lambda text: text or None,
-                "property that holds the key, `_AMQ_LVQ_NAME` when none is named; makes it a last-value queue",
-                ("default_last_value_key", "default_last_value_queue"),
-                fixed=True,
-            )
-        },
+    non_destructive: bool | None = _switch("default_non_destructive", "consuming leaves messages where they are")
+    group_rebalance: bool | None = _switch("default_group_rebalance", "a new consumer has all groups assigned anew")
+    group_rebalance_pause_dispatch: bool | None = _switch(
+        "default_group_rebalance_pause_dispatch", "a rebalance waits until nothing is in delivery"
     )
-    non_destructive: bool | None = field(
-        default=None, metadata=_switch("default_non_destructive", "consuming leaves messages where they are")
+    group_buckets: int | None = _limit(
+        "default_group_buckets",
+        "groups with the same hash share an owner; -1 keeps them apart, 0 switches groups off",
+        unlimited="no buckets",
     )
-    group_rebalance: bool | None = field(
-        default=None, metadata=_switch("default_group_rebalance", "a new consumer has all groups assigned anew")
+    group_first_key: str | None = _inherited(
+        QueueSetting(
+            str, str, "property set on the first message of a group to its owner", ("default_group_first_key",)
+        )
     )
-    group_rebalance_pause_dispatch: bool | None = field(
-        default=None,
-        metadata=_switch("default_group_rebalance_pause_dispatch", "a rebalance waits until nothing is in delivery"),
+    consumers_before_dispatch: int | None = _count(
+        "default_consumers_before_dispatch", "dispatch starts with that many"
     )
-    group_buckets: int | None = field(
-        default=None,
-        metadata=_limit(
-            "default_group_buckets",
-            "groups with the same hash share an owner; -1 keeps them apart, 0 switches groups off",
-            unlimited="no buckets",
-        ),
+    delay_before_dispatch: int | None = _limit(
+        "default_delay_before_dispatch",
+        "or that long after the first; -1 waits for the number alone",
+        unlimited="none",
+        unit="ms",
     )
-    group_first_key: str | None = field(
-        default=None,
-        metadata={
-            SETTING: QueueSetting(
-                str,
-                str,
-                "property set on the first message of a group to its owner",
-                ("default_group_first_key",),
-            )
-        },
+    # What broker.xml names is meant to stay, whatever the address-settings say of other queues (as in Artemis).
+    auto_delete: bool | None = _switch(
+        "auto_delete_queues", "DelosMQ only: it is deleted when it is unused, and made again at a start", in_file=False
     )
-    consumers_before_dispatch: int | None = field(
-        default=None, metadata=_count("default_consumers_before_dispatch", "dispatch starts with that many")
-    )
-    delay_before_dispatch: int | None = field(
-        default=None,
-        metadata=_limit(
-            "default_delay_before_dispatch",
-            "or that long after the first; -1 waits for the number alone",
-            unlimited="none",
-            unit="ms",
-        ),
-    )
-    auto_delete: bool | None = field(
-        default=None,
-        # What broker.xml names is meant to stay, whatever the address-settings say of other queues (as in Artemis).
-        metadata=_switch(
-            "auto_delete_queues",
-            "DelosMQ only: it is deleted when it is unused, and made again at a start",
-            in_file=False,
-        ),
-    )
-    auto_delete_delay: int | None = field(
-        default=None, metadata=_count("auto_delete_queues_delay", "DelosMQ only: how long unused", unit="ms")
-    )
-    auto_delete_message_count: int | None = field(
-        default=None,
-        metadata=_limit(
-            "auto_delete_queues_message_count", "DelosMQ only: with more messages it stays; -1 for any number"
-        ),
+    auto_delete_delay: int | None = _count("auto_delete_queues_delay", "DelosMQ only: how long unused", unit="ms")
+    auto_delete_message_count: int | None = _limit(
+        "auto_delete_queues_message_count", "DelosMQ only: with more messages it stays; -1 for any number"
     )
     enabled: bool = True
     paused: bool = False

@@ -58,7 +58,7 @@ def in_effect_of(kind: type) -> Iterator[Item]:
     """The settings that a class of settings declares, in its order."""
     for field, setting in declared(kind).items():
         name = name_of(field, setting)
-        default = setting.default or default_as_written(kind, field)
+        default = setting.shown or default_as_written(kind, field, setting)
         yield in_effect(name, setting.about, default, setting.unit)
         if setting.older_name:
             yield in_effect(setting.older_name, f"older name of {name}", default, setting.unit)
