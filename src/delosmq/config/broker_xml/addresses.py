@@ -59,10 +59,10 @@ def _read_queue(
 ) -> QueueSettings:
     inner = reader.once(reader.children(element, QUEUE))
     durable, user = inner.get("durable"), inner.get("user")
-    declared: dict[str, Any] = {
-        field: reader.attribute(element, field.replace("_", "-"), setting.parse, setting.in_file)
-        for field, setting in QUEUE_SETTINGS.items()
-    }
+    declared: dict[str, Any] = {}
+    for field, setting in QUEUE_SETTINGS.items():
+        standard: object = setting.in_file
+        declared[field] = reader.attribute(element, field.replace("_", "-"), setting.parse, standard)
     return QueueSettings(
         name=required_name(reader, element, "queue"),
         address=address,

@@ -39,7 +39,7 @@ class QueueSetting:
     defaults: tuple[str, ...]
     unit: str = ""
     least: int = 0
-    in_file: object = None
+    in_file: bool | None = None
     fixed: bool = False
 
 
@@ -47,7 +47,7 @@ def _inherited(setting: QueueSetting) -> Any:
     return field(default=None, metadata={SETTING: setting})
 
 
-def _switch(default: str, about: str, *, in_file: object = None) -> Any:
+def _switch(default: str, about: str, *, in_file: bool | None = None) -> Any:
     return _inherited(QueueSetting(bool, parse_boolean, about, (default,), in_file=in_file))
 
 
