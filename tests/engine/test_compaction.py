@@ -221,6 +221,22 @@ def test_what_is_scheduled_moves_with_its_time_and_count() -> None:
     ]
 
 
+def test_what_stays_scheduled_moves_while_the_rest_becomes_due() -> None:
+    moving = Moving(anycast("jobs"))
+    for due_in_ms in (1_000, 9_000):
+        moving.bench.send("jobs", " ".join(f"{due_in_ms}-{n}" for n in range(MESSAGES_PER_SLICE)), due_in_ms=due_in_ms)
+    scheduled = moving.queue("jobs").scheduled
+    job = moving.begin()
+    job.step()
+    moving.bench.later(1_000)
+    while not job.step():
+        pass
+    assert scheduled.count == MESSAGES_PER_SLICE
+    assert {slot.message.home.segment for slot in scheduled.in_order() if slot.message.home} == {NEW}
+    moving.move()
+    assert set(moving.homes("jobs")) == {NEW}
+
+
 def test_a_message_of_two_queues_is_stored_once_with_both() -> None:
     moving = Moving(*NEWS)
     moving.bench.send("news", "a b")

@@ -7,7 +7,6 @@ from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.compaction.compactor import Compactor, LivePlace, Restoration
 from delosmq.engine.compaction.live_duplicate_ids import LiveDuplicateIds
 from delosmq.engine.compaction.live_messages import LiveMessages
-from delosmq.engine.compaction.live_scheduled import LiveScheduled
 from delosmq.engine.compaction.live_transactions import LiveTransactions
 from delosmq.engine.consumers import EngineConsumers
 from delosmq.engine.delivery.acknowledge import Acknowledgements
@@ -134,7 +133,6 @@ class EngineBroker:
         places: list[LivePlace] = [
             live_messages,
             LiveDuplicateIds(parts.duplicates, parts.log),
-            LiveScheduled(parts.bindings.queues, restoration),
             LiveTransactions(transactions, live_messages, restoration, parts.log),
         ]
         return Compactor(self._store, parts.jobs, places, restoration)
