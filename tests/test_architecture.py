@@ -76,15 +76,13 @@ def test_a_new_package_needs_a_place_among_the_others(tmp_path: Path) -> None:
     assert {"- delosmq.plumbing", "- delosmq.engine.cellar"} <= set(lint_imports(tmp_path))
 
 
-def found(tmp_path: Path, files: dict[str, str], *, large: frozenset[str] = frozenset()) -> list[tuple[str, str, int]]:
-    """Rule, path and line of each finding in a repository of ``files``, of which those in ``large`` may be large."""
+def found(tmp_path: Path, files: dict[str, str]) -> list[tuple[str, str, int]]:
+    """Rule, path and line of each finding in a repository of ``files``."""
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(architecture, "LARGE_FILES", large)
-        return [(finding.rule, finding.path, finding.line) for finding in architecture.check(tmp_path)]
+    return [(finding.rule, finding.path, finding.line) for finding in architecture.check(tmp_path)]
 
 
 CAUGHT_TWICE = """
@@ -165,12 +163,6 @@ def test_a_folder_with_too_many_files_is_found(tmp_path: Path) -> None:
     assert found(tmp_path, few) == []
     more = {"src/delosmq/model/m16.py": "x = 1\n"}
     assert found(tmp_path, more) == [("folder_size", "src/delosmq/model", 1)]
-
-
-@pytest.mark.sources
-def test_an_exception_that_is_not_needed_any_more_is_found(tmp_path: Path) -> None:
-    small = {"src/delosmq/model/ids.py": "x = 1\n"}
-    assert found(tmp_path, small, large=frozenset(small)) == [("file_size", "src/delosmq/model/ids.py", 1)]
 
 
 @pytest.mark.sources

@@ -234,7 +234,7 @@ class Bench:
     def counts(self, queue: str) -> tuple[int, int, int]:
         """Messages, in delivery, scheduled."""
         found = self.broker.queues[queue]
-        return found.message_count, found.delivering.count, found.scheduled_count
+        return found.message_count, found.delivering.count, found.scheduled.count
 
     def restart(self, position: int | None = None, *, listener: DroppedListener | None = None) -> "Bench":
         """A new engine on what the store holds, or held at ``position``."""

@@ -89,7 +89,7 @@ def test_a_send_to_one_queue_by_name_respects_its_filter():
 
 def test_a_disabled_anycast_queue_leaves_its_turn_to_the_next():
     bench = RoutingBench(BrokerSettings(queues=(QueueSettings("p", "a", ANYCAST), QueueSettings("q", "a", ANYCAST))))
-    bench.broker.resources.disable_queue("p")
+    bench.broker.resources.update_queue("p", enabled=False)
     for body in "ABC":
         assert bench.put("a", body) == ROUTED
     assert (bench.pending("p"), bench.pending("q")) == ("", "A B C")

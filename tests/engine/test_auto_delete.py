@@ -205,7 +205,7 @@ def test_a_commit_finds_a_queue_for_what_was_sent_to_one_that_went(
     used_once(bench)
     broker = bench.broker
     if prepared:
-        broker.branches.set_timeout(10_000_000)
+        broker.branches.timeout_ms = 10_000_000
     transaction = broker.branches.start(b"x") if prepared else broker.transactions.begin("s")
     for number in range(count):
         broker.transactions.send(transaction, bench.message("q", str(number)), routing=ANYCAST)

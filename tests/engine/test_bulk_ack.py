@@ -94,7 +94,7 @@ def test_a_tick_does_a_bounded_part_of_what_concerns_very_many_messages(what: st
     if what == "acknowledge" or transaction is not None:
         assert broker.consumers.acknowledge_through(consumer, sequences[-1], transaction)
     elif what == "reject":
-        bench.broker.resources.pause_queue("q")
+        bench.broker.resources.update_queue("q", paused=True)
         assert broker.consumers.reject_through(consumer, sequences[-1])
     else:
         broker.consumers.close(consumer)
@@ -106,7 +106,7 @@ def test_a_tick_does_a_bounded_part_of_what_concerns_very_many_messages(what: st
         if what == "commit":
             broker.transactions.commit(transaction)
         else:
-            bench.broker.resources.pause_queue("q")
+            bench.broker.resources.update_queue("q", paused=True)
             broker.transactions.rollback(transaction)
     while consumer.held_count:
         assert credit.count <= PER_TICK
@@ -289,7 +289,7 @@ def test_a_rollback_amid_an_acknowledgement_returns_all_of_it(count: int) -> Non
     transaction = broker.transactions.begin("session")
     assert broker.consumers.acknowledge_through(consumer, sequences[-2], transaction)
     broker.tick()
-    bench.broker.resources.pause_queue("q")
+    bench.broker.resources.update_queue("q", paused=True)
     broker.transactions.rollback(transaction)
     settle(bench)
     assert bench.pending("q") == words(0, count - 1)

@@ -97,7 +97,7 @@ def test_an_expiry_that_kept_nothing_does_not_count():
     bench = start(dead_letter_duplicates=False, auto_create_queues=False)
     bench.broker.resources.delete_queue("EXP")
     bench.send("news", "A", expires_in_ms=10)
-    bench.broker.resources.pause_queue("b")
+    bench.broker.resources.update_queue("b", paused=True)
     bench.clock.now_ms += 20
     bench.broker.consumers.subscribe("news", Collector(), OpenCredit(), queue_name="a")
     bench.run()

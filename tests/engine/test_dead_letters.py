@@ -460,14 +460,14 @@ class Refused(DroppedListener):
 def test_what_goes_to_a_disabled_queue_alone_is_told_once_until_it_is_enabled():
     bench = bench_with(queues=(anycast("q"), anycast("p")))
     bench.broker.dropped.listener = told = Refused()
-    bench.broker.resources.disable_queue("q")
+    bench.broker.resources.update_queue("q", enabled=False)
     for body in "AB":
         assert bench.broker.producers.send(bench.message("q", body)) == NO_ROUTE
     bench.send("p", "C")
     assert told.seen == ["q"]
-    bench.broker.resources.enable_queue("q")
+    bench.broker.resources.update_queue("q", enabled=True)
     bench.send("q", "D")
-    bench.broker.resources.disable_queue("q")
+    bench.broker.resources.update_queue("q", enabled=False)
     assert bench.broker.producers.send(bench.message("q", "E"), queue_name="q") == NO_ROUTE
     assert told.seen == ["q", "q"]
     assert bench.pending("q") == "D"
@@ -476,7 +476,7 @@ def test_what_goes_to_a_disabled_queue_alone_is_told_once_until_it_is_enabled():
 def test_nothing_is_told_where_another_queue_takes_it_or_the_dead_letter_address_does():
     bench = bench_with(queues=(anycast("q"), QueueSettings("other", "q", ANYCAST), anycast("DLQ")))
     bench.broker.dropped.listener = told = Refused()
-    bench.broker.resources.disable_queue("q")
+    bench.broker.resources.update_queue("q", enabled=False)
     bench.send("q", "A")
     assert bench.pending("other") == "A"
     assert bench.broker.producers.send(bench.message("topic", "B"), routing=MULTICAST) == NO_ROUTE

@@ -270,11 +270,11 @@ def test_rules_come_and_go_with_the_consumers_that_need_them():
 def test_a_paused_queue_hands_out_nothing():
     field = Field()
     plain = field.peer(1)
-    field.broker.resources.pause_queue("q")
+    field.broker.resources.update_queue("q", paused=True)
     field.put("1")
     assert plain.got == ""
     assert ask(field, 0) == PAUSED
-    field.broker.resources.resume_queue("q")
+    field.broker.resources.update_queue("q", paused=False)
     field.put("2")
     assert plain.got == "1"
 

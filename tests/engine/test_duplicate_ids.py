@@ -224,7 +224,7 @@ def test_a_send_beside_a_large_commit_meets_its_ids_from_the_moment_on() -> None
     assert send(bench, "q", "299") == [DUPLICATE]
     bench.run()
     assert waiter.ended == [None]
-    assert bench.broker.queues["q"].pending_count == 300
+    assert bench.broker.queues["q"].pending.count == 300
 
 
 def test_of_two_large_commits_with_one_id_the_later_fails_whole() -> None:  # ACK-5
@@ -235,7 +235,7 @@ def test_of_two_large_commits_with_one_id_the_later_fails_whole() -> None:  # AC
     bench.run()
     assert first.ended == [None]
     assert isinstance(second.ended[0], TransactionError)
-    assert bench.broker.queues["q"].pending_count == 300
+    assert bench.broker.queues["q"].pending.count == 300
     drain(bench, "q")
     assert bench.broker.used_bytes == 0
     assert store.live == 300

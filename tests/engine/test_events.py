@@ -92,14 +92,8 @@ def run(made: Bench) -> None:
 
 def test_a_switch_is_told_once_and_only_when_it_changes() -> None:
     made, heard = bench()
-    for change in (
-        made.broker.resources.pause_queue,
-        made.broker.resources.pause_queue,
-        made.broker.resources.resume_queue,
-        made.broker.resources.disable_queue,
-        made.broker.resources.enable_queue,
-    ):
-        change("q")
+    for changes in ({"paused": True}, {"paused": True}, {"paused": False}, {"enabled": False}, {"enabled": True}):
+        made.broker.resources.update_queue("q", **changes)
     made.broker.resources.update_queue("q", ring_size=5)
     assert heard.told == [("paused", "q"), ("resumed", "q"), ("disabled", "q"), ("enabled", "q")]
 

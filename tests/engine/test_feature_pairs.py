@@ -166,7 +166,7 @@ def test_two_subscriptions_of_a_queue_in_one_transaction_roll_back_in_order() ->
     for consumer, port in ((one, first), (two, second)):
         for slot in port.slots:
             assert bench.broker.consumers.acknowledge(consumer, slot.sequence, transaction)
-    bench.broker.resources.pause_queue("q")
+    bench.broker.resources.update_queue("q", paused=True)
     bench.broker.transactions.rollback(transaction)
     assert bench.pending("q") == "a b c d"
     check(bench)
@@ -445,10 +445,10 @@ def test_many_consumers_that_go_at_once_give_back_in_slices_that_interleave() ->
     for consumer, _ in ports:
         bench.broker.consumers.close(consumer)
     ticks = 0
-    while bench.broker.queues["q"].pending_count < consumers * each:
-        before = bench.broker.queues["q"].pending_count
+    while bench.broker.queues["q"].pending.count < consumers * each:
+        before = bench.broker.queues["q"].pending.count
         bench.broker.tick()
-        assert bench.broker.queues["q"].pending_count - before <= 4 * 500
+        assert bench.broker.queues["q"].pending.count - before <= 4 * 500
         ticks += 1
     assert ticks > 2
     assert bench.pending("q") == words(consumers * each)

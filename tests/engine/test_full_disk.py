@@ -92,7 +92,7 @@ BEGINNINGS: dict[str, Callable[[Bench], object]] = {
         bench.message("new", "A"), routing=ANYCAST
     ),
     "other settings": lambda bench: bench.broker.resources.update_queue("q", ring_size=5),
-    "a pause": lambda bench: bench.broker.resources.pause_queue("q"),
+    "a pause": lambda bench: bench.broker.resources.update_queue("q", paused=True),
     "a lease group": lambda bench: bench.broker.lease_groups.open("g", queue="q", topic="", run="r", incarnation=None),
     "one with a subscription": lambda bench: bench.broker.lease_groups.open(
         "g", queue="", topic="t", run="r", incarnation=None

@@ -198,7 +198,7 @@ def test_leased_messages_count_as_in_delivery():
     reader = Reader(bench)
     reader.take(0, max_rows=2)
     queue = bench.broker.queues["q"]
-    assert (queue.message_count, queue.delivering.count, queue.pending_count) == (3, 2, 1)
+    assert (queue.message_count, queue.delivering.count, queue.pending.count) == (3, 2, 1)
     assert reader.group.leased_count == 2
 
 
@@ -499,11 +499,11 @@ def test_a_large_release_is_worked_off_in_slices_and_out_of_order_nothing_is_han
     _, port = bench.consume("q")
     queue = bench.broker.queues["q"]
     assert bench.broker.leases.release("g") == count
-    assert (queue.pending_count, queue.delivering.count) == (ROWS_PER_SLICE, ROWS_PER_SLICE + 1)
+    assert (queue.pending.count, queue.delivering.count) == (ROWS_PER_SLICE, ROWS_PER_SLICE + 1)
     other = bench.broker.lease_groups.open("other", queue="q", topic="", run="r", incarnation=None)
     bench.broker.leases.request("other", after=0, max_rows=9, max_bytes=MANY, epoch=other.epoch, until=None)
     bench.broker.tick()
-    assert (queue.pending_count, port.bodies, other.building) == (2 * ROWS_PER_SLICE, "", [])
+    assert (queue.pending.count, port.bodies, other.building) == (2 * ROWS_PER_SLICE, "", [])
     bench.run()
     assert (port.bodies, queue.returning, bench.broker.leases.settler.ending) == (bodies, 0, [])
 

@@ -32,10 +32,10 @@ def send(bench: Bench, bodies: str, due_in_ms: int = 0) -> None:
 def test_what_comes_back_is_not_lost_and_counts_with_the_next_message() -> None:
     bench, consumer, port, queue = limited(1, 2)
     send(bench, "A B C")
-    bench.broker.resources.pause_queue(queue.name)
+    bench.broker.resources.update_queue(queue.name, paused=True)
     assert bench.broker.consumers.reject(consumer, port.slots[1].sequence)
     assert (bench.pending(queue.name), queue.counters.replaced) == ("B C", 0)
-    bench.broker.resources.resume_queue(queue.name)
+    bench.broker.resources.update_queue(queue.name, paused=False)
     bench.run()
     assert (port.bodies, bench.pending(queue.name)) == ("A B B", "C")
 

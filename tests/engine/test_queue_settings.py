@@ -223,13 +223,13 @@ def test_a_stored_queue_that_an_operator_made_gives_its_name_to_no_declared_one(
 
 def test_pausing_and_resuming_survive_a_restart():
     bench = RoutingBench(BrokerSettings(queues=(anycast("q"),)))
-    bench.broker.resources.pause_queue("q")
+    bench.broker.resources.update_queue("q", paused=True)
     bench.put("q", "A")
     again = bench.restart()
     _, port = again.consume("q")
     again.run()
     assert port.bodies == ""
-    again.broker.resources.resume_queue("q")
+    again.broker.resources.update_queue("q", paused=False)
     again.run()
     assert port.bodies == "A"
     assert not again.restart().broker.queues["q"].paused
@@ -239,12 +239,12 @@ def test_disabled_queues_get_nothing_until_they_are_enabled():
     bench = RoutingBench(
         BrokerSettings(queues=(QueueSettings("q", "a", MULTICAST), QueueSettings("r", "a", MULTICAST)))
     )
-    bench.broker.resources.disable_queue("q")
+    bench.broker.resources.update_queue("q", enabled=False)
     bench.put("a", "A")
     again = bench.restart()
     again.send("a", "B")
     assert (again.pending("q"), again.pending("r")) == ("", "A B")
-    again.broker.resources.enable_queue("q")
+    again.broker.resources.update_queue("q", enabled=True)
     again.send("a", "C")
     assert again.pending("q") == "C"
     assert again.restart().broker.queues["q"].settings.enabled

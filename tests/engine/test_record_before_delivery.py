@@ -31,7 +31,7 @@ def test_a_delivery_counts_after_a_crash(first: bool, counted: list[int]):
     bench.send("q", "A B")
     bench.consume("q")
     bench.run()
-    bench.broker.resources.pause_queue("q")
+    bench.broker.resources.update_queue("q", paused=True)
     bench.send("q", "C")
     assert counts(bench.restart()) == counted
 

@@ -118,7 +118,7 @@ def test_many_due_at_once_take_several_slices_and_keep_their_order():
     _, port = bench.consume("q")
     bench.clock.now_ms += 10
     bench.broker.tick()
-    assert (port.bodies, bench.broker.queues["q"].scheduled_count > 0) == ("", True)
+    assert (port.bodies, bench.broker.queues["q"].scheduled.count > 0) == ("", True)
     bench.run()
     assert port.bodies.split() == ["first", *words]
 

@@ -237,8 +237,8 @@ def test_the_backlog_of_a_queue_is_not_looked_at_when_another_is_used() -> None:
     one, other = World(queues=2), World(queues=2)
     for _ in range(20_000):
         other.send("q0", durable=False)
-    other.broker.resources.pause_queue("q0")
-    one.broker.resources.pause_queue("q0")
+    other.broker.resources.update_queue("q0", paused=True)
+    one.broker.resources.update_queue("q0", paused=True)
     assert cost_of(one, "q1") == cost_of(other, "q1")
 
 

@@ -562,8 +562,8 @@ def test_many_bytes_make_a_transaction_large_too() -> None:
     bench.run()
     assert waiter.ended == [None]
     assert len(bench.store.batches) > batches + 1
-    assert bench.broker.queues["out"].pending_count == 4
-    assert bench.restart().broker.queues["out"].pending_count == 4
+    assert bench.broker.queues["out"].pending.count == 4
+    assert bench.restart().broker.queues["out"].pending.count == 4
 
 
 class SpreadStore(CountingStore):

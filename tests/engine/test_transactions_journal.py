@@ -34,7 +34,7 @@ def fill(life: Life, transaction: Transaction, count: int) -> None:
     """Acknowledges all that 'dead' holds, and sends new messages there."""
     reader = Reader()
     consumer = life.broker.consumers.subscribe("dead", reader, OpenCredit())
-    while life.broker.queues["dead"].pending_count:
+    while life.broker.queues["dead"].pending.count:
         life.turn()
     if reader.slots:
         assert life.broker.consumers.acknowledge_through(consumer, reader.slots[-1].sequence, transaction)
@@ -240,7 +240,7 @@ def test_messages_of_several_queues_move_with_what_a_branch_holds_of_them() -> N
     life.flow(30)
     assert number not in life.segments
     life = crashed(life)
-    assert (life.broker.queues["a"].delivering.count, life.broker.queues["b"].pending_count) == (1, 1)
+    assert (life.broker.queues["a"].delivering.count, life.broker.queues["b"].pending.count) == (1, 1)
     life.broker.branches.commit(b"x", False)
     for _ in range(3):
         life.flow(30)

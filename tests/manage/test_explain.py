@@ -144,7 +144,7 @@ async def test_a_paused_queue_and_a_selector(api: Api):
     api.send("q", "a")
     consume(api, selector=parse_selector("colour = 'red'"))
     assert (await message(api, newest(api)))["rule"] == "no consumer takes it"
-    api.broker.resources.pause_queue("q")
+    api.broker.resources.update_queue("q", paused=True)
     found = await message(api, newest(api))
     assert found["rule"] == "paused"
     assert "delosmq queue resume q" in str(found["advice"])

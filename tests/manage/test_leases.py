@@ -383,4 +383,4 @@ async def test_a_client_that_leaves_while_it_waits_leaves_nothing_behind(api: Ap
     assert api.broker.leases.find("g").waiters == []
     api.send("q", "a")
     await api.settle()
-    assert api.broker.queues["q"].pending_count == 1
+    assert api.broker.queues["q"].pending.count == 1

@@ -27,7 +27,7 @@ async def test_a_message_is_shown_with_all_it_says(api: Api):
     assert (found["timestamp_ms"], found["expires_at_ms"]) == (START_MS, START_MS + 9)
     assert found["properties"] == {"colour": "red"}
     assert (found["body_kind"], found["body_bytes"], found["text"], found["cut"]) == ("text", 3, "tea", False)
-    assert api.broker.queues["q"].pending_count == 1
+    assert api.broker.queues["q"].pending.count == 1
 
 
 async def test_pages_go_by_sequence_and_show_what_is_scheduled_too(api: Api):

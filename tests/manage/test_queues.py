@@ -235,7 +235,7 @@ async def test_browsing_takes_nothing_and_goes_by_sequence(api: Api):
     assert bodies(await api.get(f"{QUEUES}/q/rows")) == "a b c"
     assert bodies(await api.get(f"{QUEUES}/q/rows?after={first}&until={first + 1}")) == "b"
     assert bodies(await api.get(f"{QUEUES}/q/rows?after={first - 1}&max_rows=2")) == "a b"
-    assert api.broker.queues["q"].pending_count == 2
+    assert api.broker.queues["q"].pending.count == 2
 
 
 async def test_browsing_an_empty_queue_gives_an_empty_table(api: Api):

@@ -133,7 +133,7 @@ async def test_a_connection_that_is_cut_gives_its_messages_back() -> None:
         peer.send_frame("SEND", "destination:/queue/a", body="x")
         await peer.frame()
         peer.writer.transport.abort()
-        await server.until(lambda: server.broker.queues["a"].pending_count == 1)
+        await server.until(lambda: server.broker.queues["a"].pending.count == 1)
         other = await server.connect()
         other.send_frame("SUBSCRIBE", "id:s", "destination:/queue/a")
         assert (await other.frame()).headers["redelivered"] == "true"
@@ -161,7 +161,7 @@ async def test_a_peer_that_does_not_read_is_bounded_and_gets_everything_later() 
             producer.send_frame("SEND", "destination:/queue/a", f"receipt:{number}", body=body)
             assert (await producer.frame()).headers["receipt-id"] == str(number)
         queue = server.broker.queues["a"]
-        assert queue.pending_count > 0
+        assert queue.pending.count > 0
         (waiting,) = [one.outbox.total_bytes for one in server.sessions if one.outbox.total_bytes]
         assert waiting < 300_000
         slow.writer.transport.resume_reading()  # type: ignore[attr-defined]

@@ -119,7 +119,7 @@ async def test_one_that_reads_nothing_is_cut_off_and_its_messages_go_back() -> N
         assert "soWriteTimeout" in line
         queue = server.broker.queues["a"]
         await server.until(lambda: not queue.holders)
-        assert (queue.message_count, queue.pending_count) == (MESSAGES, MESSAGES)
+        assert (queue.message_count, queue.pending.count) == (MESSAGES, MESSAGES)
         assert server.parts.slow_readers.used_bytes == 0
         peer.writer.transport.abort()
 

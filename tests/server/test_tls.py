@@ -79,7 +79,7 @@ async def test_a_peer_that_does_not_read_is_bounded_and_gets_everything_later(st
             producer.send_frame("SEND", "destination:/queue/a", f"receipt:{number}", body="x" * 50_000)
             assert (await producer.frame()).headers["receipt-id"] == str(number)
         queue = server.broker.queues["a"]
-        assert queue.pending_count > 0
+        assert queue.pending.count > 0
         slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
         for _ in range(400):
             assert len((await slow.frame()).body) == 50_000
@@ -231,9 +231,9 @@ async def test_garbage_after_the_handshake_ends_that_connection_and_returns_its_
             LOGIN.encode() + b"SEND\ndestination:/queue/a\n\nx\0SUBSCRIBE\nid:s\ndestination:/queue/a\nack:client\n\n\0"
         )
         peer.send(outgoing.read())
-        await server.until(lambda: "a" in server.broker.queues and server.broker.queues["a"].pending_count == 0)
+        await server.until(lambda: "a" in server.broker.queues and server.broker.queues["a"].pending.count == 0)
         peer.send(b"\x17\x03\x03\x00\x20" + os.urandom(32))
-        await server.until(lambda: server.broker.queues["a"].pending_count == 1)
+        await server.until(lambda: server.broker.queues["a"].pending.count == 1)
         assert any("DMQ6103" in line for line in server.logged.lines)
         await peer.close()
 

@@ -260,7 +260,7 @@ async def test_a_violation_ends_that_connection_and_returns_its_messages(violati
         closing = await web.event()
         assert isinstance(closing, CloseConnection)
         assert closing.code == code
-        assert server.broker.queues["a"].pending_count == 1
+        assert server.broker.queues["a"].pending.count == 1
         assert "DMQ6121" in server.logged.lines[0]
         await web.peer.close()
 
@@ -277,7 +277,7 @@ async def test_a_close_frame_returns_what_was_not_acknowledged() -> None:
         web.send(CloseConnection(code=1001))
         assert isinstance(await web.event(), CloseConnection)
         await server.until(lambda: not server.listener.connections)
-        assert server.broker.queues["a"].pending_count == 1
+        assert server.broker.queues["a"].pending.count == 1
         assert server.logged.lines == []
         await web.peer.close()
 

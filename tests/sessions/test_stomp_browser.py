@@ -32,7 +32,7 @@ def test_a_browser_sees_all_and_then_the_end(version: str) -> None:
     assert (end.headers["browser"], end.headers["subscription"], end.body) == ("end", "b:1", b"")
     assert end.headers["destination"] == "/queue/a"
     assert end.headers["message-id"]
-    assert bench.queue("a").pending_count == 2
+    assert bench.queue("a").pending.count == 2
 
 
 def test_an_empty_queue_ends_at_once() -> None:
@@ -63,7 +63,7 @@ def test_an_answer_to_what_was_browsed_changes_nothing(command: str) -> None:
     message, _end = client.take()
     client.frame(command, f"id:{message.headers['ack']}", "receipt:r")
     assert client.receipts() == ["r"]
-    assert bench.queue("a").pending_count == 1
+    assert bench.queue("a").pending.count == 1
 
 
 def test_browsing_needs_the_permission_to_browse_and_not_to_consume() -> None:

@@ -186,7 +186,7 @@ def test_what_an_ended_connection_held_comes_back() -> None:
     client.take()
     client.frame("FLY")
     client.error()
-    assert bench.queue("a").pending_count == 1
+    assert bench.queue("a").pending.count == 1
 
 
 def test_subscriptions_are_limited() -> None:

@@ -205,7 +205,7 @@ def test_a_connections_end_rolls_its_transactions_back(end: str, command: str) -
         assert client.receipts() == ["bye"]
     bench.tick()
     assert bench.broker.transactions.open == {}
-    assert bench.queue("a").pending_count == 1
+    assert bench.queue("a").pending.count == 1
     assert consumer(bench).take_bodies() == "x"
 
 
@@ -248,7 +248,7 @@ def test_a_large_commit_under_way_is_done_though_nobody_waits_for_it(end: str) -
     bench.tick()
     assert bench.broker.transactions.open == {}
     assert bench.queue("a").message_count == LARGE
-    assert bench.queue("b").pending_count == 1
+    assert bench.queue("b").pending.count == 1
 
 
 def test_a_large_commit_that_is_refused_ends_in_an_error() -> None:
@@ -282,7 +282,7 @@ def test_a_duplicate_in_a_transaction_is_said_at_its_commit() -> None:
     client.frame("COMMIT", "transaction:t", "receipt:r")
     assert client.error().headers["receipt-id"] == "r"
     assert bench.queue("a").message_count == 1
-    assert bench.queue("b").pending_count == 1
+    assert bench.queue("b").pending.count == 1
     assert bench.broker.transactions.open == {}
 
 
@@ -356,7 +356,7 @@ def test_a_large_commit_returns_what_it_rejected_before_its_receipt_has_its_turn
     client.frame("UNSUBSCRIBE", "id:s")
     send(client, "waits", "receipt:s", to="/queue/full")
     client.frame("COMMIT", "transaction:big", "receipt:r")
-    assert bench.queue("b").pending_count == 1
+    assert bench.queue("b").pending.count == 1
     assert client.receipts() == []
     make_room(bench)
     assert client.receipts() == ["s", "r"]

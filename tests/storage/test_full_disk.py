@@ -140,7 +140,7 @@ def test_purge_expiry_and_rings_go_on_too() -> None:
     life.clock.now_ms += 1_000
     for _ in range(5):
         life.turn()
-    assert (counts(life), reader.slots, life.broker.queues["ring"].pending_count) == (0, [], 1)
+    assert (counts(life), reader.slots, life.broker.queues["ring"].pending.count) == (0, [], 1)
     more_space(life)
     life.send("jobs", b"D")
     reader = Reader()

@@ -579,7 +579,7 @@ def test_a_lease_is_refused_when_the_disk_has_no_room_for_its_first_message() ->
     life.turn(0)
     with pytest.raises(LimitError, match="DMQ3027"):
         reader.next()
-    assert life.broker.queues["jobs"].pending_count == 1
+    assert life.broker.queues["jobs"].pending.count == 1
     assert not reader.group.building
     life.disk.free_bytes = None
     life.store.tick(MonotonicNs(0))
@@ -610,4 +610,4 @@ def test_a_lease_of_small_messages_leaves_the_reserve_alone() -> None:
     with pytest.raises(LimitError, match="DMQ2685"):
         reader.next(reader.group.newest)
     assert 0 < leased < 40
-    assert life.broker.queues["jobs"].pending_count == 40 - leased
+    assert life.broker.queues["jobs"].pending.count == 40 - leased

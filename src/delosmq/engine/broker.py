@@ -18,6 +18,7 @@ from delosmq.engine.lifecycle.deletion import Deletion
 from delosmq.engine.lifecycle.required_permissions import RequiredPermissions
 from delosmq.engine.log.log import Store
 from delosmq.engine.recovery.replay import EngineReplay, EngineState
+from delosmq.engine.recovery.replay_leases import LeaseReplay
 from delosmq.engine.recovery.replay_transactions import TransactionReplay
 from delosmq.engine.recovery.stored_messages import StoredMessages
 from delosmq.engine.resources import EngineResources
@@ -162,11 +163,11 @@ class EngineBroker:
         replay = EngineReplay(
             parts.bindings,
             parts.ids,
-            self.leases,
             parts.memory,
             schedule=parts.schedule,
             stored=stored,
             transactions=transactions,
+            leases=LeaseReplay(self.leases),
         )
         position = self._store.recover(replay)
         self.log.position = position

@@ -213,22 +213,6 @@ class EngineResources:
         self._parts.dispatcher.mark(queue)
         return queue
 
-    def pause_queue(self, name: str) -> None:
-        """A queue delivers nothing until it is resumed, over restarts too."""
-        self.update_queue(name, paused=True)
-
-    def resume_queue(self, name: str) -> None:
-        """Ends `pause_queue`."""
-        self.update_queue(name, paused=False)
-
-    def disable_queue(self, name: str) -> None:
-        """No message enters a queue until it is enabled, over restarts too."""
-        self.update_queue(name, enabled=False)
-
-    def enable_queue(self, name: str) -> None:
-        """Ends `disable_queue`."""
-        self.update_queue(name, enabled=True)
-
     def delete_queue(self, name: str, user: str = "") -> None:
         """Deletes a queue with everything in it; its consumers are closed, its lease groups lost.
 

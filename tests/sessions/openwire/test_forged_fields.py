@@ -94,7 +94,7 @@ def test_what_the_broker_vouches_for_no_sender_sets(way: str, version: int, tigh
     sender = bench.negotiate(info)
     sender.log_in("ID:sender")
     place = WAYS[way](sender)
-    assert bench.queue(place).pending_count == 1
+    assert bench.queue(place).pending.count == 1
     for read_in in (1, 9, 12):
         reader = bench.negotiate(WireFormatInfo(read_in))
         reader.log_in(f"ID:reader-{read_in}")

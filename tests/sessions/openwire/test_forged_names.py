@@ -64,7 +64,7 @@ SENDERS["openwire tight"] = openwire_sender(12, tight=True)
 def sent(sender: str, name: str) -> OpenWireBench:
     bench = OpenWireBench()
     SENDERS[sender](bench, name)
-    assert bench.queue("a").pending_count == 1, name
+    assert bench.queue("a").pending.count == 1, name
     return bench
 
 

@@ -169,7 +169,7 @@ def test_a_pause_does_not_fill_the_memory() -> None:
     client = connected(limit=1)
     client.consume(T, 2)
     name = reader_queue(client)
-    client.bench.broker.resources.pause_queue(name)
+    client.bench.broker.resources.update_queue(name, paused=True)
     client.publish(T, "a b c d e f")
     assert client.bench.queue(name).message_count == 3
 

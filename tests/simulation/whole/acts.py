@@ -157,7 +157,7 @@ def succeed(life: Life, rng: Random) -> str:
 def subscribe_durably(life: Life, rng: Random) -> str:
     name = rng.choice(SUBSCRIPTIONS)
     queue = life.broker.queues.get(name)
-    if "news" not in life.broker.addresses or (queue is not None and queue.message_count != queue.pending_count):
+    if "news" not in life.broker.addresses or (queue is not None and queue.message_count != queue.pending.count):
         return ""
     shared = rng.random() < 0.5
     # What it has had before would come again.
@@ -528,7 +528,7 @@ def resize(life: Life, rng: Random) -> str:
     size = rng.choice([-1, 1, 3, 10])
     if size > 0:
         queue = life.broker.queues[name]
-        life.bounds[name] = max(size, queue.pending_count)
+        life.bounds[name] = max(size, queue.pending.count)
     life.broker.resources.update_queue(name, ring_size=size)
     return f"give {name} a ring of {size}"
 

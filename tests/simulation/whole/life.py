@@ -291,7 +291,7 @@ class Life(World):
             self.bounds.pop(name, None)
             return
         # A ring made smaller keeps what it has (RING-4), and takes no more than that.
-        count = queue.pending_count
+        count = queue.pending.count
         asked = queue.settings.ring_size
         bound = max(asked if asked is not None else size, self.bounds.get(name, count))
         assert count <= bound, f"{name} has {count} pending messages, its ring takes {bound}"

@@ -57,12 +57,6 @@ class DispatchStart(Timer):
             self._deadline = now + wait_ms * NS_PER_MS
             timers.at(self._deadline, self)
 
-    def consumers_gone(self) -> None:
-        """The last consumer has left: the next one begins anew."""
-        self.waiting = False
-        self.draining = False
-        self._deadline = 0
-
     def is_open(self) -> bool:
         """Whether messages may be handed out."""
         if self.waiting:

@@ -167,11 +167,6 @@ class Queue:
         return self.declared or self.settings.user != ""
 
     @property
-    def pending_count(self) -> int:
-        """Messages waiting for a consumer."""
-        return self.pending.count
-
-    @property
     def message_count(self) -> int:
         """Pending, scheduled and in delivery."""
         return self.pending.count + self.delivering.count + self.scheduled.count
@@ -186,11 +181,6 @@ class Queue:
             total.durable_count += place.durable_count
             total.durable_bytes += place.durable_bytes
         return total
-
-    @property
-    def scheduled_count(self) -> int:
-        """Messages that are not due yet."""
-        return self.scheduled.count
 
     @property
     def ring_size(self) -> int:

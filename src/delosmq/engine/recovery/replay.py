@@ -12,9 +12,8 @@ from delosmq.engine.addresses.bindings import Bindings
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.redelivery import longest_delay_ms
 from delosmq.engine.dispatch.schedule import Schedule
-from delosmq.engine.leases.lease import Lease, LeaseGroup
+from delosmq.engine.leases.lease import LeaseGroup
 from delosmq.engine.leases.leases import Leases
-from delosmq.engine.leases.rows import LeaseSlots, unpack_sequences
 from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.log.log import Log, Replay, StateSource, Store
 from delosmq.engine.log.records import (
@@ -40,6 +39,7 @@ from delosmq.engine.log.records import (
 )
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.queues.queue import Queue
+from delosmq.engine.recovery.replay_leases import Json, LeaseReplay, json_int, json_list, json_object
 from delosmq.engine.recovery.replay_transactions import TransactionReplay
 from delosmq.engine.recovery.stored_messages import StoredMessages
 from delosmq.engine.routing.held_messages import DEAD, EXPIRED
@@ -49,23 +49,7 @@ from delosmq.model.errors import StorageError
 from delosmq.model.ids import MessageId, Position, QueueId, Sequence
 from delosmq.model.message import Home, Message
 
-Json = dict[str, object]
-
 PURGED_PER_BATCH: Final = 200
-
-
-def _int(value: object) -> int:
-    return int(str(value))
-
-
-def _dict(value: object) -> Json:
-    assert isinstance(value, dict)
-    return value
-
-
-def _list(value: object) -> list[object]:
-    assert isinstance(value, list)
-    return value
 
 
 class EngineState(StateSource):
@@ -121,20 +105,6 @@ def _group_as_json(group: LeaseGroup) -> Json:
     return value
 
 
-class _GroupState:
-    def __init__(self, queue_id: int, incarnation: str) -> None:
-        self.queue_id = queue_id
-        self.incarnation = incarnation
-        self.epoch = 0
-        self.run = ""
-        self.contact_ms = 0
-        self.owns_queue = False
-        self.made_by = ""
-        self.acked = 0
-        self.newest = 0
-        self.leases: dict[int, str] = {}
-
-
 class EngineReplay(Replay):
     """Receives state block and records, then `finish` makes the engine ready."""
 
@@ -142,12 +112,12 @@ class EngineReplay(Replay):
         self,
         bindings: Bindings,
         ids: Identifiers,
-        leases: Leases,
         memory: MemoryLimits,
         *,
         schedule: Schedule,
         stored: StoredMessages,
         transactions: TransactionReplay,
+        leases: LeaseReplay,
     ) -> None:
         self._bindings = bindings
         self._ids = ids
@@ -167,7 +137,6 @@ class EngineReplay(Replay):
         self._due_times: dict[int, dict[int, int]] = {}
         # Queues that are gone: what the crash left of their purge.
         self._dropped: dict[int, dict[int, Slot]] = {}
-        self._groups: dict[str, _GroupState] = {}
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -180,42 +149,27 @@ class EngineReplay(Replay):
                 f"the state block has version {value['version']}, this DelosMQ reads 1; start the release that wrote"
                 " it",
             )
-        self._ids.replay_reserved(_int(value["reserved_below"]))
-        for address in _list(value["addresses"]):
-            self._replay_address(_dict(address))
-        for queue in _list(value["queues"]):
-            self._replay_queue(_dict(queue))
-        for item in _list(value["groups"]):
-            self._replay_group(_dict(item))
-        for item in _list(value.get("prepared", [])):
-            branch = _dict(item)
-            self._transactions.replay_prepared(branch)
-        makers = _dict(value.get("heuristics_made_by", {}))
-        for xid, committed in _dict(value.get("heuristics", {})).items():
+        self._ids.replay_reserved(json_int(value["reserved_below"]))
+        for address in json_list(value["addresses"]):
+            self._replay_address(json_object(address))
+        for queue in json_list(value["queues"]):
+            self._replay_queue(json_object(queue))
+        for item in json_list(value["groups"]):
+            self._leases.replay_group(json_object(item))
+        for item in json_list(value.get("prepared", [])):
+            self._transactions.replay_prepared(json_object(item))
+        makers = json_object(value.get("heuristics_made_by", {}))
+        for xid, committed in json_object(value.get("heuristics", {})).items():
             self._transactions.replay_heuristic(xid, committed=committed is True, made_by=str(makers.get(xid, "")))
 
-    def _replay_group(self, item: Json) -> None:
-        group = _GroupState(_int(item["queue"]), str(item["incarnation"]))
-        group.epoch = _int(item["epoch"])
-        group.run = str(item["run"])
-        group.contact_ms = _int(item["contact"])
-        group.owns_queue = item.get("owns") is True
-        group.made_by = maker_from_json(item)
-        group.acked = _int(item["acked"])
-        group.newest = _int(item["newest"])
-        for pair in _list(item["leases"]):
-            number, runs = _list(pair)
-            group.leases[_int(number)] = str(runs)
-        self._groups[str(item["group"])] = group
-
     def _replay_address(self, value: Json) -> None:
-        kinds = {_int(kind) for kind in _list(value["routing_types"])}
+        kinds = {json_int(kind) for kind in json_list(value["routing_types"])}
         self._bindings.add_address(
             str(value["name"]), kinds, auto_created=bool(value["auto_created"]), made_by=maker_from_json(value)
         )
 
     def _replay_queue(self, value: Json) -> None:
-        queue_id = QueueId(_int(value["id"]))
+        queue_id = QueueId(json_int(value["id"]))
         known = self._bindings.by_id.get(queue_id)
         if known is None:
             self._bindings.add_queue(queue_id, queue_from_json(value), maker_from_json(value))
@@ -263,8 +217,8 @@ class EngineReplay(Replay):
             self._transactions.replay_change(value)
         if value["op"] != "commit":
             return
-        transaction = _int(value["tx"])
-        first = _int(value["first"])
+        transaction = json_int(value["tx"])
+        first = json_int(value["first"])
         for index, sent in self._transactions.committed_sends(transaction).items():
             record = self._stored.decode(sent.meta, sent.home)
             message = record.message
@@ -381,7 +335,7 @@ class EngineReplay(Replay):
         elif kind == BINDING:
             self._replay_binding(decode_json(meta))
         elif kind == LEASE:
-            self._replay_lease(decode_json(meta))
+            self._leases.replay_change(decode_json(meta))
         else:
             raise StorageError(
                 "DMQ2303", f"the journal holds a record of unknown kind {kind}; start the release that wrote it"
@@ -389,11 +343,11 @@ class EngineReplay(Replay):
 
     def _replay_binding(self, value: Json) -> None:
         if "address" in value:
-            self._replay_address(_dict(value["address"]))
+            self._replay_address(json_object(value["address"]))
         elif "queue" in value:
-            self._replay_queue(_dict(value["queue"]))
+            self._replay_queue(json_object(value["queue"]))
         elif "drop_queue" in value:
-            queue_id = _int(value["drop_queue"])
+            queue_id = json_int(value["drop_queue"])
             queue = self._bindings.by_id.get(queue_id)
             if queue is not None:
                 self._bindings.drop_queue(queue)
@@ -404,25 +358,6 @@ class EngineReplay(Replay):
             if name in self._bindings.addresses:
                 self._bindings.drop_address(name)
 
-    def _replay_lease(self, value: Json) -> None:
-        name = str(value["group"])
-        op = value["op"]
-        if op == "open":
-            group = self._groups.setdefault(name, _GroupState(_int(value["queue"]), str(value["incarnation"])))
-            group.epoch = _int(value["epoch"])
-            group.run = str(value["run"])
-            group.contact_ms = _int(value["contact"])
-            group.owns_queue = value.get("owns") is True
-            group.made_by = maker_from_json(value)
-        elif op == "lease":
-            number = _int(value["lease"])
-            self._groups[name].leases[number] = str(value["rows"])
-            self._groups[name].newest = number
-        elif op == "ack":
-            self._groups[name].acked = _int(value["lease"])
-        elif op == "release":
-            self._groups.pop(name, None)
-
     # -- the end -------------------------------------------------------------------------------------------------
 
     def finish(self, store: Store) -> None:
@@ -432,20 +367,17 @@ class EngineReplay(Replay):
             StorageError: a body is damaged or can't be read.
         """
         self._found_in = {}
-        leased = {state.queue_id for state in self._groups.values()} | self._transactions.queues_held()
+        held = self._leases.queues_held() | self._transactions.queues_held()
         found: dict[int, dict[int, Slot]] = {}
         for queue_id, references in self._references.items():
             self._fill(self._bindings.by_id[queue_id], references)
-            if queue_id in leased:
+            if queue_id in held:
                 found[queue_id] = references
             else:
                 references.clear()
         self._references = {}
         self._due_times = {}
-        for name, state in self._groups.items():
-            owner = self._bindings.by_id.get(state.queue_id)
-            if owner is not None:
-                self._rebuild_group(name, state, owner, found[owner.id])
+        self._leases.finish(self._bindings.by_id, found)
         self._transactions.finish(found)
         # Last: what the tables took is free by now.
         found = {}
@@ -497,26 +429,3 @@ class EngineReplay(Replay):
         self._dropped = {}
         log.close()
         self._transactions.purge(log)
-
-    def _rebuild_group(self, name: str, state: _GroupState, queue: Queue, slots: dict[int, Slot]) -> None:
-        group = self._leases.restore(name, queue, state.incarnation)
-        group.epoch = state.epoch
-        group.run = state.run
-        group.contact_ms = state.contact_ms
-        group.owns_queue = state.owns_queue
-        group.made_by = state.made_by
-        self._leases.count_state(group)
-        for number in sorted(state.leases):
-            rows = LeaseSlots()
-            for sequence in unpack_sequences(state.leases[number]):
-                slot = slots.get(sequence)
-                if slot is not None:
-                    queue.unschedule(slot)
-                    queue.deliver(slot, group)
-                    rows.add(slot)
-            if rows.slots:
-                group.adopt(Lease(number, rows))
-        group.newest = max(state.newest, state.acked)
-        group.acknowledge(state.acked)
-        for number in list(group.forgetting):
-            self._leases.settler.forget_later(group, number)

@@ -114,9 +114,8 @@ class Branches(Timer):
         self._events = parts.events
         self._client_limits = parts.bindings.client_limits
         self._transactions = transactions
-        self._default_timeout_ms: int = parts.settings.transaction_timeout_ms
         self._scan_period_ms: int = parts.settings.transaction_timeout_scan_period_ms
-        self.timeout_ms: int = self._default_timeout_ms
+        self.timeout_ms: int = parts.settings.transaction_timeout_ms
         self.heuristics: dict[bytes, HeuristicOutcome] = {}
         self._armed: bool = False
 
@@ -295,10 +294,6 @@ class Branches(Timer):
         self.add_heuristic(xid, False, branch.made_by)
         self._transactions.roll_back(branch, recorded=True, heuristic=True)
         self._events.branch_ended_by_operator(branch.id, xid, False)
-
-    def set_timeout(self, timeout_ms: int) -> None:
-        """How long branches may take until they are prepared; 0 goes back to what is configured."""
-        self.timeout_ms = timeout_ms if timeout_ms > 0 else self._default_timeout_ms
 
     def _arm(self) -> None:
         if not self._armed and self._scan_period_ms > 0:
