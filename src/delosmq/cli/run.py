@@ -32,7 +32,6 @@ _USERS_PER_LINE: Final = 20
 
 
 def parser() -> argparse.ArgumentParser:
-    """The arguments of ``delosmq run``."""
     made = argparse.ArgumentParser(prog="delosmq run", description="Run the broker of an instance directory.")
     made.add_argument("directory", type=Path, help="instance directory made by `delosmq create`")
     made.add_argument(

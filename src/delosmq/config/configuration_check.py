@@ -27,11 +27,9 @@ class ConfigurationCheck:
     files: list[Findings]
 
     def of(self, kind: Kind) -> list[Finding]:
-        """The findings of one kind."""
         return [finding for findings in self.files for finding in findings.found if finding.kind is kind]
 
     def names(self, kind: Kind) -> list[str]:
-        """The names of findings of one kind, each once."""
         return list(dict.fromkeys(finding.name for finding in self.of(kind)))
 
     @property

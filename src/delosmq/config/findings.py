@@ -47,7 +47,6 @@ class Kind(Enum):
 
     @property
     def stops(self) -> bool:
-        """Whether the broker does not start with it."""
         return self in (Kind.MISTAKE, Kind.UNSUPPORTED)
 
 

@@ -53,7 +53,6 @@ class InstancePaths:
 
     @property
     def etc(self) -> Path:
-        """Configuration."""
         return self.root / "etc"
 
     @property
@@ -73,7 +72,6 @@ class InstancePaths:
 
     @property
     def roles(self) -> Path:
-        """Roles and who holds them."""
         return self.etc / "artemis-roles.properties"
 
     @property

@@ -149,7 +149,6 @@ def _check_range(value: int, path: str, owner: object) -> None:
 
 
 def _default_of(owner: object, name: str) -> object:
-    """The default of a field; 0 for what is no field."""
     known = fields(owner) if is_dataclass(owner) and not isinstance(owner, type) else ()
     return next((field.default for field in known if field.name == name), 0)
 

@@ -64,7 +64,6 @@ def default_settings() -> BrokerSettings:
 
 
 def refuse_unknown(unknown: dict[str, Any], constructor: Callable[..., None]) -> None:
-    """Refuses arguments that ``constructor`` does not have."""
     for name in unknown:
         known = [argument for argument in inspect.signature(constructor).parameters if argument != "self"]
         raise ConfigurationError(_WRONG_ARGUMENT, f"Broker has no argument {name!r}{nearest(name, known)}")

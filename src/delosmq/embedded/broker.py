@@ -136,7 +136,6 @@ class Broker:
 
     @property
     def http_port(self) -> int:
-        """Port of the HTTP interface."""
         return int(self.http_url.rpartition(":")[2])
 
     @property

@@ -102,7 +102,6 @@ class BrokerThread:
                     self.loop.call_soon_threadsafe(self._stop.set)
 
     def join(self) -> None:
-        """Waits for the end of the thread."""
         self._thread.join()
 
     def _run(self) -> None:

@@ -206,7 +206,6 @@ def parse_multiplier_or_none(text: str) -> float:
 
 
 def parse_share(text: str) -> float:
-    """A share of a whole."""
     return _between(text, 0.0, 1.0, "a share from 0 to 1, such as 0.15")
 
 

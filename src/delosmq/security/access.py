@@ -141,7 +141,6 @@ class AccessControl:
         return login
 
     def check(self, roles: frozenset[str], address: str, permission: str) -> bool:
-        """Whether one of ``roles`` holds ``permission`` on ``address``."""
         return not self._roles_for(address, permission).isdisjoint(roles)
 
     def extent(self, login: Login, permission: str) -> str:

@@ -211,8 +211,6 @@ class Missing(Condition):
 
 
 class Calculation(Node):
-    """``+``, ``-``, ``*``, ``/`` or ``%``."""
-
     def __init__(self, left: Node, operator: int, right: Node, convert: bool) -> None:
         self.left = left
         self.operator = operator

@@ -65,7 +65,6 @@ class _Parser:
         self.kind: str = self._word.kind
 
     def _next(self) -> Word:
-        """Takes the next word."""
         word = self._word
         self.at += 1
         self._word = self._words[self.at] if self.at < len(self._words) else _END
@@ -73,7 +72,6 @@ class _Parser:
         return word
 
     def _take(self, kind: str) -> Word:
-        """Takes the next word, which has to be of this kind."""
         if self.kind != kind:
             raise _Unexpected
         return self._next()

@@ -215,7 +215,6 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
     # -- called by the ticker and the listener ---------------------------------------------------------------------
 
     def rights_changed(self) -> None:
-        """Permissions were reloaded."""
         if self._session is not None:
             self._session.rights_changed()
 

@@ -73,7 +73,6 @@ class Listener:
         self._empty.set()
 
     async def start(self) -> None:
-        """Begins to accept."""
         self._server = await self._parts.loop.create_server(self._new_connection, sock=self._socket, backlog=_BACKLOG)
 
     def _new_connection(self) -> asyncio.BufferedProtocol:
@@ -146,7 +145,6 @@ class Server:
             raise
 
     async def start(self) -> None:
-        """Begins to serve."""
         for listener in self.listeners:
             await listener.start()
 

@@ -79,7 +79,6 @@ class LeaseClient:
         self.run = str(uuid.uuid4())
 
     def close(self) -> None:
-        """Drop the connection."""
         self.transport.close()
 
     def open_group(

@@ -89,7 +89,6 @@ class DelosSource(DataSource):
         return spark_schema(self.parsed.columns)
 
     def streamReader(self, schema: "StructType") -> "LeaseStreamReader":
-        """The reader of a streaming query."""
         # Spark's runner hides what is raised here behind an UnboundLocalError; so the reader's calls raise it.
         refusal: BrokerError | None = None
         try:

@@ -28,7 +28,6 @@ class _Placed(NamedTuple):
 def read_diverts(
     reader: Reader, element: XmlElement, syntax: WildcardSyntax, check_selector: CheckSelector
 ) -> list[DivertSettings]:
-    """Every ``<divert>``."""
     placed: list[_Placed] = []
     lines: dict[str, int] = {}
     for child in reader.children(element, DIVERTS):

@@ -16,7 +16,6 @@ _OLD_PERMISSIONS: Final = {"createTempQueue": "createNonDurableQueue", "deleteTe
 
 
 def read_security_settings(reader: Reader, element: XmlElement, syntax: WildcardSyntax) -> list[SecurityMatch]:
-    """Every ``<security-setting>`` with its permissions."""
     matches: list[SecurityMatch] = []
     lines: dict[str, int] = {}
     for child in reader.children(element, SECURITY_SETTINGS):

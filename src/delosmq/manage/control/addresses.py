@@ -49,8 +49,6 @@ class AddressInfo:
 
 
 class AddressControl:
-    """The addresses of one broker."""
-
     def __init__(self, broker: EngineBroker, access: AccessControl) -> None:
         self._broker = broker
         self._access = access

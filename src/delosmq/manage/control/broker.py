@@ -46,7 +46,6 @@ class BrokerControl:
         self._started_ns = clock.monotonic_ns()
 
     def get(self) -> BrokerStatus:
-        """How the broker stands."""
         broker = self._broker
         return BrokerStatus(
             name=broker.settings.name,

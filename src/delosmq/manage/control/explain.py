@@ -217,7 +217,6 @@ class MessageSearch:
         return self._conversions is not None and self._conversions.has_id(slot.message, self._given)
 
     def _find_given(self) -> Generator[None, None, None]:
-        """Finds out the sequence."""
         for name in self._queues:
             queue = self._broker.queues.get(name)
             if queue is None:
@@ -283,7 +282,6 @@ class QueueWalk:
         self._limit = limit
 
     def steps(self) -> Generator[None, None, None]:
-        """The walk."""
         broker = self._broker
         queue = self._queue
         asked = QUESTIONS_AT_MOST // (1 + len(queue.holders))

@@ -6,8 +6,6 @@ from delosmq.sessions.lease.session import LeaseSession
 
 
 class LeaseControl:
-    """The lease groups of one broker."""
-
     def __init__(self, broker: EngineBroker, access: AccessControl) -> None:
         self._broker = broker
         self._access = access

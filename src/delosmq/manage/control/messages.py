@@ -79,8 +79,6 @@ class SentMessage:
 
 
 class MessageControl:
-    """The messages of one broker."""
-
     def __init__(self, broker: EngineBroker, queues: QueueControl, conversions: Conversions) -> None:
         self._broker = broker
         self._queues = queues
@@ -183,7 +181,6 @@ class MessageWalk:
         self._letters = letters
 
     def steps(self) -> Generator[None, None, None]:
-        """The walk."""
         broker, queue = self._broker, self._queue
         browse = Browse(
             broker, queue, after=self._after, until=_LARGEST_SEQUENCE, max_rows=self._limit + 1, scheduled=True

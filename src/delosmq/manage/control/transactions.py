@@ -57,8 +57,6 @@ class HeuristicStatus:
 
 
 class TransactionControl:
-    """The transactions of one broker."""
-
     def __init__(self, broker: EngineBroker, access: AccessControl) -> None:
         self._broker = broker
         self._access = access
@@ -137,7 +135,6 @@ def read_xid(text: str) -> bytes:
 
 
 def transaction_info(transaction: Transaction) -> TransactionStatus:
-    """A transaction as it stands."""
     return TransactionStatus(
         id=transaction.id,
         xid="" if transaction.xid is None else transaction.xid.hex(),

@@ -144,7 +144,6 @@ class _BatchWriter:
         return self._take()
 
     def end(self) -> bytes:
-        """The end mark."""
         self._writer.close()
         return self._take()
 

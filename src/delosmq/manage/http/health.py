@@ -97,7 +97,6 @@ class FiguresCollector(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
         figures = self._figures
         for name, field, text in _BROKER_GAUGES:
             yield GaugeMetricFamily(f"delosmq_{name}", text, value=float(getattr(figures.broker, field)))
@@ -129,8 +128,6 @@ class FiguresCollector(Collector):
 
 
 class HealthCalls:
-    """``/health`` and ``/metrics``."""
-
     def __init__(
         self, broker: BrokerControl, queues: QueueControl, addresses: AddressControl, leases: LeaseControl
     ) -> None:

@@ -37,7 +37,6 @@ class _Schemas:
 
 
 def document(operations: list[Operation], version: str) -> dict[str, Any]:
-    """A complete OpenAPI 3.1 document."""
     schemas = _Schemas()
     problem = {
         "description": "A problem",

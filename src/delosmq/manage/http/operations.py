@@ -118,7 +118,6 @@ class Endpoints:
         self._audit_log = logger.getChild("audit")
 
     def route(self, operation: Operation) -> Route:
-        """The route that serves an operation."""
 
         async def endpoint(request: Request) -> Response:
             return await self._serve(operation, request)

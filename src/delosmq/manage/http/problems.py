@@ -74,7 +74,6 @@ class ProblemError(Exception):
         self.allowed: str = ""
 
     def response(self) -> Response:
-        """The problem document."""
         content: dict[str, object] = {
             "type": "about:blank",
             "title": _TITLES.get(self.status, "Error"),

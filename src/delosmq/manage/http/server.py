@@ -134,7 +134,6 @@ class _Protocol(H11Protocol, SlowReader):
         return cycle is None or self.cycle.response_complete
 
     def host(self) -> str:
-        """The address of the peer."""
         return "an unknown peer" if self.client is None else self.client[0]
 
     def give_up(self) -> None:

@@ -105,7 +105,6 @@ class LongPoll(LeaseWaiter):
         self._event.clear()
 
     async def close(self) -> None:
-        """The answer is there."""
         self._drain.leave(self)
         self._watch_task.cancel()
         await asyncio.gather(self._watch_task, return_exceptions=True)

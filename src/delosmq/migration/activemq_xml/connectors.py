@@ -34,7 +34,6 @@ _READABLE: Final = "/,:.+*@"
 
 
 def read_connectors(section: Section, target: Target) -> None:
-    """Reads ``<transportConnectors>``."""
     for connector in section.children("transportConnector"):
         _Connector(connector, target).read()
     section.close(["transportConnector"])

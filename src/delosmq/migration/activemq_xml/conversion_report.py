@@ -62,8 +62,6 @@ def _joined(remarks: Iterable[Remark]) -> list[Remark]:
 
 
 class ConversionReport:
-    """The remarks of one conversion."""
-
     def __init__(self, file: str) -> None:
         self.file = file
         self._remarks: dict[Remark, None] = {}

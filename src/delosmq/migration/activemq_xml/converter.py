@@ -50,7 +50,6 @@ class ConvertedBroker:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing was left out."""
         return not any(remark.left_out for remark in self.remarks)
 
     def lines(self) -> list[str]:

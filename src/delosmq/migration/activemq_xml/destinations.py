@@ -16,7 +16,6 @@ _CONSUMERS: Final = "Consumer.*."
 
 
 def read_destinations(section: Section, target: Target) -> None:
-    """Reads ``<destinations>``."""
     for destination in section.children(*KINDS):
         kind = destination.element.name
         for name in read_names(destination):
@@ -49,7 +48,6 @@ def read_names(destination: Section) -> list[str]:
 
 
 def read_interceptors(section: Section, target: Target) -> None:
-    """Reads ``<destinationInterceptors>``."""
     for interceptor in section.children("virtualDestinationInterceptor"):
         for wrapper in interceptor.children("virtualDestinations"):
             for virtual in wrapper.children():

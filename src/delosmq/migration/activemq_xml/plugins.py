@@ -55,7 +55,6 @@ _A_YEAR_MS: Final = 365 * 86_400_000
 
 
 def read_plugins(section: Section, target: Target, accounts: ConvertedAccounts) -> None:
-    """Reads ``<plugins>``."""
     readers: dict[str, Callable[[Section], None]] = {
         "simpleAuthenticationPlugin": accounts.read_simple_authentication,
         "authorizationPlugin": accounts.read_authorization,

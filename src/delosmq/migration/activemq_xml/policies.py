@@ -50,7 +50,6 @@ class Policies:
         self._lines: dict[tuple[str, str], int] = {}
 
     def read(self, section: Section) -> None:
-        """Reads ``<destinationPolicy>``."""
         policy_map = section.inner("policyMap")
         if policy_map is None:
             return

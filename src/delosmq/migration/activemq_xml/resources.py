@@ -22,7 +22,6 @@ _SYNCS: Final = {"enableJournalDiskSyncs": "true", "journalDiskSyncStrategy": "a
 
 
 def read_usage(section: Section, target: Target) -> None:
-    """Reads ``<systemUsage>``."""
     usage = section.inner("systemUsage")
     if usage is None:
         return
@@ -109,7 +108,6 @@ def _read_store(usage: Section, target: Target) -> None:
 
 
 def read_persistence(section: Section, target: Target) -> None:
-    """Reads ``<persistenceAdapter>``."""
     adapter = section.inner()
     if adapter is None:
         return

@@ -73,7 +73,6 @@ class ConvertedAccounts:
         self.has_authentication = False
 
     def read_simple_authentication(self, plugin: Section) -> None:
-        """Reads ``<simpleAuthenticationPlugin>``."""
         self.has_authentication = True
         remarks = plugin.remarks
         if plugin.flag("anonymousAccessAllowed", False):
@@ -118,7 +117,6 @@ class ConvertedAccounts:
             self._target.roles.setdefault(group, []).append(name)
 
     def read_authorization(self, plugin: Section) -> None:
-        """Reads ``<authorizationPlugin>``."""
         self._has_authorization = True
         wrapper = plugin.inner("map")
         authorization = None if wrapper is None else wrapper.inner("authorizationMap")

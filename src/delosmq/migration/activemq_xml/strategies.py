@@ -47,7 +47,6 @@ class _Strategies:
         self._reader = RowReader(CHILDREN, ADDRESS_SETTING, "address-setting", entry.remarks)
 
     def _bean(self, wrapper: str) -> Section | None:
-        """The one bean in the wrapper of that name."""
         section = self._entry.child(wrapper)
         return None if section is None else section.inner()
 

@@ -81,20 +81,17 @@ class Reserve:
         return len(self._owed)
 
     def takes(self, size_bytes: int) -> bool:
-        """See `Store.takes`."""
         if size_bytes > self._ordinary:
             return self._has_place(size_bytes)
         ready = len(self._spares.ready) > 0
         return not self._owed and (ready or self._opened.segment.room - size_bytes >= self.least_room)
 
     def takes_state(self, size_bytes: int, reserve_bytes: int) -> bool:
-        """See `Store.takes_state`."""
         takes = self._spares.takes_state(size_bytes, reserve_bytes)
         self.watch_room()
         return takes
 
     def ask_large(self, size_bytes: int) -> int:
-        """See `Store.ask_large`."""
         if self._has_place(size_bytes) or self._opened.status.failure is not None:
             return FITS
         if self._spares.short:

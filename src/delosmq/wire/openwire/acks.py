@@ -35,8 +35,6 @@ _MOST_REMEMBERED_BYTES: Final = 1024
 
 
 class AckReader:
-    """Reads the acknowledgements of one connection."""
-
     def __init__(self, form: WireFormat) -> None:
         self._form = form
         self._start: bytes = b""

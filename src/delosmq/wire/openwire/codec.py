@@ -124,7 +124,6 @@ class FieldReader:
             setattr(target, field.name, self.read(field))
 
     def read(self, field: Field) -> Value:
-        """The value of one field."""
         kind = field.kind
         if kind == FLAG:
             return self.flag()
@@ -307,7 +306,6 @@ class FieldWriter:
         self.size: int = 0
 
     def frame(self, command: Structure) -> bytes:
-        """The whole frame of a command, with its size."""
         self._structure(command, False)
         body = b"".join(self._pieces)
         if self._tight:
@@ -322,7 +320,6 @@ class FieldWriter:
         return taken
 
     def write(self, field: Field, value: object) -> None:
-        """One field."""
         kind = field.kind
         if kind in (NESTED, CACHED):
             assert value is None or isinstance(value, Structure)  # by the types of the commands

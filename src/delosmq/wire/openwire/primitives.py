@@ -200,7 +200,6 @@ def encode_map(entries: dict[str, TypedValue]) -> bytes:
 
 
 def encode_stream(values: list[TypedValue]) -> bytes:
-    """The reverse of `decode_stream`."""
     pieces: list[bytes] = []
     for value in values:
         _add_value(value, pieces)

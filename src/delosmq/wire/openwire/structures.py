@@ -258,8 +258,6 @@ class ProducerId(Id):
 
 
 class TransactionId(Id):
-    """A local or an XA transaction."""
-
     def key(self) -> str:
         """Equal ids have equal texts."""
         return ""

@@ -11,7 +11,6 @@ _SHOWN_BYTES = 8
 
 
 def version_name(version: int) -> str:
-    """``1.2`` for 12."""
     return f"{version // 10}.{version % 10}"
 
 

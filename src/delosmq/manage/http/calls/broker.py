@@ -42,11 +42,9 @@ class BrokerCalls:
         self._host = host
 
     async def get(self, call: Call) -> Answer:
-        """GET /broker."""
         return self._answer(self._control.get())
 
     async def list_addresses(self, call: Call) -> Answer:
-        """GET /addresses."""
         wanted: ListPage = call.query
         found: list[AddressInfo] = []
         names = self._addresses.names(call.login, Page(wanted.after, wanted.limit, wanted.filter))
@@ -60,22 +58,18 @@ class BrokerCalls:
         return self._answer(AddressList(found, following, self._addresses.notice(call.login)), entries=len(found))
 
     async def get_address(self, call: Call) -> Answer:
-        """GET /addresses/{name}."""
         return self._answer(self._addresses.get(call.login, call.path["name"]))
 
     async def create_address(self, call: Call) -> Answer:
-        """POST /addresses."""
         wanted: CreateAddress = call.body
         return self._answer(self._addresses.create(call.login, wanted.name, list(wanted.routing_types)), status=201)
 
     async def delete_address(self, call: Call) -> Answer:
-        """DELETE /addresses/{name}."""
         wanted: Forced = call.query
         name = call.path["name"]
         return self._answer(DeletedAddress(name, self._addresses.delete(call.login, name, force=wanted.force)))
 
     async def clear_duplicate_ids(self, call: Call) -> Answer:
-        """DELETE /addresses/{name}/duplicate-ids."""
         return self._answer(Cleared(self._addresses.clear_duplicate_ids(call.login, call.path["name"])))
 
     def _answer(self, content: object, *, status: int = 200, entries: int = 1) -> Answer:
@@ -102,7 +96,6 @@ class TransactionCalls:
         self._host = host
 
     async def list(self, call: Call) -> Answer:
-        """GET /transactions."""
         wanted: TransactionPage = call.query
         ids = self._control.ids(call.login, after=wanted.after, limit=wanted.limit, prepared_only=wanted.prepared)
         found: list[TransactionStatus] = []
@@ -116,7 +109,6 @@ class TransactionCalls:
         return self._answer(TransactionList(found, following), entries=len(found))
 
     async def commit(self, call: Call) -> Answer:
-        """POST /transactions/{xid}/commit."""
         xid = call.path["xid"]
         ending = _Ending()
         done = self._control.commit(call.login, xid, ending)
@@ -130,19 +122,16 @@ class TransactionCalls:
         return self._answer(BranchEnd(xid, COMMITTED, done))
 
     async def roll_back(self, call: Call) -> Answer:
-        """POST /transactions/{xid}/rollback."""
         xid = call.path["xid"]
         self._control.roll_back(call.login, xid)
         return self._answer(BranchEnd(xid, ROLLED_BACK, True))
 
     async def forget(self, call: Call) -> Answer:
-        """POST /transactions/{xid}/forget."""
         xid = call.path["xid"]
         self._control.forget(call.login, xid)
         return self._answer(BranchEnd(xid, FORGOTTEN, True))
 
     async def list_heuristics(self, call: Call) -> Answer:
-        """GET /transactions/heuristics."""
         wanted: HeuristicPage = call.query
         found = self._control.heuristics(call.login, after=wanted.after, limit=wanted.limit)
         shown = found[: wanted.limit]

@@ -25,21 +25,18 @@ class ExplainCalls:
         self._host = host
 
     async def queue(self, call: Call) -> Answer:
-        """GET /queues/{name}/explain."""
         wanted: ExplainQueue = call.query
         walk = self._control.queue(call.login, call.path["name"], after=wanted.after, limit=wanted.limit)
         await _finish(walk.steps())
         return self._answer(walk.result, wanted.limit)
 
     async def message(self, call: Call) -> Answer:
-        """GET /messages/{id}/explain."""
         wanted: ExplainMessage = call.query
         walk = self._control.message(call.login, call.path["id"], wanted.queue)
         await _finish(walk.steps())
         return self._answer(walk.result, 1)
 
     async def address(self, call: Call) -> Answer:
-        """GET /addresses/{name}/explain."""
         found = self._addresses.address(call.login, call.path["name"])
         return self._answer(found, len(found.queues))
 
@@ -57,7 +54,6 @@ class MessageCalls:
         self._host = host
 
     async def look(self, call: Call) -> Answer:
-        """GET /queues/{name}/messages."""
         wanted: LookAtMessages = call.query
         walk = self._control.look(
             call.login, call.path["name"], after=wanted.after, limit=wanted.limit, letters=wanted.text
@@ -67,7 +63,6 @@ class MessageCalls:
         return Answer(walk.result, self._broker.log.position, entries=wanted.limit)
 
     async def send(self, call: Call) -> Answer:
-        """POST /queues/{name}/messages."""
         wanted: SendText = call.body
         sent = self._control.send(
             call.login, call.path["name"], wanted.text, durable=wanted.durable, priority=wanted.priority

@@ -55,11 +55,9 @@ class LeaseCalls:
         self._logger = logger
 
     async def list(self, call: Call) -> Answer:
-        """GET /leases."""
         return self._answer(GroupList(self._control.session(call.login).stats()))
 
     async def open(self, call: Call) -> Answer:
-        """POST /leases/{group}/open."""
         wanted: OpenLeases = call.body
         opened = self._control.session(call.login).open(
             call.path["group"],
@@ -100,17 +98,14 @@ class LeaseCalls:
                 raise ClientDisconnect
 
     async def stat(self, call: Call) -> Answer:
-        """GET /leases/{group}/stat."""
         return self._answer(self._control.session(call.login).stat(call.path["group"]))
 
     async def describe(self, call: Call) -> Answer:
-        """GET /leases/{group}/describe."""
         wanted: DescribeLeases = call.query
         session = self._control.session(call.login)
         return self._answer(LeaseList(session.describe(call.path["group"], wanted.after, wanted.upto)))
 
     async def rows(self, call: Call) -> Response:
-        """GET /leases/{group}/{lease}/rows."""
         wanted: LeaseRows = call.query
         names = choose_columns(wanted.columns, wanted.headers)
         group = call.path["group"]
@@ -124,13 +119,11 @@ class LeaseCalls:
         return response
 
     async def ack(self, call: Call) -> Answer:
-        """POST /leases/{group}/ack."""
         wanted: AckLeases = call.body
         acked = self._control.session(call.login).acknowledge(call.path["group"], wanted.lease, wanted.epoch)
         return self._answer(Acked(acked))
 
     async def release(self, call: Call) -> Answer:
-        """POST /leases/{group}/release."""
         session = self._control.session(call.login)
         while not session.may_release(call.path["group"]):
             self._host.changed()

@@ -47,7 +47,6 @@ class QueueCalls:
         self._logger = logger
 
     async def list(self, call: Call) -> Answer:
-        """GET /queues."""
         wanted: ListPage = call.query
         found: list[QueueInfo] = []
         names = self._control.names(call.login, Page(wanted.after, wanted.limit, wanted.filter))
@@ -61,45 +60,36 @@ class QueueCalls:
         return self._answer(QueueList(found, following, self._control.notice(call.login)), entries=len(found))
 
     async def get(self, call: Call) -> Answer:
-        """GET /queues/{name}."""
         return self._answer(self._control.get(call.login, call.path["name"]))
 
     async def create(self, call: Call) -> Answer:
-        """POST /queues."""
         wanted: CreateQueue = call.body
         fields = _settings(wanted)
         fields.setdefault("address", wanted.name)
         return self._answer(self._control.create(call.login, QueueSettings(**fields)), status=201)
 
     async def update(self, call: Call) -> Answer:
-        """PATCH /queues/{name}."""
         wanted: UpdateQueue = call.body
         return self._answer(self._control.update(call.login, call.path["name"], _settings(wanted)))
 
     async def delete(self, call: Call) -> Answer:
-        """DELETE /queues/{name}."""
         wanted: Forced = call.query
         name = call.path["name"]
         return self._answer(DeletedQueue(name, self._control.delete(call.login, name, force=wanted.force)))
 
     async def pause(self, call: Call) -> Answer:
-        """POST /queues/{name}/pause."""
         return self._answer(self._control.pause(call.login, call.path["name"], paused=True))
 
     async def resume(self, call: Call) -> Answer:
-        """POST /queues/{name}/resume."""
         return self._answer(self._control.pause(call.login, call.path["name"], paused=False))
 
     async def enable(self, call: Call) -> Answer:
-        """POST /queues/{name}/enable."""
         return self._answer(self._control.enable(call.login, call.path["name"], enabled=True))
 
     async def disable(self, call: Call) -> Answer:
-        """POST /queues/{name}/disable."""
         return self._answer(self._control.enable(call.login, call.path["name"], enabled=False))
 
     async def purge(self, call: Call) -> Answer:
-        """POST /queues/{name}/purge."""
         work = self._control.purge(call.login, call.path["name"])
         await self._finish(work)
         return self._answer(Purged(work.removed, work.done))
@@ -112,7 +102,6 @@ class QueueCalls:
             await asyncio.sleep(0)
 
     async def rows(self, call: Call) -> Response:
-        """GET /queues/{name}/rows."""
         wanted: BrowseRows = call.query
         names = choose_columns(wanted.columns, wanted.headers)
         queue = call.path["name"]

@@ -15,7 +15,6 @@ Read = Callable[[str], str]
 
 
 def number(text: str) -> str:
-    """A whole number."""
     return str(values.parse_integer(text))
 
 
@@ -46,7 +45,6 @@ def seconds(text: str) -> str:
 
 
 def boolean(text: str) -> str:
-    """true or false."""
     return "true" if values.parse_boolean(text) else "false"
 
 
@@ -95,7 +93,6 @@ Rows = dict[str, Row]
 
 
 def rows(*groups: list[Row]) -> Rows:
-    """The rows of all ``groups`` by name."""
     return {row.name: row for group in groups for row in group}
 
 
