@@ -20,7 +20,7 @@ run:
 
 test:
 	$(BOOTSTRAP) venv
-	$(IN_VENV) -m pytest $(ARGS)
+	$(IN_VENV) -m pytest -n 2 --dist loadgroup $(ARGS)
 
 quick:
 	$(BOOTSTRAP) venv

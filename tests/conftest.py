@@ -25,13 +25,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(trylast=True)  # after Hypothesis has marked its tests
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """More examples than usual take as long as they take."""
-    if TIMES <= 1:
-        return
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """More examples than usual take as long as they take. Of several processes (``-n``) one has all that Spark does, as
+    there Spark starts once, and each file is of one process."""
     for item in items:
-        if item.get_closest_marker("hypothesis"):
+        if TIMES > 1 and item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.timeout(0))
+        if config.pluginmanager.has_plugin("xdist"):
+            spark = item.get_closest_marker("spark")
+            item.add_marker(pytest.mark.xdist_group("spark" if spark else str(item.path)))
 
 
 @pytest.fixture

@@ -183,6 +183,23 @@ def test_a_class_name_in_two_files_is_found(tmp_path: Path) -> None:
     assert found(tmp_path, files) == [("one_class_per_name", "src/delosmq/server/b.py", 2)]
 
 
+def test_an_attribute_is_annotated_by_one_class_of_a_line(tmp_path: Path) -> None:
+    session = "class Session:\n    outbox: str\n    def __init__(self):\n        self.turn: int = 0\n"
+    mine = (
+        "class StompSession(Session):\n"
+        "    def __init__(self):\n"
+        "        self.turn = 1\n"
+        "        self.outbox: str = ''\n"
+        "class Webbed(StompSession):\n"
+        "    turn: int\n"
+    )
+    files = {"src/delosmq/sessions/a.py": session, "src/delosmq/sessions/stomp/b.py": mine}
+    assert found(tmp_path, files) == [
+        ("declared_once", "src/delosmq/sessions/stomp/b.py", 4),
+        ("declared_once", "src/delosmq/sessions/stomp/b.py", 6),
+    ]
+
+
 KEPT = {
     "src/delosmq/__init__.py": (
         "from delosmq.version import __version__\nif TYPE_CHECKING:\n    from delosmq.embedded import Broker\n"

@@ -329,6 +329,43 @@ def one_meaning_per_code(files: Iterable[SourceFile]) -> Iterator[Finding]:
             yield file.finding(line, "one_meaning_per_code", f"{code} is taken by {first}")
 
 
+def declared_once(files: list[SourceFile]) -> Iterator[Finding]:
+    """A class annotates no attribute that a class above it has annotated: compiled, the garbage collector would visit
+    it twice, and keep for ever what it believes to be in use."""
+    classes: dict[str, tuple[SourceFile, ast.ClassDef]] = {}
+    for file in files:
+        if file.layer in PURE:
+            classes |= {node.name: (file, node) for node in file.nodes if isinstance(node, ast.ClassDef)}
+    annotated = {name: annotations_of(node) for name, (_, node) in classes.items()}
+    for name, (file, node) in classes.items():
+        for above in ancestors_of(node, classes):
+            for attribute in annotated[name].keys() & annotated[above].keys():
+                sentence = f"{above} annotates '{attribute}' already; give it a value without an annotation here"
+                yield file.finding(annotated[name][attribute], "declared_once", sentence)
+
+
+def annotations_of(node: ast.ClassDef) -> dict[str, int]:
+    """The attributes that a class annotates, itself or on ``self``, with their lines."""
+    found: dict[str, int] = {}
+    for part in ast.walk(node):
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Attribute) and is_self(part.target.value):
+            found[part.target.attr] = part.lineno
+    for statement in node.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            found[statement.target.id] = statement.lineno
+    return found
+
+
+def ancestors_of(node: ast.ClassDef, classes: dict[str, tuple[SourceFile, ast.ClassDef]]) -> set[str]:
+    """The names of the classes above one, as far as they are known."""
+    found: set[str] = set()
+    for base in node.bases:
+        name = ast.unparse(base).split("[")[0].rpartition(".")[2]
+        if name in classes:
+            found |= {name} | ancestors_of(classes[name][1], classes)
+    return found
+
+
 # --- tests
 
 
@@ -384,16 +421,7 @@ def private_members(file: SourceFile) -> Iterator[Finding]:
                 yield file.finding(getattr(node, "lineno", 1), "private_members", sentence)
 
 
-REACH_IN = frozenset(
-    {
-        "tests",
-        "tests/cli",
-        "tests/fuzz",
-        "tests/server",
-        "tests/sessions",
-        "tests/simulation/whole",
-    }
-)
+REACH_IN = frozenset(("tests", "tests/cli", "tests/fuzz", "tests/server", "tests/sessions", "tests/simulation/whole"))
 """Folders whose tests still reach into private members. The list only gets shorter."""
 
 
@@ -445,7 +473,7 @@ def check(root: Path) -> list[Finding]:
     files = read_tree(root, FOLDERS)
     found = [finding for file in files for rule in PER_FILE for finding in rule(file)]
     tests = check_tests(read_tree(root, ["tests"]))
-    whole = (*folder_size(files), *one_class_per_name(files), *one_meaning_per_code(files))
+    whole = (*folder_size(files), *one_class_per_name(files), *one_meaning_per_code(files), *declared_once(files))
     return sorted([*found, *tests, *whole])
 
 

@@ -26,8 +26,8 @@ COMPILED_PYTHON = str(ROOT / ".venv-compiled" / "bin" / "python")
 QUICK_LAYERS = ("model", "selectors", "security", "wire", "engine", "storage", "sessions", "config", "migration")
 """What a broker decides, reads and writes: no sockets, no processes, no Java."""
 QUICK_FOLDERS = [f"tests/{layer}" for layer in QUICK_LAYERS if (ROOT / "tests" / layer).is_dir()]
-SIDE_BY_SIDE_TESTS = ("-n", "2", "--dist", "worksteal")
-"""For tests that start nothing and share nothing."""
+IN_TWO_PROCESSES = ("-n", "2", "--dist", "loadgroup")
+"""A file of tests is of one process; see tests/conftest.py."""
 QUICK_EXAMPLES = "0.2"
 """What Hypothesis tries in a quick run, as a part of what it tries in the whole suite."""
 
@@ -41,21 +41,18 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
     "types": ("Types (mypy --strict)", [[PYTHON, "-m", "mypy", *CHECKED]]),
     "quick": (
         f"Tests of {', '.join(QUICK_LAYERS)}, without the slow ones",
-        [[PYTHON, "-m", "pytest", "-q", *SIDE_BY_SIDE_TESTS, "-m", "not slow", *QUICK_FOLDERS]],
+        [[PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "-m", "not slow", *QUICK_FOLDERS]],
     ),
     "compiled": (
         "The compiled form: all tests but Spark's and those of the sources",
         [
             [PYTHON, "tools/bootstrap.py", "compiled"],
-            [COMPILED_PYTHON, "-m", "pytest", "-q", "-m", "not spark and not sources", "--durations=5"],
+            [COMPILED_PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "-m", "not spark and not sources"],
         ],
     ),
     "test": (
         "The whole test suite",
-        [
-            [PYTHON, "-m", "pytest", "-q", *SIDE_BY_SIDE_TESTS, *QUICK_FOLDERS],
-            [PYTHON, "-m", "pytest", "-q", "--durations=10", *[f"--ignore={folder}" for folder in QUICK_FOLDERS]],
-        ],
+        [[PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "--durations=10"]],
     ),
 }
 

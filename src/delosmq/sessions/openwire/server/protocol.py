@@ -112,7 +112,7 @@ class OpenWireProtocol(Protocol):
     """OpenWire, versions 1 to 12, of one broker."""
 
     def __init__(self) -> None:
-        self.name: str = "OPENWIRE"
+        self.name = "OPENWIRE"
         self.websocket_subprotocols = ()
         self._events: OpenWireEvents = OpenWireEvents()
         self.events = self._events

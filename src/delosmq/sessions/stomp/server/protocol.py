@@ -34,7 +34,7 @@ class StompProtocol(Protocol):
     """STOMP 1.0, 1.1 and 1.2."""
 
     def __init__(self) -> None:
-        self.name: str = "STOMP"
+        self.name = "STOMP"
         self.websocket_subprotocols = WEBSOCKET_SUBPROTOCOLS
 
     def detect(self, start: bytes) -> int:
