@@ -400,6 +400,76 @@ def test_what_is_sent_while_a_subscriber_is_filled_comes_once_and_last():
     assert port.bodies.split() == [*(f"m{number}" for number in range(1_000)), "A", "B"]
 
 
+def subscribe_durably(bench: Bench, address: str, *, filter: str = "", asks: bool = True) -> Collector:
+    port = Collector()
+    options = SubscriptionOptions(name="me", durable=True, retroactive=asks, filter=filter)
+    bench.broker.consumers.subscribe(address, port, OpenCredit(), routing=MULTICAST, subscription=options)
+    return port
+
+
+def from_each_crash(bench: RoutingBench, position: int) -> set[str]:
+    """What the subscription has in the end, wherever the broker crashed after ``position``."""
+    found = set()
+    for crash in range(position, bench.broker.log.position + 1):
+        again = bench.restart(crash)
+        again.run()
+        recount(again)
+        assert again.broker.bindings.filling.first == {}
+        assert again.broker.queues["me"].suspended == 0
+        found.add(again.pending("me"))
+        assert again.restart().pending("me") == again.pending("me")
+    return found
+
+
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("filter", ["", "kind = 'odd'"])
+def test_a_durable_subscription_gets_all_although_the_broker_crashes_while_it_is_filled(asks: bool, filter: str):
+    fields = {"subscription_recovery_count": 1_800, "retroactive_message_count": 1_400}
+    bench = RoutingBench(addresses={"news": fields})
+    for number in range(1_800):
+        bench.put("news", f"m{number}", routing=MULTICAST, kind="odd" if number % 2 else "even")
+    port = subscribe_durably(bench, "news", filter=filter, asks=asks)
+    confirmed = bench.broker.log.position
+    port.room = False
+    bench.put("news", "last", routing=MULTICAST, kind="odd")
+    bench.run()
+    wanted = [f"m{number}" for number in range(0 if asks else 400, 1_800) if number % 2 or not filter]
+    # Of what is kept the first has gone for the last by then; it was given before the crash.
+    assert from_each_crash(bench, confirmed + 1) == {" ".join([*wanted, "last"])}
+    assert from_each_crash(bench, confirmed) == {" ".join(wanted), " ".join([*wanted, "last"])}
+
+
+def test_a_wildcard_subscription_gets_all_although_the_broker_crashes_while_it_is_filled():
+    fields = {"subscription_recovery_count": 50, "subscription_recovery_retained": True}
+    bench = RoutingBench(addresses={"news.#": fields})
+    for number in range(1_000):
+        bench.put(f"news.a{number % 40}", f"m{number}", routing=MULTICAST)
+    for number in range(40):
+        marked(bench, f"r{number}", f"news.a{number}")
+    port = subscribe_durably(bench, "news.*")
+    confirmed = bench.broker.log.position
+    port.room = False
+    bench.run()
+    wanted = [f"m{number}" for number in range(1_000)] + [f"r{number}" for number in range(40)]
+    for text in from_each_crash(bench, confirmed):
+        # As they were sent, and then what is retained.
+        assert text.split()[:1_040] == wanted
+        assert sorted(text.split()[1_040:]) == sorted(wanted[1_000:])
+
+
+def test_a_subscription_that_ends_while_it_is_filled_is_not_filled_after_a_restart():
+    bench = keeping(count=1_000)
+    publish(bench, " ".join(f"m{number}" for number in range(1_000)))
+    port = subscribe_durably(bench, "news")
+    port.room = False
+    assert bench.broker.bindings.filling.first
+    again = bench.restart()
+    again.broker.resources.delete_queue("me")
+    again.run()
+    assert again.broker.bindings.filling.first == again.restart().broker.bindings.filling.first == {}
+    recount(again)
+
+
 def test_retained_messages_of_many_addresses_come_in_slices():
     bench = RoutingBench(addresses={"news.#": {"subscription_recovery_retained": True}})
     for number in range(200):

@@ -14,7 +14,7 @@ from delosmq.engine.addresses.binding_codec import (
 from delosmq.engine.addresses.destination_checks import RECORD_BYTES, DestinationChecks
 from delosmq.engine.addresses.destinations import Destinations
 from delosmq.engine.addresses.divert import Divert
-from delosmq.engine.addresses.history import HistoryRing, keeping_queues
+from delosmq.engine.addresses.history import Filling, HistoryRing, keeping_queues
 from delosmq.engine.addresses.settings_checks import check_settings, check_update
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.log.ids import Identifiers
@@ -50,6 +50,7 @@ class Bindings(Destinations):
     Attributes:
         listener: told of new queues.
         checks: whether one more may be made.
+        filling: queues that are still given what their address keeps for queues to come.
         wild_changes: counts changes of wildcard addresses; an address whose ``linked_at`` is another number must look
             for its links again (`relink`).
     """
@@ -74,6 +75,7 @@ class Bindings(Destinations):
         self.listener: QueueListener | None = None
         self.wild_changes: int = 0
         self.by_id: dict[int, Queue] = {}
+        self.filling: Filling = Filling(log)
         self.temporary: dict[str, list[Address]] = {}
 
     # -- the changes, made live and in replay --------------------------------------------------------------------
@@ -156,8 +158,10 @@ class Bindings(Destinations):
 
     def credit_address(self, address: Address) -> None:
         """After replay: an address that is not recorded counts to the maker of the first of its queues."""
-        queues = address.queues()
-        first = address.history or address.retained or (queues[0] if queues else None)
+        first: Queue | None = None
+        for queue in (address.history, address.retained, *address.queues()):
+            if queue is not None and (first is None or queue.id < first.id):
+                first = queue
         self._give_address(address, "" if first is None else first.made_by)
 
     def drop_queue(self, queue: Queue) -> None:
@@ -169,6 +173,7 @@ class Bindings(Destinations):
         self._changed(address)
         del self.queues[queue.name]
         del self.by_id[queue.id]
+        self.filling.first.pop(queue.id, None)
         self.client_limits.change(queue.made_by, 0 if queue.internal else -1, -queue.state_bytes)
         self.client_limits.change_filters(queue.made_by, -queue.filter_characters)
 

@@ -9,6 +9,8 @@ from typing import Final
 from delosmq.engine.addresses.address import RETAINED_PREFIX
 from delosmq.engine.base.slots import PendingSlots, Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timer, Timers
+from delosmq.engine.log.log import Log
+from delosmq.engine.log.records import BINDING, encode_json
 from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.ring import Ring
@@ -60,6 +62,30 @@ def _keeping(name: str, address: str, ring_size: int, auto_created: bool) -> Que
     return QueueSettings(
         name, address, MULTICAST, durable=True, ring_size=ring_size, auto_created=auto_created, auto_delete=False
     )
+
+
+class Filling:
+    """Durable queues that are still given, in slices, what their address keeps for queues to come. Their subscribers
+    may have been told that they are there, so a restart goes on with it.
+
+    Attributes:
+        first: by id of the queue: from which sequence on; 0 for all that is kept.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.first: dict[int, int] = {}
+
+    def begin(self, queue: Queue, first: int) -> None:
+        """Records that a queue does not have all yet."""
+        if queue.settings.durable:
+            self.first[queue.id] = first
+            self._log.record_binding(encode_json(BINDING, {"fill": int(queue.id), "first": first}))
+
+    def end(self, queue: Queue) -> None:
+        """Records that it has."""
+        if self.first.pop(queue.id, None) is not None:
+            self._log.record(encode_json(BINDING, {"filled": int(queue.id)}))
 
 
 class HistoryRing(Ring):

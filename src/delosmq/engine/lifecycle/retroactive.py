@@ -62,9 +62,24 @@ class Retroactive(QueueListener):
         elif settings.always_retroactive is None and address.history is not None:
             work.take_last(address.history, settings.retroactive_message_count)
         if not work.step():
-            self._parts.dispatcher.suspend(queue)
-            work.holds_dispatch = True
-            self._parts.jobs.add(work)
+            self._parts.bindings.filling.begin(queue, 0 if all_of_it else work.first)
+            self._go_on(work, queue)
+
+    def _go_on(self, work: "_Fill", queue: Queue) -> None:
+        self._parts.dispatcher.suspend(queue)
+        work.holds_dispatch = True
+        self._parts.jobs.add(work)
+
+    def fill_again(self, queue: Queue, first: int) -> None:
+        """Goes on where a crash broke off; ``first`` as in `Filling`."""
+        address = address_of(queue)
+        work = _Fill(self, queue)
+        work.go_on(first)
+        if first == 0:
+            work.take_all(address, self._parts.bindings if address.wild else None)
+        elif address.history is not None:
+            work.take_rest(address.history)
+        self._go_on(work, queue)
 
     def give_retained(self, queue: Queue, retained: Queue) -> bool:
         """Gives a queue a copy of what was retained before it was made. False when the store has no room for it now:
@@ -132,10 +147,12 @@ class Retroactive(QueueListener):
                 if pushed_out is not None:
                     parts.evictions.replace(queue, pushed_out)
 
-    def filled(self, queue: Queue, held_dispatch: bool) -> None:
-        """All is there."""
-        if held_dispatch:
-            self._parts.dispatcher.resume(queue)
+    def filled(self, queue: Queue) -> None:
+        """All is there, though not at once."""
+        parts = self._parts
+        parts.bindings.filling.end(queue)
+        parts.log.close()
+        parts.dispatcher.resume(queue)
 
     def close(self) -> None:
         """Ends the decision under way."""
@@ -148,6 +165,7 @@ class _Fill(Job):
 
     Attributes:
         holds_dispatch: the queue hands out nothing till all is there.
+        first: the sequence of the first of the last messages of one address.
     """
 
     def __init__(self, retroactive: Retroactive, queue: Queue) -> None:
@@ -161,6 +179,8 @@ class _Fill(Job):
         # What comes next of each history: its sequence, and which.
         self._next: list[tuple[int, int]] = []
         self._last: int = 0
+        self._copied: set[str] = set()
+        self.first: int = 0
         self._waits: bool = False
         self.holds_dispatch: bool = False
 
@@ -175,6 +195,7 @@ class _Fill(Job):
     def take_last(self, history: Queue, count: int) -> None:
         """The last ``count`` messages of what one address keeps."""
         cursor = self._take(history)
+        self.first = 1
         before: Slot | None = None
         for level in history.pending.levels():
             before = level.tail if level.count else before  # all have the same level
@@ -184,6 +205,22 @@ class _Fill(Job):
             before = before.previous
         if before is not None:
             cursor.advance(before)
+            self.first = int(before.sequence) + 1
+
+    def go_on(self, first: int) -> None:
+        """After a restart, before it is told what to take: only that from ``first`` on, and not what is there already.
+        References came in the order of their sequences, and nothing was handed out before all were there."""
+        self._last = first - 1
+        for slot in self._queue.pending.in_order():
+            message = slot.message
+            if slot.sequence <= self._queue.id:
+                self._last = max(self._last, int(slot.sequence))
+            elif message.annotations is not None and RETAINED in message.annotations:
+                self._copied.add(message.address)
+
+    def take_rest(self, history: Queue) -> None:
+        """What one address keeps."""
+        self._take(history)
 
     def step(self) -> bool:
         room = MESSAGES_PER_SLICE
@@ -196,8 +233,7 @@ class _Fill(Job):
             for history, cursor in zip(self._histories, self._cursors, strict=True):
                 history.pending.drop(cursor)
             if self.holds_dispatch:
-                self._retroactive.close()
-            self._retroactive.filled(self._queue, self.holds_dispatch)
+                self._retroactive.filled(self._queue)
             return True
         if self.holds_dispatch:
             self._retroactive.close()
@@ -225,7 +261,7 @@ class _Fill(Job):
     def _take_from(self, address: Address) -> None:
         if address.history is not None:
             self._take(address.history)
-        if address.retained is not None:
+        if address.retained is not None and address.name not in self._copied:
             self._retained.append(address.retained)
 
     def _take(self, history: Queue) -> Cursor:

@@ -74,6 +74,8 @@ class EngineState(StateSource):
         makers = {xid.hex(): o.made_by for xid, o in self._branches.heuristics.items() if o.made_by}
         if makers:
             value["heuristics_made_by"] = makers
+        if self._bindings.filling.first:
+            value["filling"] = {str(queue_id): first for queue_id, first in self._bindings.filling.first.items()}
         return json.dumps(value, separators=(",", ":")).encode()
 
 
@@ -154,6 +156,8 @@ class EngineReplay(Replay):
             self._replay_address(json_object(address))
         for queue in json_list(value["queues"]):
             self._replay_queue(json_object(queue))
+        for queue_id, first in json_object(value.get("filling", {})).items():
+            self._bindings.filling.first[int(queue_id)] = json_int(first)
         for item in json_list(value["groups"]):
             self._leases.replay_group(json_object(item))
         for item in json_list(value.get("prepared", [])):
@@ -346,6 +350,10 @@ class EngineReplay(Replay):
             self._replay_address(json_object(value["address"]))
         elif "queue" in value:
             self._replay_queue(json_object(value["queue"]))
+        elif "fill" in value:
+            self._bindings.filling.first[json_int(value["fill"])] = json_int(value["first"])
+        elif "filled" in value:
+            self._bindings.filling.first.pop(json_int(value["filled"]), None)
         elif "drop_queue" in value:
             queue_id = json_int(value["drop_queue"])
             queue = self._bindings.by_id.get(queue_id)
