@@ -4,11 +4,22 @@ Source: the classes which ActiveMQ's broker throws; clients build those they can
 the text. The codes of DelosMQ stay in the text.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, ParamSpec
 
 from delosmq.engine.api import AddressLimitError, TransactionError, XaError
-from delosmq.model.errors import BrokerError, LimitError, NotFoundError, PeerError, PermissionDeniedError, Scope
+from delosmq.model.errors import (
+    BrokerError,
+    LimitError,
+    NotFoundError,
+    PeerError,
+    PermissionDeniedError,
+    Scope,
+    declare,
+)
 from delosmq.wire.openwire.structures import Throwable
+
+P = ParamSpec("P")
 
 SECURITY: Final = "java.lang.SecurityException"
 INVALID_DESTINATION: Final = "javax.jms.InvalidDestinationException"
@@ -33,6 +44,17 @@ class OpenWireError(PeerError):
     def __init__(self, code: str, class_name: str, message: str, scope: Scope = Scope.LINK) -> None:
         super().__init__(code, shortened(message), scope)
         self.class_name = class_name
+
+
+def openwire_error(
+    code: str, class_name: str = JMS, scope: Scope = Scope.LINK
+) -> Callable[[Callable[P, str]], Callable[P, OpenWireError]]:
+    """Declares an error that a client is told of as the exception ``class_name``."""
+
+    def make(code: str, message: str) -> OpenWireError:
+        return OpenWireError(code, class_name, message, scope)
+
+    return declare(code, OpenWireError, make, scope, class_name)
 
 
 def shortened(text: str) -> str:

@@ -1,6 +1,6 @@
 """The sentences with which a STOMP session refuses what its peer asks. None repeats a passcode."""
 
-from delosmq.model.errors import BrokerError, PeerError, StorageError
+from delosmq.model.errors import BrokerError, PeerError, StorageError, error_of, peer_error
 from delosmq.selectors.errors import SelectorError
 from delosmq.wire.stomp.encoder import encode_frame
 
@@ -40,195 +40,201 @@ def _what_is_wrong(text: str) -> str:
     return text[: min(ends, default=len(text))].replace("\n", " ")
 
 
-def not_connected(command: str) -> PeerError:
-    return PeerError("DMQ5101", f"{command} came before CONNECT: send CONNECT and wait for CONNECTED first.")
+@peer_error("DMQ5101")
+def not_connected(command: str) -> str:
+    return f"{command} came before CONNECT: send CONNECT and wait for CONNECTED first."
 
 
-def connected_already(command: str) -> PeerError:
-    return PeerError("DMQ5102", f"{command} on a connection that is connected already: open another connection.")
+@peer_error("DMQ5102")
+def connected_already(command: str) -> str:
+    return f"{command} on a connection that is connected already: open another connection."
 
 
-def no_common_version(offered: str) -> PeerError:
-    return PeerError(
-        _NO_COMMON_VERSION, f"accept-version {_shown(offered)} has no version we speak: offer one of 1.0, 1.1, 1.2."
-    )
+@peer_error(_NO_COMMON_VERSION)
+def no_common_version(offered: str) -> str:
+    return f"accept-version {_shown(offered)} has no version we speak: offer one of 1.0, 1.1, 1.2."
 
 
-def bad_heart_beat() -> PeerError:
-    return PeerError(
-        "DMQ5104",
+@peer_error("DMQ5104")
+def bad_heart_beat() -> str:
+    return (
         "the header heart-beat of CONNECT is not two non-negative integers: write it as <ms the client can send>,"
-        "<ms it wants to receive>, such as 10000,10000.",
+        "<ms it wants to receive>, such as 10000,10000."
     )
 
 
-def login_required(header: str) -> PeerError:
-    return PeerError(
-        "DMQ5105", f"CONNECT has no header {header}: this broker serves known users only; send login and passcode."
-    )
+@peer_error("DMQ5105")
+def login_required(header: str) -> str:
+    return f"CONNECT has no header {header}: this broker serves known users only; send login and passcode."
 
 
-def login_refused(user: str) -> PeerError:
-    return PeerError("DMQ5106", f"login {_shown(user)} or its passcode is wrong: check both headers of CONNECT.")
+@peer_error("DMQ5106")
+def login_refused(user: str) -> str:
+    return f"login {_shown(user)} or its passcode is wrong: check both headers of CONNECT."
 
 
-def unknown_command(command: str) -> PeerError:
-    return PeerError(
-        "DMQ5107",
+@peer_error("DMQ5107")
+def unknown_command(command: str) -> str:
+    return (
         f"{command} is no command for a STOMP server: use CONNECT, SEND, SUBSCRIBE, UNSUBSCRIBE, ACK, NACK, BEGIN,"
-        " COMMIT, ABORT or DISCONNECT.",
+        " COMMIT, ABORT or DISCONNECT."
     )
 
 
-def header_missing(header: str, command: str) -> PeerError:
-    return PeerError("DMQ5108", f"{command} has no header {header}, which it needs: add it.")
+@peer_error("DMQ5108")
+def header_missing(header: str, command: str) -> str:
+    return f"{command} has no header {header}, which it needs: add it."
 
 
-def header_not_supported(header: str, command: str) -> PeerError:
-    return PeerError(
-        "DMQ5109",
+@peer_error("DMQ5109")
+def header_not_supported(header: str, command: str) -> str:
+    return (
         f"the header {header} of {command} asks for repeated delivery, which this broker does not do: send once with"
-        " AMQ_SCHEDULED_DELAY or AMQ_SCHEDULED_TIME, and again when it is time.",
+        " AMQ_SCHEDULED_DELAY or AMQ_SCHEDULED_TIME, and again when it is time."
     )
 
 
-def header_wrong(header: str, command: str, value: str, wanted: str) -> PeerError:
-    return PeerError("DMQ5112", f"the header {header} of {command} is {_shown(value)}: it must be {wanted}.")
+@peer_error("DMQ5112")
+def header_wrong(header: str, command: str, value: str, wanted: str) -> str:
+    return f"the header {header} of {command} is {_shown(value)}: it must be {wanted}."
 
 
-def subscription_taken(header: str, value: str) -> PeerError:
-    return PeerError(
-        "DMQ5113",
+@peer_error("DMQ5113")
+def subscription_taken(header: str, value: str) -> str:
+    return (
         f"the header {header} of SUBSCRIBE is {_shown(value)}, and a subscription of this connection has it already:"
-        " choose another id, or send UNSUBSCRIBE first.",
+        " choose another id, or send UNSUBSCRIBE first."
     )
 
 
-def too_many_subscriptions(limit: int) -> PeerError:
-    return PeerError(
-        "DMQ5114",
-        f"this connection has {limit} subscriptions, as many as it may: unsubscribe some, or open another connection.",
+@peer_error("DMQ5114")
+def too_many_subscriptions(limit: int) -> str:
+    return (
+        f"this connection has {limit} subscriptions, as many as it may: unsubscribe some, or open another connection."
     )
 
 
-def unknown_subscription(header: str, value: str, command: str) -> PeerError:
-    return PeerError(
-        "DMQ5115",
+@peer_error("DMQ5115")
+def unknown_subscription(header: str, value: str, command: str) -> str:
+    return (
         f"the header {header} of {command} is {_shown(value)}, and no subscription of this connection has it:"
-        f" use the id of a SUBSCRIBE.",
+        f" use the id of a SUBSCRIBE."
     )
 
 
-def unknown_delivery(header: str, value: str, command: str) -> PeerError:
-    return PeerError(
-        "DMQ5116",
+@peer_error("DMQ5116")
+def unknown_delivery(header: str, value: str, command: str) -> str:
+    return (
         f"the header {header} of {command} is {_shown(value)}, and no message is waiting for an answer under it:"
         " acknowledge each message once, on the connection that got it, and only if its subscription's ack is client"
-        " or client-individual.",
+        " or client-individual."
     )
 
 
-def silent(peer: str, ttl_ms: int) -> PeerError:
-    return PeerError(
-        "DMQ5117",
+@peer_error("DMQ5117")
+def silent(peer: str, ttl_ms: int) -> str:
+    return (
         f"nothing came from {peer} within its TTL of {ttl_ms} ms: agree on heart-beats in CONNECT, or raise"
-        " connectionTtl of the acceptor.",
+        " connectionTtl of the acceptor."
     )
 
 
-def stopping() -> PeerError:
-    return PeerError("DMQ5118", "the broker is stopping: connect again later.")
+@peer_error("DMQ5118")
+def stopping() -> str:
+    return "the broker is stopping: connect again later."
 
 
-def not_given_back(peer: str, destination: str, error: StorageError) -> StorageError:
-    return StorageError(
-        "DMQ5120",
+@error_of("DMQ5120", StorageError)
+def not_given_back(peer: str, destination: str, error: StorageError) -> str:
+    return (
         f"what the subscription of {peer} to {_shown(destination)} had answered or held could not be recorded:"
-        f" {error}; it is delivered again at the latest after a restart. Make room for the journal.",
+        f" {error}; it is delivered again at the latest after a restart. Make room for the journal."
     )
 
 
-def transaction_taken(name: str) -> PeerError:
-    return PeerError(
-        "DMQ5121",
+@peer_error("DMQ5121")
+def transaction_taken(name: str) -> str:
+    return (
         f"the header transaction of BEGIN is {_shown(name)}, and a transaction of this connection has that name"
-        " already: choose another name, or send COMMIT or ABORT first.",
+        " already: choose another name, or send COMMIT or ABORT first."
     )
 
 
-def unknown_transaction(name: str, command: str) -> PeerError:
-    return PeerError(
-        "DMQ5122",
+@peer_error("DMQ5122")
+def unknown_transaction(name: str, command: str) -> str:
+    return (
         f"the header transaction of {command} is {_shown(name)}, and no open transaction of this connection has that"
-        " name: send BEGIN first, and nothing after COMMIT or ABORT.",
+        " name: send BEGIN first, and nothing after COMMIT or ABORT."
     )
 
 
-def too_many_transactions(limit: int) -> PeerError:
-    return PeerError(
-        "DMQ5123",
-        f"this connection has {limit} transactions open, as many as it may: send COMMIT or ABORT for one of them.",
-    )
+@peer_error("DMQ5123")
+def too_many_transactions(limit: int) -> str:
+    return f"this connection has {limit} transactions open, as many as it may: send COMMIT or ABORT for one of them."
+
+
+@peer_error("DMQ5124")
+def _selector_wrong(code: str, sentence: str) -> str:
+    return f"the header selector of SUBSCRIBE can't be read ({code}): {sentence}."
 
 
 def selector_wrong(error: SelectorError) -> PeerError:
-    return PeerError(
-        "DMQ5124",
-        f"the header selector of SUBSCRIBE can't be read ({error.code}): {error.sentence}.",
-        detail=error.picture,
-    )
+    made = _selector_wrong(error.code, error.sentence)
+    made.detail = error.picture
+    return made
 
 
-def client_id_missing(header: str, command: str) -> PeerError:
-    return PeerError(
-        "DMQ5125",
+@peer_error("DMQ5125")
+def client_id_missing(header: str, command: str) -> str:
+    return (
         f"the header {header} of {command} names a durable subscription, which belongs to a client-id, and CONNECT had"
-        " none: connect with the header client-id.",
+        " none: connect with the header client-id."
     )
 
 
-def durable_needs_topic(header: str, destination: str) -> PeerError:
-    return PeerError(
-        "DMQ5126",
+@peer_error("DMQ5126")
+def durable_needs_topic(header: str, destination: str) -> str:
+    return (
         f"the header {header} of SUBSCRIBE asks for a durable subscription to {_shown(destination)}, which is a queue"
-        " and keeps its messages anyway: leave the header out, or subscribe to a multicast address.",
+        " and keeps its messages anyway: leave the header out, or subscribe to a multicast address."
     )
 
 
-def browser_not_durable(header: str) -> PeerError:
-    return PeerError(
-        "DMQ5127",
+@peer_error("DMQ5127")
+def browser_not_durable(header: str) -> str:
+    return (
         f"SUBSCRIBE has browser:true and {header}, and a durable subscription is there to be consumed: to look into"
-        " one, browse address::client-id.name without that header.",
+        " one, browse address::client-id.name without that header."
     )
 
 
-def temporary_foreign(destination: str) -> PeerError:
-    return PeerError(
-        "DMQ5128",
+@peer_error("DMQ5128")
+def temporary_foreign(destination: str) -> str:
+    return (
         f"the header destination of SUBSCRIBE is {_shown(destination)}, the name under which others send to a temporary"
         " destination: only the connection that made it consumes from it, by its own name /temp-queue/NAME or"
-        " /temp-topic/NAME.",
+        " /temp-topic/NAME."
     )
 
 
-def temporary_wrong(destination: str, longest: int) -> PeerError:
-    return PeerError(
-        "DMQ5129",
+@peer_error("DMQ5129")
+def temporary_wrong(destination: str, longest: int) -> str:
+    return (
         f"{_shown(destination)} is no name of a temporary destination: add 1 to {longest} characters without '::' after"
-        " the prefix.",
+        " the prefix."
     )
 
 
-def too_many_temporaries(limit: int) -> PeerError:
-    return PeerError(
-        "DMQ5130",
+@peer_error("DMQ5130")
+def too_many_temporaries(limit: int) -> str:
+    return (
         f"this connection has {limit} temporary destinations, as many as it may: use them again, or open another"
-        " connection.",
+        " connection."
     )
 
 
-def headers_without_effect(found: dict[str, str]) -> PeerError:
+@peer_error("DMQ5133")
+def headers_without_effect(found: dict[str, str]) -> str:
     """For the log: the SUBSCRIBE is served.
 
     Args:
@@ -238,16 +244,15 @@ def headers_without_effect(found: dict[str, str]) -> PeerError:
         f"{_shown(name)} (did you mean {meant}?)" if meant else _shown(name)
         for name, meant in list(found.items())[:_LISTED]
     ]
-    return PeerError(
-        "DMQ5133",
+    return (
         f"SUBSCRIBE has headers that have no effect here: {', '.join(listed)}. Leave them out or correct them; this is"
-        " said once for each connection.",
+        " said once for each connection."
     )
 
 
-def not_rolled_back(peer: str, error: BrokerError) -> StorageError:
-    return StorageError(
-        "DMQ5131",
+@error_of("DMQ5131", StorageError)
+def not_rolled_back(peer: str, error: BrokerError) -> str:
+    return (
         f"a transaction of {peer} was rolled back but what it had answered could not be recorded: {error}; a restart"
-        " returns it. Make room for the journal.",
+        " returns it. Make room for the journal."
     )
