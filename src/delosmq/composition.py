@@ -6,7 +6,7 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from delosmq.model.errors import BrokerError, InvariantError, PeerError, Storage
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.phrases import counted, in_groups
 from delosmq.model.ports import Clock, Random
+from delosmq.model.protocol_names import OPENWIRE, SERVED_PROTOCOLS, STOMP
 from delosmq.model.settings import AcceptorSettings, BrokerSettings
 from delosmq.security.access import AccessControl
 from delosmq.server.client_audit import ClientAudit
@@ -40,8 +41,6 @@ from delosmq.storage.journal import open_journal
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore
 from delosmq.version import __version__
-from delosmq.wire.openwire.conversion import OpenWireConversion
-from delosmq.wire.stomp.conversion import StompConversion
 
 if TYPE_CHECKING:
     from delosmq.manage.http.server import HttpServer
@@ -164,17 +163,11 @@ class HttpBind:
     port: int
 
 
-def protocols() -> tuple[Protocol, ...]:
-    """Every protocol this DelosMQ speaks. A new one is registered here and nowhere else."""
-    return (StompProtocol(), OpenWireProtocol())
-
-
-def conversions_for(acceptors: tuple[AcceptorSettings, ...]) -> Conversions:
-    """How messages of each protocol are read by others."""
-    # In the order of the acceptors, each once.
-    anycast = dict.fromkeys(prefix for acceptor in acceptors for prefix in acceptor.anycast_prefixes)
-    multicast = dict.fromkeys(prefix for acceptor in acceptors for prefix in acceptor.multicast_prefixes)
-    return Conversions({"stomp": StompConversion(tuple(anycast), tuple(multicast)), "openwire": OpenWireConversion()})
+PROTOCOLS: Final[dict[str, Callable[[tuple[AcceptorSettings, ...]], Protocol]]] = {
+    STOMP: StompProtocol,
+    OPENWIRE: OpenWireProtocol,
+}
+"""The class of each protocol of `SERVED_PROTOCOLS`. These two registers are all that a new protocol is added to."""
 
 
 def _with_addresses_of(spoken: tuple[Protocol, ...], settings: BrokerSettings) -> BrokerSettings:
@@ -222,8 +215,10 @@ class ComposedBroker(Host):
         self.store = store
         self.clock = SystemClock()
         self.random = SystemRandom()
-        self._protocols = protocols()
-        self._conversions = conversions_for(settings.acceptors)
+        self._protocols = tuple(PROTOCOLS[name](settings.acceptors) for name in SERVED_PROTOCOLS)
+        self._conversions = Conversions(
+            {one.family: one.conversion for one in self._protocols if one.conversion is not None}
+        )
         self._dead_letter_log = DeadLetterLog()
         self._client_audit = ClientAudit()
         listeners = [

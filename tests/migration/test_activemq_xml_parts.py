@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from delosmq.config.broker_xml.catalog.acceptors import SERVED_PROTOCOLS
 from delosmq.migration.activemq_xml import RemarkKind
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.protocol_names import SERVED_PROTOCOLS
 from delosmq.model.settings import AddressDefinition, DivertSettings
 from delosmq.model.virtual_topics import CLASSIC
 from tests.migration.activemq_xml import Converted, broker, convert_text, policies

@@ -8,12 +8,12 @@ from functools import cache
 from types import UnionType
 from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from delosmq.config.broker_xml.catalog.acceptors import SERVED_PROTOCOLS
 from delosmq.config.findings import nearest
 from delosmq.model.declared.acceptor import ACCEPTOR_SETTINGS
 from delosmq.model.declared.address import SETTINGS, AddressSettings
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.message import ANYCAST, MULTICAST
+from delosmq.model.protocol_names import SERVED_PROTOCOLS
 from delosmq.model.settings import (
     CORE_SETTINGS,
     JOURNAL_SETTINGS,

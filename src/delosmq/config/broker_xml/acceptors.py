@@ -11,8 +11,6 @@ from delosmq.config.broker_xml.catalog.acceptors import (
     ACCEPTOR,
     ACCEPTOR_OPTIONS,
     ACCEPTORS,
-    LATER_PROTOCOLS,
-    SERVED_PROTOCOLS,
 )
 from delosmq.config.broker_xml.catalog.table import Policy
 from delosmq.config.broker_xml.reader import Reader
@@ -21,6 +19,7 @@ from delosmq.config.tls import TlsMistake, load_tls
 from delosmq.config.xml_document import XmlElement
 from delosmq.model import values
 from delosmq.model.declared.acceptor import ACCEPTOR_SETTINGS, TLS_SETTINGS
+from delosmq.model.protocol_names import LATER_PROTOCOLS, SERVED_PROTOCOLS
 from delosmq.model.settings import AcceptorSettings, TlsSettings
 
 _STAYS_CLOSED: Final = "DMQ4102"

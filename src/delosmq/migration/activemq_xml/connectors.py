@@ -4,12 +4,13 @@ from typing import Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from delosmq.config.broker_xml.acceptors import share_port
-from delosmq.config.broker_xml.catalog.acceptors import ACCEPTOR_OPTIONS, LATER_PROTOCOLS, SERVED_PROTOCOLS
+from delosmq.config.broker_xml.catalog.acceptors import ACCEPTOR_OPTIONS
 from delosmq.migration.activemq_xml.catalog.broker import CONNECTOR, OPTIONS
 from delosmq.migration.activemq_xml.catalog.rows import RowReader, is_in_effect
 from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.source import Section
 from delosmq.migration.activemq_xml.target import Acceptor, Target
+from delosmq.model.protocol_names import LATER_PROTOCOLS, SERVED_PROTOCOLS
 
 _PROTOCOLS: Final[dict[str, tuple[str, ...]]] = {
     "tcp": ("OPENWIRE",),

@@ -2,15 +2,14 @@
 
 from typing import Final
 
-from delosmq.config.broker_xml.catalog.acceptors import SERVED_PROTOCOLS
 from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.names import KINDS, QUEUE, ROUTING, TOPIC, match_of, name_of, overlap, split_names
 from delosmq.migration.activemq_xml.source import Section
 from delosmq.migration.activemq_xml.target import ConvertedDivert, Target
+from delosmq.model.protocol_names import OPENWIRE, SERVED_PROTOCOLS
 from delosmq.selectors.errors import SelectorError
 
 _COMPOSITES: Final = {"compositeQueue": QUEUE, "compositeTopic": TOPIC}
-_OPENWIRE: Final = "OPENWIRE"
 _VIRTUAL: Final = "VirtualTopic.>"
 _CONSUMERS: Final = "Consumer.*."
 
@@ -120,7 +119,7 @@ def _note_virtual_topic(virtual: Section) -> None:
     if (
         names == (_VIRTUAL, _CONSUMERS, "")
         and not virtual.flag("selectorAware", False)
-        and _OPENWIRE in SERVED_PROTOCOLS
+        and OPENWIRE in SERVED_PROTOCOLS
     ):
         sentence = f"<virtualTopic> {_VIRTUAL!r} is not needed: the acceptors have such topics without it"
         virtual.remarks.add(RemarkKind.NEEDLESS, virtual.line, sentence)

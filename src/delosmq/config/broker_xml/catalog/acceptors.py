@@ -8,9 +8,6 @@ from delosmq.model.settings import AcceptorSettings, TlsSettings
 ACCEPTORS: Final[Table] = table([in_effect("acceptor", "`tcp://host:port?option=value;option=value`")])
 ACCEPTOR: Final[Table] = table([in_effect("@name", "its name in logs and metrics", "host:port")])
 
-SERVED_PROTOCOLS: Final = ("STOMP", "OPENWIRE")
-LATER_PROTOCOLS: Final = ("AMQP", "CORE", "HORNETQ", "MQTT")
-
 _PEM_ONLY: Final = "stores are PEM files, read by OpenSSL: they have no alias, no provider and no password of their own"
 
 ACCEPTOR_OPTIONS: Final[Table] = table(

@@ -5,14 +5,16 @@ from typing import Final
 from delosmq.engine.api import EngineEvents, Slot
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import Message
+from delosmq.model.protocol_names import OPENWIRE
 from delosmq.model.reserved_names import ADVISORY_PREFIX
-from delosmq.model.settings import AddressMatch
+from delosmq.model.settings import AcceptorSettings, AddressMatch
 from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server.destinations import TEMPORARY_TOPICS
 from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.sessions.openwire.server.session import OpenWireSession
 from delosmq.sessions.protocol import Protocol
 from delosmq.sessions.protocol_session import ProtocolSession
+from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.negotiation import detect
 
 _KEPT_ADVISORIES: Final = 1_000
@@ -111,8 +113,10 @@ class OpenWireEvents(EngineEvents):
 class OpenWireProtocol(Protocol):
     """OpenWire, versions 1 to 12, of one broker."""
 
-    def __init__(self) -> None:
-        self.name = "OPENWIRE"
+    def __init__(self, acceptors: tuple[AcceptorSettings, ...] = ()) -> None:
+        self.name = OPENWIRE
+        self.family = "openwire"
+        self.conversion = OpenWireConversion()
         self.websocket_subprotocols = ()
         self._events: OpenWireEvents = OpenWireEvents()
         self.events = self._events

@@ -3,11 +3,14 @@
 from typing import Final
 
 from delosmq.model.ids import MonotonicNs
+from delosmq.model.protocol_names import STOMP
+from delosmq.model.settings import AcceptorSettings
 from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.protocol import Protocol
 from delosmq.sessions.protocol_session import ProtocolSession
 from delosmq.sessions.stomp.server.session import StompSession
 from delosmq.wire.first_bytes import match_first_line
+from delosmq.wire.stomp.conversion import StompConversion
 
 # Every command a client may send: one that comes before CONNECT is answered with an ERROR, not with silence.
 _FIRST_LINES: Final = frozenset(
@@ -33,8 +36,17 @@ WEBSOCKET_SUBPROTOCOLS: Final = ("v12.stomp", "v11.stomp", "v10.stomp")
 class StompProtocol(Protocol):
     """STOMP 1.0, 1.1 and 1.2."""
 
-    def __init__(self) -> None:
-        self.name = "STOMP"
+    def __init__(self, acceptors: tuple[AcceptorSettings, ...] = ()) -> None:
+        """
+        Args:
+            acceptors: whose prefixes its messages may have.
+        """
+        self.name = STOMP
+        self.family = "stomp"
+        # In the order of the acceptors, each once.
+        anycast = dict.fromkeys(prefix for acceptor in acceptors for prefix in acceptor.anycast_prefixes)
+        multicast = dict.fromkeys(prefix for acceptor in acceptors for prefix in acceptor.multicast_prefixes)
+        self.conversion = StompConversion(tuple(anycast), tuple(multicast))
         self.websocket_subprotocols = WEBSOCKET_SUBPROTOCOLS
 
     def detect(self, start: bytes) -> int:
