@@ -1,5 +1,8 @@
 """The states of a session, as the table has them."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from delosmq.model.errors import InvariantError
@@ -8,6 +11,7 @@ from delosmq.sessions.machine import CLOSED, CONNECTED, LEAVING, NEGOTIATED, NEW
 from tests.sessions.openwire.support import OpenWireBench
 from tests.sessions.support import StompBench
 
+MANUAL = Path(__file__).parents[2] / "docs" / "architecture.md"
 STATES = (NEW, NEGOTIATED, CONNECTED, VERIFYING, LEAVING, CLOSED)
 
 
@@ -25,6 +29,20 @@ def test_each_state_is_reached_and_ends() -> None:
 def test_only_who_is_connected_logs_out_or_leaves() -> None:
     for ending in (machine.LOGOUT, machine.LEAVE):
         assert [state for state, input_ in TRANSITIONS if input_ == ending] == [CONNECTED]
+
+
+@pytest.mark.sources
+def test_the_manual_has_the_same_table() -> None:
+    names = {
+        getattr(machine, name): name for name in ("NEW", "NEGOTIATED", "CONNECTED", "VERIFYING", "LEAVING", "CLOSED")
+    }
+    told = {}
+    for state, inputs in re.findall(r"^\| ([A-Z]+) \| [^|]+ \|([^|]*)\|$", MANUAL.read_text("utf-8"), re.M):
+        for input_, after in re.findall(r"([A-Z]+): ([A-Z]+)", inputs):
+            told[state, input_] = after
+        told |= {(state, "END"): "CLOSED", (state, "LOST"): "CLOSED"}
+    table = {(names[state], input_.upper()): names[after] for (state, input_), (_, after) in TRANSITIONS.items()}
+    assert told == table
 
 
 def test_what_the_table_does_not_have_is_a_mistake_of_ours() -> None:
