@@ -152,14 +152,8 @@ class Between(Condition):
         return None if above is None or below is None else True
 
 
-class NotBetween(Condition):
+class NotBetween(Between):
     """NOT BETWEEN: ``value < low OR value > high``, hence false when the types don't compare."""
-
-    def __init__(self, value: Node, low: Node, high: Node, convert: bool) -> None:
-        self.value = value
-        self.low = low
-        self.high = high
-        self.convert = convert
 
     def evaluate(self, properties: Properties) -> bool | None:
         value = self.value.evaluate(properties)

@@ -20,10 +20,10 @@ from delosmq.manage.control.leases import LeaseControl
 from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.http.answers import Health
+from delosmq.manage.http.calls.handlers import peek_all
 from delosmq.manage.http.operations import Call
 from delosmq.sessions.lease.answers import GroupStat
 
-ITEMS_PER_TURN: Final = 100
 _MS_PER_S: Final = 1000
 
 _QUEUE_GAUGES: Final = (
@@ -149,21 +149,16 @@ class HealthCalls:
 
     async def metrics(self, call: Call) -> Response:
         """GET /metrics: of the broker, and of the queues and groups this login may see."""
-        queues: list[QueueInfo] = []
-        for i, name in enumerate(self._queues.names(call.login)):
-            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
-                await asyncio.sleep(0)
-            info = self._queues.peek(call.login, name) if self._queues.is_measured(name) else None
-            if info is not None:
-                queues.append(info)
-        addresses: list[AddressInfo] = []
-        for i, name in enumerate(self._addresses.names(call.login)):
-            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
-                await asyncio.sleep(0)
-            shown = self._addresses.peek(call.login, name) if self._addresses.is_measured(name) else None
-            if shown is not None:
-                addresses.append(shown)
-        figures = Figures(self._broker.get(), queues, addresses, self._leases.session(call.login).stats())
+        login = call.login
+        queues = await peek_all(
+            self._queues.names(login),
+            lambda name: self._queues.peek(login, name) if self._queues.is_measured(name) else None,
+        )
+        addresses = await peek_all(
+            self._addresses.names(login),
+            lambda name: self._addresses.peek(login, name) if self._addresses.is_measured(name) else None,
+        )
+        figures = Figures(self._broker.get(), queues, addresses, self._leases.session(login).stats())
         encode, media_type = choose_encoder(call.request.headers.get("accept", ""))
         rendered = await asyncio.to_thread(_render, figures, encode)
         return Response(rendered, media_type=media_type)

@@ -1,10 +1,11 @@
 """The calls on the broker, its addresses and its transactions."""
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from delosmq.engine.api import EngineBroker, JobWaiter
-from delosmq.manage.control.addresses import AddressControl, AddressInfo
+from delosmq.manage.control.addresses import AddressControl
 from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.pagination import Page
@@ -13,7 +14,6 @@ from delosmq.manage.control.transactions import (
     FORGOTTEN,
     ROLLED_BACK,
     TransactionControl,
-    TransactionStatus,
 )
 from delosmq.manage.http.answers import (
     AddressList,
@@ -23,7 +23,7 @@ from delosmq.manage.http.answers import (
     HeuristicList,
     TransactionList,
 )
-from delosmq.manage.http.calls.queues import ITEMS_PER_TURN
+from delosmq.manage.http.calls.handlers import Handlers, peek_all
 from delosmq.manage.http.operations import Answer, Call
 from delosmq.manage.http.requests import CreateAddress, Forced, HeuristicPage, ListPage, TransactionPage
 from delosmq.model.errors import BrokerError
@@ -32,28 +32,21 @@ COMMIT_WAIT_S: Final = 5.0
 """A commit that takes longer goes on without its caller."""
 
 
-class BrokerCalls:
+class BrokerCalls(Handlers):
     """Handlers of ``/api/v1/broker`` and ``/api/v1/addresses``."""
 
     def __init__(self, broker: EngineBroker, control: BrokerControl, addresses: AddressControl, host: Host) -> None:
-        self._broker = broker
+        super().__init__(broker, host)
         self._control = control
         self._addresses = addresses
-        self._host = host
 
     async def get(self, call: Call) -> Answer:
         return self._answer(self._control.get())
 
     async def list_addresses(self, call: Call) -> Answer:
         wanted: ListPage = call.query
-        found: list[AddressInfo] = []
         names = self._addresses.names(call.login, Page(wanted.after, wanted.limit, wanted.filter))
-        for i, name in enumerate(names[: wanted.limit]):
-            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
-                await asyncio.sleep(0)
-            info = self._addresses.peek(call.login, name)
-            if info is not None:
-                found.append(info)
+        found = await peek_all(names[: wanted.limit], partial(self._addresses.peek, call.login))
         following = names[wanted.limit - 1] if len(names) > wanted.limit else ""
         return self._answer(AddressList(found, following, self._addresses.notice(call.login)), entries=len(found))
 
@@ -72,10 +65,6 @@ class BrokerCalls:
     async def clear_duplicate_ids(self, call: Call) -> Answer:
         return self._answer(Cleared(self._addresses.clear_duplicate_ids(call.login, call.path["name"])))
 
-    def _answer(self, content: object, *, status: int = 200, entries: int = 1) -> Answer:
-        self._host.changed()
-        return Answer(content, self._broker.log.position, status, entries)
-
 
 class _Ending(JobWaiter):
     """A request that waits for the end of a commit."""
@@ -87,24 +76,17 @@ class _Ending(JobWaiter):
         self.ended.set()
 
 
-class TransactionCalls:
+class TransactionCalls(Handlers):
     """Handlers of ``/api/v1/transactions``."""
 
     def __init__(self, broker: EngineBroker, control: TransactionControl, host: Host) -> None:
-        self._broker = broker
+        super().__init__(broker, host)
         self._control = control
-        self._host = host
 
     async def list(self, call: Call) -> Answer:
         wanted: TransactionPage = call.query
         ids = self._control.ids(call.login, after=wanted.after, limit=wanted.limit, prepared_only=wanted.prepared)
-        found: list[TransactionStatus] = []
-        for i, one in enumerate(ids[: wanted.limit]):
-            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
-                await asyncio.sleep(0)
-            info = self._control.peek(one)
-            if info is not None:
-                found.append(info)
+        found = await peek_all(ids[: wanted.limit], self._control.peek)
         following = ids[wanted.limit - 1] if len(ids) > wanted.limit else 0
         return self._answer(TransactionList(found, following), entries=len(found))
 
@@ -137,7 +119,3 @@ class TransactionCalls:
         shown = found[: wanted.limit]
         following = shown[-1].xid if len(found) > wanted.limit else ""
         return self._answer(HeuristicList(shown, following), entries=len(shown))
-
-    def _answer(self, content: object, *, entries: int = 1) -> Answer:
-        self._host.changed()
-        return Answer(content, self._broker.log.position, entries=entries)

@@ -9,49 +9,44 @@ from delosmq.manage.control.explain import ExplainControl
 from delosmq.manage.control.explain_address import ExplainAddressControl
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.messages import MessageControl
+from delosmq.manage.http.calls.handlers import Handlers
 from delosmq.manage.http.operations import Answer, Call
 from delosmq.manage.http.requests import ExplainMessage, ExplainQueue, LookAtMessages, SendText
 
 
-class ExplainCalls:
+class ExplainCalls(Handlers):
     """Handlers of ``/explain`` below a queue, a message and an address."""
 
     def __init__(
         self, broker: EngineBroker, control: ExplainControl, addresses: ExplainAddressControl, host: Host
     ) -> None:
-        self._broker = broker
+        super().__init__(broker, host)
         self._addresses = addresses
         self._control = control
-        self._host = host
 
     async def queue(self, call: Call) -> Answer:
         wanted: ExplainQueue = call.query
         walk = self._control.queue(call.login, call.path["name"], after=wanted.after, limit=wanted.limit)
         await _finish(walk.steps())
-        return self._answer(walk.result, wanted.limit)
+        return self._answer(walk.result, entries=wanted.limit)
 
     async def message(self, call: Call) -> Answer:
         wanted: ExplainMessage = call.query
         walk = self._control.message(call.login, call.path["id"], wanted.queue)
         await _finish(walk.steps())
-        return self._answer(walk.result, 1)
+        return self._answer(walk.result, entries=1)
 
     async def address(self, call: Call) -> Answer:
         found = self._addresses.address(call.login, call.path["name"])
-        return self._answer(found, len(found.queues))
-
-    def _answer(self, content: object, entries: int) -> Answer:
-        self._host.changed()
-        return Answer(content, self._broker.log.position, entries=entries)
+        return self._answer(found, entries=len(found.queues))
 
 
-class MessageCalls:
+class MessageCalls(Handlers):
     """Handlers of ``/api/v1/queues/{name}/messages``."""
 
     def __init__(self, broker: EngineBroker, control: MessageControl, host: Host) -> None:
-        self._broker = broker
+        super().__init__(broker, host)
         self._control = control
-        self._host = host
 
     async def look(self, call: Call) -> Answer:
         wanted: LookAtMessages = call.query
@@ -59,16 +54,14 @@ class MessageCalls:
             call.login, call.path["name"], after=wanted.after, limit=wanted.limit, letters=wanted.text
         )
         await _finish(walk.steps())
-        self._host.changed()
-        return Answer(walk.result, self._broker.log.position, entries=wanted.limit)
+        return self._answer(walk.result, entries=wanted.limit)
 
     async def send(self, call: Call) -> Answer:
         wanted: SendText = call.body
         sent = self._control.send(
             call.login, call.path["name"], wanted.text, durable=wanted.durable, priority=wanted.priority
         )
-        self._host.changed()
-        return Answer(sent, self._broker.log.position, status=201)
+        return self._answer(sent, status=201)
 
 
 async def _finish(steps: Generator[None, None, None]) -> None:

@@ -11,7 +11,8 @@ from delosmq.engine.api import EngineBroker
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.leases import LeaseControl
 from delosmq.manage.http.answers import Acked, GroupList, LeaseList, Released
-from delosmq.manage.http.arrow import RowStream, choose_columns
+from delosmq.manage.http.arrow import choose_columns
+from delosmq.manage.http.calls.handlers import RowHandlers
 from delosmq.manage.http.operations import Answer, Call
 from delosmq.manage.http.problems import ProblemError
 from delosmq.manage.http.requests import (
@@ -22,7 +23,7 @@ from delosmq.manage.http.requests import (
     NextLease,
     OpenLeases,
 )
-from delosmq.manage.http.sync_wait import Drain, LongPoll, wait_synced
+from delosmq.manage.http.sync_wait import Drain, LongPoll
 from delosmq.model.conversion import Conversions
 from delosmq.sessions.lease.answers import LeaseExtent
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession, nothing_new
@@ -32,7 +33,7 @@ SETTLE_PAUSE_S: Final = 0.005
 """While ticks work off what a group acknowledged, before it is released."""
 
 
-class LeaseCalls:
+class LeaseCalls(RowHandlers):
     """Handlers of ``/api/v1/leases``."""
 
     def __init__(
@@ -46,13 +47,9 @@ class LeaseCalls:
         conversions: Conversions,
         logger: logging.Logger,
     ) -> None:
-        self._broker = broker
+        super().__init__(broker, host, gate, conversions=conversions, logger=logger)
         self._control = control
-        self._host = host
-        self._gate = gate
         self._drain = drain
-        self._conversions = conversions
-        self._logger = logger
 
     async def list(self, call: Call) -> Answer:
         return self._answer(GroupList(self._control.session(call.login).stats()))
@@ -112,11 +109,7 @@ class LeaseCalls:
         session = self._control.session(call.login)
         slots = session.rows(group, _lease_number(call.path["lease"]), wanted.lo, wanted.hi)
         queue = self._broker.leases.find(group).queue.name
-        position = self._broker.log.position
-        self._host.changed()
-        response = await RowStream(slots, names, queue, conversions=self._conversions, logger=self._logger).response()
-        await wait_synced(self._gate, position)
-        return response
+        return await self._rows(slots, names, queue)
 
     async def ack(self, call: Call) -> Answer:
         wanted: AckLeases = call.body
@@ -129,10 +122,6 @@ class LeaseCalls:
             self._host.changed()
             await asyncio.sleep(SETTLE_PAUSE_S)
         return self._answer(Released(session.release(call.path["group"])))
-
-    def _answer(self, content: object) -> Answer:
-        self._host.changed()
-        return Answer(content, self._broker.log.position)
 
 
 def _lease_number(text: str) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -9,24 +10,21 @@ from starlette.responses import Response
 from delosmq.engine.api import EngineBroker, Purge
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.pagination import Page
-from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import ROUTING_TYPES, QueueControl
 from delosmq.manage.http.answers import DeletedQueue, Purged, QueueList
-from delosmq.manage.http.arrow import RowStream, choose_columns
+from delosmq.manage.http.arrow import choose_columns
+from delosmq.manage.http.calls.handlers import RowHandlers, peek_all
 from delosmq.manage.http.operations import Answer, Call
 from delosmq.manage.http.requests import BrowseRows, CreateQueue, Forced, ListPage, QueueFields, UpdateQueue
-from delosmq.manage.http.sync_wait import wait_synced
 from delosmq.model.conversion import Conversions
 from delosmq.model.settings import QueueSettings
 from delosmq.sessions.outbox import Gate
 
-ITEMS_PER_TURN: Final = 100
-"""Entries of a listing before the loop serves others."""
 PURGE_WAIT_S: Final = 5.0
 """A purge that takes longer goes on without its caller."""
 
 
-class QueueCalls:
+class QueueCalls(RowHandlers):
     """Handlers of ``/api/v1/queues``."""
 
     def __init__(
@@ -39,23 +37,13 @@ class QueueCalls:
         conversions: Conversions,
         logger: logging.Logger,
     ) -> None:
-        self._broker = broker
+        super().__init__(broker, host, gate, conversions=conversions, logger=logger)
         self._control = control
-        self._host = host
-        self._gate = gate
-        self._conversions = conversions
-        self._logger = logger
 
     async def list(self, call: Call) -> Answer:
         wanted: ListPage = call.query
-        found: list[QueueInfo] = []
         names = self._control.names(call.login, Page(wanted.after, wanted.limit, wanted.filter))
-        for i, name in enumerate(names[: wanted.limit]):
-            if i % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
-                await asyncio.sleep(0)
-            info = self._control.peek(call.login, name)
-            if info is not None:
-                found.append(info)
+        found = await peek_all(names[: wanted.limit], partial(self._control.peek, call.login))
         following = names[wanted.limit - 1] if len(names) > wanted.limit else ""
         return self._answer(QueueList(found, following, self._control.notice(call.login)), entries=len(found))
 
@@ -110,16 +98,7 @@ class QueueCalls:
         )
         for _ in browse:
             await asyncio.sleep(0)
-        slots = browse.found
-        position = self._broker.log.position
-        self._host.changed()
-        response = await RowStream(slots, names, queue, conversions=self._conversions, logger=self._logger).response()
-        await wait_synced(self._gate, position)
-        return response
-
-    def _answer(self, content: object, *, status: int = 200, entries: int = 1) -> Answer:
-        self._host.changed()
-        return Answer(content, self._broker.log.position, status, entries)
+        return await self._rows(browse.found, names, queue)
 
 
 def _settings(wanted: QueueFields) -> dict[str, Any]:

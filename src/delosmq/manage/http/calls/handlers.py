@@ -1,0 +1,67 @@
+"""What the handlers of all calls share."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from starlette.responses import Response
+
+from delosmq.engine.api import EngineBroker, Slot
+from delosmq.manage.control.host import Host
+from delosmq.manage.http.arrow import RowStream
+from delosmq.manage.http.operations import Answer
+from delosmq.manage.http.sync_wait import wait_synced
+from delosmq.model.conversion import Conversions
+from delosmq.sessions.outbox import Gate
+
+ITEMS_PER_TURN: Final = 100
+"""Entries of a listing before the loop serves others."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+async def peek_all(keys: Sequence[K], peek: Callable[[K], V | None]) -> list[V]:
+    """What ``peek`` finds for each key, without what is gone meanwhile; the loop serves others now and then."""
+    found: list[V] = []
+    for i, key in enumerate(keys, 1):
+        if i % ITEMS_PER_TURN == 0:
+            await asyncio.sleep(0)
+        one = peek(key)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+class Handlers:
+    """Handlers of calls on a broker."""
+
+    def __init__(self, broker: EngineBroker, host: Host) -> None:
+        self._broker = broker
+        self._host = host
+
+    def _answer(self, content: object, *, status: int = 200, entries: int = 1) -> Answer:
+        """An answer that waits until all that is decided so far is synced."""
+        self._host.changed()
+        return Answer(content, self._broker.log.position, status, entries)
+
+
+class RowHandlers(Handlers):
+    """Handlers among whose answers are rows."""
+
+    def __init__(
+        self, broker: EngineBroker, host: Host, gate: Gate, *, conversions: Conversions, logger: logging.Logger
+    ) -> None:
+        super().__init__(broker, host)
+        self._gate = gate
+        self._conversions = conversions
+        self._logger = logger
+
+    async def _rows(self, slots: list[Slot], columns: tuple[str, ...], queue: str) -> Response:
+        position = self._broker.log.position
+        self._host.changed()
+        rows = RowStream(slots, columns, queue, conversions=self._conversions, logger=self._logger)
+        response = await rows.response()
+        await wait_synced(self._gate, position)
+        return response
