@@ -203,6 +203,14 @@ def test_all_settings_that_there_are_pass_the_check() -> None:
     check_settings(replace(default_settings(), address_settings=matches, global_max_size_bytes=-1))
 
 
+@pytest.mark.parametrize("name", ["connection_ttl_ms", "stomp_consumer_window_bytes", "connections_allowed"])
+def test_none_is_written_as_in_broker_xml(name: str) -> None:
+    from delosmq.config.settings_check import check_settings
+
+    limits: dict[str, Any] = {name: -1}
+    check_settings(BrokerSettings(acceptors=(AcceptorSettings("a", "h", 1, ("STOMP",), **limits),)))
+
+
 @pytest.mark.parametrize("argument", ["stomp_port", "openwire_port", "http_port"])
 def test_a_port_in_use_is_one_sentence(argument: str) -> None:
     with socket.socket() as taken:

@@ -76,6 +76,7 @@ def test_an_older_name_of_a_setting_is_in_the_catalogue() -> None:
         (AcceptorSettings("a", "h", 1, ("STOMP",)), ACCEPTOR_OPTIONS),
         (TlsSettings("p"), ACCEPTOR_OPTIONS),
         (DivertSettings("d", "a", ("b",)), DIVERT),
+        (WildcardSyntax(), WILDCARD_ADDRESSES),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -96,12 +97,6 @@ def test_a_unit_is_that_of_the_field() -> None:
         for field, setting in known.items():
             for end, unit in (("_ms", "ms"), ("_s", "s"), ("_bytes", "bytes")):
                 assert not field.endswith(end) or setting.unit == unit, field
-
-
-def test_wildcards_have_the_documented_defaults() -> None:
-    wildcards = WildcardSyntax()
-    letters = [WILDCARD_ADDRESSES[name].default for name in ("delimiter", "any-words", "single-word")]
-    assert letters == [wildcards.delimiter, wildcards.any_words, wildcards.single_word]
 
 
 def test_the_names_that_a_new_artemis_instance_writes_do_not_stop_the_start(load: Load) -> None:

@@ -29,6 +29,7 @@ from delosmq.model.values import (
     parse_divert_routing_type,
     parse_limit_bytes,
     parse_text,
+    parse_wildcard_letter,
     percentage_of_at_least,
     unlimited_or_at_least,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "PASS_ROUTING",
     "STRIP_ROUTING",
     "UNLIMITED",
+    "WILDCARD_SETTINGS",
     "AcceptorSettings",
     "AddressDefinition",
     "AddressFullPolicy",
@@ -107,18 +109,22 @@ class DivertSettings:
 
 @dataclass(frozen=True)
 class WildcardSyntax:
-    """``<wildcard-addresses>``: how names are cut into words, and which words stand for others.
+    """``<wildcard-addresses>``: how names are cut into words, and which words stand for others. All letters differ.
 
     Attributes:
-        enabled: queues of an address with wildcards get what is sent to the addresses it stands for. Matches of
-            address-settings and security-settings have wildcards either way.
-        delimiter, any_words, single_word: one letter each, all different.
+        enabled: matches of address-settings and security-settings have wildcards either way.
     """
 
-    enabled: bool = True
-    delimiter: str = "."
-    any_words: str = "#"
-    single_word: str = "*"
+    enabled: bool = at_restart(
+        True,
+        parse_boolean,
+        "a queue of the address `news.#` gets what is sent to `news.uk`",
+        written="routing-enabled",
+        older_name="enabled",
+    )
+    delimiter: str = at_restart(".", parse_wildcard_letter, "what words are cut by")
+    any_words: str = at_restart("#", parse_wildcard_letter, "the word that stands for any number of words")
+    single_word: str = at_restart("*", parse_wildcard_letter, "the word that stands for one word")
 
 
 @dataclass(frozen=True)
@@ -239,4 +245,5 @@ class BrokerSettings:
 JOURNAL_SETTINGS: Final[dict[str, Setting]] = declared(JournalSettings)
 CORE_SETTINGS: Final[dict[str, Setting]] = declared(BrokerSettings)
 DIVERT_SETTINGS: Final[dict[str, Setting]] = declared(DivertSettings)
+WILDCARD_SETTINGS: Final[dict[str, Setting]] = declared(WildcardSyntax)
 """What is declared, by the name of the field."""

@@ -30,6 +30,8 @@ MOST_CREDIT: Final = 2**31 - 1
 # Powers of 1024 whether or not the "i" is written. Source: Artemis, ByteUtil.convertTextBytes.
 _BYTES: Final = re.compile(r"(\d+)\s*([kmg]?)i?b?", re.IGNORECASE | re.ASCII)
 _UNIT_BYTES: Final = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+# What names are made of, lists and `address::queue` are cut by, and Artemis escapes with.
+_TAKEN: Final = frozenset(",:\\_-")
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
 
@@ -83,6 +85,13 @@ def parse_text(text: str) -> str:
     """Any text but none."""
     if not text:
         raise ValueError("given; it is empty")
+    return text
+
+
+def parse_wildcard_letter(text: str) -> str:
+    """One letter that may be a delimiter or a wildcard."""
+    if len(text) != 1 or text.isalnum() or text.isspace() or not text.isprintable() or text in _TAKEN:
+        raise ValueError("one character that is no letter, no digit and none of , : \\ _ -")
     return text
 
 

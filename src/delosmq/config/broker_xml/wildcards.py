@@ -1,24 +1,14 @@
 """``<wildcard-addresses>`` and what a match may look like."""
 
-from typing import Final
+from typing import Any
 
 from delosmq.config.broker_xml.catalog.core import WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import WRONG_VALUE
 from delosmq.config.xml_document import XmlElement
-from delosmq.model import values
 from delosmq.model.names import QUEUE_MARK
-from delosmq.model.settings import WildcardSyntax
-
-# What names are made of, lists and `address::queue` are cut by, and Artemis escapes with.
-_TAKEN: Final = frozenset(",:\\_-")
-
-
-def parse_wildcard_letter(text: str) -> str:
-    """One letter that may be a delimiter or a wildcard."""
-    if len(text) != 1 or text.isalnum() or text.isspace() or not text.isprintable() or text in _TAKEN:
-        raise ValueError("one character that is no letter, no digit and none of , : \\ _ -")
-    return text
+from delosmq.model.settings import WILDCARD_SETTINGS, WildcardSyntax
+from delosmq.model.values import name_of, parse_boolean
 
 
 def read_wildcards(reader: Reader, element: XmlElement | None, old_switch: XmlElement | None) -> WildcardSyntax:
@@ -28,27 +18,23 @@ def read_wildcards(reader: Reader, element: XmlElement | None, old_switch: XmlEl
         element: ``<wildcard-addresses>``.
         old_switch: ``<wild-card-routing-enabled>``, which counts where ``element`` says nothing.
     """
-    standard = WildcardSyntax()
-    enabled = standard.enabled
+    values: dict[str, Any] = {}
     if old_switch is not None:
-        enabled = reader.value(old_switch, values.parse_boolean, enabled)
-    if element is None:
-        return WildcardSyntax(enabled=enabled)
-    found = reader.once(reader.children(element, WILDCARD_ADDRESSES))
-    for name in ("enabled", "routing-enabled"):
-        if name in found:
-            enabled = reader.value(found[name], values.parse_boolean, enabled)
-
-    letters = {"delimiter": standard.delimiter, "any-words": standard.any_words, "single-word": standard.single_word}
-    for name, default in letters.items():
-        if name in found:
-            letters[name] = reader.value(found[name], parse_wildcard_letter, default)
-    if len(set(letters.values())) < len(letters):
+        values["enabled"] = reader.value(old_switch, parse_boolean, True)
+    found = {} if element is None else reader.once(reader.children(element, WILDCARD_ADDRESSES))
+    standard = WildcardSyntax()
+    for field, setting in WILDCARD_SETTINGS.items():
+        for name in (setting.older_name, name_of(field, setting)):
+            if name in found:
+                values[field] = reader.value(found[name], setting.parse, getattr(standard, field))
+    syntax = WildcardSyntax(**values)
+    letters = {"delimiter": syntax.delimiter, "any-words": syntax.any_words, "single-word": syntax.single_word}
+    if element is not None and len(set(letters.values())) < len(letters):
         said = ", ".join(f"{name} {letter}" for name, letter in letters.items())
         sentence = f"the letters of <wildcard-addresses> must differ, but are {said}; give each one of its own"
         reader.findings.add(WRONG_VALUE, element.line, sentence)
         return standard
-    return WildcardSyntax(enabled, letters["delimiter"], letters["any-words"], letters["single-word"])
+    return syntax
 
 
 def check_match(reader: Reader, element: XmlElement, match: str, syntax: WildcardSyntax) -> None:

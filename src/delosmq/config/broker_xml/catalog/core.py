@@ -12,7 +12,7 @@ from delosmq.config.broker_xml.catalog.table import (
     refused_all,
     table,
 )
-from delosmq.model.settings import BrokerSettings, JournalSettings
+from delosmq.model.settings import BrokerSettings, JournalSettings, WildcardSyntax
 
 _IN_EFFECT: Final = [
     *in_effect_of(BrokerSettings),
@@ -163,13 +163,5 @@ _REST: Final = [
 CORE: Final[Table] = table(_IN_EFFECT, _JOURNAL, _MEMORY_AND_DISK, _SECURITY, _ELSEWHERE, _REST)
 """Below ``<core>``."""
 
-WILDCARD_ADDRESSES: Final[Table] = table(
-    [
-        in_effect("routing-enabled", "a queue of the address `news.#` gets what is sent to `news.uk`", "true"),
-        in_effect("enabled", "older form of `<routing-enabled>`", "true"),
-        in_effect("delimiter", "what words are cut by", "."),
-        in_effect("any-words", "the word that stands for any number of words", "#"),
-        in_effect("single-word", "the word that stands for one word", "*"),
-    ]
-)
+WILDCARD_ADDRESSES: Final[Table] = table(in_effect_of(WildcardSyntax))
 """Below ``<wildcard-addresses>``."""
