@@ -1,5 +1,6 @@
 """Message by message: priorities and spilling, turns, strict order, redeliveries, waiting for consumers, fairness."""
 
+from delosmq.engine.dispatch.dispatch_start import DispatchStart
 from delosmq.engine.dispatch.dispatcher import MESSAGES_PER_QUEUE_AND_TICK, QUEUES_PER_TICK
 from delosmq.engine.dispatch.rotation import DispatchBudget
 from delosmq.engine.dispatch.waiting_reason import (
@@ -21,6 +22,7 @@ from delosmq.model.conversion import Conversions
 from delosmq.selectors.subject import Subject
 from tests.engine.dispatch_support import CLASSIC, Field
 from tests.engine.support import Bench, anycast
+from tests.memory import living
 
 
 # EXCL-3
@@ -201,6 +203,22 @@ def test_artemis_waits_no_longer_than_the_delay():
     first = field.peer()
     field.put("1")
     field.later(299)
+    assert first.got == ""
+    field.later(1)
+    assert first.got == "1"
+
+
+# EXCL-4
+def test_consumers_that_come_and_go_before_the_delay_is_over_leave_nothing_behind():
+    field = Field(queue={"consumers_before_dispatch": 2, "delay_before_dispatch": 3_600_000})
+    before = len(living(DispatchStart))
+    for _ in range(500):
+        field.peer().close()
+        field.run()
+    assert len(living(DispatchStart)) - before < 50
+    first = field.peer()
+    field.put("1")
+    field.later(3_599_999)
     assert first.got == ""
     field.later(1)
     assert first.got == "1"

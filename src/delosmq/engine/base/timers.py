@@ -1,7 +1,7 @@
 """What is to happen at a time: one list of appointments for all parts of a broker."""
 
 from abc import ABC, abstractmethod
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from mypy_extensions import mypyc_attr
@@ -9,6 +9,8 @@ from mypy_extensions import mypyc_attr
 from delosmq.model.ids import MonotonicNs
 
 NS_PER_MS: Final = 1_000_000
+_FEW: Final = 16
+"""So many cancelled appointments are not worth looking for."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -21,10 +23,12 @@ class Timer(ABC):
 
 
 class Timers:
-    """Appointments by monotonic time. One that is no longer wanted comes all the same: the timer looks if it is."""
+    """Appointments by monotonic time. One that is no longer wanted may come all the same: the timer looks if it is.
+    What clients make and give up at will, long before its time, is cancelled, or it would pile up."""
 
     def __init__(self) -> None:
         self._appointments: list[tuple[int, int, Timer]] = []
+        self._cancelled: set[int] = set()
         self._made: int = 0
 
     @property
@@ -32,13 +36,27 @@ class Timers:
         """The first appointment; 0 for none."""
         return MonotonicNs(self._appointments[0][0] if self._appointments else 0)
 
-    def at(self, due: int, timer: Timer) -> None:
-        """Has ``timer`` called at ``due`` (monotonic ns), or a little later."""
+    def at(self, due: int, timer: Timer) -> int:
+        """Has ``timer`` called at ``due`` (monotonic ns), or a little later. Gives the number of the appointment."""
         self._made += 1
         heappush(self._appointments, (due, self._made, timer))
+        return self._made
+
+    def cancel(self, number: int) -> None:
+        """Gives up an appointment that has not come yet. At most half of all there are stay without being wanted."""
+        cancelled = self._cancelled
+        cancelled.add(number)
+        if len(cancelled) > max(_FEW, len(self._appointments) // 2):
+            self._appointments[:] = [one for one in self._appointments if one[1] not in cancelled]
+            heapify(self._appointments)
+            cancelled.clear()
 
     def run(self, now: MonotonicNs) -> None:
         """Calls all whose time has come."""
         appointments = self._appointments
         while appointments and appointments[0][0] <= now:
-            heappop(appointments)[2].on_timer(now)
+            _, number, timer = heappop(appointments)
+            if number in self._cancelled:
+                self._cancelled.remove(number)
+            else:
+                timer.on_timer(now)

@@ -26,7 +26,9 @@ class DispatchStart(Timer):
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
         self._ready: ReadyQueues | None = None
+        self._timers: Timers | None = None
         self._deadline: int = 0
+        self._appointment: int = 0
         self.waiting: bool = False
         self.draining: bool = False
 
@@ -55,7 +57,14 @@ class DispatchStart(Timer):
         self._deadline = 0
         if self.waiting and wait_ms >= 0:
             self._deadline = now + wait_ms * NS_PER_MS
-            timers.at(self._deadline, self)
+            self._timers = timers
+            self._appointment = timers.at(self._deadline, self)
+
+    def consumers_gone(self) -> None:
+        """The last consumer has left: the next one begins a wait of its own."""
+        if self._timers is not None and self._appointment:
+            self._timers.cancel(self._appointment)
+            self._appointment = 0
 
     def is_open(self) -> bool:
         """Whether messages may be handed out."""
@@ -69,6 +78,7 @@ class DispatchStart(Timer):
         return True
 
     def on_timer(self, now: MonotonicNs) -> None:
+        self._appointment = 0
         if self.waiting and self._deadline and now >= self._deadline:
             self.waiting = False
             if self._ready is not None:

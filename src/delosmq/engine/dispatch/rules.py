@@ -129,6 +129,7 @@ class DispatchRules(QueueRules):
             if self.groups is not None:
                 self.groups.close()
                 self.groups = None
+            self.start.consumers_gone()
             self.queue.drop_rules()
 
     def taken_by(self, consumer: Consumer) -> None:
