@@ -68,7 +68,7 @@ class EngineConsumers:
                 "DMQ2202",
                 f"queue '{queue.name}' has its {queue.in_force.max_consumers} consumers already (max-consumers)",
             )
-        self._log.close()  # before it joins: nobody could close it if this failed
+        self._log.close()  # before it joins: if this failed, it could not be closed
         consumer = Consumer(ConsumerId(self._next_consumer_id), port, credit, options)
         consumer.queue = queue
         self._next_consumer_id += 1

@@ -46,7 +46,7 @@ class Standing:
 
     Attributes:
         standing: one of `STANDINGS`; rule: why a message waits, a code of `standing.why_waiting`.
-        consumer: who holds it; None while it is in nobody's hands, or when its holder has left.
+        consumer: that has it in delivery; None while none has, or when its holder has left.
         group: who leases it; lease: the number of the lease, 0 while it is being made or not looked up.
         transaction: that acknowledges it, 0 for none.
     """
@@ -124,7 +124,7 @@ class Inspector:
         return self.held(queue, slot.sequence)
 
     def held(self, queue: Queue, sequence: int) -> Standing | None:
-        """Who has a message in delivery, one look at each consumer; None when nobody has."""
+        """The consumer that has a message in delivery, one look at each; None when none has."""
         for group in self._leases.on_queue(queue):
             slot = group.slot_of(sequence)
             if slot is not None:

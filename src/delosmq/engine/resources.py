@@ -140,7 +140,7 @@ class EngineResources:
             AddressSettingsTable(settings.address_settings, settings.wildcards)
         ):
             self._parts.dispatcher.mark(queue)
-        self._parts.memory.released = True  # whoever waits for room asks again
+        self._parts.memory.released = True  # producers that wait for room ask again
         refused: list[str] = []
         for address in settings.addresses:
             try:
@@ -264,7 +264,7 @@ class EngineResources:
             self._parts.events.deleted_by_client("", name, user, 0)
 
     def purge_queue(self, name: str) -> Purge:
-        """Empties a queue of what nobody has in delivery; what comes meanwhile stays.
+        """Empties a queue of what is not in delivery; what comes meanwhile stays.
 
         Returns:
             The work, of which the first slice is done: how much is gone, and whether that is all.
@@ -277,7 +277,7 @@ class EngineResources:
     # -- what belongs to one connection --------------------------------------------------------------------------
 
     def create_temporary(self, name: str, routing: int, owner: str, user: str = "") -> Address:
-        """Creates an address, for anycast with its queue, that ends with its connection and from which nobody else
+        """Creates an address, for anycast with its queue, that ends with its connection and from which no other
         consumes. Nothing of it is recorded.
 
         Raises:

@@ -43,7 +43,7 @@ class OutboxOwner(ABC):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GateWaiter(ABC):
-    """Whoever answers elsewhere than in an outbox: HTTP, calls in this process."""
+    """Answers elsewhere than in an outbox: HTTP, calls in this process."""
 
     @abstractmethod
     def on_open(self) -> None:
@@ -56,7 +56,7 @@ class SyncAsker(ABC):
 
     @abstractmethod
     def schedule(self) -> None:
-        """Soon: somebody waits."""
+        """Asks for a sync soon: an answer waits."""
 
 
 class Outbox:
@@ -395,8 +395,8 @@ class Gate:
 
     Attributes:
         synced: everything up to here survives a crash. Recovery sets it, then only `on_synced` does.
-        awaited: the newest position that anybody has waited for. What lies behind it may be synced later.
-        asker: hears of those who begin to `wait`; None for nobody. What is put into an outbox has a tick coming anyway.
+        awaited: the newest position that was waited for. What lies behind it may be synced later.
+        asker: hears of those who begin to `wait`; None for none. What is put into an outbox has a tick coming anyway.
     """
 
     def __init__(self, synced: Position = NOTHING_DURABLE) -> None:

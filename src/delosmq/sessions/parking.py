@@ -89,7 +89,7 @@ class Parked(ABC):
         raise InvariantError("DMQ5300", f"a parked {type(self).__name__} ends no transaction")
 
     def is_void(self) -> bool:
-        """Whether nobody is there any more who could get the message: it counts as sent."""
+        """Whether no consumer is left that could get the message: it counts as sent."""
         return False
 
     def ended(self) -> None:
@@ -246,15 +246,15 @@ class Parking(SpaceWaiter):
             self._drain(may_end=True)
 
     def close(self) -> list[SessionTransaction]:
-        """Forgets everything: nobody was told that it arrived. Gives the transactions that wait for their end, which
-        nobody asks for now, and those whose end goes on."""
+        """Drops everything: no client was told that it arrived. Gives the transactions that wait for their end, which
+        is not asked for any more, and those whose end goes on."""
         if self._waits_for:
             self._broker.blocked_producers.cancel(self._waits_for, self)
             self._waits_for = ""
         left: list[SessionTransaction] = []
         for entry in self._entries:
             if entry.waiter is not None:
-                entry.waiter.parking = None  # it will be done, and nobody told
+                entry.waiter.parking = None  # it will be done, and no client told
             if entry.message is None and entry.work is not None:
                 left.append(entry.work)
         self._entries.clear()
@@ -267,7 +267,7 @@ class Parking(SpaceWaiter):
 
     def outlive(self) -> list[SessionTransaction]:
         """As `close`, for a peer that has left in order: sends that belong to no transaction go on to where they
-        belong, and nobody is answered. `ParkingOwner.parked_changed` tells when they are through."""
+        belong, and no client is answered. `ParkingOwner.parked_changed` tells when they are through."""
         if self._waits_for:
             self._broker.blocked_producers.cancel(self._waits_for, self)
             self._waits_for = ""

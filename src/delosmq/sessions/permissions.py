@@ -55,7 +55,7 @@ class Permissions:
             self.require(name, CREATE_NON_DURABLE_QUEUE)
 
     def may_create(self, address: str) -> bool:
-        """Whether a send may create whatever it needs, so that nobody has to look each time."""
+        """Whether a send may create whatever it needs, so that it is not looked up each time."""
         self._renew()
         roles = self._login.roles
         access = self._access
@@ -82,7 +82,7 @@ class Permissions:
 
     def require_use(self, address: str, queue_name: str, permission: str) -> None:
         """Raises PermissionDeniedError unless the user holds ``permission`` on the address of the queue to be used. A
-        user who could not use it under its name is told the same as if there were none, and nobody its address.
+        user who could not use it under its name is told the same as if there were none, and never its address.
 
         Args:
             queue_name: as it was asked for; "" for the queue of the address.

@@ -20,7 +20,7 @@ class ProtocolSession(ABC):
     Attributes:
         decoder: of what its peer sends.
         liveness: how long its peer may be silent.
-        parking: its sends that wait for space; None while nobody is logged in.
+        parking: its sends that wait for space; None before the login.
     """
 
     def __init__(self, decoder: FrameDecoder, liveness: Liveness) -> None:

@@ -44,7 +44,7 @@ class Stream:
         reports: whether deliveries of this stream show up in `Outbox.take_written`.
         closed: nothing more is taken or sent.
         unseen: sequences of the deliveries that closing dropped.
-        owner_id: the consumer's, for whoever reads `Outbox.take_written`.
+        owner_id: the consumer's, for readers of `Outbox.take_written`.
     """
 
     def __init__(self, reports: bool = False) -> None:

@@ -23,10 +23,10 @@ class EngineEvents:
         """A queue and all it held are gone."""
 
     def queue_paused(self, queue: str) -> None:
-        """It hands out nothing until it is resumed."""
+        """It delivers nothing until it is resumed."""
 
     def queue_resumed(self, queue: str) -> None:
-        """It hands out again."""
+        """It delivers again."""
 
     def queue_disabled(self, queue: str) -> None:
         """No message enters it until it is enabled."""

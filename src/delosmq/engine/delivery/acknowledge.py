@@ -206,7 +206,7 @@ class Acknowledgements:
         """Returns what a consumer holds to its place, newest first, so that a ring drops the oldest of it (RING-6).
 
         Many of them, or many dead letters, take several ticks, which follow those of a cumulative acknowledgement that
-        is under way. What is not back yet is still held by the consumer; the queue hands out nothing meanwhile.
+        is under way. What is not back yet is still in delivery; the queue delivers nothing meanwhile.
 
         Args:
             sequences: in order of delivery; what open transactions acknowledge is passed over.
@@ -330,7 +330,7 @@ class _Return(Job):
         self._acks = acks
         self._queue = queue
         self._consumer = consumer
-        # Taken from the end, so that they are let go of one by one.
+        # Taken from the end, so that they are freed one by one.
         self._sequences = sequences
         self._unseen = unseen
         self._how = how

@@ -105,7 +105,7 @@ class Expiry(BeforeDelivery):
 
     def expire(self, queue: Queue, slot: Slot) -> None:
         """Ends a slot that is in no list, as part of the decision under way. When no queue of the expiry address takes
-        it, it stays in its queue, held: it is never handed out."""
+        it, it stays in its queue, held: it is never delivered."""
         moved_to = self._copy(queue, slot.message)
         if moved_to is None:
             self._held.hold(queue, slot, HELD_EXPIRED)

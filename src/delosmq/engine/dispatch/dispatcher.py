@@ -31,7 +31,7 @@ WORK_PER_QUEUE_AND_TICK: Final = 512
 
 
 class Dispatcher(ReadyQueues):
-    """Keeps the list of queues that may have something to hand out.
+    """Keeps the list of queues that may have something to deliver.
 
     Attributes:
         before: asked before a message leaves that may have expired, or whose delivery is recorded first.
@@ -173,7 +173,7 @@ class Dispatcher(ReadyQueues):
 
 
 def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | None) -> bool:
-    """Hands out at most ``limit`` messages of a queue without rules. True when there may be more to do.
+    """Delivers at most ``limit`` messages of a queue without rules. True when there may be more to do.
 
     A consumer found full leaves the rotation. A message of a group gives the queue rules.
     """

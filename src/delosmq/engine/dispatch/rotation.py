@@ -81,7 +81,7 @@ class Rotation(ABC):
 
 
 class TurnRotation(Rotation):
-    """In order of turn; whoever joins has the newest turn and stands last."""
+    """In order of turn; a consumer that joins has the newest turn and stands last."""
 
     def __init__(self, priority: int) -> None:
         super().__init__(priority)

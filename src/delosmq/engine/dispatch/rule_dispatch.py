@@ -29,7 +29,7 @@ class RuleDispatch:
         self._stopped: bool = False
 
     def run(self, limit: int) -> bool:
-        """Hands out at most ``limit`` messages; True when there may be more to do."""
+        """Delivers at most ``limit`` messages; True when there may be more to do."""
         rules = self._rules
         if not rules.start.is_open():
             return False
@@ -179,7 +179,7 @@ class RuleDispatch:
         return barrier > 0 and slot.sequence > barrier
 
     def _expired(self, slot: Slot) -> bool:
-        """Whether a message is too old; it may still be there then, and this hands out nothing more (`_stopped`)."""
+        """Whether a message is too old; it may still be there then, and this delivers nothing more (`_stopped`)."""
         before = self._before
         if before is None or not self._queue.expiring_count:
             return False

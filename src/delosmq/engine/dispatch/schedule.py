@@ -116,7 +116,7 @@ class Schedule(Timer):
         self._last_value_rule = last_value_rule
         self._by_wall: DueTimes = DueTimes(1)
         self._by_delay: DueTimes = DueTimes(-1)
-        # What the wall clock would show if nobody had set it: monotonic time and this.
+        # What the wall clock would show if it had not been set: monotonic time and this.
         self._origin_ms: int = clock.wall_ms() - clock.monotonic_ns() // NS_PER_MS
         self._set_by_ms: int = 0
         # Monotonic ns of the earliest appointment; 0 for none.
@@ -162,7 +162,7 @@ class Schedule(Timer):
     # -- time ----------------------------------------------------------------------------------------------------
 
     def _steady_ms(self) -> int:
-        """What the wall clock would show if nobody had set it since the start."""
+        """What the wall clock would show if it had not been set since the start."""
         return self._clock.monotonic_ns() // NS_PER_MS + self._origin_ms
 
     def _wall_set_by_ms(self) -> int:

@@ -44,7 +44,7 @@ CODES: Final = (
 
 
 def why_waiting(queue: Queue, slot: Slot, budget: DispatchBudget) -> str:
-    """One of `CODES`: why a slot is not handed out now; `READY` when the next tick does.
+    """One of `CODES`: why a slot is not delivered now; `READY` when the next tick does.
 
     Looks at each consumer, and evaluates selectors: not for the message path.
 

@@ -1,4 +1,4 @@
-"""What leases are made of: the lease itself, the group that reads, whoever waits, and what is refused."""
+"""What leases are made of: the lease itself, the group that reads, calls that wait, and what is refused."""
 
 from abc import ABC, abstractmethod
 from typing import Final
@@ -34,7 +34,7 @@ class LeaseError(BrokerError):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LeaseWaiter(ABC):
-    """Somebody who waits for messages to lease."""
+    """A call that waits for messages to lease."""
 
     @abstractmethod
     def on_messages(self) -> None:

@@ -44,7 +44,7 @@ class LeaseGroups:
         if not topic:
             return self._leases.open(group, self._bindings.queue_named(queue), run, incarnation, user=user)
         if group not in self._bindings.queues:
-            # All of this before the subscription is made: it would stay, and fill, for nobody.
+            # All of this before the subscription is made: it would stay, and fill, without a reader.
             if known is not None:
                 raise self._leases.reads_another(group, group)
             non_destructive = self._bindings.settings_of(topic).default_non_destructive
@@ -73,11 +73,11 @@ class LeaseGroups:
         queue = ended.queue
         count = self._leases.release(group)
         if ended.owns_queue and not queue.holders and not queue.operators:
-            self._deletion.drop(queue)  # nobody would ever empty it
+            self._deletion.drop(queue)  # it would never be emptied
         return count
 
     def end_overdue(self) -> list[str]:
-        """Releases the groups that nobody asks for any more; gives their names. Called now and then by a timer."""
+        """Releases the groups that are not asked for any more; gives their names. Called now and then by a timer."""
         overdue = self._leases.overdue()
         for name in overdue:
             self.release(name)

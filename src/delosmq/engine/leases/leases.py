@@ -79,7 +79,7 @@ class Leases:
         )
         self.settler: LeaseSettler = LeaseSettler(log, acks, removals, dispatcher=dispatcher, jobs=jobs)
         self.groups: dict[str, LeaseGroup] = {}
-        # While the broker was down nobody could be heard of: that time counts against no group.
+        # While the broker was down no reader could call: that time counts against no group.
         self._started_ns: int = clock.monotonic_ns()
 
     # -- opening -------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ class Leases:
         group.run = run
         self.count_state(group)
         self.heard_of(group)
-        # Whoever waits under an older epoch learns now that it is fenced.
+        # Calls that wait under an older epoch learn now that it is fenced.
         self._tell(group)
         opened: dict[str, object] = {
             "op": "open",
@@ -225,11 +225,11 @@ class Leases:
         )
 
     def silent_ms(self, group: LeaseGroup) -> int:
-        """For how long nobody was heard of the group."""
+        """For how long the group has had no call."""
         return (self._clock.monotonic_ns() - max(group.contact_ns, self._started_ns)) // NS_PER_MS
 
     def heard_of(self, group: LeaseGroup) -> None:
-        """A call of its run. Calls that only read carry no epoch: whose they are isn't known, but somebody reads."""
+        """A call of its run. Calls that only read carry no epoch: the run isn't known, but the group is read."""
         group.contact_ms = self._clock.wall_ms()
         group.contact_ns = self._clock.monotonic_ns()
 
@@ -301,7 +301,7 @@ class Leases:
             group.waiters.remove(waiter)
 
     def wake(self) -> bool:
-        """Called each tick: tells waiters whose queue has messages. True when somebody was told."""
+        """Called each tick: tells waiters whose queue has messages. True when one was told."""
         told = False
         no_room = self._log.storage_low and not self._log.storage_full
         for group in self.groups.values():
@@ -382,7 +382,7 @@ class Leases:
     def release(self, name: str) -> int:
         """Ends a group: what it holds unacknowledged goes back in order, redelivered. Gives how many messages.
 
-        They go back slice by slice, and nobody gets one of that queue before all are in their places. Should the broker
+        They go back slice by slice, and none of the queue is delivered before all are in place. Should the broker
         end meanwhile, the rest is back after its start.
 
         Acknowledged leases that are not worked off yet are, at once: call when `is_settled`, if that can wait.

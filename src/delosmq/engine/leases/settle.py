@@ -118,6 +118,6 @@ class LeaseSettler:
         self._log.close()
 
     def given_back(self, group: LeaseGroup) -> None:
-        """All of it is back: its queue hands out again."""
+        """All of it is back: its queue delivers again."""
         self.ending.remove(group)
         self._dispatcher.resume(group.queue)

@@ -3,7 +3,7 @@
 Every ``address-queue-scan-period`` all are looked at, in slices; what two scans in a row find unused goes. Source:
 Artemis PostOfficeImpl.reapAddresses and QueueManagerImpl. What Artemis deletes at its start goes here two scans later,
 so that clients which come back find their queues. Artemis never deletes an address that had no queue since its start;
-here it goes too, once nothing was sent to it between two scans. Likewise a queue that nobody has used.
+here it goes too, once nothing was sent to it between two scans. Likewise a queue that was never used.
 """
 
 from typing import Final

@@ -17,9 +17,9 @@ PASSED_PER_SLICE: Final = 4_000
 
 
 class Purge(Job):
-    """Ends all references of a queue that nobody has in delivery. Each slice is a decision of its own.
+    """Ends all references of a queue that are not in delivery. Each slice is a decision of its own.
 
-    While it works on a living queue nothing of that is handed out, so that nobody gets what was to be purged; what is
+    While it works on a living queue nothing of that is delivered, and no consumer gets what was to be purged; what is
     added meanwhile stays.
 
     Attributes:

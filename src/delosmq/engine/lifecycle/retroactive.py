@@ -164,7 +164,7 @@ class _Fill(Job):
     its turn is no longer among the last messages, and left out.
 
     Attributes:
-        holds_dispatch: the queue hands out nothing till all is there.
+        holds_dispatch: the queue delivers nothing till all is there.
         first: the sequence of the first of the last messages of one address.
     """
 
@@ -209,7 +209,7 @@ class _Fill(Job):
 
     def go_on(self, first: int) -> None:
         """After a restart, before it is told what to take: only that from ``first`` on, and not what is there already.
-        References came in the order of their sequences, and nothing was handed out before all were there."""
+        References came in the order of their sequences, and nothing was delivered before all were there."""
         self._last = first - 1
         for slot in self._queue.pending.in_order():
             message = slot.message

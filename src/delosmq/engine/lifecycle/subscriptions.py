@@ -1,4 +1,4 @@
-"""Subscriptions: which queue somebody reads, and the queues that are made for it.
+"""Subscriptions: which queue a consumer reads, and the queues that are made for it.
 
 Source: JMS 2.0, 8.3 (durable, shared); Artemis ActiveMQServerImpl and its JMS client, which map them to queues.
 """
@@ -23,12 +23,12 @@ class SubscriptionOptions:
 
     Attributes:
         name: the queue; "" makes one that goes with its only consumer.
-        durable: the queue and what it holds stay when nobody reads them, over restarts too. Needs a name.
+        durable: the queue and what it holds stay without a consumer, over restarts too. Needs a name.
         shared: several consumers divide the messages among them. Needs a name; without ``durable`` the queue goes with
             the last of them.
         filter: a selector; what it does not match never enters the queue. "" lets all in.
         retroactive: it starts with what the address keeps for those that ask (``subscription-recovery-*``), or for
-            all but not for everybody (``always-retroactive`` false).
+            all but not for all subscribers (``always-retroactive`` false).
         pending_limit: how many messages wait at most in a queue that goes with its only consumer; None for any number.
         user: whose client it is; what is made for it counts to that user.
         connection_id: whose subscription it is; only the owner of a temporary destination may consume from it.
@@ -194,7 +194,7 @@ class SubscriptionQueues:
 
     @staticmethod
     def _is_same(queue: Queue, address: str, options: SubscriptionOptions) -> bool:
-        """Whether the queue is the subscription asked for. False: it is another one and nobody uses it.
+        """Whether the queue is the subscription asked for. False: it is another one, and not in use.
 
         Raises:
             MisuseError: it is another one that is in use, or this one and not shared.

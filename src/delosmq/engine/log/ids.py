@@ -40,7 +40,7 @@ class Identifiers:
         self._log.record(encode_ids(self._reserved_below))
 
     def next(self) -> Sequence:
-        """An id nobody had before."""
+        """A new id."""
         value = self._next
         self._next = value + 1
         if self._reserved_below - value < BLOCK // 2:

@@ -61,7 +61,7 @@ class Batch:
       elsewhere.
 
     Nearly every batch has one record about at most one message. Lists are what costs most of it, so that one lies in
-    plain attributes until somebody asks for a list. A store in a hurry looks at `sole` first.
+    plain attributes until a list is asked for. A store in a hurry looks at `sole` first.
 
     Attributes:
         position: given when the batch is opened; the first is 1, each following one is larger by 1.
@@ -267,7 +267,7 @@ class StoreEvents(ABC):
         """A write or sync failed: nothing more will be synced. The broker must stop."""
 
     def awaited(self) -> Position:
-        """The newest position whose sync somebody waits for, or ever did. A store may put off what lies behind it."""
+        """The newest position whose sync is waited for, or ever was. A store may put off what lies behind it."""
         return EVERYTHING
 
 
@@ -298,7 +298,7 @@ class Store(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Writes what was appended, and asks for a sync when somebody waits for it; called once per tick of the loop,
+        """Writes what was appended, and asks for a sync when a client waits for it; called once per tick of the loop,
         cheap when nothing waits."""
 
     @abstractmethod
@@ -455,7 +455,7 @@ class Log:
             try:
                 self._store.append(batch)
             except BaseException:
-                self._batch = Batch()  # what was refused is nobody's any more
+                self._batch = Batch()  # what was refused is dropped
                 self.bindings_position = min(self.bindings_position, self.position)
                 raise
             self.position = batch.position

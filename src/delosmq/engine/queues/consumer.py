@@ -125,7 +125,7 @@ class Consumer(Holder):
         return self.slot_of(sequence) is not None or (self.loans is not None and self.loans.holds(sequence))
 
     def has_room(self) -> bool:
-        """Whether dispatch may hand out one more."""
+        """Whether dispatch may deliver one more."""
         return self.credit.has_room() and self.port.has_room()
 
 

@@ -2,7 +2,7 @@
 
 What was looked at is remembered, so that a choice costs no walk through all that waits: there may be many such
 consumers, each with a limit of thousands. It is looked at while it comes, a few messages at a time, and forgotten as
-soon as it leaves the queue: nobody accounts for a message that is held here alone.
+soon as it leaves the queue: a message that is held here alone counts nowhere.
 
 Source: activemq-broker, the MessageEvictionStrategy classes.
 """

@@ -1,6 +1,6 @@
 """The pending limit: how many messages wait for the one consumer of a topic subscription that is not durable.
 
-A ring of its own kind: it counts what waits beyond the credit of the consumer. What dispatch is about to hand out is
+A ring of its own kind: it counts what waits beyond the credit of the consumer. What dispatch is about to deliver is
 not pushed out before that has happened, or a burst would lose messages that the consumer has room for.
 
 Source: activemq-broker, TopicSubscription.add.

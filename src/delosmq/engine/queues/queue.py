@@ -55,7 +55,7 @@ class QueueTraits:
         record_before_delivery: each delivery is recorded before the message leaves.
         conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
             in routing only while it has consumers.
-        needs_rules: its messages are never simply handed out in turn.
+        needs_rules: its messages are never simply delivered in turn.
     """
 
     def __init__(self, own: QueueSettings, in_force: ResolvedSettings, address: AddressSettings) -> None:
@@ -104,7 +104,7 @@ class Queue:
             sequence waits, or it would be out of order. 0 for none.
         consumer_count: its consumers but leases, which take by themselves.
         rotation: consumers that may have room, the next one to be asked first; empty when there are rules.
-        needs_rules: messages are not simply handed out in turn: ``rules`` decide, made when it is first needed.
+        needs_rules: messages are not simply delivered in turn: ``rules`` decide, made when it is first needed.
     """
 
     def __init__(self, queue_id: QueueId, settings: QueueSettings, address: QueueAddress) -> None:

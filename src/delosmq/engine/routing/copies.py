@@ -138,9 +138,9 @@ class MovedCopies:
 
     def make_resources(self, target: str, origin: str, sender: str, *, prefix: str, suffix: str) -> Queue | None:
         """Sees to it that an address has the queue for what comes from one origin. It counts to the maker of that
-        address; when it is gone, to the sender of the message, and not to whoever reads such messages by a wildcard.
+        address; when it is gone, to the sender of the message, and not to readers of such messages by a wildcard.
 
-        A queue of that name on an address of that name, which is made for whoever looked for it first, takes what comes
+        A queue of that name on an address of that name, made for the first that looked for it, takes what comes
         instead: it is given back, for `deliver`. One on any other address gets nothing, as those who read that address
         need not be allowed to read what comes from the origin.
         """

@@ -1,4 +1,4 @@
-"""Dead letters: where a message goes that used up its delivery attempts, or that nobody takes.
+"""Dead letters: where a message goes that used up its delivery attempts, or that no consumer takes.
 
 Source: Artemis QueueImpl.sendToDeadLetterAddress, PostOfficeImpl.maybeSendToDLA; Classic AbstractDeadLetterStrategy.
 """

@@ -16,7 +16,7 @@ QUEUES_REMEMBERED: Final = 1_000
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DroppedListener(ABC):
-    """Somebody who tells people of dropped."""
+    """Tells operators of dropped messages."""
 
     @abstractmethod
     def messages_held(self, queue: str, setting: str, address: str) -> None:

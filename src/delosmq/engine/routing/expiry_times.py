@@ -30,7 +30,7 @@ class ExpiryTimes(Timer):
     """Keeps the earliest time of all that it is told; O(1) in time and memory for each message with an expiry.
 
     Attributes:
-        listener: None for nobody, as before the start.
+        listener: None before the start.
     """
 
     def __init__(self, clock: Clock, timers: Timers) -> None:

@@ -60,7 +60,7 @@ class HeldMessages(Timer):
         parts = self._parts
         parts.schedule.add_marked(queue, slot, due_at_ms)
         home = slot.message.home
-        # On a full disk it is handed out or found too old once more after a crash, and held again.
+        # On a full disk it is delivered or found too old once more after a crash, and held again.
         if home is not None and slot.recorded and not parts.log.storage_full:
             parts.log.record(encode_scheduled(queue.id, [slot]))
             parts.log.batch().targets.append(home)

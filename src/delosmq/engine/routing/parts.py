@@ -38,9 +38,9 @@ class EngineParts:
 
     Attributes:
         settings, clock, random, events, conversions: as given to the broker.
-        log: records of the decision under way. Whoever begins a decision closes it.
+        log: records of the decision under way. What begins a decision closes it.
         largest_message_bytes: no message is larger.
-        ordinary_message_bytes: whoever stores a larger one asks for its place first (`Log.ask_large`).
+        ordinary_message_bytes: a larger one asks for its place first (`Log.ask_large`).
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Where a message goes when that takes more than a look: filters, wildcards, diverts, one queue by name.
 
-The short way, for an address whose queues take everything, is `Address.route`: whoever sends asks `Address.plain`.
+The short way, for an address whose queues take everything, is `Address.route`: a send asks `Address.plain`.
 """
 
 from typing import Final
@@ -73,7 +73,7 @@ class Routes:
         self._begin(strict=False)
         self._find(message, address, ANY_ROUTING, None, [])
         while len(self._routed) > 1 and self._size() > self._batch_bytes:
-            self._routed.pop()  # nobody to tell, and without a batch for all of them nothing would move
+            self._routed.pop()  # no job to tell, and without a batch for all of them nothing would move
         return self._take_routed()
 
     def prepare(self, name: str, routing: int, user: str = "") -> Address:

@@ -49,7 +49,7 @@ class Deadlocks(Job):
         self._size: int = 0
         self.spent: int = 0
         self._is_job: bool = False
-        # Somebody began to wait who was not looked at.
+        # A transaction began to wait that was not looked at.
         self._behind: bool = False
         # The search under way in slices, and who has gone on since the first of several began.
         self._search: _Search | None = None
@@ -139,7 +139,7 @@ class Deadlocks(Job):
 
     def _refuse_later(self, transaction: Transaction, search: "_Search") -> None:
         address = transaction.waits_for
-        # The settings may be others meanwhile, and with the whole broker full nobody was looked at when another went.
+        # The settings may be others meanwhile, and with the whole broker full none was looked at when another went.
         if transaction.id in search.stuck and search.is_filled(address):
             error = _refusal(transaction, address, len(search.stuck))
             transaction.hopeless = Hopeless(transaction, address, error)

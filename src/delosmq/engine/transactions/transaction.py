@@ -91,8 +91,8 @@ class Transaction:
         keeps_delivered: whatever rolls it back, what it acknowledged stays in delivery: its client delivers that again
             by itself.
         taking: cumulative acknowledgements that go on in slices; it does not end before them, nor is it rolled back.
-        internal: it exists for one of those alone: nobody began it, nobody sees it.
-        through: that one, until somebody is told how it went; after: another of the same consumer, which it includes.
+        internal: it exists for one of those alone: no client began it or sees it.
+        through: that one, until its end is told; after: another of the same consumer, which it includes.
     """
 
     def __init__(self, transaction_id: int, owner: str, xid: bytes | None) -> None:

@@ -38,7 +38,7 @@ class EngineTransactions(CommitListener):
 
     Attributes:
         branches: those that have an xid.
-        open: all of them, by id; far: what large acknowledgements are under way in, which nobody began.
+        open: all of them, by id; far: what large acknowledgements are under way in, which no client began.
         at_once: a cumulative acknowledgement of more messages goes on in slices; taken_per_slice: of so many.
     """
 

@@ -199,7 +199,7 @@ class OpenWireConnection(ConnectionPort):
 
     def leaves_later(self, command: RemoveInfo) -> bool:
         """Whether the end of the connection has to wait for messages that wait for space; its owner is told then. Those
-        of transactions that nobody will end don't count."""
+        of transactions that will not be ended don't count."""
         self.parking.forget(self.transactions.open())
         if not self.parking.parked_bytes:
             return False

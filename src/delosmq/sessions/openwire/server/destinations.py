@@ -159,7 +159,7 @@ class OpenWireDestinations:
             )
 
     def check_new(self, target: OpenWireTarget) -> None:
-        """Refuses such a queue unless somebody has made it on purpose."""
+        """Refuses such a queue unless it was made on purpose."""
         if target.address not in self._queues:
             self.check_plain(target)
 

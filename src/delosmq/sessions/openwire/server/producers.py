@@ -92,7 +92,7 @@ class ParkedMessage(Parked):
 
     def _refuse(self, command: MessageCommand, error: BrokerError) -> None:
         if self.work is not None and not command.response_required:
-            # Its end may wait behind already, when nobody finds it by its id any more.
+            # Its end may wait behind already, when it is not found by its id any more.
             self.work.transaction.spoil(error)
         self._owner.refused(command, error)
 
@@ -263,7 +263,7 @@ class Producers:
             if not target.create_checked:
                 self._check(target)
         if known is None and len(key) <= _LONGEST_KEPT:
-            # Only what the user may send to is kept, or anybody could fill the memory with names.
+            # Only what the user may send to is kept, or any client could fill the memory with names.
             self._target_count += len(targets)
             if self._target_count > _TARGETS_LIMIT:
                 self._targets.clear()

@@ -9,12 +9,12 @@ An answer waits for what its peer may conclude from it, should the power fail ri
   their messages come again, and a connection for each message would pay a sync for it.
 - That it has a session, producer, consumer or transaction, or that a destination or subscription is there or gone. The
   former end with the connection, and so with the power. Addresses and queues may stay: such an answer waits for all
-  that was recorded about those, by whichever connection (`Replies.grant`). It says nothing about messages, and does not
+  that was recorded about those, by any connection (`Replies.grant`). It says nothing about messages, and does not
   wait for them: a consumer comes without the sync of the acknowledgement that its predecessor did not wait for either.
 - Nothing: who the broker is, that it is there (`Replies.tell`).
 
 The two latter may leave before answers that wait, and before refusals of commands that wanted no answer. Clients find
-answers by the command's number, and whoever waits for a message to be stored asks for an answer to that one.
+answers by the command's number, and a client that waits for a message to be stored asks for an answer to that one.
 Source: ResponseCorrelator of ActiveMQ Classic's client; KahaDBStore, whose syncs only those commands wait for that are
 messages or acknowledgements and want an answer.
 """

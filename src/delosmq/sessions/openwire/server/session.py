@@ -53,7 +53,7 @@ from delosmq.wire.openwire.structures import (
 _LEAVING_NS: Final = 10_000_000_000
 """How long a peer may stay after its connection has ended: it has a ShutdownInfo to send, and may log in again."""
 _FRAME_BEFORE_LOGIN_BYTES: Final = 64 * 1024
-"""Of those who are not logged in: anybody may open connections."""
+"""Of those that are not logged in: any peer may open connections."""
 
 
 class OpenWireSession(ProtocolSession):
@@ -117,7 +117,7 @@ class OpenWireSession(ProtocolSession):
 
     def _tell(self, frame: Structure, error: BrokerError) -> None:
         if self._machine.state == NEW:
-            return  # nobody knows yet how it would be written
+            return  # it is not known yet how it would be written
         if isinstance(frame, Command) and frame.response_required:
             self._replies.refuse(frame, error)
             return
@@ -179,7 +179,7 @@ class OpenWireSession(ProtocolSession):
     def _remove(self, frame: Structure, now: MonotonicNs) -> None:
         assert isinstance(frame, RemoveInfo)
         connection = self._connection
-        assert connection is not None  # the table lets nobody in before
+        assert connection is not None  # the table lets no command in before
         removed = frame.object_id
         if not isinstance(removed, ConnectionId):
             working.remove(connection, frame)

@@ -1,7 +1,7 @@
 """DestinationInfo: temporary destinations, which end with their connection, and lasting ones.
 
 Of temporary ones others are told here, at once, as their maker may use them the next moment; of lasting ones the engine
-tells, whoever makes them. Names of temporary destinations are the client's: all clients begin them with the id of their
+tells, of all protocols. Names of temporary destinations are the client's: all clients begin them with the id of their
 connection, and must, as nothing but the name tells a temporary address from others. Source: RegionBroker.addDestination
 and removeDestination of ActiveMQ Classic; createTempDestination of its clients in Java, C++ and .NET.
 """

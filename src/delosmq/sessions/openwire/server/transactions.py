@@ -2,7 +2,7 @@
 
 Source: TransactionBroker and TransactionContext of ActiveMQ Classic. Any connection may join a branch, prepare or end
 it. Until it is prepared it lasts no longer than the connection that began it; one that joined leaves it as it is. An
-END is that of its connection alone, which may go on all the same; PREPARE waits for nobody's.
+END is that of its connection alone, which may go on all the same; PREPARE waits for none.
 """
 
 import struct
@@ -155,7 +155,7 @@ class OpenWireTransactions:
         return work if work is not None and _works_in(work) else None
 
     def branch_to_end(self, transaction_id: XATransactionId) -> OpenWireTransaction:
-        """A branch that is to be prepared, committed or rolled back: nobody works in it any more.
+        """A branch that is to be prepared, committed or rolled back: no connection works in it any more.
 
         Raises:
             XaError: there is none.
@@ -221,7 +221,7 @@ class OpenWireTransactions:
         return works
 
     def abandon(self, works: list[OpenWireTransaction]) -> list[BrokerError]:
-        """Rolls back what nobody will end: local transactions, and branches that this connection began; prepared ones
+        """Rolls back what will not be ended: local transactions, and branches that this connection began; prepared ones
         wait for their coordinator. Gives what could not be recorded."""
         troubles: list[BrokerError] = []
         for work in works:
@@ -260,7 +260,7 @@ def end_association(broker: EngineBroker, work: OpenWireTransaction) -> None:
 
 
 def end_branch(broker: EngineBroker, work: OpenWireTransaction) -> None:
-    """Nobody works in a branch any more: all that was sent in it is through."""
+    """No connection works in a branch any more: all that was sent in it is through."""
     while work.transaction.state == ACTIVE:
         broker.branches.end(work.xid)
 

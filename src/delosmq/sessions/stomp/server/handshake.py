@@ -26,7 +26,7 @@ def limits_of(acceptor: AcceptorSettings) -> StompLimits:
 
 
 def limits_before_login(acceptor: AcceptorSettings) -> StompLimits:
-    """The decoder's limits for those who are not: CONNECT has no body, and anybody may open connections."""
+    """The decoder's limits for those who are not: CONNECT has no body, and any peer may open connections."""
     head = min(acceptor.max_head_bytes, _HEAD_BEFORE_LOGIN_BYTES)
     return StompLimits(
         max_head_bytes=head,

@@ -38,7 +38,7 @@ _BODY_KINDS: Final = {
     "bytes": BYTES_BODY,
     "map": MAP_BODY,
     "stream": STREAM_BODY,
-    # Nobody here looks into one, and who sends it on need not be refused.
+    # It is not looked into here, and a client that sends it on need not be refused.
     "object": BYTES_BODY,
 }
 """What ``amq-msg-type`` may say. Source: LegacyFrameTranslator of ActiveMQ Classic for the first two."""

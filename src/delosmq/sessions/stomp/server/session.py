@@ -182,7 +182,7 @@ class StompSession(ProtocolSession):
         self._temporaries.close()
 
     def half_closed(self) -> None:
-        # Nobody can say any more that parked SENDs should stay, and nobody was told that they arrived.
+        # The client can't say any more that parked SENDs should stay, and was not told that they arrived.
         self._machine.end(None)
 
     def rights_changed(self) -> None:

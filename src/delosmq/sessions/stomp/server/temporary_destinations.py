@@ -82,7 +82,7 @@ class StompTemporaryDestinations:
         addresses = self._broker.addresses
         if start + name not in addresses:
             known = addresses.get(name)
-            # Only of those that are somebody's, as nobody's permission is asked for what is made to be answered.
+            # Only of those with a user, as no permission is asked for what is made to be answered.
             if known is not None and known.owner:
                 return name
         return start + name

@@ -1,7 +1,7 @@
 """The transactions of one connection, by the names that its peer gave them.
 
 What a transaction rejects is kept in a second one of the engine, which is never committed: rolling it back when the
-first is through returns the messages as a NACK does, and till then nobody else can answer for them.
+first is through returns the messages as a NACK does, and till then no other consumer can answer for them.
 """
 
 from typing import Final

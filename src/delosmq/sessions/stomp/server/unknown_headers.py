@@ -33,7 +33,7 @@ _CLASSIC: Final = "activemq."
 _TRANSFORMATION: Final = "transformation"
 _BARE: Final = [(name.removeprefix(_CLASSIC).lower(), name) for name in KNOWN]
 _LOOKED_AT: Final = 50
-"""Unknown headers of one frame; whoever sends more has not mistyped them."""
+"""Unknown headers of one frame; a client that sends more has not mistyped them."""
 _SHORTEST: Final = 3
 
 

@@ -216,7 +216,7 @@ class Advisories(PresentObjects):
     # -- who listens -------------------------------------------------------------------------------------------------
 
     def listen(self, consumer_id: ConsumerId, address: str, consumer: Consumer, host: SessionHost) -> None:
-        """Somebody subscribes to an advisory topic: is told what is there already, if it asks for that by name and not
+        """A consumer of an advisory topic begins: is told what is there already, if it asks for that by name and not
         only hears it as one of many."""
         listener = AdvisoryListener(address, consumer, consumer_id, host)
         self._publisher.join(listener)

@@ -1,4 +1,4 @@
-"""Advisories of queues and topics, whoever makes them. Nothing is kept of them while nobody listens.
+"""Advisories of queues and topics of all protocols. Nothing is kept of them without a listener.
 
 Temporary ones are not among these: they are told of by the session that makes them.
 """
@@ -28,7 +28,7 @@ class DestinationAdvisories(PresentObjects):
     """Tells of queues and topics.
 
     Attributes:
-        acting: whose command is being handled; None when it is nobody's.
+        acting: the connection whose command is being handled; None for no command.
     """
 
     def __init__(self, broker: EngineBroker, publisher: AdvisoryPublisher, notices: PendingAdvisories) -> None:
@@ -69,7 +69,7 @@ class DestinationAdvisories(PresentObjects):
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def listen(self, listener: AdvisoryListener) -> None:
-        """Somebody new listens: is told of what there is, when it asks for these by name."""
+        """A new listener is told of what there is, when it asks for these by name."""
         publisher = self._publisher
         if publisher.hears(listener, topics.QUEUES):
             self._notices.add(PresentAdvisories(self, listener, _QUEUE))

@@ -131,7 +131,7 @@ class MessageAdvisories:
         self._note(topic, slot.message, destination, named=True, properties=properties)
 
     def dropped(self, message: Message) -> None:
-        """A full address lets go of a message (address-full-policy DROP)."""
+        """A full address drops a message (address-full-policy DROP)."""
         settings = self._settings_of(message)
         if settings is not None and settings.advisory_for_discarding_messages:
             destination = self._sent_to(message)
@@ -215,7 +215,7 @@ class MessageAdvisories:
     # -- for notices -------------------------------------------------------------------------------------------------
 
     def command_of(self, message: Message, destination: Destination) -> MessageCommand | None:
-        """The message as clients know it; None for one that nobody can read."""
+        """The message as clients know it; None for one that can't be read."""
         try:
             return self._encoder.command(message, Route(destination), 0, 0).message
         except InvariantError:

@@ -30,7 +30,7 @@ class PendingAdvisory(ABC):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PresentObjects(ABC):
-    """Knows what is there when somebody begins to listen."""
+    """Knows what is there when a listener begins."""
 
     @abstractmethod
     def keys(self, kind: int) -> list[str]:
@@ -80,7 +80,7 @@ class AdvisoryBatch(PendingAdvisory):
 
 
 class PresentAdvisories(PendingAdvisory):
-    """What is there of a kind when somebody begins to listen, or rather when its turn comes: nothing is kept before, so
+    """What is there of a kind when a listener begins, or rather when its turn comes: nothing is kept before, so
     that what comes between may be told twice."""
 
     def __init__(self, present: PresentObjects, listener: AdvisoryListener, kind: int) -> None:
@@ -149,7 +149,7 @@ class PendingAdvisories:
         self._wake()
 
     def wake(self) -> None:
-        """Somebody left, perhaps the one that was to go on."""
+        """A listener left, perhaps the one that was to go on."""
         if self._waiting or self._woken is not None:
             self._wake()
 

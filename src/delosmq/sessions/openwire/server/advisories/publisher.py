@@ -66,7 +66,7 @@ class AdvisoryPublisher:
     # -- who listens -----------------------------------------------------------------------------------------------
 
     def join(self, listener: AdvisoryListener) -> None:
-        """Somebody listens from now on."""
+        """A consumer listens from now on."""
         pattern = WildcardPattern(listener.address, self._broker.settings.wildcards)
         if pattern.is_literal:
             self._by_topic.setdefault(listener.address, []).append(listener)
@@ -100,7 +100,7 @@ class AdvisoryPublisher:
         return listener.address == topic if pattern is None else pattern.matches(topic)
 
     def any_listener(self) -> AdvisoryListener | None:
-        """Somebody who listens to anything."""
+        """A consumer that listens to anything."""
         for listeners in self._by_topic.values():
             return listeners[0]
         return self._wild[0][1] if self._wild else None

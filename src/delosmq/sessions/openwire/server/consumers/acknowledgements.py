@@ -45,7 +45,7 @@ class MessageAcks:
         self._room = NAMES_READ
 
     def handle(self, ack: MessageAck, transaction: Transaction | None) -> BulkAck | None:
-        """One acknowledgement; one for a consumer that is gone is not meant for anybody. Very many messages go on in
+        """One acknowledgement; one for a consumer that is gone means nothing. Very many messages go on in
         slices: gives what does.
 
         Raises:

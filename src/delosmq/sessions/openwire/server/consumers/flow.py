@@ -131,7 +131,7 @@ class ConsumerFlow:
                 self._spread_through(spread)
 
     def _attach_again(self, loss: LostQueue, now: MonotonicNs) -> None:
-        """A queue is there again, or the subscription of a topic was deleted and nobody else makes it again."""
+        """A queue is there again, or the subscription of a topic was deleted, which only this makes again."""
         subscription = loss.subscription
         target = loss.target
         queue = self._broker.queues.get(loss.queue)

@@ -14,7 +14,7 @@ from delosmq.wire.openwire.structures import Destination
 
 
 class PendingEvents(SubscriptionEvents):
-    """What happened to the consumers of one connection since somebody looked.
+    """What happened to the consumers of one connection since the last look.
 
     Attributes:
         unanswered: with a pull for which there was nothing.

@@ -14,7 +14,7 @@ class LostQueue:
     """What a consumer had and has no more.
 
     Attributes:
-        queue: its name; "" for the subscription of a topic, which nobody else makes again.
+        queue: its name; "" for the subscription of a topic, which only this makes again.
     """
 
     def __init__(self, subscription: OpenWireSubscription, target: OpenWireTarget, queue: str) -> None:

@@ -54,7 +54,7 @@ class WatchedCredit(PrefetchCredit):
         limits: when its consumer is closed for being slow; None for never.
         advised: others are told that it is slow.
         slow: that was told, and there was no room since.
-        full_since: when it was told; whoever is told fills it.
+        full_since: when it was told; the listener fills it.
         times_full: how often it was told.
         answers: messages that were acknowledged or came back.
     """

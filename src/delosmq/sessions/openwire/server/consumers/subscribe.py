@@ -348,7 +348,7 @@ class OpenWireSubscriber:
         """Ends a durable subscription for good; gives the address that it was of.
 
         Raises:
-            OpenWireError: there is none, or somebody reads it.
+            OpenWireError: there is none, or it has a consumer.
         """
         broker = self._broker
         name = info.subscription_name or ""

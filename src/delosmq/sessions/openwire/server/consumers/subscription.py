@@ -72,7 +72,7 @@ class OpenWireSubscription:
         self._unnamed: deque[tuple[Source, int]] = deque()
         self._served: int = 0
         self._order_limit: int = _ORDERED
-        # Acknowledged while in delivery: by transactions, which nobody here sees end.
+        # Acknowledged while in delivery: by transactions, whose end is not seen here.
         self._promised: deque[int] = deque()
 
     def display_name(self) -> str:

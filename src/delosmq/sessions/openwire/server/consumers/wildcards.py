@@ -25,7 +25,7 @@ READ_AT_ONCE: Final = 20
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class QueueWatcher(ABC):
-    """Somebody who wants to know of new queues."""
+    """Is told of new queues."""
 
     @abstractmethod
     def queue_created(self, queue: str) -> None:
@@ -39,7 +39,7 @@ class QueueWatchers:
         self._watchers: list[QueueWatcher] = []
 
     def add(self, watcher: QueueWatcher) -> None:
-        """Somebody watches from now on."""
+        """A consumer watches from now on."""
         self._watchers.append(watcher)
 
     def remove(self, watcher: QueueWatcher) -> None:
@@ -96,7 +96,7 @@ class WildcardSubscriptions(QueueWatcher):
     in it.
 
     Attributes:
-        through: wildcards that don't wait any more; whoever looks clears it.
+        through: wildcards that don't wait any more; a look clears it.
     """
 
     def __init__(self, broker: EngineBroker, host: SessionHost, watchers: QueueWatchers) -> None:
