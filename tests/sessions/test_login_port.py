@@ -153,3 +153,14 @@ def test_the_port_hears_of_one_that_waited_and_is_gone(attempt: Try, end: Callab
     end(made.session)
     assert door.withdrawn == door.asked
     assert len(door.asked) == 1
+
+
+@EACH
+def test_who_waited_has_the_roles_of_now(attempt: Try) -> None:
+    door = Door(WAIT)
+    made = attempt(door)
+    access = made.session.services.access
+    access.reload({USER: "stored"}, {USER: frozenset({"new"})}, ())
+    door.asked[0].ask_again()
+    made.session.handle_timer(made.session.services.clock.monotonic_ns())
+    assert door.asked[1].login.roles == {"new"}

@@ -1,5 +1,6 @@
 """The states of a session, as the table has them."""
 
+import gc
 import re
 from pathlib import Path
 
@@ -7,8 +8,10 @@ import pytest
 
 from delosmq.model.errors import InvariantError
 from delosmq.sessions import machine
-from delosmq.sessions.machine import CLOSED, CONNECTED, LEAVING, NEGOTIATED, NEW, TRANSITIONS, VERIFYING
-from tests.sessions.openwire.support import OpenWireBench
+from delosmq.sessions.machine import CLOSED, CONNECTED, LEAVING, NEGOTIATED, NEW, TRANSITIONS, VERIFYING, SessionMachine
+from delosmq.sessions.protocol_session import ProtocolSession
+from tests.sessions.openwire.support import OpenWireBench, queue, topic
+from tests.sessions.support import Client as StompClient
 from tests.sessions.support import StompBench
 
 MANUAL = Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -58,3 +61,36 @@ def test_a_session_ends_once() -> None:
         client.session.handle_eof()
         client.session.connection_lost()
         assert client.host.reasons == [None]
+
+
+@pytest.mark.parametrize("bench", [StompBench, OpenWireBench])
+@pytest.mark.parametrize("ends_first", [False, True])
+def test_nothing_of_a_session_that_is_over_waits_for_the_garbage_collector(
+    bench: type[StompBench | OpenWireBench], ends_first: bool
+) -> None:
+    def sessions() -> list[object]:
+        return [one for one in gc.get_objects() if isinstance(one, (SessionMachine, ProtocolSession))]
+
+    made = bench()
+    gc.collect()
+    before = len(sessions())
+    gc.disable()
+    try:
+        client = made.connect()
+        if isinstance(client, StompClient):
+            client.frame("SUBSCRIBE", "destination:/queue/q", "id:1", "ack:client")
+            client.frame("BEGIN", "transaction:t")
+            client.frame("SEND", "destination:/queue/q", body="one")
+        else:
+            client.consume(queue("q"))
+            client.consume(topic("ActiveMQ.Advisory.>"))
+            client.publish(queue("q"), "one")
+        assert len(sessions()) == before + 2
+        if ends_first:
+            client.session.end(None)
+        client.session.connection_lost()
+        made.clients.clear()
+        del client
+        assert len(sessions()) == before
+    finally:
+        gc.enable()

@@ -329,6 +329,7 @@ class SessionMachine(ParkingOwner):
         request = self._request
         if request is not None and self._asks_again:
             self._asks_again = False
+            request.login = self.services.access.renewed(request.login)
             self._go_on_with_login(request.login, now)
         if self.state == CLOSED:
             return

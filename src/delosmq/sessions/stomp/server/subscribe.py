@@ -184,6 +184,7 @@ class StompSubscriber:
         consumer = subscription.consumer
         assert consumer is not None  # attached when it was put into the dict
         self._by_consumer.pop(consumer.id, None)
+        subscription.machine = None
         self._broker.consumers.close(consumer, subscription.stream.unseen)
 
     def close_all(self) -> None:

@@ -54,6 +54,7 @@ class StompSubscription(DeliveryPort):
         destination: as the peer wrote it; replaces: messages show it instead of the one they were sent to.
         connection, user: who reads, for people who ask.
         consumer: set right after subscribing, before anything is delivered.
+        machine: of its session; None before, and again when it is closed.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class StompSubscription(DeliveryPort):
         self._conversion = conversion
         self._outbox = outbox
         self._conversions: Conversions | None = None
-        self._machine: SessionMachine | None = None
+        self.machine: SessionMachine | None = None
         before = b"MESSAGE\n"
         if header_id is not None:
             before += encode_lines([("subscription", header_id)], version)
@@ -93,7 +94,7 @@ class StompSubscription(DeliveryPort):
         """Completes the subscription once the engine knows it."""
         self.consumer = consumer
         self.stream.owner_id = consumer.id
-        self._machine = machine
+        self.machine = machine
         self._conversions = conversions
         if self._version == V10:
             # ACK of 1.0 names the message and nothing else, and two subscriptions may hold the same one.
@@ -163,8 +164,8 @@ class StompSubscription(DeliveryPort):
 
     def closed_by_broker(self, reason: BrokerError) -> None:
         self._outbox.close_stream(self.stream)
-        if self._machine is not None:
-            self._machine.fail_soon(reason)
+        if self.machine is not None:
+            self.machine.fail_soon(reason)
 
     def _converted(self, message: Message) -> bytes:
         """The head in this connection's version, with what the broker added."""
