@@ -71,12 +71,8 @@ class OpenWireConnection(ConnectionPort):
         connection_id: str,
         client_id: str,
     ) -> None:
-        host = machine.host
-        peer = machine.peer
         acceptor = machine.acceptor
-        services = machine.services
-        broker = services.broker
-        outbox = machine.outbox
+        broker = machine.services.broker
         rules = CLASSIC if acceptor.virtual_topics is None else acceptor.virtual_topics
         destinations = OpenWireDestinations(broker.settings.wildcards, broker.queues, rules)
         self.machine = machine
@@ -85,46 +81,35 @@ class OpenWireConnection(ConnectionPort):
         self.leaving: RemoveInfo | None = None
         self.advisories: Advisories = registry.advisories
         self.parking: Parking = Parking(broker, machine)
-        self.transactions: OpenWireTransactions = OpenWireTransactions(broker, peer.connection_id, permissions.user)
+        self.transactions: OpenWireTransactions = OpenWireTransactions(
+            broker, machine.peer.connection_id, permissions.user
+        )
         self.sessions: SessionIds = SessionIds(connection_id, acceptor.max_subscriptions)
         self.temporaries: OpenWireTemporaryDestinations = OpenWireTemporaryDestinations(
-            broker,
-            self.advisories,
-            destinations=destinations,
-            permissions=permissions,
-            connection_id=peer.connection_id,
-            peers_id=connection_id,
-            limit=acceptor.max_subscriptions,
+            machine, self.advisories, destinations=destinations, permissions=permissions, peers_id=connection_id
         )
         self.producers: Producers = Producers(
-            broker,
+            machine,
             self.parking,
             destinations=destinations,
             permissions=permissions,
             version=replies.form.version,
-            connection_id=peer.connection_id,
-            limit=acceptor.max_subscriptions,
         )
-        self.consumers: Consumers = Consumers(host, peer.name, broker, outbox=outbox, watchers=registry.watchers)
-        self.acks: MessageAcks = MessageAcks(broker, host, self.consumers)
-        self.pending_events: PendingEvents = PendingEvents(host, services.clock, self.consumers)
+        self.consumers: Consumers = Consumers(machine, registry.watchers)
+        self.acks: MessageAcks = MessageAcks(broker, machine.host, self.consumers)
+        self.pending_events: PendingEvents = PendingEvents(machine.host, machine.services.clock, self.consumers)
         self.subscriber: OpenWireSubscriber = OpenWireSubscriber(
-            host,
-            peer,
-            services,
-            consumers=self.consumers,
+            machine,
+            self.consumers,
             events=self.pending_events,
-            outbox=outbox,
             form=replies.form,
             permissions=permissions,
             destinations=destinations,
             broker_id=registry.broker_id.value,
             client_id=client_id,
-            limit=acceptor.max_subscriptions,
-            hears_advisories=acceptor.support_advisory,
         )
         self.flow: ConsumerFlow = ConsumerFlow(
-            host, broker, self.consumers, events=self.pending_events, subscriber=self.subscriber, outbox=outbox
+            machine, self.consumers, events=self.pending_events, subscriber=self.subscriber
         )
 
     # -- answers ---------------------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ Classic, ActiveMQMessageProducer of its client.
 
 from typing import Final
 
-from delosmq.engine.api import EngineBroker
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import HIGHEST_PRIORITY, Message
 from delosmq.model.properties import TypedValue
 from delosmq.model.reserved_names import CONNECTION_MARK
 from delosmq.security.access import SEND
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.connection_port import ConnectionPort
 from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, OpenWireTarget, is_somebodys
@@ -106,23 +106,21 @@ class Producers:
 
     def __init__(
         self,
-        broker: EngineBroker,
+        machine: SessionMachine,
         parking: Parking,
         *,
         destinations: OpenWireDestinations,
         permissions: Permissions,
         version: int,
-        connection_id: str,
-        limit: int,
     ) -> None:
-        self._broker = broker
+        self._broker = machine.services.broker
         self._parking = parking
         self._destinations = destinations
         self._permissions = permissions
         self._version = version
         self._tag: str = PROTOCOL_TAGS[version]
-        self._connection_id = connection_id
-        self._limit = limit
+        self._connection_id = machine.peer.connection_id
+        self._limit: int = machine.acceptor.max_subscriptions
         self._producers: dict[str, ProducerInfo] = {}
         self._targets: dict[str, list[OpenWireTarget]] = {}
         self._target_count: int = 0

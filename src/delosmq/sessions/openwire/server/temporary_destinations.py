@@ -6,7 +6,7 @@ connection, and must, as nothing but the name tells a temporary address from oth
 and removeDestination of ActiveMQ Classic; createTempDestination of its clients in Java, C++ and .NET.
 """
 
-from delosmq.engine.api import Address, EngineBroker
+from delosmq.engine.api import Address
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import QueueSettings
 from delosmq.security.access import (
@@ -15,6 +15,7 @@ from delosmq.security.access import (
     DELETE_ADDRESS,
     DELETE_DURABLE_QUEUE,
 )
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.advisories.advisories import Advisories
 from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, OpenWireTarget
@@ -29,26 +30,24 @@ class OpenWireTemporaryDestinations:
 
     def __init__(
         self,
-        broker: EngineBroker,
+        machine: SessionMachine,
         advisories: Advisories,
         *,
         destinations: OpenWireDestinations,
         permissions: Permissions,
-        connection_id: str,
         peers_id: str,
-        limit: int,
     ) -> None:
         """
         Args:
-            connection_id: what the engine calls the connection; ``peers_id``: what its peer does.
+            peers_id: what the peer calls the connection.
         """
-        self._broker = broker
+        self._broker = machine.services.broker
         self._advisories = advisories
         self._destinations = destinations
         self._permissions = permissions
-        self._connection_id = connection_id
+        self._connection_id = machine.peer.connection_id
         self._peers_id = peers_id
-        self._limit = limit
+        self._limit: int = machine.acceptor.max_subscriptions
         self._own: dict[str, Destination] = {}
 
     def handle(self, info: DestinationInfo) -> None:

@@ -5,15 +5,13 @@ Source: AbstractRegion.removeConsumer and PrefetchSubscription.remove of ActiveM
 
 from typing import Final
 
-from delosmq.engine.api import EngineBroker
 from delosmq.model.errors import StorageError
-from delosmq.sessions.host import SessionHost
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.reattach import Reattachment
 from delosmq.sessions.openwire.server.consumers.slow_consumers import SlowConsumers, WatchedCredit
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source
 from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatchers, WildcardSubscriptions
-from delosmq.sessions.outbox import Outbox
 from delosmq.wire.openwire.structures import ConsumerId
 
 NOTHING_SEEN: Final = -1
@@ -33,19 +31,17 @@ class Consumers:
         spreading, returning, slow: the wildcards of some, the lost queues of others, and those that may be too slow.
     """
 
-    def __init__(
-        self, host: SessionHost, peer_name: str, broker: EngineBroker, *, outbox: Outbox, watchers: QueueWatchers
-    ) -> None:
-        self._host = host
-        self._peer_name = peer_name
-        self._broker = broker
-        self._outbox = outbox
+    def __init__(self, machine: SessionMachine, watchers: QueueWatchers) -> None:
+        self._host = machine.host
+        self._peer_name: str = machine.peer.name
+        self._broker = machine.services.broker
+        self._outbox = machine.outbox
         self.by_key: dict[str, OpenWireSubscription] = {}
         self.shared: dict[str, OpenWireSubscription] = {}
         self.places: int = 0
-        self.spreading: WildcardSubscriptions = WildcardSubscriptions(broker, host, watchers)
-        self.returning: Reattachment = Reattachment(host, watchers)
-        self.slow: SlowConsumers = SlowConsumers(peer_name)
+        self.spreading: WildcardSubscriptions = WildcardSubscriptions(self._broker, self._host, watchers)
+        self.returning: Reattachment = Reattachment(self._host, watchers)
+        self.slow: SlowConsumers = SlowConsumers(self._peer_name)
 
     def add(self, key: str, subscription: OpenWireSubscription) -> None:
         """One more, with all its queues; the caller has it watched where it may be slow."""

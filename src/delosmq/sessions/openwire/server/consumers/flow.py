@@ -4,10 +4,10 @@ What a peer says of the messages they got: acknowledging.py. Source: AbstractReg
 TopicRegion of ActiveMQ Classic.
 """
 
-from delosmq.engine.api import EngineBroker
 from delosmq.model.errors import BrokerError, InvariantError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
-from delosmq.sessions.host import NO_TIMER, SessionHost
+from delosmq.sessions.host import NO_TIMER
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import ALL_SEEN, NOTHING_SEEN, Consumers
 from delosmq.sessions.openwire.server.consumers.pending_events import PendingEvents
@@ -17,7 +17,6 @@ from delosmq.sessions.openwire.server.consumers.subscribe import OpenWireSubscri
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription
 from delosmq.sessions.openwire.server.consumers.wildcards import WildcardSubscription, reads
 from delosmq.sessions.openwire.server.destinations import OpenWireTarget
-from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.stream import NO_SEQUENCE
 from delosmq.sessions.ttl import NS_PER_MS
 from delosmq.wire.openwire.commands import ConsumerControl, MessagePull
@@ -28,20 +27,18 @@ class ConsumerFlow:
 
     def __init__(
         self,
-        host: SessionHost,
-        broker: EngineBroker,
+        machine: SessionMachine,
         consumers: Consumers,
         *,
         events: PendingEvents,
         subscriber: OpenWireSubscriber,
-        outbox: Outbox,
     ) -> None:
-        self._host = host
-        self._broker = broker
+        self._host = machine.host
+        self._broker = machine.services.broker
+        self._outbox = machine.outbox
         self._consumers = consumers
         self._pending_events = events
         self._subscriber = subscriber
-        self._outbox = outbox
         self._spreading = consumers.spreading
         self._returning = consumers.returning
         self._slow = consumers.slow

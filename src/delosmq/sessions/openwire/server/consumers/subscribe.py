@@ -13,7 +13,7 @@ from delosmq.security.access import BROWSE, CONSUME, DELETE_DURABLE_QUEUE
 from delosmq.selectors.errors import SelectorError
 from delosmq.selectors.selector import Selector, parse_selector
 from delosmq.sessions.durable_names import durable_queue_name
-from delosmq.sessions.host import Peer, SessionHost, SessionServices
+from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.no_local import without_own
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import NOTHING_SEEN, Consumers
@@ -34,7 +34,6 @@ from delosmq.sessions.openwire.server.destinations import (
     is_somebodys,
 )
 from delosmq.sessions.openwire.server.ids import check_id
-from delosmq.sessions.outbox import Outbox
 from delosmq.sessions.permissions import Permissions
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import ConsumerControl, ConsumerInfo, RemoveSubscriptionInfo
@@ -56,38 +55,33 @@ class OpenWireSubscriber:
 
     def __init__(
         self,
-        host: SessionHost,
-        peer: Peer,
-        services: SessionServices,
-        *,
+        machine: SessionMachine,
         consumers: Consumers,
+        *,
         events: SubscriptionEvents,
-        outbox: Outbox,
         form: WireFormat,
         permissions: Permissions,
         destinations: OpenWireDestinations,
         broker_id: str,
         client_id: str,
-        limit: int,
-        hears_advisories: bool,
     ) -> None:
-        self._host = host
-        self._peer = peer
-        self._services = services
-        self._broker = services.broker
+        self._host = machine.host
+        self._peer = machine.peer
+        self._services = machine.services
+        self._broker = machine.services.broker
+        self._outbox = machine.outbox
+        self._limit: int = machine.acceptor.max_subscriptions
+        self._hears_advisories: bool = machine.acceptor.support_advisory
         self._consumers = consumers
         self._events = events
-        self._outbox = outbox
         self._form = form
         self._permissions = permissions
         self._destinations = destinations
         self._broker_id = broker_id
         self._client_id = client_id
-        self._limit = limit
         # Queues that wildcards brought; at most, as those that are gone are not looked for before there are too many.
         self._wild_places: int = 0
         self._wild_full: bool = False
-        self._hears_advisories = hears_advisories
         self.mark: str = ""
         self.manageable: bool = False
 
