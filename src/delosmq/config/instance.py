@@ -237,7 +237,7 @@ def account_notices(
     """What the files of an instance say together: file, code and sentence."""
     notices: list[tuple[Path, str, str]] = []
     if not users:
-        notices.append((paths.users, NO_USERS, "no users, so nobody can log in; add one with `delosmq mask`"))
+        notices.append((paths.users, NO_USERS, "no users, so no client can log in; add one with `delosmq mask`"))
     if strangers := sorted(roles.keys() - users.keys()):
         sentence = f"not in {paths.users.name}, hence of no use: {', '.join(strangers)}"
         notices.append((paths.roles, ROLES_OF_STRANGERS, sentence))

@@ -30,12 +30,12 @@ def warnings_about(settings: BrokerSettings) -> list[Warned]:
     notices += _artemis_journal(settings.journal.directory)
     if not settings.security_settings:
         every = settings.wildcards.any_words
-        sentence = f'there are no security-settings, so nobody may do anything; add one with match="{every}"'
+        sentence = f'there are no security-settings, so no user may do anything; add one with match="{every}"'
         notices.append(Warned("DMQ4105", sentence))
     granted = {name for entry in settings.security_settings for name, roles in entry.permissions.items() if roles}
     if granted and VIEW not in granted:
         sentence = (
-            "no security-setting grants 'view', so `delosmq queue stat` and the HTTP interface show nobody a queue;"
+            "no security-setting grants 'view', so `delosmq queue stat` and the HTTP interface show no queue;"
             " grant 'view' and 'edit' to the role of your administrators, where Artemis needs 'manage' only"
         )
         notices.append(Warned("DMQ4116", sentence))
@@ -109,7 +109,7 @@ def _diverted_nowhere(settings: BrokerSettings) -> list[Warned]:
         ends = [divert.address, *divert.forwarding_addresses]
         missing = sorted({end for end in ends if end not in declared})
         if missing:
-            lost = "; being exclusive, it takes what it moves from everybody else" if divert.exclusive else ""
+            lost = "; being exclusive, it takes what it moves from all others" if divert.exclusive else ""
             notices.append(
                 Warned(
                     "DMQ4111",

@@ -41,8 +41,8 @@ def check_settings(settings: QueueSettings) -> None:
 def check_together(settings: QueueSettings, address: AddressSettings) -> None:
     """Refuses settings that contradict each other, or the defaults of the address.
 
-    What an operator names is refused in broker.xml and at run time alike; what goes by defaults alone is not, as nobody
-    asked for it just now.
+    What an operator names is refused in broker.xml and at run time alike; what goes by defaults alone is not, as it
+    was not asked for just now.
 
     Raises:
         MisuseError: says which and what to do.

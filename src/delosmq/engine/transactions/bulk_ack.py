@@ -16,7 +16,7 @@ TAKEN_PER_SLICE: Final = 1_000
 class TransactionAck(BulkAck):
     """Promises to a transaction what a consumer holds up to one message.
 
-    Till it is through nothing else of that consumer returns, or what is acknowledged might. Nobody should answer for
+    Till it is through nothing else of that consumer returns, or what is acknowledged might. No client should settle
     single ones of these messages meanwhile: the last word would count.
 
     Attributes:

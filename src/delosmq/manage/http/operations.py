@@ -99,7 +99,7 @@ class Operation:
 _READERS: Final = "/api/v1/leases/"
 _AUDITED_CHARACTERS: Final = 500
 
-NOBODY: Final = Login("", frozenset())
+ANONYMOUS: Final = Login("", frozenset())
 """Who calls what needs no login."""
 
 LARGE_ANSWER: Final = 100
@@ -148,7 +148,7 @@ class Endpoints:
         return response
 
     async def _answer(self, operation: Operation, request: Request) -> Response:
-        login = NOBODY
+        login = ANONYMOUS
         if operation.needs_login:
             login = await self._logins.login(request.headers.get("authorization"))
         call = Call(

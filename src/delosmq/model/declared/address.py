@@ -54,7 +54,7 @@ class AddressSettings:
         persist_delivery_count_before_delivery: Artemis has it for the whole broker.
         subscription_recovery_count, subscription_recovery_duration, subscription_recovery_size: kept is what all of
             them allow; 0 says nothing.
-        always_retroactive: None gives everybody ``retroactive_message_count`` and the rest to those that ask.
+        always_retroactive: None gives all subscribers ``retroactive_message_count`` and the rest to those that ask.
     """
 
     dead_letter_address: str = at_reload(
@@ -246,7 +246,7 @@ class AddressSettings:
     always_retroactive: bool | None = at_restart(
         None,
         parse_boolean,
-        "DelosMQ only: true gives what is kept to everybody, false only to consumer.retroactive",
+        "DelosMQ only: true gives what is kept to all, false only to consumer.retroactive",
         shown="true; false for subscription-recovery-*",
     )
     slow_consumer_max_duration: int = at_restart(

@@ -66,7 +66,7 @@ class QueueSettings:
     Attributes:
         filter: a selector every message must pass to enter the queue; "" lets all in.
         last_value_key: "" is no last-value queue.
-        auto_created: made by a send or a subscription; auto_delete: goes again when nobody uses it.
+        auto_created: made by a send or a subscription; auto_delete: goes again when it is not used.
         paused: hands out nothing until it is resumed; enabled: takes part in routing.
         user: who made it.
     """
@@ -185,7 +185,7 @@ def contradiction(settings: ResolvedSettings) -> str:
     when nothing contradicts."""
     if settings.non_destructive and settings.purge_on_no_consumers:
         return (
-            "keeps what was consumed (non-destructive) and is emptied when nobody consumes (purge-on-no-consumers); set"
+            "keeps what was consumed (non-destructive) and is emptied without consumers (purge-on-no-consumers); set"
             " one of the two to false"
         )
     waits_for, most = settings.consumers_before_dispatch, settings.max_consumers

@@ -169,7 +169,7 @@ _LIMITS: Final = [
 _ADVISORIES: Final = [
     Row(name, f"sends an advisory {when}", to=to, default="false", harmless=("false",))
     for name, to, when in (
-        ("sendAdvisoryIfNoConsumers", "advisory-if-no-consumers", "with each message that nobody takes"),
+        ("sendAdvisoryIfNoConsumers", "advisory-if-no-consumers", "with each message that has no consumer"),
         ("advisoryForSlowConsumers", "advisory-for-slow-consumers", "about each slow consumer"),
         ("advisoryForFastProducers", "advisory-for-fast-producers", "about each producer that has to wait"),
         ("advisoryForDiscardingMessages", "advisory-for-discarding-messages", "about each discarded message"),
