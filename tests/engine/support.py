@@ -120,7 +120,7 @@ class Bench:
         queues: tuple[QueueSettings, ...] = (),
         settings: dict[str, dict[str, object]] | None = None,
         global_max: int = -1,
-        size_per_user: int = BrokerSettings.max_destinations_size_per_user,
+        size_per_user: int = BrokerSettings().max_destinations_size_per_user,
         store: RecordingStore | None = None,
         events: EngineEvents | None = None,
     ) -> None:
