@@ -191,7 +191,6 @@ class Search:
         self._sequence = sequence
 
     def steps(self) -> Iterator[None]:
-        """The walk."""
         queue = self._queue
         if self._sequence > queue.newest_sequence:
             return
@@ -254,7 +253,6 @@ class Count:
         self._at_most = at_most
 
     def steps(self) -> Iterator[None]:
-        """The walk."""
         queue = self._queue
         for promised in self._explaining.promised(queue):
             if promised is None:

@@ -38,7 +38,6 @@ class TemporaryDestinations:
         self._listener.made(address, routing, owner)
 
     def ended(self, address: str) -> None:
-        """Likewise."""
         known = self._known.pop(address, None)
         if known is not None:
             self._listener.ended(address, known[0], known[1])

@@ -86,7 +86,6 @@ def _stored(kind: type, text: str) -> object:
 
 
 def address_as_json(address: Address) -> Json:
-    """An address."""
     value: Json = {
         "name": address.name,
         "routing_types": sorted(address.routing_types),

@@ -45,7 +45,6 @@ class DuplicateId:
 
     @property
     def memory_bytes(self) -> int:
-        """What it takes in memory."""
         return ID_BYTES + len(self.duplicate_id)
 
     def store_again(self, log: Log, transaction: int = 0) -> None:
@@ -99,7 +98,6 @@ class KnownIds(Sized):
         return duplicate_id in self.ids or (len(self.coming) > 0 and any(duplicate_id in ids for ids in self.coming))
 
     def add(self, entry: DuplicateId) -> None:
-        """Remembers an id."""
         entry.address = self.address  # one text for all
         self.ids[entry.duplicate_id] = entry
         self.order.append(entry)

@@ -51,7 +51,6 @@ class Jobs:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is any."""
         return len(self._jobs) > 0
 
     def run(self) -> bool:

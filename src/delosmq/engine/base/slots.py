@@ -292,7 +292,6 @@ class PendingSlots(SlotTotals):
         self.went(slot)
 
     def holds(self, slot: Slot) -> bool:
-        """Whether the slot is one of these."""
         return slot.in_list is self._levels[slot.level]
 
     def _leave_marks(self, slot: Slot, priority: int) -> None:

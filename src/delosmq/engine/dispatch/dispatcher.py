@@ -75,7 +75,6 @@ class Dispatcher(ReadyQueues):
         self.mark(queue)
 
     def join(self, queue: Queue, consumer: Consumer) -> None:
-        """A consumer comes to a queue."""
         if not consumer.options.plain:
             queue.needs_rules = True
         if queue.needs_rules:

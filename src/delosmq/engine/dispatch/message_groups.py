@@ -148,7 +148,6 @@ class MessageGroups(PendingObserver):
             owned.discard(group)
 
     def closes(self, message: Message) -> bool:
-        """Whether a message is the last one of its group."""
         sequence = message.group_sequence
         return sequence < 0 if self.classic else sequence == CLOSED
 
@@ -173,7 +172,6 @@ class MessageGroups(PendingObserver):
 
     @property
     def count(self) -> int:
-        """Groups remembered."""
         return len(self._by_key)
 
     # -- what waits for an owner ---------------------------------------------------------------------------------

@@ -30,7 +30,6 @@ class DispatchBudget:
         self.out: bool = False
 
     def begin(self, limit: int) -> None:
-        """A new dispatch."""
         self.left = limit
         self.out = False
 

@@ -77,7 +77,6 @@ class SelectorGroup(ConsumerState):
     # -- messages ------------------------------------------------------------------------------------------------
 
     def accepts(self, message: Message, budget: DispatchBudget) -> bool:
-        """Whether they take a message."""
         if self._no_local and message.connection_id == self._no_local:
             return False
         selector = self._selector

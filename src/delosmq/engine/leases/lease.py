@@ -66,12 +66,10 @@ class Lease:
 
     @property
     def first_sequence(self) -> int:
-        """Sequence of the first row."""
         return self.slots[0].sequence
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last row."""
         return self.slots[-1].sequence
 
 

@@ -166,7 +166,6 @@ class Batch:
 
     @property
     def record_count(self) -> int:
-        """How many records there are."""
         if self.sole:
             return 1
         return 0 if self._lists is None else len(self._lists.metas)

@@ -245,8 +245,6 @@ def encode_removed(queue_id: int, reason: int, slots: list[Slot]) -> bytes:
 
 
 class RemovedRecord:
-    """A decoded REMOVED record."""
-
     def __init__(self, queue_id: int, reason: int, sequences: list[int]) -> None:
         self.queue_id = queue_id
         self.reason = reason
@@ -350,8 +348,6 @@ def encode_duplicate(address: str, duplicate_id: bytes, number: int, evicted: in
 
 
 class DuplicateRecord:
-    """A decoded DUPLICATE record."""
-
     def __init__(self, meta: bytes) -> None:
         _, _, _, number, evicted, transaction, address_size, id_size = _DUPLICATE.unpack_from(meta)
         self.number: int = number

@@ -23,7 +23,6 @@ class LastValues:
         return len(self._newest)
 
     def current(self, key: str, pending: PendingSlots) -> Slot | None:
-        """The newest pending slot of a key."""
         slot = self._newest.get(key)
         return slot if slot is not None and pending.holds(slot) else None
 

@@ -85,7 +85,6 @@ class ScheduledSlots(SlotTotals):
         bucket.before = None
 
     def holds(self, slot: Slot) -> bool:
-        """Whether the slot is one of these."""
         bucket = slot.in_list
         return isinstance(bucket, DueSlots) and bucket is self._buckets.get(bucket.time)
 

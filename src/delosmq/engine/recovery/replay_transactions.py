@@ -102,7 +102,6 @@ class TransactionReplay:
         self._branches.add_heuristic(bytes.fromhex(xid), committed, made_by)
 
     def replay_sent(self, meta: bytes, home: Home) -> None:
-        """A message of a transaction."""
         transaction, index = decode_sent_place(meta)
         self._sent.setdefault(transaction, {})[index] = SentRecord(meta, home)
 
@@ -152,11 +151,9 @@ class TransactionReplay:
             self._known[number] = known
 
     def committed_sends(self, transaction: int) -> dict[int, SentRecord]:
-        """What a committed transaction sent, by place."""
         return self._sent.pop(transaction, {})
 
     def committed_acks(self, transaction: int) -> list[PromisedRecord]:
-        """What it acknowledged."""
         return self._promised.pop(transaction, [])
 
     # -- the end -------------------------------------------------------------------------------------------------

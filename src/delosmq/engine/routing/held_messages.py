@@ -86,7 +86,6 @@ class HeldMessages(Timer):
 
 
 def held_count(queue: Queue) -> int:
-    """Messages of a queue that are held."""
     return dead_count(queue) + expired_count(queue)
 
 
@@ -101,7 +100,6 @@ def expired_count(queue: Queue) -> int:
 
 
 def is_held(slot: Slot) -> bool:
-    """Whether a scheduled slot is held."""
     return slot.due_at_ms == DEAD or slot.due_at_ms == EXPIRED
 
 
@@ -111,8 +109,6 @@ def _count(queue: Queue, due_at_ms: int) -> int:
 
 
 class _Look(Job):
-    """One look at all that was held."""
-
     def __init__(self, held: HeldMessages, queues: list[Queue]) -> None:
         self._held = held
         self._queues = queues

@@ -383,7 +383,6 @@ class CommitSteps:
         self._dispatcher.mark(queue)
 
     def committed(self, transaction: Transaction) -> None:
-        """All is done."""
         transaction.state = COMMITTED
         if not transaction.internal:
             self._events.transaction_committed(transaction.id, len(transaction.sends), len(transaction.acks))

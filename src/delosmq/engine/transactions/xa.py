@@ -238,7 +238,6 @@ class Branches(Timer):
         return [xid for xid, branch in branches.items() if branch.state == PREPARED] + [*self.heuristics]
 
     def prepared(self) -> list[Transaction]:
-        """The prepared branches, for operators."""
         return [branch for branch in self._transactions.branches.values() if branch.state == PREPARED]
 
     def forget(self, xid: bytes) -> None:

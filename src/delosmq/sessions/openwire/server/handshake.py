@@ -21,7 +21,6 @@ def offer(acceptor: AcceptorSettings, server_name: str) -> WireFormatInfo:
 
 
 def introduction(registry: Registry) -> BrokerInfo:
-    """Who the broker is."""
     info = BrokerInfo()
     info.broker_id = registry.broker_id
     info.broker_name = registry.broker_name

@@ -51,7 +51,6 @@ class Registry:
         self._users[connection_id] = user
 
     def leave(self, connection_id: str, client_id: str, connection: SessionMachine) -> None:
-        """A connection is gone."""
         if self._by_connection_id.get(connection_id) is connection:
             del self._by_connection_id[connection_id]
             del self._users[connection_id]

@@ -28,7 +28,6 @@ def refuse_unsupported(headers: dict[str, str], unsupported: frozenset[str], com
 
 
 def read_priority(headers: dict[str, str]) -> int:
-    """``priority`` of a SEND."""
     value = headers.get("priority")
     if value is None:
         return DEFAULT_PRIORITY

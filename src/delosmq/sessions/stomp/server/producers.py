@@ -130,7 +130,6 @@ class Producer:
         self._reading = None
 
     def send(self, frame: StompFrame, now: WallMs) -> None:
-        """Handles a SEND."""
         reading = self._reading
         if reading is None or frame.pattern == NO_PATTERN or frame.pattern != self._pattern:
             reading = self._read(frame)

@@ -19,8 +19,6 @@ _ENGINE_LIMIT: Final = 2 * OPEN_LIMIT
 
 
 class StompTransaction(SessionTransaction):
-    """One transaction of a connection."""
-
     def __init__(self, name: str, transaction: Transaction) -> None:
         super().__init__(transaction)
         self.name = name

@@ -93,7 +93,6 @@ class Advisories(PresentObjects):
     # -- connections -------------------------------------------------------------------------------------------------
 
     def connection_opened(self, info: ConnectionInfo, client_ip: str) -> None:
-        """A connection is there."""
         if info.connection_id is None:
             return
         told = _without_password(info, client_ip)
@@ -101,7 +100,6 @@ class Advisories(PresentObjects):
         self._publisher.tell(topics.CONNECTIONS, told)
 
     def connection_closed(self, info: ConnectionInfo) -> None:
-        """A connection is gone."""
         connection_id = info.connection_id
         if connection_id is not None and self._connections.pop(connection_id.value, None) is not None:
             self._publisher.tell(topics.CONNECTIONS, _removal(connection_id))
@@ -109,14 +107,12 @@ class Advisories(PresentObjects):
     # -- temporary destinations --------------------------------------------------------------------------------------
 
     def temporary_made(self, destination: Destination, owner: ConnectionId | None) -> None:
-        """A temporary destination exists."""
         key = destination.qualified_name()
         if key not in self._temporary:
             self._temporary[key] = destination_info(destination, owner, ADD_DESTINATION)
             self._publisher.tell(topics.of_destinations(destination), self._temporary[key])
 
     def temporary_ended(self, destination: Destination) -> None:
-        """It is gone."""
         made = self._temporary.pop(destination.qualified_name(), None)
         if made is not None:
             told = destination_info(destination, made.connection_id, REMOVE_DESTINATION)
@@ -125,7 +121,6 @@ class Advisories(PresentObjects):
     # -- consumers ---------------------------------------------------------------------------------------------------
 
     def consumer_opened(self, info: ConsumerInfo) -> None:
-        """A consumer is there."""
         destination = info.destination
         if info.consumer_id is None or destination is None or topics.is_advisory(destination):
             return
@@ -133,7 +128,6 @@ class Advisories(PresentObjects):
         self._tell_consumers(destination, info)
 
     def consumer_closed(self, info: ConsumerInfo) -> None:
-        """A consumer is gone."""
         consumer_id = info.consumer_id
         destination = info.destination
         if consumer_id is None or destination is None or self._consumers.pop(consumer_id.key(), None) is None:
@@ -189,7 +183,6 @@ class Advisories(PresentObjects):
             self._tell_producers(part, info)
 
     def producer_closed(self, info: ProducerInfo) -> None:
-        """A producer is gone."""
         producer_id = info.producer_id
         if producer_id is None or info.destination is None or self._producers.pop(producer_id.key(), None) is None:
             return

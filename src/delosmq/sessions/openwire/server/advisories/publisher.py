@@ -66,7 +66,6 @@ class AdvisoryPublisher:
     # -- who listens -----------------------------------------------------------------------------------------------
 
     def join(self, listener: AdvisoryListener) -> None:
-        """A consumer listens from now on."""
         pattern = WildcardPattern(listener.address, self._broker.settings.wildcards)
         if pattern.is_literal:
             self._by_topic.setdefault(listener.address, []).append(listener)
@@ -95,7 +94,6 @@ class AdvisoryPublisher:
         return found
 
     def hears(self, listener: AdvisoryListener, topic: str) -> bool:
-        """Whether one listener hears a topic."""
         pattern = listener.pattern
         return listener.address == topic if pattern is None else pattern.matches(topic)
 

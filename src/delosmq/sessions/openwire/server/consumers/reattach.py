@@ -59,7 +59,6 @@ class Reattachment(QueueWatcher):
         return back
 
     def remove(self, subscription: OpenWireSubscription) -> None:
-        """A subscription ends."""
         if not self._awaited and not self._back:
             return
         self._back = [loss for loss in self._back if loss.subscription is not subscription]

@@ -203,7 +203,6 @@ class SlowConsumers:
             self._next(watch.due)
 
     def remove(self, subscription: OpenWireSubscription) -> None:
-        """It is gone."""
         self._watches.pop(subscription, None)
         self._ended.pop(subscription, None)
         self._closing.pop(subscription, None)

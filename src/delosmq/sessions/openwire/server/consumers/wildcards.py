@@ -48,7 +48,6 @@ class QueueWatchers:
             self._watchers.remove(watcher)
 
     def queue_created(self, queue: str) -> None:
-        """Tells all of them."""
         for watcher in self._watchers:
             watcher.queue_created(queue)
 
@@ -125,7 +124,6 @@ class WildcardSubscriptions(QueueWatcher):
         return found
 
     def remove(self, subscription: OpenWireSubscription) -> None:
-        """A subscription ends."""
         if not self._spreads:
             return
         left: list[WildcardSubscription] = []
@@ -141,7 +139,6 @@ class WildcardSubscriptions(QueueWatcher):
             self._walks.clear()
 
     def stands_for(self, subscription: OpenWireSubscription, queue: str) -> bool:
-        """Whether a wildcard of a subscription does."""
         return any(one.subscription is subscription and one.pattern.matches(queue) for one in self._spreads)
 
     def queue_created(self, queue: str) -> None:
