@@ -228,6 +228,26 @@ def test_each_message_that_is_consumed() -> None:
     assert about(consumed) == ["m2", "m4"]
 
 
+def test_what_a_transaction_consumed_of_a_queue_that_was_deleted_meanwhile_is_told() -> None:
+    bench = bench_with(advisory_for_consumed=True)
+    consumed = listen(bench.connect(), "MessageConsumed.Queue.q")
+    for number in range(50):
+        client = bench.connect()
+        client.publish(Q, f"m{number}")
+        reader = client.consume(Q)
+        reader.take()
+        transaction = client.begin()
+        client.ok(reader.ack(STANDARD_ACK, 0, transaction=transaction))
+        bench.broker.resources.delete_queue("q")
+        bench.tick()
+        assert about(consumed) == []
+        client.ok(client.transaction_info(transaction, 2))
+        assert about(consumed) == ["-"]
+        client.drop()
+        bench.tick()
+    assert 0 < len(bench.broker.bindings.deleted) < 20
+
+
 def test_topics_tell_of_consumed_messages_for_durable_subscriptions_alone() -> None:
     bench = bench_with(advisory_for_consumed=True)
     client = bench.connect(client_id="me")

@@ -1,5 +1,7 @@
 """Destinations: the addresses and queues that are there, and how many there may be."""
 
+from typing import Final
+
 from delosmq.engine.addresses.address import Address
 from delosmq.engine.addresses.address_limits import AddressLimits
 from delosmq.engine.addresses.client_limits import ClientLimits
@@ -9,6 +11,9 @@ from delosmq.model.declared.address import AddressSettings
 from delosmq.model.settings import BrokerSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
+_FEW: Final = 16
+"""So many queues that are gone are not worth looking for."""
+
 
 class Destinations:
     """The addresses and queues of a broker, by name.
@@ -16,6 +21,8 @@ class Destinations:
     Attributes:
         client_limits: how many addresses and queues clients may make, and how large; it counts all there are.
         limits: how many addresses there may be.
+        deleted: queues that are gone, while transactions may acknowledge messages of theirs and that is told
+            (``advisory-for-consumed``).
     """
 
     def __init__(self, table: AddressSettingsTable, settings: BrokerSettings) -> None:
@@ -25,7 +32,17 @@ class Destinations:
         self.wildcards: WildcardTree = WildcardTree(settings.wildcards)
         self.addresses: dict[str, Address] = {}
         self.queues: dict[str, Queue] = {}
+        self.deleted: dict[str, Queue] = {}
+        self._look_at: int = _FEW
 
     def settings_of(self, address: str) -> AddressSettings:
         """The address-settings in force for a name, whether or not the address exists."""
         return self._table.resolve(address)
+
+    def keep_deleted(self, queue: Queue) -> None:
+        """A queue is gone of which transactions acknowledge messages. Those of which none does any more are dropped now
+        and then."""
+        if len(self.deleted) >= self._look_at:
+            self.deleted = {name: gone for name, gone in self.deleted.items() if gone.delivering.count}
+            self._look_at = max(_FEW, 2 * len(self.deleted))
+        self.deleted[queue.name] = queue

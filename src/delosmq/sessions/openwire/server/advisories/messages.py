@@ -73,8 +73,9 @@ class MessageAdvisories:
             self._note(topics.of_all_kinds("MessageDLQd", destination), slot.message, destination)
 
     def acknowledged(self, queue_name: str, slot: Slot) -> None:
-        """A message was consumed; not told of subscriptions that go with their consumer."""
-        queue = self._broker.queues.get(queue_name)
+        """A message was consumed; not told of subscriptions that go with their consumer. The queue may have been
+        deleted before the transaction that acknowledged it was committed."""
+        queue = self._broker.queues.get(queue_name) or self._broker.bindings.deleted.get(queue_name)
         if queue is None or queue.temporary:
             return
         destination = self._place_of(queue, slot.message)
