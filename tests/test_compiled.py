@@ -1,5 +1,6 @@
 """Each environment runs the form it claims to run: all of the compile list compiled, or all of it as .py."""
 
+import ast
 import importlib
 import os
 from pathlib import Path
@@ -19,6 +20,20 @@ def test_a_module_of_the_compile_list_runs_in_the_expected_form(name: str) -> No
     loaded_from = Path(importlib.import_module(name).__file__ or "")
     form = "python" if loaded_from.suffix == ".py" else "compiled"
     assert form == EXPECTED_FORM, f"{name} was loaded from {loaded_from}"
+
+
+@pytest.mark.sources
+def test_no_field_of_a_compiled_dataclass_is_any_object() -> None:
+    """mypyc looks for the name of such a type in the module, where `object` is not, and the import fails."""
+    found = [
+        f"{path}:{field.lineno}"
+        for path in compiled_files(ROOT)
+        for made in ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
+        if isinstance(made, ast.ClassDef) and any("dataclass" in ast.unparse(one) for one in made.decorator_list)
+        for field in made.body
+        if isinstance(field, ast.AnnAssign) and ast.unparse(field.annotation) == "object"
+    ]
+    assert found == []
 
 
 def repository(root: Path, exclude: str = "") -> Path:
