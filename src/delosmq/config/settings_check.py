@@ -67,16 +67,6 @@ def check_settings(settings: BrokerSettings) -> None:
     _check(settings, BrokerSettings, "settings", None)
 
 
-def check_port(name: str, value: object) -> None:
-    """Refuses what is no port.
-
-    Raises:
-        ConfigurationError: with the ports there are.
-    """
-    if type(value) is not int or not 0 <= value <= LARGEST_PORT:
-        raise _wrong(name, value, f"a port from 0 to {LARGEST_PORT}, where 0 takes a free one")
-
-
 def _check(value: object, wanted: Any, path: str, owner: object) -> None:
     kind = get_origin(wanted)
     if wanted is tuple and (element := ELEMENTS.get(path.rpartition(".")[2])) is not None:

@@ -13,7 +13,6 @@ from delosmq.server.server_parts import ServerParts
 from delosmq.server.tls import TlsContexts, TlsLayer
 
 _BACKLOG: Final = 512
-ANY_PORT: Final = 0
 
 
 def bind(host: str, port: int, what: str) -> socket.socket:

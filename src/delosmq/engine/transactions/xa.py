@@ -38,7 +38,6 @@ XA_HEURRB: Final = 6
 XA_RBROLLBACK: Final = 100
 XA_RBOTHER: Final = 104
 XA_RBTIMEOUT: Final = 106
-XAER_RMERR: Final = -3
 XAER_NOTA: Final = -4
 XAER_INVAL: Final = -5
 XAER_PROTO: Final = -6
@@ -49,7 +48,6 @@ MOST_BRANCHES: Final = 10_000
 """Open, prepared and heuristically ended ones: all prepared ones must fit into the state block of the store."""
 XID_LIMIT_BYTES: Final = 140
 
-START: Final = "start"
 JOIN: Final = "join"
 RESUME: Final = "resume"
 SUSPEND: Final = "suspend"
