@@ -96,6 +96,7 @@ def decode():
 """
 LONG_FUNCTION = "def count():\n" + "    x = 1\n" * 70
 LONG_FILE = "x = 1\n" * 501
+MANY_FIELDS = "class Queue:\n def grow(self):\n" + "".join(f"  self.f{number} = 1\n" for number in range(41))
 MANY_NAMES = [f"Name{number}" for number in range(61)]
 
 BROKEN = [
@@ -120,6 +121,7 @@ BROKEN = [
     ("function_size", "tools/build.py", LONG_FUNCTION, 1),
     ("positional_parameters", "examples/orders.py", "def f(a, b, c, d, e, f): ...\n", 1),
     ("positional_parameters", "src/delosmq/cli/run.py", "class A:\n    def f(self, a, b, c, d, e, f): ...\n", 2),
+    ("queue_fields", "src/delosmq/engine/queues/queue.py", MANY_FIELDS, 1),
     ("empty_names", "src/delosmq/model/message_utils.py", "x = 1\n", 1),
     ("empty_names", "src/delosmq/model/data.py", "x = 1\n", 1),
     ("empty_names", "src/delosmq/model/message.py", "class QueueManager: ...\n", 1),

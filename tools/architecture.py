@@ -40,6 +40,7 @@ MOST_FUNCTION_LINES = 70
 MOST_FILE_LINES = 500
 MOST_FOLDER_FILES = 16
 MOST_POSITIONAL_PARAMETERS = 5
+MOST_QUEUE_FIELDS = 40
 
 EMPTY_WORDS = frozenset({"manager", "managers", "helper", "helpers", "util", "utils", "misc"})
 """Say nothing about what a thing does, in no part of a name."""
@@ -241,6 +242,16 @@ def positional_parameters(file: SourceFile) -> Iterator[Finding]:
         if count > MOST_POSITIONAL_PARAMETERS:
             sentence = f"{function.name} has {count} positional parameters, {MOST_POSITIONAL_PARAMETERS} at most"
             yield file.finding(function.lineno, "positional_parameters", sentence)
+
+
+def queue_fields(file: SourceFile) -> Iterator[Finding]:
+    """A queue is made of parts, and holds little itself: every feature would like to add a field to it."""
+    for cls in file.nodes if file.layer == "engine" else ():
+        if isinstance(cls, ast.ClassDef) and cls.name == "Queue":
+            stored = [node for node in ast.walk(cls) if isinstance(node, ast.Attribute)]
+            fields = {node.attr for node in stored if isinstance(node.ctx, ast.Store) and is_self(node.value)}
+            if len(fields) > MOST_QUEUE_FIELDS:
+                yield file.finding(cls.lineno, "queue_fields", f"{len(fields)} fields, {MOST_QUEUE_FIELDS} at most")
 
 
 # --- words
@@ -450,6 +461,7 @@ PER_FILE: tuple[Callable[[SourceFile], Iterator[Finding]], ...] = (
     file_size,
     function_size,
     positional_parameters,
+    queue_fields,
     empty_names,
     code_form,
 )

@@ -1,7 +1,7 @@
-"""How orderly the tree is, in numbers that no rule refuses yet: what one message crosses, what a queue holds.
+"""How orderly the tree is, in numbers that no rule refuses yet: what one message crosses.
 
     python -m tools.house            each measure with its limit and its aim; exit code 1 when a limit is exceeded
-    python -m tools.house --all      names each file that a SEND crosses, and each field, too
+    python -m tools.house --all      names each file that a SEND crosses, too
     python -m tools.house --lower    takes what has become less as the new limit
 
 The limits stand in tools/house.json and only ever become lower. Lines and calls are told and not limited: merged
@@ -11,19 +11,17 @@ functions and denser lines would meet a limit.
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import sys
-from collections.abc import Iterable
 from itertools import groupby
 from types import FrameType
 
 from benchmarks.engine_worker import DroppingStore
 from benchmarks.fixed_work import CLIENT, StompConversation
-from tools.architecture import ROOT, SourceFile, read_tree
+from tools.architecture import ROOT, read_tree
 
 LIMITS = ROOT / "tools" / "house.json"
-AIMS = {"file changes of a durable SEND": 20, "fields of Queue": 40}
+AIMS = {"file changes of a durable SEND": 20}
 PACKAGE = "/src/delosmq/"
 
 
@@ -67,21 +65,6 @@ def way_of_a_durable_send() -> tuple[list[str], int]:
     return [file for file, _ in groupby(files)], calls
 
 
-# --- the tree
-
-
-def fields_of(cls: ast.ClassDef) -> set[str]:
-    """What instances of it hold: all that any of its methods assigns to ``self``."""
-    assigned = (node for node in ast.walk(cls) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
-    return {node.attr for node in assigned if isinstance(node.value, ast.Name) and node.value.id == "self"}
-
-
-def queue_fields(files: Iterable[SourceFile]) -> set[str]:
-    """Fields of the engine's Queue."""
-    nodes = (node for file in files if file.layer == "engine" for node in file.nodes)
-    return set().union(*(fields_of(node) for node in nodes if isinstance(node, ast.ClassDef) and node.name == "Queue"))
-
-
 def exceeded(found: dict[str, int], limits: dict[str, int]) -> list[str]:
     """What has become worse, a sentence each."""
     return [
@@ -105,10 +88,9 @@ def main(argv: list[str]) -> int:
     files = read_tree(ROOT, ["src/delosmq"])
     limits: dict[str, int] = json.loads(LIMITS.read_text("utf-8")) if LIMITS.exists() else {}
     crossed, calls = way_of_a_durable_send()
-    fields = queue_fields(files)
-    found = dict(zip(AIMS, (len(crossed) - 1, len(fields)), strict=True))
+    found = dict(zip(AIMS, [len(crossed) - 1], strict=True))
     if arguments.all:
-        print("\n".join([*crossed, *sorted(fields)]))
+        print("\n".join(crossed))
     for name, figure in found.items():
         print(f"{figure:>6}  {name} ({limits.get(name, 0)} allowed, {AIMS[name]} aimed at)")
     print(f"{calls:>6}  calls of a durable SEND, up to its record")

@@ -73,7 +73,7 @@ _NAMES_PER_LINE: Final = 20
 """Of the log, for names that an operator wrote."""
 
 
-class LossLog(DroppedListener):
+class DroppedLog(DroppedListener):
     """Tells of messages that could not go where they should."""
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -235,7 +235,7 @@ class ComposedBroker(Host):
             events=events_for(listeners if events is None else [*listeners, events]),
             conversions=self._conversions,
         )
-        self.broker.dropped.listener = LossLog(logger)
+        self.broker.dropped.listener = DroppedLog(logger)
         self.gate = Gate()
         self.access = AccessControl(
             accounts.users,

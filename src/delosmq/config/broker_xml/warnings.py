@@ -9,19 +9,19 @@ from delosmq.model.wildcard import AddressSettingsTable, with_any_words_apart
 from delosmq.security.access import VIEW
 
 
-class Warned(NamedTuple):
+class Notice(NamedTuple):
     """One sentence with its code."""
 
     code: str
     sentence: str
 
 
-def warnings_about(settings: BrokerSettings) -> list[Warned]:
+def warnings_about(settings: BrokerSettings) -> list[Notice]:
     """In no order that matters."""
-    notices: list[Warned] = []
+    notices: list[Notice] = []
     if not settings.acceptors:
         notices.append(
-            Warned(
+            Notice(
                 "DMQ4108",
                 "no acceptor is open, so no client can connect; add one with protocols=OPENWIRE for JMS, STOMP, "
                 "or both",
@@ -31,18 +31,18 @@ def warnings_about(settings: BrokerSettings) -> list[Warned]:
     if not settings.security_settings:
         every = settings.wildcards.any_words
         sentence = f'there are no security-settings, so no user may do anything; add one with match="{every}"'
-        notices.append(Warned("DMQ4105", sentence))
+        notices.append(Notice("DMQ4105", sentence))
     granted = {name for entry in settings.security_settings for name, roles in entry.permissions.items() if roles}
     if granted and VIEW not in granted:
         sentence = (
             "no security-setting grants 'view', so `delosmq queue stat` and the HTTP interface show no queue;"
             " grant 'view' and 'edit' to the role of your administrators, where Artemis needs 'manage' only"
         )
-        notices.append(Warned("DMQ4116", sentence))
+        notices.append(Notice("DMQ4116", sentence))
     table = AddressSettingsTable(settings.address_settings, settings.wildcards)
     if _pages_somewhere(settings):
         notices.append(
-            Warned(
+            Notice(
                 "DMQ4104",
                 "address-full-policy PAGE acts as BLOCK, as paging is not in effect yet: "
                 "producers wait when memory is full",
@@ -52,7 +52,7 @@ def warnings_about(settings: BrokerSettings) -> list[Warned]:
     rings = [queue.name for queue in settings.queues if _is_ring(queue, table) and _pages(queue.address, table)]
     if rings:
         notices.append(
-            Warned(
+            Notice(
                 "DMQ4106",
                 f"ring queues on addresses with address-full-policy PAGE: {', '.join(rings)}; a ring doesn't "
                 f"bound what is paged, so write BLOCK, FAIL or DROP for them",
@@ -61,7 +61,7 @@ def warnings_about(settings: BrokerSettings) -> list[Warned]:
     empty = [entry.match for entry in settings.address_settings if entry.fields.get("default_ring_size") == 0]
     if empty:
         notices.append(
-            Warned(
+            Notice(
                 "DMQ4150",
                 f"default-ring-size 0 for {', '.join(empty)}: queues there keep nothing, each message that comes "
                 f"is pushed out at once; give a larger one, or -1 for none",
@@ -71,7 +71,7 @@ def warnings_about(settings: BrokerSettings) -> list[Warned]:
     return notices + _without_queues(settings, table) + _diverted_nowhere(settings)
 
 
-def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[Warned]:
+def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[Notice]:
     """Matches whose message-eviction and message-eviction-key have no effect without each other."""
     keyless, unused = [], []
     for entry in settings.address_settings:
@@ -81,10 +81,10 @@ def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[Wa
             keyless.append(entry.match)
         if entry.fields.get("message_eviction_key") and not is_unique:
             unused.append(entry.match)
-    notices: list[Warned] = []
+    notices: list[Notice] = []
     if keyless:
         notices.append(
-            Warned(
+            Notice(
                 "DMQ4156",
                 f"message-eviction unique-property without message-eviction-key for {', '.join(keyless)}: a slow "
                 "consumer loses the oldest messages; name the property",
@@ -92,7 +92,7 @@ def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[Wa
         )
     if unused:
         notices.append(
-            Warned(
+            Notice(
                 "DMQ4157",
                 f"message-eviction-key without message-eviction unique-property for {', '.join(unused)} has no "
                 "effect; add the one or remove the other",
@@ -101,17 +101,17 @@ def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[Wa
     return notices
 
 
-def _diverted_nowhere(settings: BrokerSettings) -> list[Warned]:
+def _diverted_nowhere(settings: BrokerSettings) -> list[Notice]:
     """Ends of diverts that nothing in the file declares: most of them are misspelt."""
     declared = {queue.address for queue in settings.queues} | {address.name for address in settings.addresses}
-    notices: list[Warned] = []
+    notices: list[Notice] = []
     for divert in settings.diverts:
         ends = [divert.address, *divert.forwarding_addresses]
         missing = sorted({end for end in ends if end not in declared})
         if missing:
             lost = "; being exclusive, it takes what it moves from all others" if divert.exclusive else ""
             notices.append(
-                Warned(
+                Notice(
                     "DMQ4111",
                     f"divert '{divert.name}' names addresses that are not below <addresses>: "
                     f"{', '.join(missing)}; what is moved to one without a queue is gone, so check the names{lost}",
@@ -136,7 +136,7 @@ def _pages(address: str, table: AddressSettingsTable) -> bool:
     return table.resolve(address).address_full_policy is AddressFullPolicy.PAGE
 
 
-def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> list[Warned]:
+def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> list[Notice]:
     """Dead-letter and expiry addresses that nothing in the file gives a queue."""
     declared = {queue.address for queue in settings.queues}
     dead: dict[str, None] = {}
@@ -148,7 +148,7 @@ def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> li
             dead[resolved.dead_letter_address] = None
         if not resolved.auto_create_expiry_resources:
             expired[resolved.expiry_address] = None
-    notices: list[Warned] = []
+    notices: list[Notice] = []
     for setting, resources, addresses in (
         ("dead-letter-address", "auto-create-dead-letter-resources", dead),
         ("expiry-address", "auto-create-expiry-resources", expired),
@@ -156,7 +156,7 @@ def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> li
         missing = sorted(addresses.keys() - declared - {""})
         if missing:
             notices.append(
-                Warned(
+                Notice(
                     "DMQ4109",
                     f"{setting} without a queue below <addresses>: {', '.join(missing)}; what goes there is "
                     f"held in its queue until it has one, so declare a queue, or set {resources}",
@@ -165,7 +165,7 @@ def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> li
     return notices
 
 
-def _artemis_journal(directory: str) -> list[Warned]:
+def _artemis_journal(directory: str) -> list[Notice]:
     """Files of Artemis where the journal is to be."""
     names: list[str] = []
     if directory:
@@ -179,7 +179,7 @@ def _artemis_journal(directory: str) -> list[Warned]:
     names.sort(key=lambda name: (len(name), name))
     listed = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]} ({len(names)} files)"
     return [
-        Warned(
+        Notice(
             "DMQ4113",
             f"{directory} holds the journal of an Artemis broker: {listed}; DelosMQ does not read it, so its messages "
             "stay in those files and no client sees them here; let consumers empty it with Artemis first and then "
