@@ -11,15 +11,19 @@ from hypothesis import strategies as st
 from delosmq.engine.addresses.binding_codec import address_state_bytes
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import EngineBroker
+from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.engine.log.records import BINDING, check_version, decode_json, encode_json
+from delosmq.engine.queues.consumer import Consumer, ConsumerOptions
+from delosmq.engine.queues.credit import OpenCredit
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressDefinition, AddressMatch, BrokerSettings, QueueSettings
+from delosmq.selectors.selector import parse_selector
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.chance import tries
 from tests.engine.routing_support import RoutingBench
-from tests.engine.support import Bench, CountingRandom, RecordingStore
+from tests.engine.support import Bench, Collector, CountingRandom, RecordingStore
 from tests.simulation.whole.recount import check_shares
 
 SHARE = 20_000
@@ -345,6 +349,40 @@ def test_what_an_address_keeps_counts_to_its_maker():
     for _ in range(4):
         bench.later(30_000)
     assert sizes(bench) == (0, 0)
+
+
+def test_selectors_of_consumers_of_a_queue_count_to_their_user_while_they_are_there():
+    bench = bounded(100_000)
+    bench.broker.resources.create_queue(QueueSettings("q", "q", ANYCAST))
+    bench.broker.resources.create_queue(QueueSettings("r", "r", ANYCAST))
+
+    def consume(number: int, user: str, name: str = "q") -> Consumer:
+        selector = parse_selector(f"n = {number} OR {LONG_FILTER}")
+        return bench.broker.consumers.subscribe(
+            name,
+            Collector(),
+            OpenCredit(),
+            routing=ANYCAST,
+            options=ConsumerOptions(selector=selector),
+            subscription=SubscriptionOptions(user=user),
+        )
+
+    consumers = [consume(number, "eve") for number in range(23)]
+    consumers.append(consume(23, "eve", "r"))
+    check_shares(bench.broker)
+    assert 12_000 < bench.broker.client_limits.filter_characters_of("eve") <= 12_500
+    with pytest.raises(LimitError, match="DMQ2688: a consumer of 'q' is not made"):
+        consume(24, "eve")
+    with pytest.raises(LimitError, match="DMQ2688"):
+        bench.listen("news", user="eve", filter=LONG_FILTER)
+    consume(24, "bob")
+    bench.broker.consumers.close(consumers[0])
+    consumers.append(consume(25, "eve"))
+    bench.broker.resources.delete_queue("r")
+    check_shares(bench.broker)
+    for consumer in consumers:
+        bench.broker.consumers.close(consumer)
+    assert bench.broker.client_limits.filter_characters_of("eve") == 0
 
 
 @pytest.mark.parametrize("way", ["subscribe", "send", "transaction", "group"])

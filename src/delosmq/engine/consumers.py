@@ -24,6 +24,7 @@ class EngineConsumers:
     ) -> None:
         self._log = parts.log
         self._bindings = parts.bindings
+        self._client_limits = parts.bindings.client_limits
         self._dispatcher = parts.dispatcher
         self._jobs = parts.jobs
         self._clock = parts.clock
@@ -53,12 +54,14 @@ class EngineConsumers:
         Raises:
             NotFoundError: there is no such address or queue, and it may not be created.
             MisuseError: the queue is another connection's, or a subscription that is in use.
-            LimitError: the queue has as many consumers as it may have.
+            LimitError: the queue has as many consumers as it may have, or the selectors of this user's clients are as
+                long together as they may be.
         """
+        wanted = subscription if subscription is not None else NO_OPTIONS
+        characters = options.selector_characters
+        self._client_limits.check_filter(wanted.user, f"a consumer of '{queue_name or address}'", characters)
         try:
-            queue = self._subscription_queues.queue_for(
-                address, queue_name, routing, subscription if subscription is not None else NO_OPTIONS
-            )
+            queue = self._subscription_queues.queue_for(address, queue_name, routing, wanted)
         except BrokerError:
             self._log.close()
             raise
@@ -71,6 +74,8 @@ class EngineConsumers:
         self._log.close()  # before it joins: if this failed, it could not be closed
         consumer = Consumer(ConsumerId(self._next_consumer_id), port, credit, options)
         consumer.queue = queue
+        consumer.selector_user = wanted.user
+        self._client_limits.change_filters(wanted.user, characters)
         self._next_consumer_id += 1
         if queue.ring.counts_waiting and subscription is not None and subscription.pending_limit is not None:
             subscription.pending_limit.consumer = consumer
@@ -212,6 +217,7 @@ class EngineConsumers:
 
     def leave(self, queue: Queue, consumer: Consumer, unseen: set[int] | frozenset[int]) -> None:
         """Takes a consumer off its queue and returns what it holds, whatever becomes of the queue."""
+        self._client_limits.change_filters(consumer.selector_user, -consumer.options.selector_characters)
         returning = consumer.all_held()
         self._dispatcher.leave(queue, consumer)
         if consumer.loans is not None:

@@ -11,6 +11,7 @@ from delosmq.engine.addresses.binding_codec import (
 )
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import EngineBroker
+from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.held_messages import DEAD
 from delosmq.engine.transactions.transaction import PREPARED
@@ -136,6 +137,8 @@ def check_shares(broker: EngineBroker) -> None:
     for queue in broker.queues.values():
         size = queue_state_bytes(queue.settings, queue.made_by) if queue.settings.durable else 0
         _add(shares, queue.made_by, 0 if queue.internal else 1, size, len(queue.settings.filter))
+        for consumer in consumers_of(queue):
+            _add(shares, consumer.selector_user, 0, 0, consumer.options.selector_characters)
     for group in broker.leases.groups.values():
         _add(shares, group.made_by, 0, group_state_bytes(group.name, group.run, group.made_by))
     makers = [(xid, branch.made_by) for xid, branch in broker.transactions.branches.items()]

@@ -89,7 +89,7 @@ class ClientLimits:
                 "DMQ2688",
                 f"{what} is not made: the filters of what clients of user '{user}' have made have {used} characters,"
                 f" this would be {characters} more, and {self._filters_of_user} are allowed, an eighth of"
-                " max-destinations-size-per-user; delete some, use shorter filters, or allow more",
+                " max-destinations-size-per-user; delete or close some, use shorter filters, or allow more",
             )
 
     def check_branch(self, user: str) -> None:

@@ -74,6 +74,7 @@ class ConsumerOptions:
         self.no_local = no_local
         self.browser = browser
         self.client_counts = client_counts
+        self.selector_characters: int = 0 if selector is None else len(selector.text)
         self.plain: bool = priority == 0 and not exclusive and selector is None and no_local == "" and not browser
 
 
@@ -96,6 +97,7 @@ class Consumer(Holder):
 
     Attributes:
         queue: where it is subscribed.
+        selector_user: to whom its selector counts, "" for none.
         turn: who of several consumers with room comes first; grows with each delivery.
         selector_group: which messages it takes, where its queue looks at that; None on a plain queue.
         entry: in the rotation of those who may have room; None on a plain queue, or while it is full.
@@ -113,6 +115,7 @@ class Consumer(Holder):
         self.port = port
         self.options = options
         self.queue: Queue | None = None
+        self.selector_user: str = ""
         self.turn: int = 0
         self.selector_group: ConsumerState | None = None
         self.entry: RotationEntry | None = None
