@@ -138,6 +138,8 @@ def check_shares(broker: EngineBroker) -> None:
         size = queue_state_bytes(queue.settings, queue.made_by) if queue.settings.durable else 0
         _add(shares, queue.made_by, 0 if queue.internal else 1, size, len(queue.settings.filter))
         for consumer in consumers_of(queue):
+            if consumer.options.selector is None:
+                continue
             _add(shares, consumer.selector_user, 0, 0, consumer.options.selector_characters)
     for group in broker.leases.groups.values():
         _add(shares, group.made_by, 0, group_state_bytes(group.name, group.run, group.made_by))
