@@ -162,10 +162,14 @@ class Duplicates:
             known.user = self._user_of(known.address)
             sizes.change(known, known.user, growth)
         known.add(entry)
-        sizes.change(known, known.user, entry.memory_bytes)
+        growth = entry.memory_bytes
         gone: list[DuplicateId] = []
         if len(known.order) > known.size:
-            gone.append(self._take_oldest(known))
+            oldest = known.oldest()
+            gone.append(oldest)
+            growth -= oldest.memory_bytes
+        if growth:
+            sizes.change(known, known.user, growth)
         if sizes.size_bytes > sizes.most_bytes:
             self._make_room(gone, FORGOTTEN_PER_ID)
         return gone
@@ -216,7 +220,8 @@ class Duplicates:
                 batch = self._log.batch()
                 batch.targets.append(first.home)
                 batch.released.append(first.home)
-            self._record_forgotten(gone[1:])
+            if len(gone) > 1:
+                self._record_forgotten(gone[1:])
         entry.record(self._log, evicted, 0)
 
     def record_for(self, transaction: int, entry: DuplicateId) -> None:
