@@ -247,6 +247,14 @@ def test_all_who_listen_are_told(event: str) -> None:
     assert heard == [("orders", 2), ("orders", 2)]
 
 
+def test_a_method_that_one_object_has_of_its_own_is_told() -> None:
+    heard: list[tuple[object, ...]] = []
+    listener = Noting([], "a")
+    setattr(listener, "queue_deleted", lambda *told: heard.append(told))  # noqa: B010
+    events_for([Noting([], "b"), listener]).queue_deleted("orders")
+    assert heard == [("orders",)]
+
+
 def test_an_event_that_is_nowhere_overridden_is_not_passed_on() -> None:
     class Listener(EngineEvents):
         """Overrides nothing."""

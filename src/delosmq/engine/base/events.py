@@ -161,11 +161,15 @@ def events_for(listeners: Sequence[EngineEvents]) -> EngineEvents:
         return wanted[0]
     methods: dict[str, object] = {}
     for event, silent in vars(EngineEvents).items():
-        told = [getattr(one, event) for one in wanted if getattr(type(one), event) is not silent]
+        told = [getattr(one, event) for one in wanted if _overrides(one, event, silent)]
         if told and not event.startswith("_"):
             methods[event] = _emit_to(told)
     fan_out: EngineEvents = type("FanOut", (EngineEvents,), methods)()
     return fan_out
+
+
+def _overrides(listener: EngineEvents, event: str, silent: object) -> bool:
+    return getattr(type(listener), event) is not silent or event in getattr(listener, "__dict__", ())
 
 
 def _emit_to(told: list[Callable[..., None]]) -> Callable[..., None]:
