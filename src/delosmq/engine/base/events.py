@@ -159,13 +159,17 @@ def events_for(listeners: Sequence[EngineEvents]) -> EngineEvents:
         return NO_EVENTS
     if len(wanted) == 1:
         return wanted[0]
-    methods: dict[str, object] = {}
+    fan_out: EngineEvents = _FAN_OUT()
     for event, silent in vars(EngineEvents).items():
         told = [getattr(one, event) for one in wanted if _overrides(one, event, silent)]
         if told and not event.startswith("_"):
-            methods[event] = _emit_to(told)
-    fan_out: EngineEvents = type("FanOut", (EngineEvents,), methods)()
+            setattr(fan_out, event, _emit_to(told))
     return fan_out
+
+
+_FAN_OUT: Final[Any] = type("FanOut", (EngineEvents,), {})
+"""Not compiled, so that its objects may have methods of their own. All brokers have one class: a class for each would
+stay in memory with its listeners, as the garbage collector does not look from a compiled object to its class."""
 
 
 def _overrides(listener: EngineEvents, event: str, silent: object) -> bool:
@@ -173,7 +177,7 @@ def _overrides(listener: EngineEvents, event: str, silent: object) -> bool:
 
 
 def _emit_to(told: list[Callable[..., None]]) -> Callable[..., None]:
-    def emit(_: EngineEvents, *event: Any) -> None:
+    def emit(*event: Any) -> None:
         for tell in told:
             tell(*event)
 
