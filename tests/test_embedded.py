@@ -13,11 +13,15 @@ import pytest
 
 import delosmq
 from delosmq.embedded import default_settings
+from delosmq.engine.base.events import EngineEvents
+from delosmq.engine.broker import EngineBroker
 from delosmq.model.errors import ConfigurationError, LimitError, MisuseError, StorageError
+from delosmq.sessions.machine import SessionMachine
 from delosmq.storage.journal.files import OsFiles
 from delosmq.storage.journal.manifest import Manifest, load
 from delosmq.storage.journal.records import decode_file_header
 from delosmq.storage.journal.recovery.node_id import load_node_id
+from tests.memory import living
 
 
 def stomp_session(broker: delosmq.Broker, frames: str, until: bytes) -> bytes:
@@ -46,6 +50,15 @@ def test_it_is_up_inside_the_block_and_gone_after_it() -> None:
         socket.create_connection(("127.0.0.1", port), timeout=10)
     with pytest.raises(MisuseError, match="not running"):
         _ = broker.stomp_port
+
+
+@pytest.mark.usefixtures("only_what_a_test_makes")
+def test_of_a_broker_that_ended_nothing_stays_in_memory() -> None:
+    for _ in range(3):
+        with delosmq.Broker(events=EngineEvents()) as broker:
+            stomp_session(broker, SEND + TAKE, b"hello")
+    del broker
+    assert (living(EngineBroker), living(SessionMachine)) == ([], [])
 
 
 async def test_async_with_does_the_same() -> None:
