@@ -68,6 +68,17 @@ def test_each_contract_about_imports_can_be_broken(tmp_path: Path) -> None:
 
 
 @pytest.mark.sources
+@pytest.mark.parametrize(
+    ("contract", "folder"), [("Protocols are strangers", "wire"), ("Sessions of protocols are strangers", "sessions")]
+)
+def test_every_protocol_is_a_stranger_to_the_others(contract: str, folder: str) -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    [named] = [one["modules"] for one in contracts if one["name"] == contract]
+    packages = (ROOT / "src" / "delosmq" / folder).glob("*/__init__.py")
+    assert sorted(named) == sorted(f"delosmq.{folder}.{package.parent.name}" for package in packages)
+
+
+@pytest.mark.sources
 def test_a_new_package_needs_a_place_among_the_others(tmp_path: Path) -> None:
     copy_sources(tmp_path)
     for name in ("plumbing", "engine/cellar"):

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+import delosmq.composition  # noqa: F401 - whatever protocol there is declares its errors then
 from delosmq.model.errors import ERRORS, DeclaredError, PeerError, Scope
 from delosmq.sessions.openwire.server.java_exceptions import OpenWireError
 from tools.errors_page import PAGE, SECTIONS, page, sentence_of

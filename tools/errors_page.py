@@ -20,12 +20,13 @@ SECTIONS: Final = {
     "OpenWire: commands": openwire_commands.__name__,
 }
 ENDS: Final = {Scope.CONNECTION: "the connection", Scope.SESSION: "the session", Scope.LINK: "the command", None: ""}
-HEAD: Final = """# What clients are told
+HEAD: Final = """# What the protocols tell clients
 
 Each error has a code that stays the same from version to version; the sentence after it may become better. `{}` holds
 the name of what a sentence names. Over STOMP it is an ERROR frame; over OpenWire an exception, of which Java clients
-get the class that is named here. What the broker writes to its log, and which of it is worth an alert, is in
-[logging](how-to/logging.md); mistakes in broker.xml are in [configuration](configuration.md#check).
+get the class that is named here. What the engine refuses whatever the protocol (codes from DMQ2001 on: no permission,
+no such queue, a limit) says itself what to do. What the broker writes to its log, and which of it is worth an alert, is
+in [logging](how-to/logging.md); mistakes in broker.xml are in [configuration](configuration.md#check).
 """
 
 
