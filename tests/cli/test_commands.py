@@ -217,6 +217,13 @@ def test_queue_stat_says_when_nobody_listens() -> None:
     assert refused.stderr.startswith("DMQ7005")
 
 
+@pytest.mark.parametrize("drain", ["inf", "1e400", "nan", "-1", "86401", "soon"])
+def test_a_time_to_finish_in_that_is_none_is_refused_at_the_start(instance: Path, drain: str) -> None:
+    refused = call("run", str(instance), f"--drain={drain}")
+    assert refused.returncode == 2
+    assert f"argument --drain: '{drain}' is no number of seconds from 0 to 86400" in refused.stderr
+
+
 def test_a_define_without_a_value_is_refused(instance: Path) -> None:
     refused = call("run", str(instance), "--define", "port")
     assert refused.returncode == 2

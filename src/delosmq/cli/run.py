@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -27,6 +27,8 @@ GC_THRESHOLDS: Final = (2_000, 3, 1_000_000)
 
 REMIND_EVERY_S: Final = 3_600.0
 """How often the log repeats what the broker runs without."""
+
+MOST_DRAIN_S: Final = 86_400
 
 _USERS_PER_LINE: Final = 20
 
@@ -53,7 +55,13 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="start although files of the journal are missing or damaged, without what was in them; back it up first",
     )
-    made.add_argument("--drain", metavar="SECONDS", type=float, default=10.0, help="time to finish in at SIGTERM")
+    made.add_argument(
+        "--drain",
+        metavar="SECONDS",
+        type=_seconds,
+        default=10.0,
+        help=f"time to finish in at SIGTERM, at most {MOST_DRAIN_S}",
+    )
     return made
 
 
@@ -89,6 +97,14 @@ def _instance_lock(instance: Instance) -> AbstractContextManager[object]:
     if journal and data.exists() and data.samefile(journal):
         return nullcontext()
     return instance.lock()
+
+
+def _seconds(text: str) -> float:
+    with suppress(ValueError):
+        seconds = float(text)
+        if 0 <= seconds <= MOST_DRAIN_S:  # False for NaN as well
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to {MOST_DRAIN_S}")
 
 
 def _definition(text: str) -> tuple[str, str]:
