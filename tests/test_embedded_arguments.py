@@ -130,7 +130,11 @@ WRONG_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"journal": JournalSettings(file_size_bytes=1000)},
-        "settings.journal.file_size_bytes is 1000; it must be at least 65536",
+        "settings.journal.file_size_bytes is 1000; it must be from 65536 to 4294967295",
+    ),
+    (
+        {"journal": JournalSettings(file_size_bytes=2**32)},
+        "settings.journal.file_size_bytes is 4294967296; it must be from 65536 to 4294967295",
     ),
     (
         {"address_settings": (AddressMatch("a", {"dead_leter_address": "D"}),)},

@@ -60,6 +60,7 @@ MISTAKES = [
     ("<name/>", "DMQ4005", "must be given; it is empty"),
     ("<journal-file-size>10X</journal-file-size>", "DMQ4005", "must be a size in bytes such as"),
     ("<journal-file-size>1K</journal-file-size>", "DMQ4005", "at least 65536 bytes"),
+    ("<journal-file-size>4G</journal-file-size>", "DMQ4005", "at least 65536 bytes and at most 4294967295"),
     ("<global-max-size>0</global-max-size>", "DMQ4005", "-1 (no limit) or a size"),
     ("<global-max-size>99999999999999999G</global-max-size>", "DMQ4005", "below 2^63"),
     ("<connection-ttl-override>0</connection-ttl-override>", "DMQ4005", "at least 1"),

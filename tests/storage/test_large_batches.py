@@ -16,12 +16,12 @@ from delosmq.engine.routing.send_result import BLOCKED, ROUTED
 from delosmq.model.errors import BrokerError, LimitError, StorageError
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.message import Home, Message
-from delosmq.model.settings import JournalSettings
+from delosmq.model.settings import MOST_SEGMENT_BYTES, JournalSettings
 from delosmq.security.access import AccessControl, Login
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession
 from delosmq.storage.journal.records import DATA_START, TRAILER_SIZE
 from delosmq.storage.journal.spares import STATE_SHARE
-from delosmq.storage.journal.store import LARGEST_FILE_BYTES, JournalStore
+from delosmq.storage.journal.store import JournalStore
 from delosmq.storage.memory import MemoryStore
 from tests.sessions.support import EVERYTHING
 from tests.simulation.disk import SimDisk
@@ -60,7 +60,7 @@ def test_a_file_of_the_default_size_takes_50_mib() -> None:
     assert largest_batch_bytes(JournalSettings().file_size_bytes) > 51 << 20
 
 
-@pytest.mark.parametrize("size", [64 << 10, 1 << 20, 64 << 20, LARGEST_FILE_BYTES])
+@pytest.mark.parametrize("size", [64 << 10, 1 << 20, 64 << 20, MOST_SEGMENT_BYTES])
 def test_the_largest_batch_leaves_room_for_the_largest_state_and_lists(size: int) -> None:
     assert size - DATA_START - TRAILER_SIZE - size // STATE_SHARE - largest_batch_bytes(size) >= size // 16
 

@@ -18,6 +18,7 @@ from delosmq.model.settings import (
     CORE_SETTINGS,
     JOURNAL_SETTINGS,
     LEAST_SEGMENT_BYTES,
+    MOST_SEGMENT_BYTES,
     UNLIMITED,
     AcceptorSettings,
     AddressDefinition,
@@ -55,7 +56,7 @@ ELEMENTS: Final[dict[str, type]] = {
 """Of tuples. A compiled class knows of a field `tuple[X, ...]` that it is a tuple, and of `X | None` nothing: its
 annotation is `type`. Fields of a wrong type such a class refuses itself, with a TypeError."""
 _LEAST: Final = {"file_size_bytes": LEAST_SEGMENT_BYTES}
-_MOST: Final = {"port": LARGEST_PORT, "compact_percentage": 100}
+_MOST: Final = {"port": LARGEST_PORT, "compact_percentage": 100, "file_size_bytes": MOST_SEGMENT_BYTES}
 
 
 def check_settings(settings: BrokerSettings) -> None:

@@ -41,6 +41,7 @@ __all__ = [
     "LAST_VALUE_NAME",
     "LEAST_SEGMENT_BYTES",
     "MIB",
+    "MOST_SEGMENT_BYTES",
     "PASS_ROUTING",
     "STRIP_ROUTING",
     "UNLIMITED",
@@ -65,6 +66,8 @@ __all__ = [
 
 LEAST_SEGMENT_BYTES: Final = 64 * 1024
 """Below this, the records of one ordinary batch would not fit into a segment."""
+MOST_SEGMENT_BYTES: Final = 2**32 - 1
+"""Offsets in the footers of segments have 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +159,8 @@ class JournalSettings:
     directory: str = ""
     file_size_bytes: int = at_restart(
         64 * MIB,
-        bytes_at_least(LEAST_SEGMENT_BYTES),
-        "size of one journal segment, at least 64K (Artemis: 10M); very many queues make them larger",
+        bytes_at_least(LEAST_SEGMENT_BYTES, most=MOST_SEGMENT_BYTES),
+        "size of one journal segment, at least 64K and below 4G (Artemis: 10M); very many queues make them larger",
         written="journal-file-size",
     )
     spare_files: int = 2

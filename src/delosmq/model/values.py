@@ -164,13 +164,16 @@ def parse_limit_bytes(text: str) -> int:
     return size
 
 
-def bytes_at_least(least: int) -> Callable[[str], int]:
-    """A parser of sizes from ``least`` bytes on."""
+def bytes_at_least(least: int, *, most: int = _LARGEST) -> Callable[[str], int]:
+    """A parser of sizes from ``least`` to ``most`` bytes."""
+    rule = f"a size of at least {least} bytes"
 
     def parse(text: str) -> int:
         size = parse_bytes(text)
         if size < least:
-            raise ValueError(f"a size of at least {least} bytes")
+            raise ValueError(rule)
+        if size > most:
+            raise ValueError(f"{rule} and at most {most}")
         return size
 
     return parse

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from typing import Final
 
 from delosmq.model.errors import StorageError
+from delosmq.model.settings import MOST_SEGMENT_BYTES
 from delosmq.storage.journal.files import Files, Order, prepare
 from delosmq.storage.journal.records import FileHeader, encode_file_header
 from delosmq.storage.journal.sync.syncer import Prepared, Syncer
 
 FILE_NAME = re.compile(r"journal-(\d{6,})\.dmq")
 MARK_SIZE = 8
-LARGEST_FILE_BYTES: Final = 2**32 - 1
-"""Offsets in footers have 32 bits."""
 STATE_SHARE: Final = 8
 """The state block that begins a segment takes at most 1 / this of it, or the segment is not begun."""
 TIGHT_SHARE: Final = 12
@@ -149,7 +148,7 @@ class Spares:
         """Whether the state may grow so far, with room for a reserve beside it: files for it are ready, or nothing says
         that they can't be made. None are ordered for the reserve."""
         needed = TIGHT_SHARE * (state_bytes + reserve_bytes)
-        if needed > LARGEST_FILE_BYTES:
+        if needed > MOST_SEGMENT_BYTES:
             return False
         if (self.crowded or self.short) and needed > min(map(_size_of, self.ready), default=self._normal_bytes):
             return False
@@ -170,7 +169,7 @@ class Spares:
         return bool(self.ready)
 
     def _fits_state(self, spare: Spare) -> bool:
-        return spare.size_bytes >= min(STATE_SHARE * self.state_bytes, LARGEST_FILE_BYTES)
+        return spare.size_bytes >= min(STATE_SHARE * self.state_bytes, MOST_SEGMENT_BYTES)
 
     def _large_enough(self) -> int:
         return sum(spare.size_bytes >= self._least_bytes for spare in [*self.ready, *self._ordered.values()])
@@ -180,7 +179,7 @@ class Spares:
         size = self._normal_bytes
         while size < least_bytes:
             size *= 2
-        return min(size, LARGEST_FILE_BYTES)
+        return min(size, MOST_SEGMENT_BYTES)
 
     def on_prepared(self, report: Prepared) -> bool:
         """Takes in an answer; returns whether a first failure is to be told."""

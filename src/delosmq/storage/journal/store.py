@@ -9,7 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from mypy_extensions import mypyc_attr
 
@@ -17,7 +17,7 @@ from delosmq.engine.log.log import Batch, Replay, StateSource, StoreEvents
 from delosmq.model.errors import MisuseError, StorageError
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import Home
-from delosmq.model.settings import JournalSettings
+from delosmq.model.settings import LEAST_SEGMENT_BYTES, MOST_SEGMENT_BYTES, JournalSettings
 from delosmq.storage.journal.bodies import StoredBodies
 from delosmq.storage.journal.files import Files
 from delosmq.storage.journal.footers import FooterWriter
@@ -30,12 +30,10 @@ from delosmq.storage.journal.recovery.scan import Part
 from delosmq.storage.journal.reserve import Reserve
 from delosmq.storage.journal.segment_chain import SegmentChain
 from delosmq.storage.journal.segments import Ledger, Segment
-from delosmq.storage.journal.spares import LARGEST_FILE_BYTES, Spares
+from delosmq.storage.journal.spares import Spares
 from delosmq.storage.journal.sync.syncer import Prepared, Replaced, Report, Synced, Syncer
 from delosmq.storage.lock import DirectoryLock
 from delosmq.storage.port import ServedStore
-
-SMALLEST_FILE_BYTES: Final = 64 * 1024
 
 
 class JournalParts(NamedTuple):
@@ -69,10 +67,10 @@ class JournalStore(ServedStore):
         parts: JournalParts | None = None,
     ) -> None:
         size = settings.file_size_bytes
-        if not SMALLEST_FILE_BYTES <= size <= LARGEST_FILE_BYTES:
+        if not LEAST_SEGMENT_BYTES <= size <= MOST_SEGMENT_BYTES:
             raise StorageError(
                 "DMQ3013",
-                f"journal-file-size is {size}; it must lie between {SMALLEST_FILE_BYTES} and {LARGEST_FILE_BYTES}",
+                f"journal-file-size is {size}; it must lie between {LEAST_SEGMENT_BYTES} and {MOST_SEGMENT_BYTES}",
             )
         self._files = files
         self._settings = settings
