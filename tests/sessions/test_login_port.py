@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from delosmq.model.errors import BrokerError
+from delosmq.security.access import AccessControl
 from delosmq.sessions.login import ADMIT, WAIT, LoginAnswer, LoginPort, LoginRequest, redirect, refuse
 from delosmq.sessions.machine import SessionMachine
 from delosmq.wire.openwire.commands import ConnectionInfo, ExceptionResponse
@@ -40,12 +41,19 @@ class Attempt:
         self.written = written
 
 
-def by_stomp(door: Door, *, known: bool = True) -> Attempt:
+def prepare(access: AccessControl, *, known: bool, vouched: bool) -> None:
+    """Says how the user's login becomes right: by its password, verified before or not, or without."""
+    if vouched or not known:
+        access.reload({USER: "other"}, {USER: frozenset({"all"})}, ())
+    if vouched:
+        access.vouch(USER, PASSWORD)
+
+
+def by_stomp(door: Door, *, known: bool = True, vouched: bool = False) -> Attempt:
     bench = StompBench()
     bench.services.logins = door
     client = Client(bench)
-    if not known:
-        bench.services.access.reload({USER: "other"}, {USER: frozenset({"all"})}, ())
+    prepare(bench.services.access, known=known, vouched=vouched)
     client.send(f"CONNECT\naccept-version:1.2\nhost:h\nlogin:{USER}\npasscode:{PASSWORD}\nclient-id:me\n\n\0")
 
     def written() -> bytes:
@@ -55,12 +63,11 @@ def by_stomp(door: Door, *, known: bool = True) -> Attempt:
     return Attempt(client.session, client.host.reasons, written)
 
 
-def by_openwire(door: Door, *, known: bool = True) -> Attempt:
+def by_openwire(door: Door, *, known: bool = True, vouched: bool = False) -> Attempt:
     bench = OpenWireBench()
     bench.services.logins = door
     client = bench.negotiate()
-    if not known:
-        bench.services.access.reload({USER: "other"}, {USER: frozenset({"all"})}, ())
+    prepare(bench.services.access, known=known, vouched=vouched)
     info = ConnectionInfo()
     info.connection_id, info.client_id, info.user_name, info.password = ConnectionId("ID:c"), "me", USER, PASSWORD
     client.feed(info, answer=True)
@@ -164,3 +171,33 @@ def test_who_waited_has_the_roles_of_now(attempt: Try) -> None:
     door.asked[0].ask_again()
     made.session.handle_timer(made.session.services.clock.monotonic_ns())
     assert door.asked[1].login.roles == {"new"}
+
+
+@EACH
+@pytest.mark.parametrize("users", [{}, {USER: "another password"}])
+def test_who_was_removed_or_changed_while_waiting_is_refused(attempt: Try, users: dict[str, str]) -> None:
+    door = Door(WAIT)
+    made = attempt(door)
+    session = made.session
+    session.services.access.reload(users, {USER: frozenset({"all"})}, ())
+    door.answer = ADMIT
+    door.asked[0].ask_again()
+    session.handle_timer(session.services.clock.monotonic_ns())
+    assert not session.established
+    assert len(made.reasons) == 1
+    assert len(door.asked) == 1
+    assert door.withdrawn == door.asked
+
+
+@EACH
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_a_login_that_was_vouched_for_waits_no_longer_than_till_a_reload(attempt: Try, reloaded: bool) -> None:
+    door = Door(WAIT)
+    made = attempt(door, vouched=True)
+    session = made.session
+    if reloaded:
+        session.services.access.reload({USER: "other"}, {USER: frozenset({"all"})}, ())
+    door.answer = ADMIT
+    door.asked[0].ask_again()
+    session.handle_timer(session.services.clock.monotonic_ns())
+    assert session.established is not reloaded

@@ -60,12 +60,14 @@ class LoginAttempt:
         login: set when this user and password were verified before: nothing is left to do.
         stored: what to verify the password against with `passwords.verify_login`; "" for an unknown user.
         cache_key: stands for user, password and stored form.
+        vouched: whether ``login`` is set without any password having been verified.
     """
 
     user: str
     login: Login | None
     stored: str
     cache_key: bytes
+    vouched: bool = False
 
 
 class AccessControl:
@@ -126,19 +128,29 @@ class AccessControl:
         stored = self._users.get(user, "")
         key = self._key(user, password, stored)
         login = self._verified.get(key)
-        if login is None:
-            login = self._vouched.get(key)
-        return LoginAttempt(user, login, stored, key)
+        if login is not None:
+            return LoginAttempt(user, login, stored, key)
+        login = self._vouched.get(key)
+        return LoginAttempt(user, login, stored, key, vouched=login is not None)
 
     def finish(self, attempt: LoginAttempt, verified: bool) -> Login | None:
         """The login, or None when the password is wrong or the user was changed meanwhile."""
-        if not verified or not attempt.stored or self._users.get(attempt.user, "") != attempt.stored:
+        login = self.still_right(attempt) if verified else None
+        if login is None:
             return None
-        login = Login(attempt.user, self._roles.get(attempt.user, frozenset()))
         if len(self._verified) >= _CACHE_LIMIT:
             self._verified.clear()
         self._verified[attempt.cache_key] = login
         return login
+
+    def still_right(self, attempt: LoginAttempt) -> Login | None:
+        """The login of an attempt that was right, with the roles of now. None when its user was changed or removed
+        meanwhile, or when it was vouched for and all was reloaded since."""
+        if attempt.vouched:
+            return self._vouched.get(attempt.cache_key)
+        if not attempt.stored or self._users.get(attempt.user, "") != attempt.stored:
+            return None
+        return Login(attempt.user, self._roles.get(attempt.user, frozenset()))
 
     def check(self, roles: frozenset[str], address: str, permission: str) -> bool:
         return not self._roles_for(address, permission).isdisjoint(roles)

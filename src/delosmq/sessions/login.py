@@ -80,7 +80,7 @@ class LoginPort(ABC):
         `LoginRequest.ask_again`."""
 
     def withdraw(self, request: LoginRequest) -> None:  # noqa: B027 - most ports never let a login wait
-        """The connection of a login that waits is closed: no answer is wanted any more."""
+        """A login that waits wants no answer any more: its connection is closed, or its user was changed or removed."""
 
 
 class AdmitAll(LoginPort):

@@ -208,8 +208,8 @@ class SessionMachine(ParkingOwner):
         """
         attempt = self.services.access.attempt(user, password)
         self._client_id = client_id
+        self._attempt = attempt
         if attempt.login is None:
-            self._attempt = attempt
             self._take(LOGIN)
             self.host.verify(attempt, password)
         else:
@@ -218,8 +218,7 @@ class SessionMachine(ParkingOwner):
     def resume(self, verified: bool, now: MonotonicNs) -> None:
         """The answer to `SessionHost.verify`."""
         attempt = self._attempt
-        self._attempt = None
-        if self.state == VERIFYING and attempt is not None:
+        if self.state == VERIFYING and attempt is not None and self._request is None:
             self._go_on_with_login(self.services.access.finish(attempt, verified), now)
 
     def _go_on_with_login(self, login: Login | None, now: MonotonicNs) -> None:
@@ -232,6 +231,7 @@ class SessionMachine(ParkingOwner):
             except BrokerError as error:
                 refusal = error
         if login is None or refusal is not None:
+            self._forget_login()
             self._take(REFUSED)
             self._session.refuse_login(refusal)
         elif self.state == CONNECTED:
@@ -241,17 +241,20 @@ class SessionMachine(ParkingOwner):
     def _decide(self, login: Login, now: MonotonicNs) -> None:
         """Lets a user in whose password is right, unless the login port says otherwise."""
         request = self._request
+        self._request = None
         if request is None:
             request = LoginRequest(
                 login, self._client_id, self.peer.name, self.acceptor.name, ask_again=self._ask_again_soon
             )
+        else:
+            request.login = login
         answer = self.services.logins.decide(request)
         if answer is WAIT:
             self._request = request
             if self.state != VERIFYING:
                 self._take(LOGIN)
             return
-        self._request = None
+        self._attempt = None
         if answer.error is not None:
             raise answer.error
         self._session.admit(login, now)
@@ -261,6 +264,13 @@ class SessionMachine(ParkingOwner):
     def _ask_again_soon(self) -> None:
         self._asks_again = True
         self.host.wake_soon()
+
+    def _forget_login(self) -> None:
+        """The login under way gets no answer any more."""
+        self._attempt = None
+        if self._request is not None:
+            self.services.logins.withdraw(self._request)
+            self._request = None
 
     def logged_out(self) -> None:
         """The peer has ended what its login began, and may log in again."""
@@ -326,11 +336,10 @@ class SessionMachine(ParkingOwner):
 
     def handle_timer(self, now: MonotonicNs) -> None:
         """It is ``now``; may be called early."""
-        request = self._request
-        if request is not None and self._asks_again:
+        attempt = self._attempt
+        if self._asks_again and self._request is not None and attempt is not None:
             self._asks_again = False
-            request.login = self.services.access.renewed(request.login)
-            self._go_on_with_login(request.login, now)
+            self._go_on_with_login(self.services.access.still_right(attempt), now)
         if self.state == CLOSED:
             return
         session = self._session
@@ -385,10 +394,7 @@ class SessionMachine(ParkingOwner):
         self.established = True
 
     def _give_up(self, reason: BrokerError | None) -> None:
-        self._attempt = None
-        if self._request is not None:
-            self.services.logins.withdraw(self._request)
-            self._request = None
+        self._forget_login()
         self._session.give_up()
 
     def _finish(self, reason: BrokerError | None) -> None:
