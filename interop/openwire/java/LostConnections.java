@@ -25,7 +25,7 @@ final class LostConnections implements Program {
                 cases.accept(mode + " prefetch " + prefetch + " lost ten times", stage -> {
                     stage.empty(new ActiveMQQueue("ActiveMQ.DLQ"));
                     lose(stage, mode, prefetch);
-                    stage.drain("left", stage.queue());
+                    stage.drain("left", stage.queue(), mode == Acknowledgement.Mode.AUTO ? SENT - LIVES : SENT);
                     Redelivery.dead(stage, "ActiveMQ.DLQ");
                 });
             }
