@@ -356,6 +356,31 @@ def test_ids_of_many_addresses_take_no_more_memory_than_they_may(durable: bool) 
     assert bench.broker.duplicate_ids.count("bob.0") == bench.broker.duplicate_ids.count("bob.1") == 40
 
 
+def test_the_newest_id_is_known_and_no_record_is_lost_when_caches_of_one_id_each_are_full() -> None:
+    store = CountingStore()
+    bench = Bench(global_max=8 * LEAST, store=store)
+    fill(bench, "eve", 1_000, 1)
+    assert LEAST - 5_000 < actual_bytes(bench) <= LEAST
+    assert store.live == sum(map(len, known_ids(bench).values())) < 1_000
+    again = marked(bench, "eve.999", "eve 999 0 ".ljust(1_000, "x"))
+    assert bench.broker.producers.send(again, routing=ANYCAST) == DUPLICATE
+    # The only id of the largest cache.
+    fill(bench, "bob", 1, 1, size=20_000)
+    assert bench.broker.producers.send(marked(bench, "bob.0", "bob 0 0 ".ljust(20_000, "x"))) == DUPLICATE
+    # Several in one batch, where the later push out the first.
+    transaction = bench.broker.transactions.begin("client")
+    for place in range(3):
+        bench.broker.transactions.send(transaction, marked(bench, f"eve.{place}", f"late {place}".ljust(30_000, "x")))
+    bench.broker.transactions.commit(transaction, Waiter())
+    for place in range(3):
+        bench.broker.resources.purge_queue(f"eve.{place}")
+        bench.run()
+    assert [bench.broker.duplicate_ids.count(f"eve.{place}") for place in (0, 2)] == [0, 2]
+    assert actual_bytes(bench) <= LEAST
+    assert store.live == sum(map(len, known_ids(bench).values()))
+    assert known_ids(Bench(global_max=8 * LEAST, store=store.upto(len(store.batches)))) == known_ids(bench)
+
+
 def test_a_user_with_many_caches_pushes_out_ids_of_no_other_before_and_after_a_restart() -> None:
     store = CountingStore()
     bench = Bench(global_max=8 * LEAST, store=store)

@@ -161,17 +161,20 @@ class Duplicates:
             sizes.change(known, known.user, -growth)
             known.user = self._user_of(known.address)
             sizes.change(known, known.user, growth)
-        known.add(entry)
         growth = entry.memory_bytes
         gone: list[DuplicateId] = []
-        if len(known.order) > known.size:
+        if len(known.order) >= known.size:
             oldest = known.oldest()
             gone.append(oldest)
             growth -= oldest.memory_bytes
+        if sizes.size_bytes + growth > sizes.most_bytes:
+            sizes.change(known, known.user, growth - entry.memory_bytes)
+            growth = entry.memory_bytes
+            self._make_room(gone, FORGOTTEN_PER_ID, growth)
+            self.addresses[known.address] = known  # its last id may have gone
+        known.add(entry)
         if growth:
             sizes.change(known, known.user, growth)
-        if sizes.size_bytes > sizes.most_bytes:
-            self._make_room(gone, FORGOTTEN_PER_ID)
         return gone
 
     def _take_oldest(self, known: KnownIds) -> DuplicateId:
@@ -179,15 +182,15 @@ class Duplicates:
         self.sizes.change(known, known.user, -entry.memory_bytes)
         return entry
 
-    def _make_room(self, gone: list[DuplicateId], at_most: int) -> None:
-        """Takes ids out of the largest caches, ``at_most`` of them, until all take no more than they may."""
+    def _make_room(self, gone: list[DuplicateId], at_most: int, growth_bytes: int = 0) -> None:
+        """Takes ids out of the largest caches, ``at_most`` of them, until all may take so much more."""
         sizes = self.sizes
         if not self._said_full:
             self._said_full = True
             self._events.duplicate_ids_full(sizes.most_bytes)
         for _ in range(at_most):
             known = sizes.largest()
-            if known is None or sizes.size_bytes <= sizes.most_bytes:
+            if known is None or sizes.size_bytes + growth_bytes <= sizes.most_bytes:
                 return
             assert isinstance(known, KnownIds)
             gone.append(self._take_oldest(known))

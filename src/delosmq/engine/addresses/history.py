@@ -121,7 +121,8 @@ class HistoryRing(Ring):
         if pending.count <= settings.retroactive_message_count:
             return True
         size_bytes = settings.subscription_recovery_size
-        return not size_bytes or self._queue.total.bytes <= size_bytes
+        queue = self._queue
+        return not size_bytes or queue.pending.bytes + queue.delivering.bytes + queue.scheduled.bytes <= size_bytes
 
 
 class Aging(Timer):
