@@ -275,6 +275,18 @@ def test_a_body_that_is_not_utf8_is_said_to_be_none(
     assert "DMQ7111" in refused(call("queue", "send", "bytes.to", "--text", "\udcff"), 2)
 
 
+@pytest.mark.parametrize("endless", [True, False])
+def test_a_body_beyond_the_limit_is_refused_unsent_and_not_read_whole(
+    call: Call, tmp_path: Path, *, endless: bool
+) -> None:
+    file = tmp_path / "large"
+    file.write_bytes(b"x" * 5_000_000)
+    source = "/dev/zero" if endless else str(file)
+    sentence = "DMQ7113: a request's body may have 1048576 bytes at most, as JSON; send a shorter text"
+    assert sentence in refused(call("queue", "send", "DLQ", "--file", source))
+    assert sentence in refused(call("queue", "send", "DLQ", "--text", "x" * 1_048_576))
+
+
 def test_text_on_standard_input_is_sent(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     said(call("queue", "create", "piped.to"))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("té\r\n".encode())))

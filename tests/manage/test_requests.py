@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from delosmq.manage.http import sync_wait as gating
-from delosmq.manage.http.operations import BODY_LIMIT_BYTES
 from delosmq.model.errors import InvariantError, LimitError, StorageError
+from delosmq.model.values import BODY_LIMIT_BYTES
 from delosmq.sessions.outbox import GateWaiter
 from tests.manage.support import Api, eventually, problem, succeeded
 from tests.memory import reached

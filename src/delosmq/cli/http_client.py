@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from delosmq.model.errors import BrokerError
+from delosmq.model.values import BODY_LIMIT_BYTES
 
 TIMEOUT_S: Final = 10.0
 
@@ -70,9 +71,11 @@ class HttpClient:
         """Any call; ``path`` is percent-encoded, ``body`` becomes JSON.
 
         Raises:
-            BrokerError: the broker can't be reached, or its own sentence when it refuses.
+            BrokerError: the body is too large, the broker can't be reached, or its own sentence when it refuses.
         """
         content = None if body is None else json.dumps(body).encode()
+        if content is not None:
+            check_body(content)
         request = urllib.request.Request(self._url + path, content, method=method)
         if content is not None:
             request.add_header("Content-Type", "application/json")
@@ -98,6 +101,13 @@ class HttpClient:
             raise BrokerError(
                 "DMQ7005", f"can't reach {self._url}: {reason}; is the broker running, and is --url right?"
             ) from error
+
+
+def check_body(content: bytes) -> None:
+    """Raises BrokerError for what is larger than a request's body may be: the broker would hang up while it is sent."""
+    if len(content) > BODY_LIMIT_BYTES:
+        message = f"a request's body may have {BODY_LIMIT_BYTES} bytes at most, as JSON; send a shorter text"
+        raise BrokerError("DMQ7113", message)
 
 
 def in_path(name: str) -> str:

@@ -2,12 +2,13 @@
 
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
-from delosmq.cli.http_client import HttpClient, in_path
+from delosmq.cli.http_client import HttpClient, check_body, in_path
 from delosmq.cli.options import (
     DEFAULT_URL,
     AsJson,
@@ -24,6 +25,7 @@ from delosmq.cli.output import plain_console, print_json, print_table, shown_tim
 from delosmq.cli.usage import WrongCallError
 from delosmq.model.errors import BrokerError
 from delosmq.model.phrases import counted
+from delosmq.model.values import BODY_LIMIT_BYTES
 
 queue_app = typer.Typer(no_args_is_help=True, help="Queues of a running broker.")
 
@@ -240,7 +242,7 @@ def send_text(
     user: User = "admin",
     password_file: PasswordFile = None,
 ) -> None:
-    """Send one text to a queue that exists; at most 1 MiB."""
+    """Send one text to a queue that exists; at most 1 MiB as JSON."""
     body = {"text": _text_of(text, file), "priority": priority, "durable": not non_durable}
     sent = HttpClient(url, user, password_file).call("POST", f"{_ROOT}/{in_path(name)}/messages", body)
     if sent["replaced"]:
@@ -262,7 +264,9 @@ def _text_of(text: str | None, file: Path | None) -> str:
     source = "standard input" if str(file) == "-" else str(file)
     try:
         # Bytes: what standard input reads as text may hold letters that stand for bytes which are none.
-        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as opened:
+            content = opened.read(BODY_LIMIT_BYTES + 1)
+        check_body(content)
         return content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

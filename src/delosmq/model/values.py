@@ -26,6 +26,8 @@ _UNITS: Final = frozenset({"ms", "s", "bytes"})
 _LARGEST: Final = 2**63 - 1
 MOST_CREDIT: Final = 2**31 - 1
 """The largest prefetch that clients can be told."""
+BODY_LIMIT_BYTES: Final = MIB
+"""What the body of a request to the HTTP interface may have."""
 
 # Powers of 1024 whether or not the "i" is written. Source: Artemis, ByteUtil.convertTextBytes.
 _BYTES: Final = re.compile(r"(\d+)\s*([kmg]?)i?b?", re.IGNORECASE | re.ASCII)

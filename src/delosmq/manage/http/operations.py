@@ -21,11 +21,11 @@ from delosmq.manage.http.validation import invalid
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import Position
 from delosmq.model.phrases import one_line
+from delosmq.model.values import BODY_LIMIT_BYTES
 from delosmq.security.access import Login
 from delosmq.server.peer_log import PeerLog
 from delosmq.sessions.outbox import Gate
 
-BODY_LIMIT_BYTES: Final = 1024 * 1024
 BODY_TIMEOUT_S: Final = 30.0
 JSON_TYPE: Final = "application/json"
 

@@ -17,10 +17,10 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from delosmq.manage.http.app import HttpApi
-from delosmq.manage.http.operations import BODY_LIMIT_BYTES
 from delosmq.manage.http.problems import ProblemError
 from delosmq.manage.http.request_smuggling import CheckedConnection
 from delosmq.model.errors import LimitError, PeerError
+from delosmq.model.values import BODY_LIMIT_BYTES
 from delosmq.server.slow_readers import SlowReader, SlowReaders, WriteWatch
 
 CONNECTION_LIMIT: Final = 256
