@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -157,8 +158,34 @@ def test_a_full_disk_leaves_the_directory_as_it_was(
 
 
 def test_a_directory_that_is_no_instance_says_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=f"DMQ4030: .* make one with `delosmq create {tmp_path}`"):
+    with pytest.raises(ConfigurationError, match=r"DMQ4030: .* new or empty directory with `delosmq create`$"):
         load_instance(tmp_path)
+
+
+@pytest.mark.parametrize("within", ["etc", "etc/broker.xml", "data", "none"])
+def test_a_path_within_an_instance_says_which_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, within: str
+) -> None:
+    create_instance(tmp_path / "mine", password="secret")
+    with pytest.raises(ConfigurationError, match=re.escape(f"; did you mean '{tmp_path / 'mine'}'?")) as refused:
+        load_instance(tmp_path / "mine" / within)
+    assert "create" not in refused.value.message
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"; did you mean 'mine'\?$"):
+        load_instance(Path("mine") / within)
+
+
+def test_nobody_is_told_to_make_an_instance_where_none_can_be_made(tmp_path: Path) -> None:
+    paths = create_instance(tmp_path / "mine", password="secret").paths
+    paths.broker_xml.unlink()
+    with pytest.raises(
+        ConfigurationError, match=r"lacks etc/broker\.xml; put that file there, or make .* new or empty"
+    ):
+        load_instance(paths.root)
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(ConfigurationError, match=r"file is a file and no instance directory; correct its name$"):
+        load_instance(file)
 
 
 def test_without_bootstrap_xml_the_default_bind_holds(tmp_path: Path) -> None:

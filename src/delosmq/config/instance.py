@@ -205,14 +205,20 @@ def load_instance(
 
 def require_instance(paths: InstancePaths, directory: Path) -> None:
     """Raises ConfigurationError where there is no instance at ``directory``, as its user wrote it."""
+    if paths.broker_xml.exists():
+        return
+    around = next((above for above in paths.root.parents if os.path.isfile(InstancePaths(above).broker_xml)), None)
     if not directory.exists():
-        message = f"there is no directory {directory}; correct its name, or make one with `delosmq create {directory}`"
-        raise ConfigurationError(NO_INSTANCE, message)
-    if not paths.broker_xml.exists():
-        message = (
-            f"{directory} is no instance directory: it lacks etc/broker.xml; make one with `delosmq create {directory}`"
-        )
-        raise ConfigurationError(NO_INSTANCE, message)
+        wrong = f"there is no directory {directory}"
+        remedy = f"correct its name, or make one with `delosmq create {directory}`"
+    elif not directory.is_dir():
+        wrong, remedy = f"{directory} is a file and no instance directory", "correct its name"
+    else:
+        wrong = f"{directory} is no instance directory: it lacks etc/broker.xml"
+        remedy = "put that file there, or make an instance in a new or empty directory with `delosmq create`"
+    if around is not None:
+        remedy = f"did you mean '{around if directory.is_absolute() else os.path.relpath(around)}'?"
+    raise ConfigurationError(NO_INSTANCE, f"{wrong}; {remedy}")
 
 
 def read_without(written: Iterable[str]) -> frozenset[str]:
