@@ -1,11 +1,13 @@
 """What an address keeps for subscribers that ask for it: a number, an age, a size, the one that was marked."""
 
+from collections import Counter
 from itertools import pairwise
 
 import pytest
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
+from delosmq.engine.log.records import BINDING, decode_json, encode_json
 from delosmq.engine.queues.consumer import ConsumerOptions
 from delosmq.engine.queues.credit import OpenCredit, PrefetchCredit
 from delosmq.engine.queues.eviction_strategy import EvictionChoice
@@ -15,7 +17,8 @@ from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.settings import AddressMatch, BrokerSettings, DispatchPolicy, QueueSettings
 from delosmq.wire.stomp.conversion import StompConversion
 from tests.engine.routing_support import RoutingBench, recount
-from tests.engine.support import Bench, Collector, stood_on
+from tests.engine.support import Bench, Collector, RecordingStore, stood_on
+from tests.engine.test_leases import StateStore
 
 HISTORY = "$delosmq.history.news"
 RETAINED = "$delosmq.retained.news"
@@ -414,7 +417,7 @@ def from_each_crash(bench: RoutingBench, position: int) -> set[str]:
         again = bench.restart(crash)
         again.run()
         recount(again)
-        assert again.broker.bindings.filling.first == {}
+        assert again.broker.bindings.filling.progress == {}
         assert again.broker.queues["me"].suspended == 0
         found.add(again.pending("me"))
         assert again.restart().pending("me") == again.pending("me")
@@ -457,16 +460,107 @@ def test_a_wildcard_subscription_gets_all_although_the_broker_crashes_while_it_i
         assert sorted(text.split()[1_040:]) == sorted(wanted[1_000:])
 
 
+def without_progress(store: RecordingStore) -> None:
+    """As an older release has recorded it."""
+    for _, metas, _ in store.batches:
+        for index, meta in enumerate(metas):
+            if meta[0] == BINDING and "fill" in (value := decode_json(meta)):
+                metas[index] = encode_json(BINDING, {"fill": value["fill"], "first": value["first"]})
+
+
+def test_a_restart_goes_on_with_what_an_older_release_began_to_fill():
+    bench = RoutingBench(
+        addresses={"news.#": {"subscription_recovery_count": 900, "subscription_recovery_retained": True}}
+    )
+    for number in range(1_200):
+        bench.put(f"news.a{number % 2}", f"m{number}", routing=MULTICAST)
+    for number in range(2):
+        marked(bench, f"r{number}", f"news.a{number}")
+    port = subscribe_durably(bench, "news.*")
+    confirmed = bench.broker.log.position
+    port.room = False
+    bench.run()
+    without_progress(bench.store)
+    wanted = [f"m{number}" for number in range(1_200)] + ["r0", "r1"]
+    assert from_each_crash(bench, confirmed) == {" ".join([*wanted, "r0", "r1"])}
+
+
+@pytest.mark.parametrize("ticks", [0, 1])
+def test_what_is_purged_while_a_subscription_is_filled_does_not_come_back(ticks: int):
+    bench = RoutingBench(
+        addresses={"news.#": {"subscription_recovery_count": 900, "subscription_recovery_retained": True}}
+    )
+    for number in range(700):
+        bench.put(f"news.a{number % 3}", f"m{number}", routing=MULTICAST)
+    for number in range(20):
+        marked(bench, f"r{number}", f"news.a{19 - number}")
+    begun = bench.broker.log.position + 1
+    subscribe_durably(bench, "news.*").room = False
+    for _ in range(ticks):
+        bench.broker.tick()
+    assert bench.broker.bindings.filling.progress
+    bench.broker.resources.purge_queue("me")
+    bench.run()
+    wanted = Counter([f"m{number}" for number in range(700)] + [f"r{number}" for number in range(20)] * 2)
+    seen: dict[int, str] = {}
+    for crash in range(begun, bench.broker.log.position + 1):
+        again = bench.restart(crash)
+        if "me" not in again.broker.queues:
+            continue  # an address that it brought about comes first
+        there = {int(s.sequence): s.message.body.decode() for s in again.broker.queues["me"].pending.in_order()}
+        seen.update(there)
+        purged = Counter(seen[sequence] for sequence in seen.keys() - there.keys())
+        again.run()
+        assert Counter(again.pending("me").split()) == wanted - purged
+        assert again.broker.bindings.filling.progress == {}
+        assert again.restart().pending("me") == again.pending("me")
+        recount(again)
+    assert bench.pending("me") == bench.restart().pending("me")
+
+
+def test_what_expires_while_a_subscription_is_filled_does_not_come_back():
+    bench = RoutingBench(
+        BrokerSettings(queues=(QueueSettings("late", "late"),)),
+        addresses={"news": {"subscription_recovery_count": 700, "expiry_address": "late"}},
+    )
+    for number in range(700):
+        expires_in_ms = 100 if number % 100 == 0 else 0
+        message = bench.message("news", f"m{number}", expires_in_ms=expires_in_ms)
+        bench.broker.producers.send(message, routing=MULTICAST)
+    subscribe_durably(bench, "news").room = False
+    confirmed = bench.broker.log.position
+    bench.clock.now_ms += 60_000
+    bench.run()
+    assert from_each_crash(bench, confirmed) == {" ".join(f"m{number}" for number in range(700) if number % 100)}
+    for crash in range(confirmed, bench.broker.log.position + 1):
+        again = bench.restart(crash)
+        pass_time(again, 60_000)
+        late = again.pending("late").split()
+        assert len(late) == len(set(late))
+
+
+def test_the_state_says_how_far_a_subscription_is_filled():
+    bench = keeping(count=1_000)
+    publish(bench, " ".join(f"m{number}" for number in range(1_000)))
+    subscribe_durably(bench, "news").room = False
+    bench.broker.resources.purge_queue("me")
+    state = bench.broker.state.state()
+    store = StateStore(list(bench.store.batches), state, bench.broker.log.position)
+    again = Bench(settings={"news": {"subscription_recovery_count": 1_000}}, store=store)
+    again.run()
+    assert again.pending("me") == " ".join(f"m{number}" for number in range(499, 1_000))
+
+
 def test_a_subscription_that_ends_while_it_is_filled_is_not_filled_after_a_restart():
     bench = keeping(count=1_000)
     publish(bench, " ".join(f"m{number}" for number in range(1_000)))
     port = subscribe_durably(bench, "news")
     port.room = False
-    assert bench.broker.bindings.filling.first
+    assert bench.broker.bindings.filling.progress
     again = bench.restart()
     again.broker.resources.delete_queue("me")
     again.run()
-    assert again.broker.bindings.filling.first == again.restart().broker.bindings.filling.first == {}
+    assert again.broker.bindings.filling.progress == again.restart().broker.bindings.filling.progress == {}
     recount(again)
 
 

@@ -67,8 +67,8 @@ class EngineResources:
         for known in self._bindings.addresses.values():
             if known.history is not None:
                 listener.history_added(known.history)
-        for queue_id, first in list(self._bindings.filling.first.items()):
-            listener.fill_again(self._bindings.by_id[queue_id], first)
+        for queue_id, (first, through, copied) in list(self._bindings.filling.progress.items()):
+            listener.fill_again(self._bindings.by_id[queue_id], first, through, copied)
         self._auto_delete.begin()
 
     def _add_divert(self, settings: DivertSettings) -> None:

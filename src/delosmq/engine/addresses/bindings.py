@@ -175,7 +175,7 @@ class Bindings(Destinations):
         del self.by_id[queue.id]
         if queue.traits.advisory_for_consumed and queue.delivering.count:
             self.keep_deleted(queue)
-        self.filling.first.pop(queue.id, None)
+        self.filling.progress.pop(queue.id, None)
         self.client_limits.change(queue.made_by, 0 if queue.internal else -1, -queue.state_bytes)
         self.client_limits.change_filters(queue.made_by, -queue.filter_characters)
 

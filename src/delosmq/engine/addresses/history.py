@@ -69,22 +69,25 @@ class Filling:
     may have been told that they are there, so a restart goes on with it.
 
     Attributes:
-        first: by id of the queue: from which sequence on; 0 for all that is kept.
+        progress: by id of the queue: from which sequence on, 0 for all that is kept; through which it has references;
+            through which it has copies of what is retained.
     """
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self.first: dict[int, int] = {}
+        self.progress: dict[int, tuple[int, int, int]] = {}
 
-    def begin(self, queue: Queue, first: int) -> None:
-        """Records that a queue does not have all yet."""
-        if queue.settings.durable:
-            self.first[queue.id] = first
-            self._log.record_binding(encode_json(BINDING, {"fill": int(queue.id), "first": first}))
+    def note(self, queue: Queue, first: int, through: int, copied: int) -> None:
+        """Records that a queue does not have all yet, and what it has been given."""
+        progress = (first, through, copied)
+        if queue.settings.durable and self.progress.get(queue.id) != progress:
+            self.progress[queue.id] = progress
+            value: dict[str, object] = {"fill": int(queue.id), "first": first, "through": through, "copied": copied}
+            self._log.record(encode_json(BINDING, value))
 
     def end(self, queue: Queue) -> None:
         """Records that it has."""
-        if self.first.pop(queue.id, None) is not None:
+        if self.progress.pop(queue.id, None) is not None:
             self._log.record(encode_json(BINDING, {"filled": int(queue.id)}))
 
 

@@ -62,7 +62,6 @@ class Retroactive(QueueListener):
         elif settings.always_retroactive is None and address.history is not None:
             work.take_last(address.history, settings.retroactive_message_count)
         if not work.step():
-            self._parts.bindings.filling.begin(queue, 0 if all_of_it else work.first)
             self._go_on(work, queue)
 
     def _go_on(self, work: "_Fill", queue: Queue) -> None:
@@ -70,18 +69,18 @@ class Retroactive(QueueListener):
         work.holds_dispatch = True
         self._parts.jobs.add(work)
 
-    def fill_again(self, queue: Queue, first: int) -> None:
-        """Goes on where a crash broke off; ``first`` as in `Filling`."""
+    def fill_again(self, queue: Queue, first: int, through: int, copied: int) -> None:
+        """Goes on where a crash broke off; the numbers as in `Filling`."""
         address = address_of(queue)
         work = _Fill(self, queue)
-        work.go_on(first)
+        work.go_on(first, through, copied)
         if first == 0:
             work.take_all(address, self._parts.bindings if address.wild else None)
         elif address.history is not None:
             work.take_rest(address.history)
         self._go_on(work, queue)
 
-    def give_retained(self, queue: Queue, retained: Queue) -> bool:
+    def give_retained(self, work: "_Fill", queue: Queue, retained: Queue) -> bool:
         """Gives a queue a copy of what was retained before it was made. False when the store has no room for it now:
         nothing has changed."""
         slot = retained.pending.head()
@@ -103,6 +102,8 @@ class Retroactive(QueueListener):
                 return False
         parts.enqueuer.enqueue(self._as_retained(message), [queue], queue.address)
         if stored:
+            work.copied = int(slot.sequence)
+            work.record()
             parts.log.close()
         return True
 
@@ -147,12 +148,17 @@ class Retroactive(QueueListener):
                 if pushed_out is not None:
                     parts.evictions.replace(queue, pushed_out)
 
-    def filled(self, queue: Queue) -> None:
-        """All is there, though not at once."""
+    def note(self, queue: Queue, first: int, through: int, copied: int) -> None:
+        """Records how far it is, within the decision under way."""
+        self._parts.bindings.filling.note(queue, first, through, copied)
+
+    def filled(self, queue: Queue, *, holds_dispatch: bool) -> None:
+        """All is there."""
         parts = self._parts
         parts.bindings.filling.end(queue)
-        parts.log.close()
-        parts.dispatcher.resume(queue)
+        if holds_dispatch:
+            parts.log.close()
+            parts.dispatcher.resume(queue)
 
     def close(self) -> None:
         """Ends the decision under way."""
@@ -165,7 +171,8 @@ class _Fill(Job):
 
     Attributes:
         holds_dispatch: the queue delivers nothing till all is there.
-        first: the sequence of the first of the last messages of one address.
+        first: the sequence of the first of the last messages of one address; 0 for all that is kept.
+        copied: the sequence of the last retained message that was copied; their copies come in that order.
     """
 
     def __init__(self, retroactive: Retroactive, queue: Queue) -> None:
@@ -176,11 +183,14 @@ class _Fill(Job):
         self._histories: list[Queue] = []
         self._cursors: list[Cursor] = []
         self._retained: list[Queue] = []
+        # Those of which no copy was made yet: the sequence of what is retained, and which.
+        self._uncopied: list[tuple[int, int]] = []
         # What comes next of each history: its sequence, and which.
         self._next: list[tuple[int, int]] = []
         self._last: int = 0
-        self._copied: set[str] = set()
+        self._copied_from: set[str] = set()
         self.first: int = 0
+        self.copied: int = 0
         self._waits: bool = False
         self.holds_dispatch: bool = False
 
@@ -207,16 +217,23 @@ class _Fill(Job):
             cursor.advance(before)
             self.first = int(before.sequence) + 1
 
-    def go_on(self, first: int) -> None:
-        """After a restart, before it is told what to take: only that from ``first`` on, and not what is there already.
-        References came in the order of their sequences, and nothing was delivered before all were there."""
-        self._last = first - 1
+    def go_on(self, first: int, through: int, copied: int) -> None:
+        """After a restart, before it is told what to take: only that from ``first`` on, and behind what was given.
+        Where an older release has recorded nothing of that, what is pending tells it."""
+        self.first = first
+        self.copied = copied
+        self._last = max(first - 1, through)
         for slot in self._queue.pending.in_order():
             message = slot.message
             if slot.sequence <= self._queue.id:
-                self._last = max(self._last, int(slot.sequence))
+                if through == 0:
+                    self._last = max(self._last, int(slot.sequence))
             elif message.annotations is not None and RETAINED in message.annotations:
-                self._copied.add(message.address)
+                self._copied_from.add(message.address)
+
+    def record(self) -> None:
+        """With what it says: whatever takes messages out of the queue, a restart gives them no second time."""
+        self._retroactive.note(self._queue, self.first, self._last, self.copied)
 
     def take_rest(self, history: Queue) -> None:
         """What one address keeps."""
@@ -228,12 +245,13 @@ class _Fill(Job):
         if not self._queue.deleted:
             room = self._look(room)
             room = self._refer(room)
+            if room <= 0 or self._uncopied:
+                self.record()  # more follows in decisions of its own
             room = self._copy(room)
         if self._queue.deleted or room > 0:
             for history, cursor in zip(self._histories, self._cursors, strict=True):
                 history.pending.drop(cursor)
-            if self.holds_dispatch:
-                self._retroactive.filled(self._queue)
+            self._retroactive.filled(self._queue, holds_dispatch=self.holds_dispatch)
             return True
         if self.holds_dispatch:
             self._retroactive.close()
@@ -261,8 +279,13 @@ class _Fill(Job):
     def _take_from(self, address: Address) -> None:
         if address.history is not None:
             self._take(address.history)
-        if address.retained is not None and address.name not in self._copied:
-            self._retained.append(address.retained)
+        retained = address.retained
+        slot = None if retained is None else retained.pending.head()
+        if retained is None or slot is None or address.name in self._copied_from:
+            return
+        if slot.sequence > self.copied:
+            heappush(self._uncopied, (int(slot.sequence), len(self._retained)))
+            self._retained.append(retained)
 
     def _take(self, history: Queue) -> Cursor:
         cursor = history.pending.cursor()
@@ -297,11 +320,11 @@ class _Fill(Job):
         return room
 
     def _copy(self, room: int) -> int:
-        retained = self._retained
-        while retained and room > 0:
-            if not self._retroactive.give_retained(self._queue, retained[0]):
+        uncopied = self._uncopied
+        while uncopied and room > 0:
+            if not self._retroactive.give_retained(self, self._queue, self._retained[uncopied[0][1]]):
                 self._waits = True
                 return 0
-            retained.pop(0)
+            heappop(uncopied)
             room -= COPY_COST
         return room
