@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from delosmq.model.errors import BrokerError
+from delosmq.model.errors import BrokerError, LimitError
 from delosmq.security.access import AccessControl
 from delosmq.sessions.login import ADMIT, WAIT, LoginAnswer, LoginPort, LoginRequest, redirect, refuse
 from delosmq.sessions.machine import SessionMachine
-from delosmq.wire.openwire.commands import ConnectionInfo, ExceptionResponse
+from delosmq.wire.openwire.commands import ConnectionControl, ConnectionInfo, ExceptionResponse, Response
 from delosmq.wire.openwire.structures import ConnectionId
 from tests.sessions.openwire.support import OpenWireBench
 from tests.sessions.support import PASSWORD, USER, Client, StompBench
@@ -54,7 +54,9 @@ def by_stomp(door: Door, *, known: bool = True, vouched: bool = False) -> Attemp
     bench.services.logins = door
     client = Client(bench)
     prepare(bench.services.access, known=known, vouched=vouched)
-    client.send(f"CONNECT\naccept-version:1.2\nhost:h\nlogin:{USER}\npasscode:{PASSWORD}\nclient-id:me\n\n\0")
+    client.send(
+        f"CONNECT\naccept-version:1.2\nhost:h\nlogin:{USER}\npasscode:{PASSWORD}\nclient-id:me\nreceipt:r\n\n\0"
+    )
 
     def written() -> bytes:
         bench.tick()
@@ -201,3 +203,51 @@ def test_a_login_that_was_vouched_for_waits_no_longer_than_till_a_reload(attempt
     door.asked[0].ask_again()
     session.handle_timer(session.services.clock.monotonic_ns())
     assert session.established is not reloaded
+
+
+@EACH
+@pytest.mark.parametrize("answer", [refuse("DMQ9998", "the house is full"), redirect("broker-2.example", 61613)])
+def test_an_answer_for_many_logins_holds_on_to_none_of_them(attempt: Try, answer: LoginAnswer) -> None:
+    door = Door(answer)
+    (first,) = attempt(door).reasons
+    (second,) = attempt(door).reasons
+    assert first is not None
+    assert second is not None
+    assert first is not second
+    assert (str(first), first.__traceback__) == (str(second), None)
+
+
+class ShutDoor(Door):
+    """Raises what others answer."""
+
+    def decide(self, request: LoginRequest) -> LoginAnswer:
+        super().decide(request)
+        raise LimitError("DMQ9998", "the house is full")
+
+
+@EACH
+@pytest.mark.parametrize("door", [Door, ShutDoor])
+def test_a_refusal_is_told_alike_whenever_the_password_was_verified(attempt: Try, door: type[Door]) -> None:
+    before = attempt(door(refuse("DMQ9998", "the house is full")))
+    now = attempt(door(refuse("DMQ9998", "the house is full")), known=False)
+    now.session.resume(True, now.session.services.clock.monotonic_ns())
+    assert (len(now.reasons), now.session.state) == (len(before.reasons), before.session.state)
+    told = now.written()
+    assert b"the house is full" in told
+    assert told == before.written()
+
+
+def test_what_was_sent_behind_a_login_that_is_refused_and_may_be_tried_again_is_handled() -> None:
+    bench = OpenWireBench()
+    bench.services.logins = ShutDoor(ADMIT)
+    client = bench.negotiate()
+    bench.services.access.reload({USER: "other"}, {USER: frozenset({"all"})}, ())
+    info = ConnectionInfo()
+    info.connection_id, info.client_id, info.user_name, info.password = ConnectionId("ID:c"), "me", USER, PASSWORD
+    client.feed(info, answer=True)
+    second = client.feed(ConnectionControl(), answer=True)
+    client.session.resume(True, bench.now)
+    bench.tick()
+    told = client.take()
+    refusal = next(one for one in told if isinstance(one, ExceptionResponse))
+    assert [one.correlation_id for one in told if isinstance(one, Response)] == [refusal.correlation_id, second]

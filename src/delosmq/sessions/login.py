@@ -47,11 +47,21 @@ class LoginAnswer:
     """What becomes of a login.
 
     Attributes:
-        error: why the peer gets no session here; None when it gets one, now or later.
+        code, text: why the peer gets no session here; None and "" when it gets one, now or later, or is redirected.
+        host, port: where it is to connect; None and 0 when it isn't redirected.
     """
 
-    def __init__(self, error: PeerError | None = None) -> None:
-        self.error = error
+    def __init__(self, code: str | None = None, text: str = "", host: str | None = None, port: int = 0) -> None:
+        self.code = code
+        self.text = text
+        self.host = host
+        self.port = port
+
+    def refusal(self) -> PeerError | None:
+        """Why the peer gets no session here, for one login: an answer may serve many. None when it gets one."""
+        if self.host is not None:
+            return RedirectError(self.host, self.port)
+        return None if self.code is None else PeerError(self.code, self.text)
 
 
 ADMIT: Final = LoginAnswer()
@@ -62,12 +72,12 @@ acceptor's ``handshake-timeout`` goes on."""
 
 def refuse(code: str, text: str) -> LoginAnswer:
     """The peer is told why, and its connection closed."""
-    return LoginAnswer(PeerError(code, text))
+    return LoginAnswer(code, text)
 
 
 def redirect(host: str, port: int) -> LoginAnswer:
     """The peer is told to connect elsewhere, and its connection closed."""
-    return LoginAnswer(RedirectError(host, port))
+    return LoginAnswer(host=host, port=port)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -77,7 +87,11 @@ class LoginPort(ABC):
     @abstractmethod
     def decide(self, request: LoginRequest) -> LoginAnswer:
         """`ADMIT`, `WAIT`, or what `refuse` or `redirect` gives. Called once for each login, and once more for each
-        `LoginRequest.ask_again`."""
+        `LoginRequest.ask_again`.
+
+        Raises:
+            BrokerError: the login is refused with it. An InvariantError, or what is no BrokerError, ends the broker.
+        """
 
     def withdraw(self, request: LoginRequest) -> None:  # noqa: B027 - most ports never let a login wait
         """A login that waits wants no answer any more: its connection is closed, or its user was changed or removed."""

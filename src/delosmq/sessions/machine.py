@@ -201,11 +201,7 @@ class SessionMachine(ParkingOwner):
         self._take(AGREE)
 
     def log_in(self, user: str, password: str, client_id: str, now: MonotonicNs) -> None:
-        """The peer says who it is. `ProtocolSession.admit` or `ProtocolSession.refuse_login` follows, at once or later.
-
-        Raises:
-            BrokerError: it gets no session, as is known at once.
-        """
+        """The peer says who it is. `ProtocolSession.admit` or `refuse_login` follows, at once or later."""
         attempt = self.services.access.attempt(user, password)
         self._client_id = client_id
         self._attempt = attempt
@@ -222,19 +218,11 @@ class SessionMachine(ParkingOwner):
             self._go_on_with_login(self.services.access.finish(attempt, verified), now)
 
     def _go_on_with_login(self, login: Login | None, now: MonotonicNs) -> None:
-        refusal: BrokerError | None = None
-        if login is not None:
-            try:
-                self._decide(login, now)
-            except InvariantError:
-                raise
-            except BrokerError as error:
-                refusal = error
-        if login is None or refusal is not None:
-            self._forget_login()
-            self._take(REFUSED)
-            self._session.refuse_login(refusal)
-        elif self.state == CONNECTED:
+        if login is None:
+            self._refuse_login(None)
+        else:
+            self._decide(login, now)
+        if self.state <= CONNECTED:
             self.reading = True
             self._handle_frames(now)
 
@@ -248,18 +236,33 @@ class SessionMachine(ParkingOwner):
             )
         else:
             request.login = login
-        answer = self.services.logins.decide(request)
+        try:
+            answer = self.services.logins.decide(request)
+            refusal = answer.refusal()
+            if refusal is None and answer is not WAIT:
+                self._session.admit(login, now)
+        except InvariantError:
+            raise
+        except BrokerError as error:
+            self._refuse_login(error)
+            return
         if answer is WAIT:
             self._request = request
             if self.state != VERIFYING:
                 self._take(LOGIN)
-            return
-        self._attempt = None
-        if answer.error is not None:
-            raise answer.error
-        self._session.admit(login, now)
-        self.peer.user = login.user
-        self._take(ADMITTED)
+        elif refusal is not None:
+            self._refuse_login(refusal)
+        else:
+            self._attempt = None
+            self.peer.user = login.user
+            self._take(ADMITTED)
+
+    def _refuse_login(self, error: BrokerError | None) -> None:
+        """Tells the peer that it gets no session; see `ProtocolSession.refuse_login`."""
+        self._forget_login()
+        if self.state == VERIFYING:
+            self._take(REFUSED)
+        self._session.refuse_login(error)
 
     def _ask_again_soon(self) -> None:
         self._asks_again = True

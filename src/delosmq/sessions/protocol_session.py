@@ -45,12 +45,12 @@ class ProtocolSession(ABC):
         """Begins the session of ``login``, and tells the peer.
 
         Raises:
-            BrokerError: it gets none after all; nothing has changed.
+            BrokerError: it gets none after all; nothing has changed. `refuse_login` follows.
         """
 
     @abstractmethod
     def refuse_login(self, error: BrokerError | None) -> None:
-        """Tells the peer why it gets no session, some time after its login; None for a wrong user or password."""
+        """Tells the peer why it gets no session; None for a wrong user or password."""
 
     @abstractmethod
     def say_why(self, error: BrokerError, receipt: str) -> None:
