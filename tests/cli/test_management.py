@@ -332,6 +332,23 @@ def test_explain_an_address(call: Call) -> None:
     assert "there is no address 'nowhere'" in refused(call("explain", "address", "nowhere"))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("queue", verb) for verb in ("pause", "browse", "delete")),
+        *(("explain", what) for what in ("queue", "address")),
+        ("address", "delete"),
+    ],
+)
+def test_an_empty_name_is_refused_unsent(call: Call, words: tuple[str, str]) -> None:
+    assert refused(call(*words, ""), 2) == "DMQ7114: NAME must not be empty\n"
+
+
+def test_an_empty_id_is_refused_unsent(call: Call) -> None:
+    assert refused(call("transaction", "forget", ""), 2) == "DMQ7114: XID must not be empty\n"
+    assert refused(call("explain", "message", ""), 2) == "DMQ7114: ID must not be empty\n"
+
+
 def test_a_message_that_is_gone_is_said_so(call: Call) -> None:
     assert "message 99999999 is gone: no queue that you may view has it" in refused(
         call("explain", "message", "99999999")

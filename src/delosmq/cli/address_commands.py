@@ -143,7 +143,7 @@ def list_transactions(
 @transaction_app.command("commit")
 def commit(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
     """Commit a prepared branch in place of its coordinator."""
-    done = HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid)}/commit", {})
+    done = HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid, 'XID')}/commit", {})
     ending = "" if done["done"] else "; the rest of its messages follow by themselves"
     plain_console().print(f"branch {xid} is committed{ending}")
 
@@ -151,7 +151,7 @@ def commit(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_file
 @transaction_app.command("rollback")
 def rollback(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
     """Roll a prepared branch back in place of its coordinator."""
-    HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid)}/rollback", {})
+    HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid, 'XID')}/rollback", {})
     plain_console().print(f"branch {xid} is rolled back")
 
 
@@ -177,5 +177,5 @@ def list_heuristics(
 @transaction_app.command("forget")
 def forget(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
     """Forget a branch that an operator ended, in place of its coordinator."""
-    HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid)}/forget", {})
+    HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid, 'XID')}/forget", {})
     plain_console().print(f"branch {xid} is forgotten")

@@ -142,7 +142,9 @@ def explain_message(
     password_file: PasswordFile = None,
 ) -> None:
     """Where a message stands in each queue that has it, and why."""
-    found = HttpClient(url, user, password_file).get(f"/api/v1/messages/{in_path(message_id)}/explain", queue=queue)
+    found = HttpClient(url, user, password_file).get(
+        f"/api/v1/messages/{in_path(message_id, 'ID')}/explain", queue=queue
+    )
     out = plain_console()
     if as_json:
         out.print(json.dumps(found, indent=1, ensure_ascii=False))

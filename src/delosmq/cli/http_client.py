@@ -13,6 +13,7 @@ from http.client import BadStatusLine, HTTPException, RemoteDisconnected
 from pathlib import Path
 from typing import Any, Final
 
+from delosmq.cli.usage import WrongCallError
 from delosmq.model.errors import BrokerError
 from delosmq.model.values import BODY_LIMIT_BYTES
 
@@ -110,8 +111,10 @@ def check_body(content: bytes) -> None:
         raise BrokerError("DMQ7113", message)
 
 
-def in_path(name: str) -> str:
-    """A name as one segment of a path."""
+def in_path(name: str, argument: str = "NAME") -> str:
+    """A name as one segment of a path; raises WrongCallError for none, which would make another path."""
+    if not name:
+        raise WrongCallError("DMQ7114", f"{argument} must not be empty")
     return urllib.parse.quote(name, safe="")
 
 
