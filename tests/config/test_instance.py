@@ -255,8 +255,15 @@ def test_a_released_lock_can_be_taken_again(tmp_path: Path) -> None:
     DirectoryLock(tmp_path / "data").release()
 
 
+def test_a_file_in_the_place_of_a_locked_directory_is_called_one(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(ConfigurationError, match=r"DMQ4032: .*/file is a file and no directory; name another"):
+        DirectoryLock(file)
+
+
 def test_a_lock_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("")
+    (tmp_path / "data/lock").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match=r"DMQ4032: .*/data/lock can't be opened"):
         DirectoryLock(tmp_path / "data")
 

@@ -58,6 +58,9 @@ class DirectoryLock:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = self._open(self.path, os.O_RDWR | os.O_CREAT)
             folder = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except FileExistsError as failure:
+            message = f"{directory} is a file and no directory; name another"
+            raise ConfigurationError("DMQ4032", message) from failure
         except OSError as failure:
             message = f"{self.path} can't be opened: {failure.strerror}; the broker must be able to write there"
             raise ConfigurationError("DMQ4032", message) from failure
