@@ -113,16 +113,17 @@ class Engine:
     """A broker with ``queues`` queues."""
 
     def __init__(
-        self, queues: int = 1, store: Store | None = None, clock: Clock | None = None, **settings: Any
+        self, queues: int = 1, store: ServedStore | None = None, clock: Clock | None = None, **settings: Any
     ) -> None:
         self.clock = MachineClock()
         self.names = [f"q{k}" for k in range(queues)]
         made = tuple(QueueSettings(name, name, ANYCAST) for name in self.names)
-        self.store = store if store is not None else DroppingStore()
+        self.served = store
+        self.store: Store = store if store is not None else DroppingStore()
         parts: dict[str, Any] = {"clock": clock or self.clock, "random": Tokens(), "events": EngineEvents()}
         self.broker = EngineBroker(BrokerSettings(queues=made, **settings), self.store, **parts)
         self.consumers: dict[int, Consumer] = {}
-        if isinstance(store, ServedStore):
+        if store is not None:
             store.attach(Unheard(), NoState())
         self.broker.start()
 
@@ -188,8 +189,8 @@ class Turns:
         acknowledged = clock()
         store.flush()
         flushed = clock()
-        if isinstance(store, ServedStore):
-            store.on_readable()
+        if engine.served is not None:
+            engine.served.on_readable()
         spent = {
             "make": (made - start) / self.batch,
             "send": (sent - made) / self.batch,

@@ -47,7 +47,7 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
         "The compiled form: all tests but Spark's and those of the sources",
         [
             [PYTHON, "tools/bootstrap.py", "compiled"],
-            [COMPILED_PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "-m", "not spark and not sources"],
+            [COMPILED_PYTHON, "-m", "pytest", "-q", "-m", "not spark and not sources"],
         ],
     ),
     "test": (

@@ -73,7 +73,7 @@ class Field(Bench):
         no_local: str = "",
         browser: bool = False,
     ) -> Peer:
-        strategy: Credit = credit if isinstance(credit, Credit) else MessageCredit(credit) if credit else OpenCredit()
+        strategy: Credit = OpenCredit() if credit == 0 else MessageCredit(credit) if isinstance(credit, int) else credit
         options = ConsumerOptions(
             priority=priority,
             exclusive=exclusive,

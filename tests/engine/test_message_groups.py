@@ -218,7 +218,7 @@ def test_a_message_waits_once_for_the_owner_of_its_group_however_often_it_is_pas
     with measured() as grown:
         for _ in range(1_000):
             pass_over()
-        assert grown() < 50_000
+        assert grown() < 100_000  # an entry of each would be more
     owner.ack("a1")
     field.run()
     assert owner.got == "a1 a2"

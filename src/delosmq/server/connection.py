@@ -308,7 +308,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
 
     def _detect(self, chunk: bytes) -> None:
         verdict = self._detection.add(chunk)
-        if isinstance(verdict, Protocol):
+        if not isinstance(verdict, Verdict):
             self._serve(verdict, self._detection.take())
         elif verdict is Verdict.WEB_SOCKET:
             self._upgrade()
