@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import EngineBroker
-from delosmq.engine.leases.collect import RUNS_PER_LEASE
 from delosmq.engine.leases.lease import (
     FENCED,
     FOREIGN_INCARNATION,
@@ -22,6 +21,7 @@ from delosmq.engine.leases.lease import (
     LeaseGroup,
     LeaseWaiter,
 )
+from delosmq.engine.leases.lease_collector import RUNS_PER_LEASE
 from delosmq.engine.leases.leases import FIRST_BATCH_WINDOW_MS, LIVE_WINDOW_MS, RETENTION_MS
 from delosmq.engine.leases.rows import LeaseSlots, unpack_sequences
 from delosmq.engine.log.log import Batch, StoreEvents

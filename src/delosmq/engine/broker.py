@@ -9,7 +9,7 @@ from delosmq.engine.compaction.live_duplicate_ids import LiveDuplicateIds
 from delosmq.engine.compaction.live_messages import LiveMessages
 from delosmq.engine.compaction.live_transactions import LiveTransactions
 from delosmq.engine.consumers import EngineConsumers
-from delosmq.engine.delivery.acknowledge import Acknowledgements
+from delosmq.engine.delivery.acknowledgements import Acknowledgements
 from delosmq.engine.delivery.expiry import Expiry, ExpiryScan
 from delosmq.engine.inspect import Inspector
 from delosmq.engine.leases.lease_group import LeaseGroups

@@ -1,7 +1,7 @@
 """Consumers: joining a queue, answering deliveries, leaving. Each call is one decision."""
 
-from delosmq.engine.delivery.acknowledge import NONE_UNSEEN, Acknowledgements
-from delosmq.engine.dispatch.browse import settle_loans
+from delosmq.engine.delivery.acknowledgements import NONE_UNSEEN, Acknowledgements
+from delosmq.engine.dispatch.browse_cursor import settle_loans
 from delosmq.engine.lifecycle.deletion import Deletion
 from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions, SubscriptionQueues
 from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort

@@ -8,7 +8,7 @@ from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.filter import check_filter
 from delosmq.engine.addresses.settings_checks import check_together
 from delosmq.engine.consumers import EngineConsumers
-from delosmq.engine.delivery.acknowledge import NONE_UNSEEN
+from delosmq.engine.delivery.acknowledgements import NONE_UNSEEN
 from delosmq.engine.leases.leases import Leases
 from delosmq.engine.lifecycle.auto_delete import AutoDelete
 from delosmq.engine.lifecycle.deletion import Deletion

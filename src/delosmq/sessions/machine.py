@@ -19,7 +19,7 @@ from delosmq.security.access import Login, LoginAttempt
 from delosmq.sessions.host import NO_TIMER, Peer, SessionHost, SessionServices
 from delosmq.sessions.login import WAIT, LoginRequest
 from delosmq.sessions.outbox import Outbox
-from delosmq.sessions.parking import ParkingOwner
+from delosmq.sessions.parked_sends import ParkedSendsOwner
 from delosmq.sessions.protocol_session import ProtocolSession
 
 TURN_NS: Final = 5_000_000
@@ -49,7 +49,7 @@ END: Final = "end"
 LOST: Final = "lost"
 
 
-class SessionMachine(ParkingOwner):
+class SessionMachine(ParkedSendsOwner):
     """One connection, from its first byte to its last.
 
     Attributes:
@@ -163,8 +163,8 @@ class SessionMachine(ParkingOwner):
     def _update_reading(self) -> bool:
         """Reads until too much is parked or too many replies wait, and again once half is left."""
         if self.state <= CONNECTED:
-            parking = self._session.parking
-            parked_bytes = 0 if parking is None else parking.parked_bytes
+            parked_sends = self._session.parked_sends
+            parked_bytes = 0 if parked_sends is None else parked_sends.parked_bytes
             reply_bytes = self.outbox.reply_bytes
             if self.reading:
                 self.reading = parked_bytes < self._parked_limit and reply_bytes < self._reply_limit
@@ -288,8 +288,8 @@ class SessionMachine(ParkingOwner):
         self._end_if_left()
 
     def _end_if_left(self) -> None:
-        parking = self._session.parking
-        if parking is None or not parking.parked_bytes:
+        parked_sends = self._session.parked_sends
+        if parked_sends is None or not parked_sends.parked_bytes:
             self.end(None)
 
     def fail(self, error: BrokerError, receipt: str = "") -> None:
@@ -359,8 +359,9 @@ class SessionMachine(ParkingOwner):
         if liveness.beat_due(now):
             session.beat()
         # Whoever waits for us owes nothing: one we do not read, or whose sends we keep waiting for space.
-        parking = session.parking
-        if liveness.is_silent(now, waits_for_us=not self.reading or (parking is not None and parking.parked_bytes > 0)):
+        parked_sends = session.parked_sends
+        parked = parked_sends is not None and parked_sends.parked_bytes > 0
+        if liveness.is_silent(now, waits_for_us=not self.reading or parked):
             self.fail(liveness.silence(self.peer.name))
         elif self._turn_over:
             self._next_turn(now)

@@ -8,7 +8,7 @@ from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.security.access import Login
 from delosmq.sessions.host import NO_TIMER
-from delosmq.sessions.parking import Parking
+from delosmq.sessions.parked_sends import ParkedSends
 from delosmq.sessions.ttl import Liveness
 from delosmq.wire.decoder import FrameDecoder
 
@@ -20,13 +20,13 @@ class ProtocolSession(ABC):
     Attributes:
         decoder: of what its peer sends.
         liveness: how long its peer may be silent.
-        parking: its sends that wait for space; None before the login.
+        parked_sends: its sends that wait for space; None before the login.
     """
 
     def __init__(self, decoder: FrameDecoder, liveness: Liveness) -> None:
         self.decoder = decoder
         self.liveness = liveness
-        self.parking: Parking | None = None
+        self.parked_sends: ParkedSends | None = None
 
     @abstractmethod
     def handle(self, frame: object, now: MonotonicNs) -> bool:

@@ -8,7 +8,7 @@ from delosmq.model.settings import AddressFullPolicy, QueueSettings, SecurityMat
 from delosmq.sessions.machine import BRIEF_AT_ONCE
 from delosmq.sessions.openwire.server.advisories.pending_advisories import TOLD_IN_LINE
 from delosmq.sessions.openwire.server.consumers.acknowledgements import NAMES_READ
-from delosmq.sessions.openwire.server.consumers.subscribe import WILD_PLACES
+from delosmq.sessions.openwire.server.consumers.subscriber import WILD_PLACES
 from delosmq.sessions.openwire.server.consumers.wildcards import NAMES_COMPARED, READ_AT_ONCE
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import INDIVIDUAL_ACK, STANDARD_ACK, MessageAck, MessagePull

@@ -9,7 +9,7 @@ Source: activemq-broker Queue.doActualDispatch; Artemis QueueImpl.deliver.
 
 from delosmq.engine.base.events import NO_EVENTS, EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.dispatch.browse import UNBOUNDED, BrowseCursor, Browser
+from delosmq.engine.dispatch.browse_cursor import UNBOUNDED, BrowseCursor, Browser
 from delosmq.engine.dispatch.dispatch_start import DispatchStart
 from delosmq.engine.dispatch.exclusive_owner import ExclusiveOwner
 from delosmq.engine.dispatch.message_groups import MessageGroups

@@ -13,9 +13,8 @@ from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import Jobs
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import NS_PER_MS
-from delosmq.engine.delivery.acknowledge import Acknowledgements
+from delosmq.engine.delivery.acknowledgements import Acknowledgements
 from delosmq.engine.dispatch.dispatcher import Dispatcher
-from delosmq.engine.leases.collect import LeaseCollector
 from delosmq.engine.leases.lease import (
     FENCED,
     FOREIGN_INCARNATION,
@@ -26,7 +25,8 @@ from delosmq.engine.leases.lease import (
     LeaseGroup,
     LeaseWaiter,
 )
-from delosmq.engine.leases.settle import LeaseSettler
+from delosmq.engine.leases.lease_collector import LeaseCollector
+from delosmq.engine.leases.lease_settler import LeaseSettler
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import LEASE, encode_json
 from delosmq.engine.queues.queue import Queue

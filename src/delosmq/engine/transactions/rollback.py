@@ -5,7 +5,7 @@ from typing import Final
 
 from delosmq.engine.base.jobs import Job, Jobs
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.delivery.acknowledge import DELAYED, NONE_UNSEEN, Acknowledgements
+from delosmq.engine.delivery.acknowledgements import DELAYED, NONE_UNSEEN, Acknowledgements
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.log.records import PURGED, TRANSACTION, encode_discarded, encode_json
 from delosmq.engine.queues.in_delivery import Holder

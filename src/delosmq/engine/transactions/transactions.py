@@ -5,7 +5,7 @@ from typing import Final
 from delosmq.engine.addresses.binding_codec import branch_state_bytes
 from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.dispatch.browse import settle_loans
+from delosmq.engine.dispatch.browse_cursor import settle_loans
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.routing.parts import EngineParts
 from delosmq.engine.routing.send import EngineProducers

@@ -17,8 +17,8 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from delosmq.manage.http.app import HttpApi
+from delosmq.manage.http.message_framing import CheckedConnection
 from delosmq.manage.http.problems import ProblemError
-from delosmq.manage.http.request_smuggling import CheckedConnection
 from delosmq.model.errors import LimitError, PeerError
 from delosmq.model.values import BODY_LIMIT_BYTES
 from delosmq.server.slow_readers import SlowReader, SlowReaders, WriteWatch
@@ -39,7 +39,7 @@ READ_WITHIN_MS: Final = 60_000
 no consumer works between two reads."""
 
 _NO_REQUEST: Final = "DMQ6164"
-_DOUBTFUL: Final = "DMQ6174"
+_AMBIGUOUS: Final = "DMQ6174"
 _TLS_BEGINS: Final = b"\x16\x03"
 _OF_REQUESTS: Final = (
     "Invalid HTTP request received.",
@@ -181,10 +181,10 @@ class _Protocol(H11Protocol, SlowReader):
     def send_400_response(self, msg: str) -> None:
         """Answers what is no HTTP request, with a problem document as any other refusal."""
         advice = "there is no TLS here, write http://" if self._looks_like_tls else "look at what is sent to this port"
-        doubt = self._checked.doubt
-        sentence = f"its end is not clear: {doubt}" if doubt else f"this is no HTTP request; {advice}"
-        if doubt:
-            self._warn("%s: a request from %s is refused: %s", _DOUBTFUL, self._peer(), doubt)
+        ambiguity = self._checked.ambiguity
+        sentence = f"its end is not clear: {ambiguity}" if ambiguity else f"this is no HTTP request; {advice}"
+        if ambiguity:
+            self._warn("%s: a request from %s is refused: %s", _AMBIGUOUS, self._peer(), ambiguity)
         else:
             self._warn("%s: what came from %s is no HTTP request; %s", _NO_REQUEST, self._peer(), advice)
         if not self.waits():
@@ -195,7 +195,7 @@ class _Protocol(H11Protocol, SlowReader):
             # Its answer is on its way or sent.
             self.transport.close()
             return
-        problem = ProblemError(400, _DOUBTFUL if doubt else _NO_REQUEST, "INVALID", sentence).response()
+        problem = ProblemError(400, _AMBIGUOUS if ambiguity else _NO_REQUEST, "INVALID", sentence).response()
         headers = [*problem.raw_headers, (b"connection", b"close")]
         head = self.conn.send(h11.Response(status_code=400, headers=headers, reason=b"Bad Request"))
         body = self.conn.send(h11.Data(data=bytes(problem.body)))

@@ -208,7 +208,7 @@ def _end(connection: OpenWireConnection, command: TransactionInfo, transaction_i
     Raises:
         OpenWireError: there is no such transaction.
     """
-    connection.parking.end(ParkedTransactionEnd(connection, _take(connection, transaction_id), command))
+    connection.parked_sends.end(ParkedTransactionEnd(connection, _take(connection, transaction_id), command))
 
 
 def _end_association(connection: OpenWireConnection, command: TransactionInfo, transaction_id: XATransactionId) -> None:
@@ -217,13 +217,13 @@ def _end_association(connection: OpenWireConnection, command: TransactionInfo, t
     if work is None:
         connection.ended(command)
     else:
-        connection.parking.end(ParkedTransactionEnd(connection, work, command))
+        connection.parked_sends.end(ParkedTransactionEnd(connection, work, command))
 
 
 def _roll_back(connection: OpenWireConnection, transaction_id: TransactionId) -> None:
     """Rolls back. What was acknowledged in it stays with its consumers, whose client delivers it again."""
     work = _take(connection, transaction_id)
-    connection.parking.forget([work])
+    connection.parked_sends.drop([work])
     connection.transactions.rollback(work, keep_delivered=True)
     connection.acks.share_room()
 
@@ -261,7 +261,7 @@ def remove(connection: OpenWireConnection, frame: RemoveInfo) -> None:
         raise errors.field_missing("objectId", "a RemoveInfo")
     else:
         raise errors.not_removable()
-    connection.replies.part(frame, connection.parking.position)
+    connection.replies.part(frame, connection.parked_sends.position)
 
 
 def last_seen(frame: RemoveInfo, version: int) -> int:

@@ -11,7 +11,7 @@ from delosmq.sessions.openwire.server.consumers.acknowledgements import MessageA
 from delosmq.sessions.openwire.server.consumers.consumers import Consumers
 from delosmq.sessions.openwire.server.consumers.flow import ConsumerFlow
 from delosmq.sessions.openwire.server.consumers.pending_events import PendingEvents
-from delosmq.sessions.openwire.server.consumers.subscribe import OpenWireSubscriber
+from delosmq.sessions.openwire.server.consumers.subscriber import OpenWireSubscriber
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription
 from delosmq.sessions.openwire.server.destinations import OpenWireDestinations
 from delosmq.sessions.openwire.server.ids import SessionIds
@@ -20,7 +20,7 @@ from delosmq.sessions.openwire.server.registry import Registry
 from delosmq.sessions.openwire.server.replies import Replies
 from delosmq.sessions.openwire.server.temporary_destinations import OpenWireTemporaryDestinations
 from delosmq.sessions.openwire.server.transactions import XA_OK, OpenWireTransaction, OpenWireTransactions
-from delosmq.sessions.parking import Parked, Parking
+from delosmq.sessions.parked_sends import Parked, ParkedSends
 from delosmq.sessions.permissions import Permissions
 from delosmq.wire.openwire.commands import (
     END,
@@ -80,7 +80,7 @@ class OpenWireConnection(ConnectionPort):
         self.replies = replies
         self.leaving: RemoveInfo | None = None
         self.advisories: Advisories = registry.advisories
-        self.parking: Parking = Parking(broker, machine)
+        self.parked_sends: ParkedSends = ParkedSends(broker, machine)
         self.transactions: OpenWireTransactions = OpenWireTransactions(
             broker, machine.peer.connection_id, permissions.user
         )
@@ -90,7 +90,7 @@ class OpenWireConnection(ConnectionPort):
         )
         self.producers: Producers = Producers(
             machine,
-            self.parking,
+            self.parked_sends,
             destinations=destinations,
             permissions=permissions,
             version=replies.form.version,
@@ -116,9 +116,9 @@ class OpenWireConnection(ConnectionPort):
 
     def message_sent(self, command: MessageCommand) -> None:
         if command.response_required:
-            self.replies.confirm(command, self.parking.position)
+            self.replies.confirm(command, self.parked_sends.position)
         elif self.producers.window_of(command.producer_id) > 0:
-            self.replies.acknowledge(command, self.parking.position)
+            self.replies.acknowledge(command, self.parked_sends.position)
 
     def ended(self, command: Command, result: int = XA_OK) -> None:
         if isinstance(command, RemoveInfo):
@@ -180,24 +180,24 @@ class OpenWireConnection(ConnectionPort):
 
     def answer_after(self, command: MessageAck, under_way: BulkAck) -> None:
         """Answers an acknowledgement once it is through."""
-        self.parking.answer_after(ParkedCommand(command, self), under_way)
+        self.parked_sends.answer_after(ParkedCommand(command, self), under_way)
 
     def leaves_later(self, command: RemoveInfo) -> bool:
         """Whether the end of the connection has to wait for messages that wait for space; its owner is told then. Those
         of transactions that will not be ended don't count."""
-        self.parking.forget(self.transactions.open())
-        if not self.parking.parked_bytes:
+        self.parked_sends.drop(self.transactions.open())
+        if not self.parked_sends.parked_bytes:
             return False
-        self.parking.park(ParkedCommand(command, self))
+        self.parked_sends.park(ParkedCommand(command, self))
         return True
 
     def close(self, last_delivered: int, *, keep_sends: bool = False) -> list[BrokerError]:
         """Ends everything, and tells others; gives what could not be recorded.
 
         Args:
-            keep_sends: but for messages that wait for space; see `Parking.outlive`.
+            keep_sends: but for messages that wait for space; see `ParkedSends.outlive`.
         """
-        left = self.parking.outlive() if keep_sends else self.parking.close()
+        left = self.parked_sends.outlive() if keep_sends else self.parked_sends.close()
         waiting = [work for work in left if isinstance(work, OpenWireTransaction)]
         troubles = self.transactions.abandon(waiting + self.transactions.take_all())
         subscriptions = self.consumers.close_all(last_delivered)

@@ -19,7 +19,7 @@ from delosmq.sessions.openwire.server.connection_port import ConnectionPort
 from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, OpenWireTarget, is_somebodys
 from delosmq.sessions.openwire.server.ids import check_bytes, check_id
 from delosmq.sessions.openwire.server.transactions import OpenWireTransaction
-from delosmq.sessions.parking import Parked, Parking
+from delosmq.sessions.parked_sends import Parked, ParkedSends
 from delosmq.sessions.permissions import Permissions
 from delosmq.wire.openwire.commands import MessageCommand, ProducerInfo
 from delosmq.wire.openwire.heads import BODY_KINDS, PROTOCOL_TAGS, encode_head, measure, stored_body
@@ -107,14 +107,14 @@ class Producers:
     def __init__(
         self,
         machine: SessionMachine,
-        parking: Parking,
+        parked_sends: ParkedSends,
         *,
         destinations: OpenWireDestinations,
         permissions: Permissions,
         version: int,
     ) -> None:
         self._broker = machine.services.broker
-        self._parking = parking
+        self._parked_sends = parked_sends
         self._destinations = destinations
         self._permissions = permissions
         self._version = version
@@ -192,7 +192,7 @@ class Producers:
         many = len(targets) > 1
         copies = CopyOutcome() if many else None
         seen: set[str] = set()
-        parking = self._parking
+        parked_sends = self._parked_sends
         for index, target in enumerate(targets):
             if target.temporary and not is_somebodys(target, self._broker):
                 raise errors.temporary_gone(target.destination.name)
@@ -207,9 +207,11 @@ class Producers:
                     message.duplicate_id += f"#{target.routing}:{target.queue_name}".encode()
                 seen.add(target.address)
             last = index == len(targets) - 1
-            if parking.parked_bytes or not parking.try_send(message, work, target.queue_name, target.routing):
+            if parked_sends.parked_bytes or not parked_sends.try_send(message, work, target.queue_name, target.routing):
                 answered = command if last else None
-                parking.park(ParkedMessage(message, work, target, command=answered, copies=copies, owner=connection))
+                parked_sends.park(
+                    ParkedMessage(message, work, target, command=answered, copies=copies, owner=connection)
+                )
             elif last:
                 connection.message_sent(command)
 

@@ -14,9 +14,8 @@ from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs
 from delosmq.security.access import Login
 from delosmq.sessions.host import NO_TIMER
 from delosmq.sessions.machine import CONNECTED, LEAVING, NEGOTIATED, NEW, SessionMachine
-from delosmq.sessions.openwire.server import commands as working
 from delosmq.sessions.openwire.server import errors
-from delosmq.sessions.openwire.server.commands import HANDLERS
+from delosmq.sessions.openwire.server.commands import HANDLERS, last_seen, remove
 from delosmq.sessions.openwire.server.connection import OpenWireConnection
 from delosmq.sessions.openwire.server.consumers.consumers import ALL_SEEN
 from delosmq.sessions.openwire.server.handshake import introduction, offer, take_password
@@ -162,7 +161,7 @@ class OpenWireSession(ProtocolSession):
             client_id=client_id,
         )
         self._connection = connection
-        self.parking = connection.parking
+        self.parked_sends = connection.parked_sends
         connection.producers.audited = info.failover_reconnect or info.fault_tolerant or self._fault_tolerant
         self._registry.advisories.connection_opened(info, f"tcp://{machine.peer.name}")
         connection.subscriber.manageable = info.manageable
@@ -182,7 +181,7 @@ class OpenWireSession(ProtocolSession):
         assert connection is not None  # the table lets no command in before
         removed = frame.object_id
         if not isinstance(removed, ConnectionId):
-            working.remove(connection, frame)
+            remove(connection, frame)
             return
         connection.sessions.own("connection", removed.value, removed.value)
         if connection.leaves_later(frame):
@@ -194,9 +193,9 @@ class OpenWireSession(ProtocolSession):
         """The end of the connection, once all that it sent is where it belongs."""
         self._departing = None
         connection = self._connection
-        sent = NOTHING_DURABLE if connection is None else connection.parking.position
+        sent = NOTHING_DURABLE if connection is None else connection.parked_sends.position
         self._machine.logged_out()
-        self._end_connection(working.last_seen(frame, self._replies.form.version))
+        self._end_connection(last_seen(frame, self._replies.form.version))
         self._decoder.set_limits(OpenWireLimits(max_frame_bytes=_FRAME_BEFORE_LOGIN_BYTES))
         self._leaves_until = MonotonicNs(now + _LEAVING_NS)
         self._replies.part(frame, sent)
@@ -208,11 +207,11 @@ class OpenWireSession(ProtocolSession):
         """The peer has left in order. What it sent and what still waits for space is not lost: the connection counts
         among those of its acceptor until it is where it belongs, or refused."""
         connection = self._connection
-        if connection is None or not connection.parking.parked_bytes:
+        if connection is None or not connection.parked_sends.parked_bytes:
             self._machine.end(None)
             return
         frame = self._departing
-        last = ALL_SEEN if frame is None else working.last_seen(frame, self._replies.form.version)
+        last = ALL_SEEN if frame is None else last_seen(frame, self._replies.form.version)
         self.liveness = Inactivity()
         self._end_connection(last, keep_sends=True)
         self._machine.leave()
@@ -237,8 +236,8 @@ class OpenWireSession(ProtocolSession):
 
     def give_up(self) -> None:
         self._end_connection(ALL_SEEN)
-        if self.parking is not None:
-            self.parking.close()
+        if self.parked_sends is not None:
+            self.parked_sends.close()
 
     def half_closed(self) -> None:
         if self._machine.state == LEAVING:
@@ -284,7 +283,7 @@ class OpenWireSession(ProtocolSession):
     def go_on(self, now: MonotonicNs) -> None:
         connection = self._connection
         if connection is not None:
-            connection.parking.go_on()
+            connection.parked_sends.go_on()
             leaving = connection.leaving
             if leaving is None:
                 self._go_on_with(connection, now)

@@ -11,7 +11,7 @@ from typing import Final
 from delosmq.engine.api import ACTIVE, PREPARED, EngineBroker, JobWaiter, Transaction, xa
 from delosmq.model.errors import BrokerError
 from delosmq.sessions.openwire.server import errors
-from delosmq.sessions.parking import SessionTransaction
+from delosmq.sessions.parked_sends import SessionTransaction
 from delosmq.wire.openwire.structures import TransactionId, XATransactionId
 
 OPEN_LIMIT: Final = 100

@@ -13,7 +13,7 @@ from delosmq.model.ids import WallMs
 from delosmq.model.message import ANY_ROUTING, Message
 from delosmq.security.access import SEND
 from delosmq.sessions.machine import SessionMachine
-from delosmq.sessions.parking import Parked, Parking
+from delosmq.sessions.parked_sends import Parked, ParkedSends
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.stomp.server.destinations import StompDestinations, StompTarget
 from delosmq.sessions.stomp.server.errors import header_missing
@@ -95,7 +95,7 @@ class Producer:
     def __init__(
         self,
         machine: SessionMachine,
-        parking: Parking,
+        parked_sends: ParkedSends,
         *,
         destinations: StompDestinations,
         transactions: StompTransactions,
@@ -103,7 +103,7 @@ class Producer:
         self._machine = machine
         self._broker = machine.services.broker
         self._outbox = machine.outbox
-        self._parking = parking
+        self._parked_sends = parked_sends
         self._destinations = destinations
         self._transactions = transactions
         self._version: int = V10
@@ -156,12 +156,12 @@ class Producer:
             if reading.transaction is not None:
                 work = self._transactions.named(reading.transaction, "SEND")
         receipt = frame.headers.get("receipt", "")
-        parking = self._parking
-        if parking.parked_bytes or not (
+        parked_sends = self._parked_sends
+        if parked_sends.parked_bytes or not (
             (target.temporary and self.is_gone(target))
-            or parking.try_send(message, work, target.queue_name, target.routing)
+            or parked_sends.try_send(message, work, target.queue_name, target.routing)
         ):
-            parking.park(ParkedSend(self, receipt, message, work, target))
+            parked_sends.park(ParkedSend(self, receipt, message, work, target))
         elif receipt:
             self.write_receipt(receipt)
 
@@ -173,14 +173,14 @@ class Producer:
 
     def changed_state(self) -> None:
         """A frame other than SEND changed or read durable state: replies depend on all that is recorded now."""
-        self._parking.position = self._broker.log.position
+        self._parked_sends.position = self._broker.log.position
 
     def receipt(self, receipt: str) -> None:
         """Answers a frame that was handled, after all earlier ones; "" asks for no answer."""
         if not receipt:
             return
-        if self._parking.parked_bytes:
-            self._parking.park(ParkedReply(self, receipt))
+        if self._parked_sends.parked_bytes:
+            self._parked_sends.park(ParkedReply(self, receipt))
         else:
             self.write_receipt(receipt)
 
@@ -192,18 +192,18 @@ class Producer:
         Raises:
             BrokerError: it can't be committed and was rolled back.
         """
-        self._parking.end(ParkedCommit(self, receipt, work))
+        self._parked_sends.end(ParkedCommit(self, receipt, work))
 
     def abort(self, work: StompTransaction, receipt: str) -> None:
         """Handles ABORT likewise."""
-        self._parking.forget([work])
+        self._parked_sends.drop([work])
         self._transactions.roll_back(work)
         self.changed_state()
         self.receipt(receipt)
 
     def answer_after(self, under_way: BulkAck, receipt: str) -> None:
         """Answers a cumulative ACK or NACK that goes on in slices; nothing is read till then."""
-        self._parking.answer_after(ParkedReply(self, receipt), under_way)
+        self._parked_sends.answer_after(ParkedReply(self, receipt), under_way)
 
     # -- for what was parked -----------------------------------------------------------------------------------------
 
@@ -229,7 +229,7 @@ class Producer:
         # Written out: one of the four frames of every confirmed message. Letters and digits need no escapes.
         receipt_id = receipt if receipt.isalnum() else escape(receipt, self._version)
         frame = f"RECEIPT\nreceipt-id:{receipt_id}\n\n\0"
-        self._outbox.reply(self._parking.position, frame.encode())
+        self._outbox.reply(self._parked_sends.position, frame.encode())
 
     def rights_changed(self) -> None:
         """Whether the user may send is asked again."""

@@ -11,7 +11,7 @@ from delosmq.model.errors import BrokerError, PeerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.security.access import Login
 from delosmq.sessions.machine import CONNECTED, NEW, SessionMachine
-from delosmq.sessions.parking import Parking
+from delosmq.sessions.parked_sends import ParkedSends
 from delosmq.sessions.permissions import Permissions
 from delosmq.sessions.protocol_session import ProtocolSession
 from delosmq.sessions.stomp.server import errors, heartbeat
@@ -26,7 +26,7 @@ from delosmq.sessions.stomp.server.handshake import (
 from delosmq.sessions.stomp.server.headers import required
 from delosmq.sessions.stomp.server.heartbeat import HeartBeatTimer
 from delosmq.sessions.stomp.server.producers import Producer
-from delosmq.sessions.stomp.server.subscribe import StompSubscriber
+from delosmq.sessions.stomp.server.subscriber import StompSubscriber
 from delosmq.sessions.stomp.server.temporary_destinations import StompTemporaryDestinations
 from delosmq.sessions.stomp.server.transactions import TRANSACTION, StompTransaction, StompTransactions
 from delosmq.wire.stomp.decoder import StompDecoder
@@ -62,10 +62,10 @@ class StompSession(ProtocolSession):
         )
         self._destinations: StompDestinations = StompDestinations(acceptor, self._temporaries)
         self._transactions: StompTransactions = StompTransactions(broker, machine.peer.connection_id)
-        self._parking: Parking = Parking(broker, machine, ordered=True)
-        self.parking = self._parking
+        self._parked_sends: ParkedSends = ParkedSends(broker, machine, ordered=True)
+        self.parked_sends = self._parked_sends
         self._producer: Producer = Producer(
-            machine, self._parking, destinations=self._destinations, transactions=self._transactions
+            machine, self._parked_sends, destinations=self._destinations, transactions=self._transactions
         )
         self._subscriber: StompSubscriber = StompSubscriber(
             machine, self._producer, destinations=self._destinations, transactions=self._transactions
@@ -110,7 +110,7 @@ class StompSession(ProtocolSession):
         self._temporaries.permit(permissions)
         beats = self._heart_beat.start(now)
         frame = connected(self.version, machine.peer.connection_id, services.server_name, beats)
-        self._machine.outbox.reply(self._parking.position, frame)
+        self._machine.outbox.reply(self._parked_sends.position, frame)
 
     def refuse_login(self, error: BrokerError | None) -> None:
         self._machine.fail(errors.login_refused(self._user) if error is None else error)
@@ -158,7 +158,7 @@ class StompSession(ProtocolSession):
 
     def _disconnect(self, frame: StompFrame, now: MonotonicNs) -> None:
         open_ones = self._transactions.take_all()
-        self._parking.forget(open_ones)
+        self._parked_sends.drop(open_ones)
         self._subscriber.report(self._transactions.abandon(open_ones))
         self._subscriber.close_all()
         self._temporaries.close()
@@ -172,10 +172,10 @@ class StompSession(ProtocolSession):
     def say_why(self, error: BrokerError, receipt: str) -> None:
         """ERROR, and nothing after it."""
         frame = errors.error_frame(error, receipt, self.version)
-        self._machine.outbox.reply(self._parking.position, frame)
+        self._machine.outbox.reply(self._parked_sends.position, frame)
 
     def give_up(self) -> None:
-        left = [work for work in self._parking.close() if isinstance(work, StompTransaction)]
+        left = [work for work in self._parked_sends.close() if isinstance(work, StompTransaction)]
         left += self._transactions.take_all()
         self._subscriber.report(self._transactions.abandon(left))
         self._subscriber.close_all()
@@ -191,7 +191,7 @@ class StompSession(ProtocolSession):
     # -- later -----------------------------------------------------------------------------------------------------
 
     def go_on(self, now: MonotonicNs) -> None:
-        self._parking.go_on()
+        self._parked_sends.go_on()
 
     def handle_written(self) -> bool:
         return self._subscriber.handle_written()

@@ -8,7 +8,7 @@ from typing import Final
 
 from delosmq.engine.api import EngineBroker, Transaction
 from delosmq.model.errors import BrokerError, StorageError
-from delosmq.sessions.parking import SessionTransaction
+from delosmq.sessions.parked_sends import SessionTransaction
 from delosmq.sessions.stomp.server import errors
 
 TRANSACTION: Final = "transaction"

@@ -8,7 +8,7 @@ from typing import Final
 from delosmq.model.errors import StorageError
 from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server import errors
-from delosmq.sessions.openwire.server.consumers.reattach import Reattachment
+from delosmq.sessions.openwire.server.consumers.reattachment import Reattachment
 from delosmq.sessions.openwire.server.consumers.slow_consumers import SlowConsumers, WatchedCredit
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source
 from delosmq.sessions.openwire.server.consumers.wildcards import QueueWatchers, WildcardSubscriptions

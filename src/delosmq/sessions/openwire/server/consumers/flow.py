@@ -11,9 +11,9 @@ from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import ALL_SEEN, NOTHING_SEEN, Consumers
 from delosmq.sessions.openwire.server.consumers.pending_events import PendingEvents
-from delosmq.sessions.openwire.server.consumers.reattach import LostQueue
+from delosmq.sessions.openwire.server.consumers.reattachment import LostQueue
 from delosmq.sessions.openwire.server.consumers.slow_consumers import SlowConsumerEnds
-from delosmq.sessions.openwire.server.consumers.subscribe import OpenWireSubscriber
+from delosmq.sessions.openwire.server.consumers.subscriber import OpenWireSubscriber
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription
 from delosmq.sessions.openwire.server.consumers.wildcards import WildcardSubscription, reads
 from delosmq.sessions.openwire.server.destinations import OpenWireTarget

@@ -6,7 +6,7 @@ from delosmq.model.ports import Clock
 from delosmq.sessions.host import SessionHost
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.consumers import Consumers
-from delosmq.sessions.openwire.server.consumers.reattach import LostQueue
+from delosmq.sessions.openwire.server.consumers.reattachment import LostQueue
 from delosmq.sessions.openwire.server.consumers.slow_consumers import WatchedCredit, slow_destinations, still_full
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source, SubscriptionEvents
 from delosmq.wire.openwire.commands import ConsumerInfo

@@ -113,13 +113,13 @@ class Parked(ABC):
 class EndWaiter(JobWaiter):
     """Waits for the end of a transaction that goes on in slices."""
 
-    def __init__(self, parking: "Parking", entry: Parked) -> None:
-        self.parking: Parking | None = parking
+    def __init__(self, parked_sends: "ParkedSends", entry: Parked) -> None:
+        self.parked_sends: ParkedSends | None = parked_sends
         self._entry = entry
 
     def on_ended(self, error: BrokerError | None) -> None:
-        if self.parking is not None:
-            self.parking.ended(self._entry, error)
+        if self.parked_sends is not None:
+            self.parked_sends.ended(self._entry, error)
 
 
 class BlockTimeout(Timer):
@@ -129,20 +129,20 @@ class BlockTimeout(Timer):
         due: of its next appointment, 0 for none.
     """
 
-    def __init__(self, parking: "Parking") -> None:
-        self.parking: Parking | None = parking
+    def __init__(self, parked_sends: "ParkedSends") -> None:
+        self.parked_sends: ParkedSends | None = parked_sends
         self.due: int = 0
 
     def on_timer(self, now: MonotonicNs) -> None:
         if self.due and self.due <= now:
             self.due = 0
-        if self.parking is not None:
-            self.parking.look_at_time(now)
+        if self.parked_sends is not None:
+            self.parked_sends.check_block_timeout(now)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class ParkingOwner(ABC):
-    """The session, as its parking sees it."""
+class ParkedSendsOwner(ABC):
+    """The session whose sends are parked."""
 
     @abstractmethod
     def parked_changed(self) -> None:
@@ -150,32 +150,32 @@ class ParkingOwner(ABC):
 
     @abstractmethod
     def go_on_soon(self) -> None:
-        """Have `Parking.go_on` called in the next turn of the loop."""
+        """Have `ParkedSends.go_on` called in the next turn of the loop."""
 
 
-class Parking(SpaceWaiter):
-    """What one connection has parked.
+class ParkedSends(SpaceWaiter):
+    """The sends, ends of transactions and answers that one connection has parked.
 
     Attributes:
         parked_bytes: what waits; 0 when nothing does, so that a send may be tried at once.
         position: everything this connection has recorded by sends is in batches up to here.
     """
 
-    def __init__(self, broker: EngineBroker, owner: ParkingOwner, *, ordered: bool = False) -> None:
+    def __init__(self, broker: EngineBroker, owner: ParkedSendsOwner, *, ordered: bool = False) -> None:
         """
         Args:
             ordered: answers come in the order of what is asked, and a refusal of what was parked is the last of them.
         """
         self._broker = broker
-        self._owner: ParkingOwner | None = owner
+        self._owner: ParkedSendsOwner | None = owner
         self._ordered = ordered
         self._refused: bool = False
-        self._mute: bool = False
+        self._answers_none: bool = False
         self._entries: deque[Parked] = deque()
         self._waits_for: str = ""
         self._ended: list[Parked] = []
         self._end_due: bool = False
-        self._patience: BlockTimeout | None = None
+        self._block_timeout: BlockTimeout | None = None
         self.parked_bytes: int = 0
         self.position: Position = NOTHING_DURABLE
 
@@ -229,8 +229,8 @@ class Parking(SpaceWaiter):
         under_way.waiter = waiter
         self.park(entry)
 
-    def forget(self, works: Sequence[SessionTransaction]) -> None:
-        """The parked sends of transactions are not sent any more: they are rolled back."""
+    def drop(self, works: Sequence[SessionTransaction]) -> None:
+        """Drops the parked sends of transactions, which are rolled back."""
         if not any(work.parked_count for work in works):
             return
         for entry in self._entries:
@@ -254,20 +254,20 @@ class Parking(SpaceWaiter):
         left: list[SessionTransaction] = []
         for entry in self._entries:
             if entry.waiter is not None:
-                entry.waiter.parking = None  # it will be done, and no client told
+                entry.waiter.parked_sends = None  # it will be done, and no client told
             if entry.message is None and entry.work is not None:
                 left.append(entry.work)
         self._entries.clear()
         self._ended.clear()
-        if self._patience is not None:
-            self._patience.parking = None
+        if self._block_timeout is not None:
+            self._block_timeout.parked_sends = None
         self.parked_bytes = 0
         self._owner = None
         return left
 
     def outlive(self) -> list[SessionTransaction]:
         """As `close`, for a peer that has left in order: sends that belong to no transaction go on to where they
-        belong, and no client is answered. `ParkingOwner.parked_changed` tells when they are through."""
+        belong, and no client is answered. `ParkedSendsOwner.parked_changed` tells when they are through."""
         if self._waits_for:
             self._broker.blocked_producers.cancel(self._waits_for, self)
             self._waits_for = ""
@@ -275,14 +275,14 @@ class Parking(SpaceWaiter):
         kept: deque[Parked] = deque()
         for entry in self._entries:
             if entry.waiter is not None:
-                entry.waiter.parking = None
+                entry.waiter.parked_sends = None
             if entry.message is None and entry.work is not None:
                 left.append(entry.work)
             elif entry.message is not None and entry.work is None:
                 kept.append(entry)
         self._entries = kept
         self._ended.clear()
-        self._mute = True
+        self._answers_none = True
         self.parked_bytes = sum([entry.size_bytes for entry in kept])
         self._drain(may_end=False)
         return left
@@ -318,7 +318,7 @@ class Parking(SpaceWaiter):
         # In the midst of a tick that would not go on with the work of an end.
         self._drain(may_end=False)
 
-    def look_at_time(self, now: MonotonicNs) -> None:
+    def check_block_timeout(self, now: MonotonicNs) -> None:
         """Refuses the first send if it has waited for as long as its address lets it."""
         if not self._waits_for or self._refused:
             return
@@ -327,7 +327,7 @@ class Parking(SpaceWaiter):
         if due == 0:
             return
         if due > now:
-            self._appoint(due)
+            self._arm(due)
             return
         self._broker.blocked_producers.cancel(self._waits_for, self)
         error = self._broker.blocked_producers.timed_out(self._waits_for)
@@ -339,7 +339,7 @@ class Parking(SpaceWaiter):
             return
         self._entries.popleft()
         self.parked_bytes -= entry.size_bytes
-        if not self._mute:
+        if not self._answers_none:
             entry.refuse(error)
         self._drain(may_end=False)
 
@@ -366,7 +366,7 @@ class Parking(SpaceWaiter):
                 return
             entries.popleft()
             self.parked_bytes -= entry.size_bytes
-            if self._mute:
+            if self._answers_none:
                 continue
             if failure is None:
                 entry.answer()
@@ -424,7 +424,7 @@ class Parking(SpaceWaiter):
             self._broker.blocked_producers.wait(message.address, self, size_bytes=message.encoded_size_bytes)
             due = self._due(entry)
             if due:
-                self._appoint(due)
+                self._arm(due)
 
     def _due(self, entry: Parked) -> int:
         """When a send has waited too long; 0 for never."""
@@ -433,14 +433,14 @@ class Parking(SpaceWaiter):
         timeout_ms = UNLIMITED if address is None else address.settings.block_timeout
         return 0 if timeout_ms == UNLIMITED else entry.parked_at + timeout_ms * NS_PER_MS
 
-    def _appoint(self, due: int) -> None:
-        patience = self._patience
-        if patience is None:
-            patience = BlockTimeout(self)
-            self._patience = patience
-        if patience.due == 0 or due < patience.due:
-            patience.due = due
-            self._broker.timers.at(due, patience)
+    def _arm(self, due: int) -> None:
+        timeout = self._block_timeout
+        if timeout is None:
+            timeout = BlockTimeout(self)
+            self._block_timeout = timeout
+        if timeout.due == 0 or due < timeout.due:
+            timeout.due = due
+            self._broker.timers.at(due, timeout)
 
     def _add(self, entry: Parked) -> None:
         entry.parked_at = self._broker.clock.monotonic_ns()

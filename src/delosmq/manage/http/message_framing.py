@@ -1,4 +1,5 @@
-"""Requests whose end is a matter of opinion: refused, as a proxy in front may see another request in them.
+"""Message framing of HTTP/1: refuses requests whose end is ambiguous, as a proxy in front may see another request in
+them.
 
 Source: RFC 9112, sections 2.2, 5.2, 6.1 and 6.3. What h11 refuses itself is not repeated here.
 """
@@ -16,8 +17,8 @@ _CODING: Final = re.compile(rb"(?im)^transfer-encoding[ \t]*:")
 _OLD_VERSION: Final = re.compile(rb"[^\n]* HTTP/1\.0\r?\n")
 
 
-def doubt_about(head: bytes) -> str:
-    """What lets the end of a request be understood in two ways; "" for nothing.
+def ambiguity_of(head: bytes) -> str:
+    """What makes the end of a request ambiguous; "" for nothing.
 
     Args:
         head: the request line and the headers, with the empty line.
@@ -38,29 +39,29 @@ def doubt_about(head: bytes) -> str:
 
 
 class CheckedConnection(h11.Connection):
-    """Refuses what h11 lets through.
+    """Refuses ambiguous requests, which h11 accepts.
 
     Attributes:
-        doubt: why the last request was refused; "" when h11 refused it.
+        ambiguity: why the last request was refused; "" when h11 refused it.
     """
 
     def __init__(self, max_head_bytes: int) -> None:
         super().__init__(h11.SERVER, max_head_bytes)
-        self.doubt: str = ""
+        self.ambiguity: str = ""
 
     def next_event(self) -> Any:
         """As h11's.
 
         Raises:
-            h11.RemoteProtocolError: this is no request, or a doubtful one.
+            h11.RemoteProtocolError: this is no request, or its end is ambiguous.
         """
-        doubt = ""
+        ambiguity = ""
         if self.their_state is h11.IDLE:
             waiting, _ = self.trailing_data
             end = _END_OF_HEAD.search(waiting)
-            doubt = "" if end is None else doubt_about(waiting[: end.end()])
+            ambiguity = "" if end is None else ambiguity_of(waiting[: end.end()])
         event = super().next_event()
-        if doubt and isinstance(event, h11.Request):
-            self.doubt = doubt
-            raise h11.RemoteProtocolError(doubt)
+        if ambiguity and isinstance(event, h11.Request):
+            self.ambiguity = ambiguity
+            raise h11.RemoteProtocolError(ambiguity)
         return event

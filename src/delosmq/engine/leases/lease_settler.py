@@ -1,8 +1,9 @@
-"""Settling leases: the references of acknowledged ones end, and what a released group held returns, in slices."""
+"""The lease settler: ends the references of acknowledged leases, and gives back the leases of a released group, in
+slices."""
 
 from delosmq.engine.base.jobs import Job, Jobs
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.delivery.acknowledge import NONE_UNSEEN, Acknowledgements
+from delosmq.engine.delivery.acknowledgements import NONE_UNSEEN, Acknowledgements
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
 from delosmq.engine.log.log import Log

@@ -1,10 +1,10 @@
-"""Making leases: messages are collected for one in slices, and one record makes it."""
+"""The lease collector: collects messages for a lease in slices; one record makes the lease."""
 
 from typing import Final
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.delivery.acknowledge import Acknowledgements
+from delosmq.engine.delivery.acknowledgements import Acknowledgements
 from delosmq.engine.delivery.redelivery import record_counts
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.ports import ROOM_TO_COME, STAYS

@@ -1,6 +1,6 @@
-"""Reading without taking: browsers, and consumers of non-destructive queues.
+"""Browse cursors: how far each browser, and each consumer of a non-destructive queue, has read.
 
-What such a consumer gets is borrowed, and `loans` has what it did not answer yet.
+A message that such a consumer gets is lent to it; `loans` has those that it did not answer yet.
 """
 
 from heapq import heappop, heappush
@@ -25,7 +25,7 @@ def settle_loans(loans: Loans, queue: Queue, jobs: Jobs, ready: ReadyQueues) -> 
     """Ends the loans that are answered: now, or when they are many, in slices."""
     if not loans.settler and not loans.settle_some():
         loans.settler = True
-        jobs.add(_Settling(loans, queue, ready))
+        jobs.add(_SettleLoans(loans, queue, ready))
 
 
 class BrowseCursor:
@@ -105,7 +105,7 @@ class BrowseCursor:
         self.consumer.port.browse_ended()
 
 
-class _Settling(Job):
+class _SettleLoans(Job):
     """Ends loans that are answered, a slice at a time."""
 
     def __init__(self, loans: Loans, queue: Queue, ready: ReadyQueues) -> None:

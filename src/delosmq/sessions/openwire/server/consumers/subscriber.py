@@ -1,4 +1,4 @@
-"""Making consumers: what is checked, what they wish for, and the queues that become theirs.
+"""Subscribes consumers: checks them, reads their options, and attaches them to queues.
 
 Source: AbstractRegion.addConsumer and TopicRegion of ActiveMQ Classic; AMQConsumer of Artemis for the mapping.
 """
