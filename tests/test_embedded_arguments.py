@@ -200,7 +200,7 @@ def test_the_check_knows_what_the_tuples_of_settings_hold() -> None:
 
 def test_all_settings_that_there_are_pass_the_check() -> None:
     from delosmq.config.settings_check import check_settings
-    from delosmq.model.declared.address import AddressSettings
+    from delosmq.model.settings import AddressSettings
 
     every = {name: getattr(AddressSettings(), name) for name in AddressSettings.__dataclass_fields__}
     matches = (AddressMatch("#", every),)

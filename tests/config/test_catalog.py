@@ -13,18 +13,19 @@ from delosmq.config.broker_xml.catalog.core import CORE, WILDCARD_ADDRESSES
 from delosmq.config.broker_xml.catalog.table import Policy, Table
 from delosmq.config.broker_xml.manual_tables import tables
 from delosmq.model.declared.acceptor import ACCEPTOR_SETTINGS
-from delosmq.model.declared.address import FIELDS, SETTINGS, AddressSettings
+from delosmq.model.declared.address import FIELDS, SETTINGS
 from delosmq.model.settings import (
     CORE_SETTINGS,
     JOURNAL_SETTINGS,
     AcceptorSettings,
+    AddressSettings,
     BrokerSettings,
     DivertSettings,
     JournalSettings,
     TlsSettings,
     WildcardSyntax,
 )
-from delosmq.model.values import declared, name_of
+from delosmq.model.values import declared
 from tests.config.conftest import Load
 
 DESCRIBED: dict[str, tuple[str, object]] = {
@@ -84,7 +85,7 @@ def test_every_declared_setting_is_in_the_catalogue_with_the_default_in_force(st
     known = declared(type(standard))
     assert known
     for field, setting in known.items():
-        item, value = table[name_of(field, setting)], getattr(standard, field)
+        item, value = table[setting.written], getattr(standard, field)
         assert (item.policy, item.about, item.unit) == (Policy.IN_EFFECT, setting.about, setting.unit)
         if field in DESCRIBED:
             assert (item.default, value) == DESCRIBED[field]

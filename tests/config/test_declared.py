@@ -8,9 +8,8 @@ from delosmq.config.broker_xml.catalog.addresses import QUEUE
 from delosmq.engine.addresses.binding_codec import queue_from_json, settings_as_json
 from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.http.requests import CreateQueue, UpdateQueue
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.declared.queue import QUEUE_SETTINGS, ResolvedSettings, resolve
-from delosmq.model.settings import QueueSettings
+from delosmq.model.settings import AddressSettings, QueueSettings
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 EXAMPLES: dict[type, object] = {bool: True, int: 7, str: "word"}

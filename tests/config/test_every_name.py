@@ -10,12 +10,13 @@ import pytest
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.config.broker_xml.catalog.addresses import QUEUE
 from delosmq.config.broker_xml.catalog.table import Policy
-from delosmq.model.declared.address import FIELDS, AddressSettings
+from delosmq.model.declared.address import FIELDS
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.message import ANYCAST
 from delosmq.model.settings import (
     LAST_VALUE_NAME,
     AddressFullPolicy,
+    AddressSettings,
     BrokerSettings,
     DispatchPolicy,
     DispatchProfile,

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delosmq.engine.addresses.address_limits import AddressLimitError, AddressLimits
-from delosmq.model.declared.address import AddressSettings
-from delosmq.model.settings import AddressMatch, SecurityMatch, WildcardSyntax
+from delosmq.model.settings import AddressMatch, AddressSettings, SecurityMatch, WildcardSyntax
 from delosmq.model.wildcard import (
     AddressSettingsTable,
     SecurityTable,

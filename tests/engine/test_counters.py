@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.queue import Queue
-from delosmq.model.declared.address import AddressSettings
+from delosmq.model.settings import AddressSettings
 from tests.chance import tries
 from tests.engine.support import Bench, Collector, anycast
 

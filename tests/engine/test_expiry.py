@@ -11,9 +11,8 @@ from delosmq.engine.queues.consumer import ConsumerOptions
 from delosmq.engine.queues.credit import MessageCredit
 from delosmq.engine.routing.expiry_times import DueListener, ExpiryTimes
 from delosmq.engine.routing.held_messages import expired_count
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import ANYCAST
-from delosmq.model.settings import DispatchProfile, QueueSettings
+from delosmq.model.settings import AddressSettings, DispatchProfile, QueueSettings
 from tests.engine.support import Bench, Collector, ManualClock, anycast
 
 SCAN_MS = 30_000

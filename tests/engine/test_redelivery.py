@@ -4,7 +4,7 @@ import pytest
 
 from delosmq.engine.delivery.acknowledgements import SLICE_COST
 from delosmq.engine.delivery.redelivery import redelivery_delay_ms
-from delosmq.model.declared.address import AddressSettings
+from delosmq.model.settings import AddressSettings
 from tests.engine.support import Bench, CountingRandom, anycast
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from delosmq.config.reload import plan_reload
 from delosmq.engine.routing.send_result import BLOCKED, ROUTED
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import MULTICAST
 from delosmq.model.settings import (
     AddressDefinition,
     AddressFullPolicy,
     AddressMatch,
+    AddressSettings,
     BrokerSettings,
     DispatchPolicy,
     DispatchProfile,

@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from delosmq.manage.control.messages import text_of
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import MULTICAST
-from delosmq.model.settings import AddressFullPolicy, DivertSettings
+from delosmq.model.settings import AddressFullPolicy, AddressSettings, DivertSettings
 from tests.manage.support import START_MS, Api, eventually, problem, succeeded
 
 MESSAGES = "/api/v1/queues/q/messages"

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from delosmq.config.broker_xml import load_broker_xml
 from delosmq.migration.activemq_xml import ConvertedBroker, RemarkKind, convert_activemq_xml
-from delosmq.model.declared.address import AddressSettings
-from delosmq.model.settings import BrokerSettings
+from delosmq.model.settings import AddressSettings, BrokerSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
 NAMESPACE = "http://activemq.apache.org/schema/core"

@@ -8,14 +8,13 @@ from typing import Final
 
 from delosmq.model.declared.address import LIVE_SETTINGS
 from delosmq.model.settings import CORE_SETTINGS, JOURNAL_SETTINGS, AddressMatch, BrokerSettings, JournalSettings
-from delosmq.model.values import name_of
 
 _TAKEN_OVER: Final = sorted(
     {"address_settings", "security_settings", "addresses", "queues", "left_out"}
     | {name for name, setting in CORE_SETTINGS.items() if setting.live}
 )
 _WRITTEN: Final = {
-    **{name: name_of(name, setting) for name, setting in CORE_SETTINGS.items()},
+    **{name: setting.written for name, setting in CORE_SETTINGS.items()},
     "wildcards": "wildcard-addresses",
     "left_out": "names that --without leaves out",
 }

@@ -10,7 +10,7 @@ from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
 from delosmq.config.findings import nearest
 from delosmq.model.declared.acceptor import ACCEPTOR_SETTINGS
-from delosmq.model.declared.address import SETTINGS, AddressSettings
+from delosmq.model.declared.address import SETTINGS
 from delosmq.model.errors import ConfigurationError
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.protocol_names import SERVED_PROTOCOLS
@@ -23,6 +23,7 @@ from delosmq.model.settings import (
     AcceptorSettings,
     AddressDefinition,
     AddressMatch,
+    AddressSettings,
     BrokerSettings,
     DivertSettings,
     QueueSettings,

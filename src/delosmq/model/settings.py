@@ -7,18 +7,21 @@ files.
 from dataclasses import dataclass, field
 from typing import Final
 
-from delosmq.model.declared.acceptor import AcceptorSettings, TlsSettings
-from delosmq.model.declared.queue import LAST_VALUE_NAME, QueueSettings
+from delosmq.model.declared.acceptor import AcceptorSettings as AcceptorSettings
+from delosmq.model.declared.acceptor import TlsSettings as TlsSettings
+from delosmq.model.declared.address import AddressSettings as AddressSettings
+from delosmq.model.declared.queue import LAST_VALUE_NAME as LAST_VALUE_NAME
+from delosmq.model.declared.queue import QueueSettings as QueueSettings
+from delosmq.model.values import MIB as MIB
+from delosmq.model.values import PASS_ROUTING as PASS_ROUTING
+from delosmq.model.values import STRIP_ROUTING as STRIP_ROUTING
+from delosmq.model.values import UNLIMITED as UNLIMITED
+from delosmq.model.values import AddressFullPolicy as AddressFullPolicy
+from delosmq.model.values import DispatchPolicy as DispatchPolicy
+from delosmq.model.values import DispatchProfile as DispatchProfile
+from delosmq.model.values import MessageEviction as MessageEviction
+from delosmq.model.values import RingEviction as RingEviction
 from delosmq.model.values import (
-    MIB,
-    PASS_ROUTING,
-    STRIP_ROUTING,
-    UNLIMITED,
-    AddressFullPolicy,
-    DispatchPolicy,
-    DispatchProfile,
-    MessageEviction,
-    RingEviction,
     Setting,
     at_least,
     at_reload,
@@ -33,36 +36,6 @@ from delosmq.model.values import (
     percentage_of_at_least,
     unlimited_or_at_least,
 )
-
-__all__ = [
-    "CORE_SETTINGS",
-    "DIVERT_SETTINGS",
-    "JOURNAL_SETTINGS",
-    "LAST_VALUE_NAME",
-    "LEAST_SEGMENT_BYTES",
-    "MIB",
-    "MOST_SEGMENT_BYTES",
-    "PASS_ROUTING",
-    "STRIP_ROUTING",
-    "UNLIMITED",
-    "WILDCARD_SETTINGS",
-    "AcceptorSettings",
-    "AddressDefinition",
-    "AddressFullPolicy",
-    "AddressMatch",
-    "BrokerSettings",
-    "DispatchPolicy",
-    "DispatchProfile",
-    "DivertSettings",
-    "JournalSettings",
-    "MessageEviction",
-    "QueueSettings",
-    "RingEviction",
-    "SecurityMatch",
-    "TlsSettings",
-    "Transformer",
-    "WildcardSyntax",
-]
 
 LEAST_SEGMENT_BYTES: Final = 64 * 1024
 """Below this, the records of one ordinary batch would not fit into a segment."""

@@ -285,6 +285,14 @@ class Setting:
         written: what broker.xml calls it; "" for the name of the field with ``-`` for ``_``.
         live: a change counts while the broker lives; that of another one waits for a restart. What an address holds
             depends on these.
+        explained: of an address: it decides what becomes of messages in a queue, so ``explain`` shows it.
+        kind: of a queue: of its values, bool, int or str.
+        defaults: of a queue: the settings of the address that count where the queue has none; the first is the one
+            that the manual names.
+        least: of a number of a queue.
+        in_file: of a queue: its value where broker.xml names a queue and says nothing of it; None leaves it to the
+            address.
+        fixed: of a queue: it can't change while the queue exists.
     """
 
     parse: Parser
@@ -294,13 +302,27 @@ class Setting:
     older_name: str = ""
     written: str = ""
     live: bool = False
+    explained: bool = False
+    kind: type = str
+    defaults: tuple[str, ...] = ()
+    least: int = 0
+    in_file: bool | None = None
+    fixed: bool = False
 
 
 def at_reload(
-    default: object, parse: Parser, about: str, *, unit: str = "", shown: str = "", older_name: str = ""
+    default: object,
+    parse: Parser,
+    about: str,
+    *,
+    unit: str = "",
+    shown: str = "",
+    older_name: str = "",
+    explained: bool = False,
 ) -> Any:
     """A field of a dataclass that declares a setting of which a change counts while the broker lives."""
-    return field(default=default, metadata={SETTING: Setting(parse, about, unit, shown, older_name, live=True)})
+    setting = Setting(parse, about, unit, shown, older_name, live=True, explained=explained)
+    return field(default=default, metadata={SETTING: setting})
 
 
 def at_restart(
@@ -312,30 +334,26 @@ def at_restart(
     shown: str = "",
     older_name: str = "",
     written: str = "",
+    explained: bool = False,
     repr: bool = True,
 ) -> Any:
     """A field of a dataclass that declares a setting of which a change waits for a restart."""
-    setting = Setting(parse, about, unit, shown, older_name, written)
+    setting = Setting(parse, about, unit, shown, older_name, written, explained=explained)
     return field(default=default, repr=repr, metadata={SETTING: setting})
 
 
 def declared(kind: Any) -> dict[str, Setting]:
-    """What the fields of a dataclass declare, by their names. A unit at the end of a name is that of the setting, and
-    broker.xml leaves it out."""
+    """What the fields of a dataclass declare, by their names, each with what broker.xml calls it. A unit at the end of
+    a name is that of the setting, and broker.xml leaves it out."""
     found: dict[str, Setting] = {}
     for one in fields(kind):
         if SETTING in one.metadata:
             setting: Setting = one.metadata[SETTING]
             name, _, unit = one.name.rpartition("_")
-            if not setting.unit and unit in _UNITS:
-                setting = replace(setting, unit=unit, written=setting.written or name.replace("_", "-"))
-            found[one.name] = setting
+            if setting.unit or unit not in _UNITS:
+                name, unit = one.name, setting.unit
+            found[one.name] = replace(setting, unit=unit, written=setting.written or name.replace("_", "-"))
     return found
-
-
-def name_of(field: str, setting: Setting) -> str:
-    """What broker.xml calls a field."""
-    return setting.written or field.replace("_", "-")
 
 
 def default_as_written(kind: Any, name: str, setting: Setting) -> str:

@@ -8,9 +8,9 @@ from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.broker_xml.wildcards import check_match
 from delosmq.config.findings import CONTRADICTION, TWICE, WITHOUT_EFFECT_HERE
 from delosmq.config.xml_document import XmlElement
-from delosmq.model.declared.address import FIELDS, SETTINGS, AddressSettings
+from delosmq.model.declared.address import FIELDS, SETTINGS
 from delosmq.model.declared.queue import resolve
-from delosmq.model.settings import UNLIMITED, AddressMatch, QueueSettings, WildcardSyntax
+from delosmq.model.settings import UNLIMITED, AddressMatch, AddressSettings, QueueSettings, WildcardSyntax
 
 
 def read_address_settings(reader: Reader, element: XmlElement, syntax: WildcardSyntax) -> list[AddressMatch]:

@@ -11,10 +11,9 @@ from delosmq.config.broker_xml.reader import Reader
 from delosmq.config.findings import CONTRADICTION, MISSING
 from delosmq.config.xml_document import XmlElement
 from delosmq.model import values
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.declared.queue import CONTRADICTORY, QUEUE_SETTINGS, resolve
 from delosmq.model.message import ANYCAST, MULTICAST
-from delosmq.model.settings import LAST_VALUE_NAME, AddressDefinition, QueueSettings
+from delosmq.model.settings import LAST_VALUE_NAME, AddressDefinition, AddressSettings, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
 _ROUTING_TYPES: Final = {"anycast": ANYCAST, "multicast": MULTICAST}
@@ -62,7 +61,7 @@ def _read_queue(
     declared: dict[str, Any] = {}
     for field, setting in QUEUE_SETTINGS.items():
         standard: object = setting.in_file
-        declared[field] = reader.attribute(element, field.replace("_", "-"), setting.parse, standard)
+        declared[field] = reader.attribute(element, setting.written, setting.parse, standard)
     return QueueSettings(
         name=required_name(reader, element, "queue"),
         address=address,

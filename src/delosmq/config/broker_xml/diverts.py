@@ -10,7 +10,6 @@ from delosmq.config.findings import CONTRADICTION, MISSING
 from delosmq.config.xml_document import XmlElement
 from delosmq.model import values
 from delosmq.model.settings import DIVERT_SETTINGS, DivertSettings, Transformer, WildcardSyntax
-from delosmq.model.values import name_of
 from delosmq.model.wildcard import WildcardPattern
 
 _ADD_HEADERS: Final = "org.apache.activemq.artemis.core.server.transformer.AddHeadersTransformer"
@@ -48,9 +47,9 @@ def _read_divert(reader: Reader, element: XmlElement, check_selector: CheckSelec
     address, forwarding = inner.get("address"), inner.get("forwarding-address")
     standard = DivertSettings("", "", ())
     declared: dict[str, Any] = {
-        field: reader.value(inner[written], setting.parse, getattr(standard, field))
+        field: reader.value(inner[setting.written], setting.parse, getattr(standard, field))
         for field, setting in DIVERT_SETTINGS.items()
-        if (written := name_of(field, setting)) in inner
+        if setting.written in inner
     }
     return DivertSettings(
         name=name,

@@ -204,7 +204,7 @@ class _Loader:
 
     def _declared(self, known: dict[str, values.Setting], standard: object) -> dict[str, Any]:
         return {
-            field: self._value(values.name_of(field, setting), setting.parse, getattr(standard, field))
+            field: self._value(setting.written, setting.parse, getattr(standard, field))
             for field, setting in known.items()
         }
 

@@ -8,7 +8,7 @@ from delosmq.config.findings import WRONG_VALUE
 from delosmq.config.xml_document import XmlElement
 from delosmq.model.names import QUEUE_MARK
 from delosmq.model.settings import WILDCARD_SETTINGS, WildcardSyntax
-from delosmq.model.values import name_of, parse_boolean
+from delosmq.model.values import parse_boolean
 
 
 def read_wildcards(reader: Reader, element: XmlElement | None, old_switch: XmlElement | None) -> WildcardSyntax:
@@ -24,7 +24,7 @@ def read_wildcards(reader: Reader, element: XmlElement | None, old_switch: XmlEl
     found = {} if element is None else reader.once(reader.children(element, WILDCARD_ADDRESSES))
     standard = WildcardSyntax()
     for field, setting in WILDCARD_SETTINGS.items():
-        for name in (setting.older_name, name_of(field, setting)):
+        for name in (setting.older_name, setting.written):
             if name in found:
                 values[field] = reader.value(found[name], setting.parse, getattr(standard, field))
     syntax = WildcardSyntax(**values)

@@ -11,9 +11,9 @@ from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.queues.consumer import consumers_of
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.queue_address import QueueAddress, Usage, publishes_advisories
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import ANYCAST, MULTICAST
 from delosmq.model.names import INTERNAL_PREFIX
+from delosmq.model.settings import AddressSettings
 
 NO_QUEUES: Final[list[Queue]] = []
 RETAINED_PREFIX: Final = INTERNAL_PREFIX + "retained."

@@ -7,8 +7,7 @@ from delosmq.engine.addresses.address_limits import AddressLimits
 from delosmq.engine.addresses.client_limits import ClientLimits
 from delosmq.engine.addresses.wildcard_tree import WildcardTree
 from delosmq.engine.queues.queue import Queue
-from delosmq.model.declared.address import AddressSettings
-from delosmq.model.settings import BrokerSettings
+from delosmq.model.settings import AddressSettings, BrokerSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
 _FEW: Final = 16

@@ -3,9 +3,8 @@
 Source: Artemis PostOfficeImpl.applyExpiryDelay.
 """
 
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import Message
-from delosmq.model.settings import UNLIMITED
+from delosmq.model.settings import UNLIMITED, AddressSettings
 
 
 def changes_expiry(settings: AddressSettings) -> bool:

@@ -14,12 +14,11 @@ from delosmq.engine.log.records import BINDING, encode_json
 from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.queues.ring import Ring
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import MULTICAST
 from delosmq.model.names import INTERNAL_PREFIX
 from delosmq.model.ports import Clock
-from delosmq.model.settings import QueueSettings
+from delosmq.model.settings import AddressSettings, QueueSettings
 
 HISTORY_PREFIX: Final = INTERNAL_PREFIX + "history."
 MOST_KEPT: Final = 100_000

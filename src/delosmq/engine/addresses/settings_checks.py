@@ -2,12 +2,11 @@
 
 from delosmq.engine.addresses.filter import check_filter
 from delosmq.engine.queues.queue import Queue
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.declared.queue import QUEUE_SETTINGS, contradiction, resolve
 from delosmq.model.errors import MisuseError
 from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
 from delosmq.model.phrases import counted
-from delosmq.model.settings import UNLIMITED, QueueSettings
+from delosmq.model.settings import UNLIMITED, AddressSettings, QueueSettings
 
 
 def check_settings(settings: QueueSettings) -> None:

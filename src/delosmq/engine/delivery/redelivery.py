@@ -9,9 +9,8 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import encode_counted, encode_scheduled
 from delosmq.engine.queues.queue import Queue
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.ports import Random
-from delosmq.model.settings import UNLIMITED
+from delosmq.model.settings import UNLIMITED, AddressSettings
 
 DEFAULT_MAXIMUM_FACTOR: Final = 10
 """The longest delay, in delays, where ``max-redelivery-delay`` is not set."""

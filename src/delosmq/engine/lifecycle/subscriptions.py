@@ -10,11 +10,10 @@ from delosmq.engine.lifecycle.deletion import Deletion
 from delosmq.engine.queues.pending_limit import PendingLimit
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import EngineParts
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.errors import MisuseError, NotFoundError
 from delosmq.model.message import ANY_ROUTING, MULTICAST
 from delosmq.model.names import QUEUE_MARK
-from delosmq.model.settings import QueueSettings
+from delosmq.model.settings import AddressSettings, QueueSettings
 
 
 class SubscriptionOptions:

@@ -13,12 +13,11 @@ from delosmq.engine.queues.last_value_index import LastValues
 from delosmq.engine.queues.queue_address import QueueAddress, Usage
 from delosmq.engine.queues.ring import Ring
 from delosmq.engine.queues.scheduled_slots import ScheduledSlots
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.declared.queue import ResolvedSettings, resolve
 from delosmq.model.ids import QueueId, Sequence
 from delosmq.model.message import DEFAULT_PRIORITY
 from delosmq.model.names import INTERNAL_PREFIX
-from delosmq.model.settings import UNLIMITED, DispatchProfile, QueueSettings, RingEviction
+from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile, QueueSettings, RingEviction
 from delosmq.selectors.selector import Selector, parse_selector
 
 BEFORE_ALL: Final = -(1 << 60)

@@ -1,7 +1,7 @@
 """What the queues of an address know of it."""
 
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import Account
+from delosmq.model.settings import AddressSettings
 
 
 def publishes_advisories(settings: AddressSettings) -> bool:

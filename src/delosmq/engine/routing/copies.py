@@ -9,10 +9,9 @@ from delosmq.engine.log.origin import ORIGINAL_ADDRESS, ORIGINAL_MESSAGE_ID, ORI
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.routing.parts import EngineParts, record_room_bytes
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
-from delosmq.model.settings import DispatchProfile, QueueSettings
+from delosmq.model.settings import AddressSettings, DispatchProfile, QueueSettings
 
 ORIGINAL_EXPIRATION: Final = "originalExpiration"
 FAILURE_CAUSE: Final = "dlqDeliveryFailureCause"

@@ -16,9 +16,8 @@ from delosmq.engine.routing.dropped import DEAD_LETTER_ADDRESS
 from delosmq.engine.routing.enqueue import RoutedMessage
 from delosmq.engine.routing.held_messages import DEAD, HeldMessages, Mover
 from delosmq.engine.routing.parts import EngineParts
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import Message
-from delosmq.model.settings import UNLIMITED, DispatchProfile
+from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
 
 ATTEMPTS_USED_UP: Final = "max-delivery-attempts reached"
 CALLED_POISON: Final = "given up by the client (poison acknowledgement)"

@@ -15,10 +15,9 @@ from delosmq.engine.base.jobs import Job, Jobs
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.routing.blocked_producers import BlockedProducers
 from delosmq.engine.transactions.transaction import Hopeless, Transaction
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.errors import LimitError
 from delosmq.model.message import Account
-from delosmq.model.settings import UNLIMITED
+from delosmq.model.settings import UNLIMITED, AddressSettings
 
 AT_ONCE: Final = 500
 """Transactions that wait, and accounts that they hold, that the sends of one tick look at together: about 1 ms."""

@@ -15,9 +15,8 @@ from delosmq.engine.api import (
     inspect,
 )
 from delosmq.engine.api import waiting_reason as reason
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.phrases import counted
-from delosmq.model.settings import UNLIMITED, DispatchProfile
+from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile
 
 EMPTY: Final = "empty"
 DISABLED: Final = "disabled"

@@ -1,11 +1,11 @@
 """Which settings a queue obeys, and where each comes from: the queue, an address-setting, or the default."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from delosmq.engine.api import Queue
-from delosmq.model.declared.address import AddressSettings
+from delosmq.model.declared.address import SETTINGS
 from delosmq.model.declared.queue import QUEUE_SETTINGS
 from delosmq.model.settings import BrokerSettings
 from delosmq.model.wildcard import WildcardPattern, specificity
@@ -14,27 +14,7 @@ OF_QUEUE: Final = "queue"
 OF_ADDRESS_SETTING: Final = "address-setting"
 DEFAULT: Final = "default"
 
-_OWN: Final = ("filter", "enabled", "paused")
-_OF_ADDRESS: Final = (
-    "ring_eviction",
-    "dead_letter_address",
-    "expiry_address",
-    "expiry_delay",
-    "dead_letter_expiry_delay",
-    "max_delivery_attempts",
-    "persist_delivery_count_before_delivery",
-    "redelivery_delay",
-    "redelivery_delay_multiplier",
-    "max_redelivery_delay",
-    "max_size_bytes",
-    "max_size_messages",
-    "address_full_policy",
-    "block_timeout",
-    "dispatch_profile",
-    "strict_order_dispatch",
-    "use_consumer_priority",
-    "all_consumers_exclusive_by_default",
-)
+_OWN: Final[dict[str, "Value"]] = {"filter": "", "enabled": True, "paused": False}
 
 Value = str | int | float | bool
 
@@ -66,19 +46,14 @@ def settings_in_force(queue: Queue, broker: BrokerSettings) -> list[SettingInFor
         by_hand = name == "auto_delete" and not queue.settings.auto_created
         inherited = ("auto_delete_created_queues",) if by_hand else setting.defaults
         found.append(_inherited(name, value, inherited, matches))
-    for name in _OWN:
+    for name, default in _OWN.items():
         value = getattr(queue.settings, name)
-        changed = value != _QUEUE_DEFAULTS[name]
-        found.append(SettingInForce(_written(name), value, OF_QUEUE if changed else DEFAULT, ""))
-    for name in _OF_ADDRESS:
-        shown = getattr(queue.address.settings, name)
-        found.append(_inherited(name, shown.value if isinstance(shown, Enum) else shown, (name,), matches))
+        found.append(SettingInForce(_written(name), value, OF_QUEUE if value != default else DEFAULT, ""))
+    for name, setting in SETTINGS.items():
+        if setting.explained:
+            shown = getattr(queue.address.settings, name)
+            found.append(_inherited(name, shown.value if isinstance(shown, Enum) else shown, (name,), matches))
     return found
-
-
-_QUEUE_DEFAULTS: Final[dict[str, Value]] = {"filter": "", "enabled": True, "paused": False}
-_KNOWN: Final = frozenset(field.name for field in fields(AddressSettings))
-assert _KNOWN.issuperset(_OF_ADDRESS)
 
 
 def _matches(address: str, broker: BrokerSettings) -> list[tuple[str, dict[str, object]]]:

@@ -58,7 +58,7 @@ class AddressSettings:
     """
 
     dead_letter_address: str = at_reload(
-        "", str, "where messages go whose attempts are used up; without one they are dropped"
+        "", str, "where messages go whose attempts are used up; without one they are dropped", explained=True
     )
     auto_create_dead_letter_resources: bool = at_reload(
         False, parse_boolean, "a queue on it for each address that messages come from"
@@ -80,11 +80,12 @@ class AddressSettings:
         unlimited_or_at_least(1, "for ever"),
         "DelosMQ only: life of what goes to the dead-letter or the expiry address; -1 for ever",
         unit="ms",
+        explained=True,
     )
-    max_delivery_attempts: int = at_reload(10, parse_attempts, "-1 or 0 for endless")
-    redelivery_delay: int = at_reload(0, _MILLISECONDS, "how long a returned message waits", unit="ms")
+    max_delivery_attempts: int = at_reload(10, parse_attempts, "-1 or 0 for endless", explained=True)
+    redelivery_delay: int = at_reload(0, _MILLISECONDS, "how long a returned message waits", unit="ms", explained=True)
     redelivery_delay_multiplier: float = at_reload(
-        1.0, parse_multiplier, "the delay grows by this factor with each attempt"
+        1.0, parse_multiplier, "the delay grows by this factor with each attempt", explained=True
     )
     redelivery_collision_avoidance_factor: float = at_reload(
         0.0, parse_share, "share of the delay, 0 to 1, that chance adds or takes"
@@ -94,15 +95,22 @@ class AddressSettings:
         unlimited_or_at_least(0, "ten times redelivery-delay"),
         "most that the delay grows to; -1 for ten times redelivery-delay",
         unit="ms",
+        explained=True,
     )
-    expiry_address: str = at_reload("", str, "where messages go that expired; without one they are dropped")
+    expiry_address: str = at_reload(
+        "", str, "where messages go that expired; without one they are dropped", explained=True
+    )
     auto_create_expiry_resources: bool = at_reload(
         False, parse_boolean, "a queue on it for each address that messages come from"
     )
     expiry_queue_prefix: str = at_reload("EXP.", str, "starts the name of such a queue")
     expiry_queue_suffix: str = at_reload("", str, "ends the name of such a queue")
     expiry_delay: int = at_reload(
-        UNLIMITED, _DELAY_OR_NONE, "life of messages without an expiry; -1 leaves it to the next two", unit="ms"
+        UNLIMITED,
+        _DELAY_OR_NONE,
+        "life of messages without an expiry; -1 leaves it to the next two",
+        unit="ms",
+        explained=True,
     )
     min_expiry_delay: int = at_reload(
         UNLIMITED,
@@ -118,21 +126,23 @@ class AddressSettings:
     )
     no_expiry: bool = at_reload(False, parse_boolean, "messages never expire, whatever they say")
     max_size_bytes: int = at_reload(
-        UNLIMITED, parse_limit_bytes, "memory of the address; -1 for no limit", unit="bytes"
+        UNLIMITED, parse_limit_bytes, "memory of the address; -1 for no limit", unit="bytes", explained=True
     )
     max_size_messages: int = at_reload(
-        UNLIMITED, unlimited_or_at_least(1), "messages of the address in memory; -1 for no limit"
+        UNLIMITED, unlimited_or_at_least(1), "messages of the address in memory; -1 for no limit", explained=True
     )
     address_full_policy: AddressFullPolicy = at_reload(
         AddressFullPolicy.PAGE,
         one_of(AddressFullPolicy),
         "PAGE (acts as BLOCK until paging exists), BLOCK, FAIL or DROP",
+        explained=True,
     )
     block_timeout: int = at_reload(
         UNLIMITED,
         unlimited_or_at_least(1, "for ever"),
         "DelosMQ only: a send that waited so long for room fails; -1 waits for ever",
         unit="ms",
+        explained=True,
     )
     max_addresses: int = at_restart(
         UNLIMITED,
@@ -192,19 +202,25 @@ class AddressSettings:
     )
     enable_metrics: bool = at_reload(True, parse_boolean, "the queues of the address are in the metrics")
     ring_eviction: RingEviction = at_restart(
-        RingEviction.HEAD, one_of(RingEviction), "DelosMQ only: what a full ring pushes out, head or lowest-priority"
+        RingEviction.HEAD,
+        one_of(RingEviction),
+        "DelosMQ only: what a full ring pushes out, head or lowest-priority",
+        explained=True,
     )
     dispatch_profile: DispatchProfile = at_restart(
-        DispatchProfile.ARTEMIS, one_of(DispatchProfile), "DelosMQ only: whose habits queues have, artemis or classic"
+        DispatchProfile.ARTEMIS,
+        one_of(DispatchProfile),
+        "DelosMQ only: whose habits queues have, artemis or classic",
+        explained=True,
     )
     strict_order_dispatch: bool = at_restart(
-        False, parse_boolean, "DelosMQ only: the first consumer that isn't full gets the next"
+        False, parse_boolean, "DelosMQ only: the first consumer that isn't full gets the next", explained=True
     )
     use_consumer_priority: bool = at_restart(
-        True, parse_boolean, "DelosMQ only: false hands out without regard to priority"
+        True, parse_boolean, "DelosMQ only: false hands out without regard to priority", explained=True
     )
     all_consumers_exclusive_by_default: bool = at_restart(
-        False, parse_boolean, "DelosMQ only: each consumer counts as exclusive"
+        False, parse_boolean, "DelosMQ only: each consumer counts as exclusive", explained=True
     )
     time_before_dispatch_starts: int = at_restart(
         0, _MILLISECONDS, "DelosMQ only: wait after the first consumer of a queue", unit="ms"
@@ -222,6 +238,7 @@ class AddressSettings:
         False,
         parse_boolean,
         "DelosMQ only here: a delivery is recorded before the message leaves, so that it counts even after a crash",
+        explained=True,
     )
     allow_temp_destination_stealing: bool = at_restart(
         False,
@@ -340,7 +357,7 @@ class AddressSettings:
 SETTINGS: Final[dict[str, Setting]] = declared(AddressSettings)
 """What is declared, by the name of the field."""
 FIELDS: Final[dict[str, str]] = {
-    **{name.replace("_", "-"): name for name in SETTINGS},
+    **{setting.written: name for name, setting in SETTINGS.items()},
     **{setting.older_name: name for name, setting in SETTINGS.items() if setting.older_name},
 }
 """The fields, by the names that broker.xml has for them."""

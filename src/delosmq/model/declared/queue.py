@@ -2,8 +2,7 @@
 journal, the HTTP interface, the command line and the tables of the manual take them from the declarations.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mypy_extensions import mypyc_attr
@@ -11,52 +10,27 @@ from mypy_extensions import mypyc_attr
 from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import ANYCAST
 from delosmq.model.phrases import counted
-from delosmq.model.values import SETTING, UNLIMITED, at_least, parse_boolean, unlimited_or_at_least
+from delosmq.model.values import SETTING, UNLIMITED, Setting, at_least, declared, parse_boolean, unlimited_or_at_least
 
 LAST_VALUE_NAME: Final = "_AMQ_LVQ_NAME"
 """The property of a last-value queue that names none. Source: Artemis manual, "Last-Value Queues"."""
 
 
-@dataclass(frozen=True)
-class QueueSetting:
-    """What is declared of a setting of a queue beside its name.
-
-    Attributes:
-        kind: of its values: bool, int or str.
-        parse: reads it as broker.xml has it.
-        about: what it sets, for the manual.
-        defaults: the settings of the address that count where the queue has none; the first is the one that the
-            manual names.
-        unit: of the value.
-        least: of a number.
-        in_file: its value where broker.xml names a queue and says nothing of it; None leaves it to the address.
-        fixed: it can't change while the queue exists.
-    """
-
-    kind: type
-    parse: Callable[[str], object]
-    about: str
-    defaults: tuple[str, ...]
-    unit: str = ""
-    least: int = 0
-    in_file: bool | None = None
-    fixed: bool = False
-
-
-def _inherited(setting: QueueSetting) -> Any:
+def _inherited(setting: Setting) -> Any:
     return field(default=None, metadata={SETTING: setting})
 
 
 def _switch(default: str, about: str, *, in_file: bool | None = None) -> Any:
-    return _inherited(QueueSetting(bool, parse_boolean, about, (default,), in_file=in_file))
+    return _inherited(Setting(parse_boolean, about, kind=bool, defaults=(default,), in_file=in_file))
 
 
 def _count(default: str, about: str, *, unit: str = "") -> Any:
-    return _inherited(QueueSetting(int, at_least(0), about, (default,), unit))
+    return _inherited(Setting(at_least(0), about, unit, kind=int, defaults=(default,)))
 
 
 def _limit(default: str, about: str, *, unlimited: str = "no limit", unit: str = "") -> Any:
-    return _inherited(QueueSetting(int, unlimited_or_at_least(0, unlimited), about, (default,), unit, UNLIMITED))
+    parse = unlimited_or_at_least(0, unlimited)
+    return _inherited(Setting(parse, about, unit, kind=int, defaults=(default,), least=UNLIMITED))
 
 
 @dataclass(frozen=True)
@@ -84,11 +58,10 @@ class QueueSettings:
         "default_purge_on_no_consumers", "emptied when its last consumer leaves, and gets nothing without one"
     )
     last_value_key: str | None = _inherited(
-        QueueSetting(
-            str,
+        Setting(
             lambda text: text or None,
             "property that holds the key, `_AMQ_LVQ_NAME` when none is named; makes it a last-value queue",
-            ("default_last_value_key", "default_last_value_queue"),
+            defaults=("default_last_value_key", "default_last_value_queue"),
             fixed=True,
         )
     )
@@ -103,9 +76,7 @@ class QueueSettings:
         unlimited="no buckets",
     )
     group_first_key: str | None = _inherited(
-        QueueSetting(
-            str, str, "property set on the first message of a group to its owner", ("default_group_first_key",)
-        )
+        Setting(str, "property set on the first message of a group to its owner", defaults=("default_group_first_key",))
     )
     consumers_before_dispatch: int | None = _count(
         "default_consumers_before_dispatch", "dispatch starts with that many"
@@ -129,9 +100,7 @@ class QueueSettings:
     user: str = ""
 
 
-QUEUE_SETTINGS: Final[dict[str, QueueSetting]] = {
-    one.name: one.metadata[SETTING] for one in fields(QueueSettings) if SETTING in one.metadata
-}
+QUEUE_SETTINGS: Final[dict[str, Setting]] = declared(QueueSettings)
 """What is declared, by the name of the field."""
 CONTRADICTORY: Final = (
     "non_destructive",

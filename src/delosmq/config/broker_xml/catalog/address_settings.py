@@ -12,7 +12,7 @@ from delosmq.config.broker_xml.catalog.table import (
     refused,
     table,
 )
-from delosmq.model.declared.address import AddressSettings
+from delosmq.model.settings import AddressSettings
 
 _REFUSED: Final = [
     refused("page-limit-bytes", "stored messages would not be limited; use max-size-bytes", "-1"),

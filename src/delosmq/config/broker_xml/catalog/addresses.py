@@ -25,7 +25,7 @@ def _declared() -> Iterator[Item]:
             about = "a newer message replaces the older one of its key"
             yield in_effect("@last-value", about, "default-last-value-queue")
         default = setting.defaults[0].replace("_", "-") if setting.in_file is None else str(setting.in_file).lower()
-        yield in_effect(f"@{field.replace('_', '-')}", setting.about, default, setting.unit)
+        yield in_effect(f"@{setting.written}", setting.about, default, setting.unit)
 
 
 QUEUE: Final[Table] = table(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from delosmq.model.values import declared, default_as_written, name_of
+from delosmq.model.values import declared, default_as_written
 
 
 class Policy(Enum):
@@ -57,7 +57,7 @@ def in_effect(name: str, about: str, default: str = "", unit: str = "") -> Item:
 def in_effect_of(kind: type) -> Iterator[Item]:
     """The settings that a class of settings declares, in its order."""
     for field, setting in declared(kind).items():
-        name = name_of(field, setting)
+        name = setting.written
         default = setting.shown or default_as_written(kind, field, setting)
         yield in_effect(name, setting.about, default, setting.unit)
         if setting.older_name:

@@ -9,10 +9,10 @@ from typing import Final
 
 from delosmq.engine.api import EngineBroker, Queue, Slot, consumers_of
 from delosmq.model.conversion import Conversions
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.message import ANYCAST, MULTICAST, Message
 from delosmq.model.properties import INT_KIND, LONG_KIND, TypedValue
+from delosmq.model.settings import AddressSettings
 from delosmq.model.virtual_topics import CLASSIC, virtual_topic_of
 from delosmq.sessions.openwire.server.advisories import topics
 from delosmq.sessions.openwire.server.advisories.pending_advisories import PendingAdvisories, PendingAdvisory

@@ -7,9 +7,8 @@ from typing import Final
 
 from delosmq.engine.api import EngineBroker, PendingLimit, choice_for
 from delosmq.model.conversion import Conversions
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.message import ANYCAST
-from delosmq.model.settings import UNLIMITED
+from delosmq.model.settings import UNLIMITED, AddressSettings
 from delosmq.sessions.openwire.server.destinations import OpenWireTarget
 from delosmq.wire.openwire.commands import ConsumerInfo
 

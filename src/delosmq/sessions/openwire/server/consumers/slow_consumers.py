@@ -7,10 +7,10 @@ waits as it may have in delivery. AbortSlowConsumerStrategy and AbortSlowAckCons
 from typing import Final
 
 from delosmq.engine.api import PrefetchCredit
-from delosmq.model.declared.address import AddressSettings
 from delosmq.model.errors import BrokerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.message import MULTICAST
+from delosmq.model.settings import AddressSettings
 from delosmq.sessions.host import NO_TIMER
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.consumers.subscription import OpenWireSubscription, Source, SubscriptionEvents
