@@ -36,10 +36,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.xdist_group("spark" if spark else str(item.path)))
 
 
-@pytest.fixture
-def only_what_a_test_makes() -> Iterator[None]:
-    """What other tests have left is not found by `gc.get_objects`; in a whole run these are millions of objects."""
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind() -> Iterator[None]:
+    """A socket or a loop that a test leaves open is an error of that test: otherwise it would be one of whatever test
+    collects garbage next. What stays in memory is no longer looked at, neither by the collector nor by
+    `gc.get_objects`: a test finds there what it has made itself."""
+    yield
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()

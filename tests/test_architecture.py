@@ -213,6 +213,27 @@ def test_an_attribute_is_annotated_by_one_class_of_a_line(tmp_path: Path) -> Non
     ]
 
 
+def test_what_is_not_compiled_asks_of_no_abstract_class_that_is(tmp_path: Path) -> None:
+    credit = (
+        "from abc import ABC\nclass Credit(ABC): ...\nclass OpenCredit(Credit):\n"
+        "    def f(self, o):\n        return isinstance(o, Credit)\nclass Plain: ...\n"
+    )
+    asking = (
+        "import ast\nfrom delosmq.engine.queues.credit import Credit, OpenCredit, Plain\n"
+        "isinstance(1, (int, Credit))\nissubclass(int, OpenCredit)\nisinstance(1, Plain)\nisinstance(1, ast.Constant)\n"
+    )
+    files = {
+        "src/delosmq/engine/queues/credit.py": credit,
+        "src/delosmq/server/a.py": asking,
+        "benchmarks/b.py": asking,
+    }
+    assert found(tmp_path, files) == [
+        (rule, path, line)
+        for path in ("benchmarks/b.py", "src/delosmq/server/a.py")
+        for rule, line in (("exact_types", 3), ("exact_types", 4))
+    ]
+
+
 KEPT = {
     "src/delosmq/__init__.py": (
         "from delosmq.version import __version__\nif TYPE_CHECKING:\n    from delosmq.embedded import Broker\n"

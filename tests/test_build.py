@@ -12,8 +12,8 @@ from zipfile import ZipFile
 import pytest
 
 from tools import bootstrap, build_extensions
-from tools.architecture import read_file
 from tools.compile_list import compiled_files
+from tools.source_files import read_file
 
 pytestmark = pytest.mark.sources
 

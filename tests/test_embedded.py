@@ -52,7 +52,6 @@ def test_it_is_up_inside_the_block_and_gone_after_it() -> None:
         _ = broker.stomp_port
 
 
-@pytest.mark.usefixtures("only_what_a_test_makes")
 def test_of_a_broker_that_ended_nothing_stays_in_memory() -> None:
     for _ in range(3):
         with delosmq.Broker(events=EngineEvents()) as broker:

@@ -1,6 +1,6 @@
-"""The rules of the code base that neither ruff nor import-linter can check: sizes, names, error codes, what compiles.
+"""The rules of the code base that neither ruff nor import-linter can check: sizes, names, error codes, tests.
 
-    python tools/architecture.py        one line per finding; exit code 1 when there is one
+    python -m tools.architecture        one line per finding; exit code 1 when there is one
 
 Who imports whom is said in pyproject.toml, below ``tool.importlinter``.
 """
@@ -12,14 +12,11 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools.compiled_rules import declared_once, exact_types, one_native_base, one_type_per_caught_name
+from tools.source_files import PURE, ROOT, Finding, Function, SourceFile, is_self, layer_of, read_tree
 
-PURE = frozenset({"model", "selectors", "security", "wire", "engine", "sessions", "routers"})
-"""No IO, no clock, no chance of their own; these compile."""
 ENGINE_NAMES = 60
 """Names that other packages may import of the engine, at most."""
 NOT_IN_PURE = frozenset(
@@ -53,76 +50,6 @@ FOREIGN_METHODS = frozenset({"data_received", "datagram_received"})
 CODE = re.compile(r"DMQ\d\w*")
 WELL_FORMED_CODE = re.compile(r"DMQ\d{4}")
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@dataclass(frozen=True, order=True)
-class Finding:
-    """One place where a rule is broken. ``rule`` is the name of the check that found it."""
-
-    path: str
-    line: int
-    rule: str
-    sentence: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.rule}: {self.sentence}"
-
-
-@dataclass(frozen=True)
-class SourceFile:
-    """A parsed file. ``path`` is relative to the root of the repository, with forward slashes."""
-
-    path: str
-    text: str
-    tree: ast.Module
-
-    @cached_property
-    def module(self) -> str:
-        """The dotted name: ``delosmq.wire.stomp`` for src/delosmq/wire/stomp/__init__.py."""
-        parts = self.path.removeprefix("src/").removesuffix(".py").split("/")
-        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-    @property
-    def shipped(self) -> bool:
-        return self.path.startswith("src/")
-
-    @cached_property
-    def layer(self) -> str | None:
-        """The layer of a file below src/delosmq; None for the package's own ``__init__`` and for what is elsewhere."""
-        return layer_of(self.module) if self.shipped else None
-
-    @cached_property
-    def nodes(self) -> list[ast.AST]:
-        """All nodes of the tree; each rule looks at them."""
-        return list(ast.walk(self.tree))
-
-    @cached_property
-    def functions(self) -> list[Function]:
-        return [node for node in self.nodes if isinstance(node, Function)]
-
-    def imports(self) -> Iterator[tuple[int, str]]:
-        """Line and full name of everything imported: ``from a.b import c`` gives ``a.b.c``."""
-        package = self.module.split(".")
-        if not self.path.endswith("__init__.py"):
-            package = package[:-1]
-        for node in self.nodes:
-            if isinstance(node, ast.Import):
-                yield from ((node.lineno, alias.name) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                base = package[: len(package) - node.level + 1] if node.level else []
-                start = ".".join([*base, node.module] if node.module else base)
-                yield from ((node.lineno, f"{start}.{alias.name}") for alias in node.names)
-
-    def finding(self, line: int, rule: str, sentence: str) -> Finding:
-        return Finding(self.path, line, rule, sentence)
-
-
-def layer_of(name: str) -> str | None:
-    """The layer that the dotted ``name`` belongs to; None when it is none of ours or the top package itself."""
-    parts = name.split(".")
-    return parts[1] if parts[0] == "delosmq" and len(parts) > 1 else None
-
 
 # --- what is imported
 
@@ -149,43 +76,6 @@ def engine_front(file: SourceFile) -> Iterator[Finding]:
         names = sum(len(node.names) for node in ast.walk(file.tree) if isinstance(node, ast.ImportFrom))
         if names > ENGINE_NAMES:
             yield file.finding(1, "engine_front", f"{names} names, {ENGINE_NAMES} at most")
-
-
-def one_native_base(file: SourceFile) -> Iterator[Finding]:
-    """A class has at most one base among the classes that compile.
-
-    mypyc refuses a second one, an interpreted class with two fails with "instance lay-out conflict", and with a
-    ``trait`` as base the interpreter crashes (mypy 2.4, CPython 3.11).
-    """
-    origins = {name.split(".")[-1]: name for _, name in file.imports()}
-    origins |= {node.name: file.module + "." for node in file.tree.body if isinstance(node, ast.ClassDef)}
-    for node in file.nodes:
-        if isinstance(node, ast.ClassDef):
-            bases = [ast.unparse(base) for base in node.bases]
-            native = [base for base in bases if layer_of(origins.get(re.split(r"[.[]", base)[0], "")) in PURE]
-            if len(native) > 1:
-                sentence = f"{node.name} has several bases that compile ({', '.join(native)}): hold one, be the other"
-                yield file.finding(node.lineno, "one_native_base", sentence)
-    for line, name in file.imports():
-        if name == "mypy_extensions.trait":
-            yield file.finding(line, "one_native_base", "a trait as base of an interpreted class crashes")
-
-
-def one_type_per_caught_name(file: SourceFile) -> Iterator[Finding]:
-    """In a function that compiles, ``except A as error`` and ``except B as error`` need two names.
-
-    mypyc gives the name the first type for the whole function, and the second handler raises TypeError (mypy 2.4).
-    """
-    if file.layer not in PURE:
-        return
-    for function in file.functions:
-        types: dict[str, str] = {}
-        for node in ast.walk(function):
-            if isinstance(node, ast.ExceptHandler) and node.name and node.type:
-                caught = ast.unparse(node.type)
-                if types.setdefault(node.name, caught) != caught:
-                    sentence = f"'{node.name}' is {types[node.name]} already in {function.name}: use a second name"
-                    yield file.finding(node.lineno, "one_type_per_caught_name", sentence)
 
 
 def light_package(file: SourceFile) -> Iterator[Finding]:
@@ -340,43 +230,6 @@ def one_meaning_per_code(files: Iterable[SourceFile]) -> Iterator[Finding]:
             yield file.finding(line, "one_meaning_per_code", f"{code} is taken by {first}")
 
 
-def declared_once(files: list[SourceFile]) -> Iterator[Finding]:
-    """A class annotates no attribute that a class above it has annotated: compiled, the garbage collector would visit
-    it twice, and keep for ever what it believes to be in use."""
-    classes: dict[str, tuple[SourceFile, ast.ClassDef]] = {}
-    for file in files:
-        if file.layer in PURE:
-            classes |= {node.name: (file, node) for node in file.nodes if isinstance(node, ast.ClassDef)}
-    annotated = {name: annotations_of(node) for name, (_, node) in classes.items()}
-    for name, (file, node) in classes.items():
-        for above in ancestors_of(node, classes):
-            for attribute in annotated[name].keys() & annotated[above].keys():
-                sentence = f"{above} annotates '{attribute}' already; give it a value without an annotation here"
-                yield file.finding(annotated[name][attribute], "declared_once", sentence)
-
-
-def annotations_of(node: ast.ClassDef) -> dict[str, int]:
-    """The attributes that a class annotates, itself or on ``self``, with their lines."""
-    found: dict[str, int] = {}
-    for part in ast.walk(node):
-        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Attribute) and is_self(part.target.value):
-            found[part.target.attr] = part.lineno
-    for statement in node.body:
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            found[statement.target.id] = statement.lineno
-    return found
-
-
-def ancestors_of(node: ast.ClassDef, classes: dict[str, tuple[SourceFile, ast.ClassDef]]) -> set[str]:
-    """The names of the classes above one, as far as they are known."""
-    found: set[str] = set()
-    for base in node.bases:
-        name = ast.unparse(base).split("[")[0].rpartition(".")[2]
-        if name in classes:
-            found |= {name} | ancestors_of(classes[name][1], classes)
-    return found
-
-
 # --- tests
 
 
@@ -394,10 +247,6 @@ def own_private_names(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             names.add(node.target.id)
     return names
-
-
-def is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id in {"self", "cls"}
 
 
 def is_private(name: str) -> bool:
@@ -469,24 +318,14 @@ FOLDERS = ("src", "tools", "examples")
 """Where all rules hold; for tests see `check_tests`."""
 
 
-def read_tree(root: Path, folders: Iterable[str]) -> list[SourceFile]:
-    """All Python files below ``folders``."""
-    paths = sorted(path for folder in folders for path in (root / folder).rglob("*.py"))
-    return [read_file(path, root) for path in paths]
-
-
-def read_file(path: Path, root: Path) -> SourceFile:
-    text = path.read_text("utf-8")
-    return SourceFile(path.relative_to(root).as_posix(), text, ast.parse(text, str(path)))
-
-
 def check(root: Path) -> list[Finding]:
     """All findings below ``root``, in order of file and line."""
     files = read_tree(root, FOLDERS)
     found = [finding for file in files for rule in PER_FILE for finding in rule(file)]
-    tests = check_tests(read_tree(root, ["tests"]))
+    tests = read_tree(root, ["tests"])
+    beside = [*files, *tests, *read_tree(root, ["benchmarks", "interop"])]
     whole = (*folder_size(files), *one_class_per_name(files), *one_meaning_per_code(files), *declared_once(files))
-    return sorted([*found, *tests, *whole])
+    return sorted([*found, *check_tests(tests), *whole, *exact_types(files, beside)])
 
 
 if __name__ == "__main__":

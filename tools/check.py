@@ -36,7 +36,7 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
     "lint": ("Lint (ruff check)", [[PYTHON, "-m", "ruff", "check", "--quiet", "."]]),
     "rules": (
         "Layers, sizes, names, error codes; how orderly the tree is",
-        [LINT_IMPORTS, [PYTHON, "tools/architecture.py"], [PYTHON, "-m", "tools.house"]],
+        [LINT_IMPORTS, [PYTHON, "-m", "tools.architecture"], [PYTHON, "-m", "tools.house"]],
     ),
     "types": ("Types (mypy --strict)", [[PYTHON, "-m", "mypy", *CHECKED]]),
     "quick": (
@@ -47,7 +47,7 @@ STEPS: dict[str, tuple[str, list[list[str]]]] = {
         "The compiled form: all tests but Spark's and those of the sources",
         [
             [PYTHON, "tools/bootstrap.py", "compiled"],
-            [COMPILED_PYTHON, "-m", "pytest", "-q", "-m", "not spark and not sources"],
+            [COMPILED_PYTHON, "-m", "pytest", "-q", *IN_TWO_PROCESSES, "-m", "not spark and not sources"],
         ],
     ),
     "test": (

@@ -18,7 +18,7 @@ from types import FrameType
 
 from benchmarks.engine_worker import DroppingStore
 from benchmarks.fixed_work import CLIENT, StompConversation
-from tools.architecture import ROOT, read_tree
+from tools.source_files import ROOT, read_tree
 
 LIMITS = ROOT / "tools" / "house.json"
 AIMS = {"file changes of a durable SEND": 20}

@@ -278,7 +278,6 @@ def test_nobody_and_one_need_nothing_between() -> None:
     assert events_for([NO_EVENTS, only]) is only
 
 
-@pytest.mark.usefixtures("only_what_a_test_makes")
 def test_listeners_go_with_their_broker() -> None:
     for _ in range(3):
         events_for([Heard(), Heard()]).address_created("orders")

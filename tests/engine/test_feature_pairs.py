@@ -474,7 +474,6 @@ def test_a_return_begins_where_its_consumer_returned_last_whoever_returned_meanw
     assert pending.in_order() == slots
 
 
-@pytest.mark.usefixtures("only_what_a_test_makes")
 def test_a_destination_that_is_gone_is_not_remembered_until_what_it_held_had_been_due() -> None:
     bench = Bench()
     before = len(living(Queue))

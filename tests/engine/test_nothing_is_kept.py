@@ -18,7 +18,7 @@ from tests.engine.dispatch_support import Field
 from tests.engine.test_leases import Reader
 from tests.memory import living
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("only_what_a_test_makes")]
+pytestmark = pytest.mark.slow
 
 RECEIVES = 30
 KINDS = (Consumer, Slot, Message, Cursor, PendingObserver, Held, MessageGroup, SelectorGroup, DispatchRules)

@@ -173,7 +173,7 @@ class Attacker(Client):
         rng = self.rng
         used = self._arsenal
         session = self.session._session
-        assert isinstance(session, OpenWireSession)
+        assert type(session) is OpenWireSession
         # As if we had offered what the peer insists on.
         session._ours.tight_encoding_enabled = used.form.tight
         session._ours.cache_enabled = used.form.caching

@@ -71,7 +71,6 @@ def sessions() -> list[str]:
     ]
 
 
-@pytest.mark.usefixtures("only_what_a_test_makes")
 @pytest.mark.parametrize("bench", [StompBench, OpenWireBench])
 @pytest.mark.parametrize("ends_first", [False, True])
 def test_nothing_of_a_session_that_is_over_waits_for_the_garbage_collector(

@@ -58,7 +58,6 @@ def openwire() -> Started:
     return bench, browse
 
 
-@pytest.mark.usefixtures("only_what_a_test_makes")
 @pytest.mark.parametrize("start", [stomp, openwire])
 def test_what_twenty_browsers_have_read_goes_with_a_purge(start: Callable[[], Started]) -> None:
     bench, browse = start()

@@ -270,7 +270,7 @@ def test_many_new_queues_are_taken_up_a_slice_at_a_time() -> None:
 def sources_of(bench: OpenWireBench, name: str) -> OpenWireSubscription:
     (consumer,) = bench.queue(name).holders
     port = consumer.port
-    assert isinstance(port, Source)
+    assert type(port) is Source
     return port.subscription
 
 
