@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from delosmq.config.configuration_check import check_configuration
-from delosmq.config.findings import Finding, Kind
+from delosmq.config.findings import Finding, FindingKind
 
 _PATTERN: Final = "broker*.xml"
 
@@ -37,13 +37,13 @@ def survey(directory: Path) -> Survey:
     stopping: Counter[str] = Counter()
     for file in files:
         found = check_configuration(file, properties={})
-        names = frozenset(found.names(Kind.UNSUPPORTED))
+        names = frozenset(found.names(FindingKind.UNSUPPORTED))
         if found.starts:
             starting += 1
         elif check_configuration(file, properties={}, without=names).starts:
             without[",".join(sorted(names))] += 1
         else:
-            stopping.update({_reason(finding, file) for finding in found.of(Kind.MISTAKE)})
+            stopping.update({_reason(finding, file) for finding in found.of(FindingKind.MISTAKE)})
     return Survey(len(files), starting, without, stopping)
 
 

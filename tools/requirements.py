@@ -34,7 +34,7 @@ AREAS = {
 }
 MEANINGS = {
     "RING-1": (
-        "A queue hands out in order of arrival. In a ring of size N, a message added to a full ring pushes "
+        "A queue delivers in order of arrival. In a ring of size N, a message added to a full ring pushes "
         "out the one at the head."
     ),
     "RING-2": "`ring-size` can be set on a queue: in broker.xml for both routing types, and when a queue is created.",

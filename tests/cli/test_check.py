@@ -16,7 +16,7 @@ from delosmq.cli import run
 from delosmq.cli.check import check_command
 from delosmq.config.broker_xml import load_broker_xml, names_that_stop
 from delosmq.config.configuration_check import check_configuration
-from delosmq.config.findings import FlawedFileError, Kind
+from delosmq.config.findings import FindingKind, FlawedFileError
 from delosmq.config.instance import create_instance, load_instance, read_without
 from delosmq.model.errors import ConfigurationError
 from tools.broker_xml_survey import survey
@@ -110,10 +110,12 @@ def test_names_of_every_place_can_be_left_out(tmp_path: Path, core: str, name: s
     path = write(tmp_path / "broker.xml", core)
     with pytest.raises(FlawedFileError) as caught:
         load_broker_xml(path, properties={})
-    assert [finding.name for finding in caught.value.findings.found if finding.kind is Kind.UNSUPPORTED] == [name]
+    assert [finding.name for finding in caught.value.findings.found if finding.kind is FindingKind.UNSUPPORTED] == [
+        name
+    ]
     loaded = load_broker_xml(path, properties={}, without=read_without([name]))
     assert loaded.settings.left_out == (name,)
-    (left_out,) = (finding for finding in loaded.findings.found if finding.kind is Kind.LEFT_OUT)
+    (left_out,) = (finding for finding in loaded.findings.found if finding.kind is FindingKind.LEFT_OUT)
     assert left_out.line == 4
 
 

@@ -93,7 +93,7 @@ def test_a_queue_lives_through_all_commands(call: Call, broker: delosmq.Broker) 
     assert changed == "queue 'a/b c' now has ring-size -1, filter none\n"
     for verb, sentence in (
         ("pause", "queue 'a/b c' is paused\n"),
-        ("resume", "queue 'a/b c' hands out again\n"),
+        ("resume", "queue 'a/b c' delivers again\n"),
         ("disable", "queue 'a/b c' is disabled\n"),
         ("enable", "queue 'a/b c' is enabled\n"),
     ):

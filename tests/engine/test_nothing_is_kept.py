@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from delosmq.engine.base.slots import Cursor, PendingObserver, Slot
-from delosmq.engine.dispatch.message_groups import Held, MessageGroup
+from delosmq.engine.dispatch.message_groups import MessageGroup, WaitingMessage
 from delosmq.engine.dispatch.rotation import SPARE
 from delosmq.engine.dispatch.rules import DispatchRules
 from delosmq.engine.dispatch.selector_group import SelectorGroup
@@ -21,7 +21,7 @@ from tests.memory import living
 pytestmark = pytest.mark.slow
 
 RECEIVES = 30
-KINDS = (Consumer, Slot, Message, Cursor, PendingObserver, Held, MessageGroup, SelectorGroup, DispatchRules)
+KINDS = (Consumer, Slot, Message, Cursor, PendingObserver, WaitingMessage, MessageGroup, SelectorGroup, DispatchRules)
 
 
 def plain(field: Field, number: int) -> None:

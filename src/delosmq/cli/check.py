@@ -7,16 +7,16 @@ from typing import IO, Final
 from delosmq.cli.output import plain_console
 from delosmq.cli.usage import FAILED
 from delosmq.config.configuration_check import ConfigurationCheck, check_configuration
-from delosmq.config.findings import Kind
+from delosmq.config.findings import FindingKind
 from delosmq.config.instance import read_without
 from delosmq.model.phrases import counted
 
 _COUNTED: Final = (
-    (Kind.MISTAKE, "mistake", "mistakes"),
-    (Kind.UNSUPPORTED, "unsupported name", "unsupported names"),
-    (Kind.LEFT_OUT, "name left out", "names left out"),
-    (Kind.IGNORED, "ignored name", "ignored names"),
-    (Kind.NOTICE, "notice", "notices"),
+    (FindingKind.MISTAKE, "mistake", "mistakes"),
+    (FindingKind.UNSUPPORTED, "unsupported name", "unsupported names"),
+    (FindingKind.LEFT_OUT, "name left out", "names left out"),
+    (FindingKind.IGNORED, "ignored name", "ignored names"),
+    (FindingKind.NOTICE, "notice", "notices"),
 )
 
 
@@ -53,7 +53,7 @@ def check_command(
 def _verdict(path: Path, found: ConfigurationCheck, properties: Mapping[str, str], left_out: frozenset[str]) -> str:
     if found.starts:
         return "a broker starts with it"
-    names = frozenset(found.names(Kind.UNSUPPORTED))
+    names = frozenset(found.names(FindingKind.UNSUPPORTED))
     if not names:
         return "correct the mistakes, and a broker starts with it"
     wanted = ",".join(sorted(names | left_out))

@@ -177,7 +177,7 @@ def pause(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_fil
 def resume(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
     """Deliver again."""
     _verb(HttpClient(url, user, password_file), name, "resume")
-    plain_console().print(f"queue '{name}' hands out again")
+    plain_console().print(f"queue '{name}' delivers again")
 
 
 @queue_app.command()

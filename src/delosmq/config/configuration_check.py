@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from delosmq.config.bootstrap import load_bootstrap_xml
 from delosmq.config.broker_xml import LoadedConfiguration, load_broker_xml
-from delosmq.config.findings import NO_INSTANCE, Finding, Findings, FlawedFileError, Kind
+from delosmq.config.findings import NO_INSTANCE, Finding, FindingKind, Findings, FlawedFileError
 from delosmq.config.instance import InstancePaths, account_notices, require_instance
 from delosmq.config.placeholders import known_properties
 from delosmq.config.properties import load_roles, load_users
@@ -26,16 +26,16 @@ class ConfigurationCheck:
 
     files: list[Findings]
 
-    def of(self, kind: Kind) -> list[Finding]:
+    def of(self, kind: FindingKind) -> list[Finding]:
         return [finding for findings in self.files for finding in findings.found if finding.kind is kind]
 
-    def names(self, kind: Kind) -> list[str]:
+    def names(self, kind: FindingKind) -> list[str]:
         return list(dict.fromkeys(finding.name for finding in self.of(kind)))
 
     @property
     def starts(self) -> bool:
         """Whether a broker would start with these files."""
-        return not self.of(Kind.MISTAKE) and not self.of(Kind.UNSUPPORTED)
+        return not self.of(FindingKind.MISTAKE) and not self.of(FindingKind.UNSUPPORTED)
 
 
 def check_configuration(

@@ -36,7 +36,7 @@ _MOST_FOUND: Final = 1_000
 _LEAST_LIKENESS: Final = 0.4
 
 
-class Kind(Enum):
+class FindingKind(Enum):
     """What a finding means for the start."""
 
     MISTAKE = "mistake"
@@ -47,7 +47,7 @@ class Kind(Enum):
 
     @property
     def stops(self) -> bool:
-        return self in (Kind.MISTAKE, Kind.UNSUPPORTED)
+        return self in (FindingKind.MISTAKE, FindingKind.UNSUPPORTED)
 
 
 class Finding(NamedTuple):
@@ -62,7 +62,7 @@ class Finding(NamedTuple):
     line: int
     code: str
     sentence: str
-    kind: Kind = Kind.MISTAKE
+    kind: FindingKind = FindingKind.MISTAKE
     name: str = ""
 
 
@@ -131,16 +131,16 @@ class Findings:
     def refuse(self, name: str, line: int, sentence: str) -> None:
         """Notes that ``name`` can't be obeyed and must not be ignored; unless it is left out on purpose."""
         left_out = name in self._without
-        kind = Kind.LEFT_OUT if left_out else Kind.UNSUPPORTED
+        kind = FindingKind.LEFT_OUT if left_out else FindingKind.UNSUPPORTED
         self._note(Finding(line, LEFT_OUT if left_out else NOT_SUPPORTED, sentence, kind, name))
 
     def ignore(self, name: str, line: int, sentence: str) -> None:
         """Notes that ``name`` is known and does nothing yet."""
-        self._found.append(Finding(line, NAMES_WITHOUT_EFFECT, sentence, Kind.IGNORED, name))
+        self._found.append(Finding(line, NAMES_WITHOUT_EFFECT, sentence, FindingKind.IGNORED, name))
 
     def notice(self, code: str, line: int, sentence: str) -> None:
         """Notes what the operator should know although the start goes on."""
-        self._found.append(Finding(line, code, sentence, Kind.NOTICE))
+        self._found.append(Finding(line, code, sentence, FindingKind.NOTICE))
 
     def raise_if_any(self) -> None:
         """Raises FlawedFileError that names everything which stops the start, in the order of the file."""
@@ -158,7 +158,7 @@ class Findings:
     def notices(self) -> list[str]:
         """What a start logs once: sentences with their codes."""
         said: list[str] = []
-        ignored = self.names(Kind.IGNORED)
+        ignored = self.names(FindingKind.IGNORED)
         if ignored:
             said.append(
                 f"{NAMES_WITHOUT_EFFECT}: {self.file}: known but not in effect yet, hence ignored: {', '.join(ignored)}"
@@ -166,10 +166,10 @@ class Findings:
         return said + [
             f"{finding.code}: {self._line(finding) if finding.line else finding.sentence}"
             for finding in self._found
-            if finding.kind is Kind.NOTICE
+            if finding.kind is FindingKind.NOTICE
         ]
 
-    def names(self, kind: Kind) -> list[str]:
+    def names(self, kind: FindingKind) -> list[str]:
         """The names of findings of one kind, each once, in the order in which they were found."""
         return list(dict.fromkeys(finding.name for finding in self._found if finding.kind is kind))
 

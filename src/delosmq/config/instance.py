@@ -19,7 +19,7 @@ from delosmq.config.findings import (
     ROLES_OF_NOBODY,
     ROLES_OF_STRANGERS,
     WRONG_INSTANCE_VALUE,
-    Kind,
+    FindingKind,
     nearest,
 )
 from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT, bootstrap_xml, broker_xml
@@ -194,7 +194,7 @@ def load_instance(
         bootstrap = load_bootstrap_xml(paths.bootstrap_xml, known, without=without)
         web = bootstrap.web
         notices += bootstrap.notices
-        more = bootstrap.findings.names(Kind.LEFT_OUT)
+        more = bootstrap.findings.names(FindingKind.LEFT_OUT)
         settings = replace(settings, left_out=(*settings.left_out, *more))
     users, roles = load_users(paths.users), load_roles(paths.roles)
     notices += [

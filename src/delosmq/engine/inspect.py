@@ -327,7 +327,7 @@ def number_leases(standings: list[Standing]) -> Iterator[None]:
             wanted[standing.slot.sequence] = standing
     looked = 0
     for group in groups.values():
-        for lease in [*group.forgetting.values(), *group.leases.values()]:
+        for lease in [*group.settling.values(), *group.leases.values()]:
             for slot in lease.slots:
                 found = wanted.get(slot.sequence)
                 if found is not None and found.group is group:

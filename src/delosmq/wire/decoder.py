@@ -12,7 +12,7 @@ class FrameDecoder(ABC):
     @property
     @abstractmethod
     def buffered_bytes(self) -> int:
-        """Bytes held and not handed out yet."""
+        """Bytes that are not decoded yet."""
 
     @abstractmethod
     def feed(self, chunk: bytes) -> None:

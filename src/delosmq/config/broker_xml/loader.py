@@ -16,7 +16,7 @@ from delosmq.config.broker_xml.reader import CORE_NAMESPACE, Reader
 from delosmq.config.broker_xml.security_settings import read_security_settings
 from delosmq.config.broker_xml.warnings import warnings_about
 from delosmq.config.broker_xml.wildcards import read_wildcards
-from delosmq.config.findings import MISSING, UNKNOWN_NAME, Findings, Kind
+from delosmq.config.findings import MISSING, UNKNOWN_NAME, FindingKind, Findings
 from delosmq.config.machine_memory import available_memory_bytes
 from delosmq.config.placeholders import known_properties
 from delosmq.config.xml_document import XmlElement, read_xml
@@ -104,7 +104,7 @@ def load_broker_xml(
         for warned in warnings_about(settings):
             findings.notice(warned.code, 0, warned.sentence)
     findings.raise_if_any()
-    return LoadedConfiguration(replace(settings, left_out=tuple(findings.names(Kind.LEFT_OUT))), findings)
+    return LoadedConfiguration(replace(settings, left_out=tuple(findings.names(FindingKind.LEFT_OUT))), findings)
 
 
 def _core_of(reader: Reader, root: XmlElement) -> XmlElement | None:

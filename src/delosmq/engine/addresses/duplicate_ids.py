@@ -18,8 +18,8 @@ from delosmq.engine.log.records import encode_duplicate, encode_forgotten
 from delosmq.model.message import Home, Message
 from delosmq.model.settings import BrokerSettings
 
-FORGOTTEN_PER_BATCH: Final = 500
-FORGOTTEN_PER_ID: Final = 100
+RELEASED_PER_BATCH: Final = 500
+EVICTED_PER_ID: Final = 100
 """At most so many go for a new one when all take too much: more than the smallest that the largest id pushes out."""
 ID_BYTES: Final = 336
 """What an id takes in memory beside itself, with its record's place. Measured with tracemalloc, not compiled."""
@@ -170,7 +170,7 @@ class Duplicates:
         if sizes.size_bytes + growth > sizes.most_bytes:
             sizes.change(known, known.user, growth - entry.memory_bytes)
             growth = entry.memory_bytes
-            self._make_room(gone, FORGOTTEN_PER_ID, growth)
+            self._make_room(gone, EVICTED_PER_ID, growth)
             self.addresses[known.address] = known  # its last id may have gone
         known.add(entry)
         if growth:
@@ -211,7 +211,7 @@ class Duplicates:
         if known.size <= 0:
             return
         if not (durable and self._persistent):
-            self._record_forgotten(self._add(known, DuplicateId(address, duplicate_id, durable=durable)))
+            self._record_release(self._add(known, DuplicateId(address, duplicate_id, durable=durable)))
             return
         entry = DuplicateId(address, duplicate_id, int(self._ids.next()))
         gone = self._add(known, entry)
@@ -224,7 +224,7 @@ class Duplicates:
                 batch.targets.append(first.home)
                 batch.released.append(first.home)
             if len(gone) > 1:
-                self._record_forgotten(gone[1:])
+                self._record_release(gone[1:])
         entry.record(self._log, evicted, 0)
 
     def record_for(self, transaction: int, entry: DuplicateId) -> None:
@@ -240,7 +240,7 @@ class Duplicates:
             known = self.of(entry.address)
             if known.size > 0:
                 gone += self._add(known, entry)
-        self.forget_records(gone)
+        self.release_records(gone)
 
     def restore(self, entry: DuplicateId) -> None:
         """Takes in what replay found, oldest first; `trim` follows."""
@@ -248,13 +248,13 @@ class Duplicates:
         known.add(entry)
         self.sizes.change(known, known.user, entry.memory_bytes)
 
-    def forget_records(self, entries: list[DuplicateId]) -> None:
-        """Gives up records of ids that don't count any more, or never did."""
-        for at in range(0, len(entries), FORGOTTEN_PER_BATCH):
-            self._record_forgotten(entries[at : at + FORGOTTEN_PER_BATCH])
+    def release_records(self, entries: list[DuplicateId]) -> None:
+        """Releases the records of ids that don't count any more, or never did."""
+        for at in range(0, len(entries), RELEASED_PER_BATCH):
+            self._record_release(entries[at : at + RELEASED_PER_BATCH])
             self._log.close()
 
-    def _record_forgotten(self, entries: list[DuplicateId]) -> None:
+    def _record_release(self, entries: list[DuplicateId]) -> None:
         recorded = [entry for entry in entries if entry.home is not None]
         if not recorded:
             return
@@ -275,14 +275,14 @@ class Duplicates:
         known = self._drop(address)
         if known is None:
             return 0
-        self.forget_records(list(known.order))
+        self.release_records(list(known.order))
         self._events.duplicate_ids_cleared(address, len(known.order))
         return len(known.order)
 
-    def forget_address(self, address: str) -> "Forgetting | None":
+    def remove_address(self, address: str) -> "ReleaseRecords | None":
         """The address is gone, and its ids with it: the work that is left to do, None when there is none."""
         known = self._drop(address)
-        return None if known is None else Forgetting(self, known.order)
+        return None if known is None else ReleaseRecords(self, known.order)
 
     def _drop(self, address: str) -> KnownIds | None:
         """Forgets an address but for what is coming."""
@@ -304,15 +304,15 @@ class Duplicates:
             over: list[DuplicateId] = []
             while len(known.order) > max(known.size, 0):
                 over.append(self._take_oldest(known))
-            self.forget_records(over)
+            self.release_records(over)
         while self.sizes.size_bytes > self.sizes.most_bytes:
             over = []
-            self._make_room(over, FORGOTTEN_PER_BATCH)
-            self.forget_records(over)
+            self._make_room(over, RELEASED_PER_BATCH)
+            self.release_records(over)
 
 
-class Forgetting(Job):
-    """Gives up the records of ids that no address knows any more. What a crash leaves of them is known again."""
+class ReleaseRecords(Job):
+    """Releases the records of ids that no address knows any more. What a crash leaves of them is known again."""
 
     def __init__(self, duplicates: Duplicates, entries: deque[DuplicateId]) -> None:
         self._duplicates = duplicates
@@ -320,6 +320,6 @@ class Forgetting(Job):
 
     def step(self) -> bool:
         entries = self._entries
-        part = [entries.popleft() for _ in range(min(len(entries), FORGOTTEN_PER_BATCH))]
-        self._duplicates.forget_records(part)
+        part = [entries.popleft() for _ in range(min(len(entries), RELEASED_PER_BATCH))]
+        self._duplicates.release_records(part)
         return not entries

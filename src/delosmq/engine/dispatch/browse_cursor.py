@@ -23,8 +23,8 @@ _TOGETHER: Final = 256
 
 def settle_loans(loans: Loans, queue: Queue, jobs: Jobs, ready: ReadyQueues) -> None:
     """Ends the loans that are answered: now, or when they are many, in slices."""
-    if not loans.settler and not loans.settle_some():
-        loans.settler = True
+    if not loans.settling and not loans.settle_some():
+        loans.settling = True
         jobs.add(_SettleLoans(loans, queue, ready))
 
 

@@ -19,8 +19,8 @@ class DispatchStart(Timer):
     """Holds up the dispatch of one queue.
 
     Attributes:
-        waiting: nothing is handed out yet.
-        draining: nothing is handed out before all that is in delivery is answered.
+        waiting: nothing is delivered yet.
+        draining: nothing is delivered before all that is in delivery is answered.
     """
 
     def __init__(self, queue: Queue) -> None:
@@ -67,7 +67,7 @@ class DispatchStart(Timer):
             self._appointment = 0
 
     def is_open(self) -> bool:
-        """Whether messages may be handed out."""
+        """Whether messages may be delivered."""
         if self.waiting:
             return False
         if self.draining:

@@ -57,7 +57,7 @@ class Dispatcher(ReadyQueues):
         if queue.ready or queue.suspended:
             return
         rules = queue.rules
-        if (queue.rotation and queue.pending.count) if rules is None else rules.wants():
+        if (queue.rotation and queue.pending.count) if rules is None else rules.has_work():
             queue.ready = True
             self._ready.append(queue)
 
@@ -179,17 +179,17 @@ def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | Non
     rotation = queue.rotation
     pending = queue.pending
     barrier = queue.barrier_sequence
-    handed = 0
+    done = 0
     while rotation:
         slot = pending.head()
         if slot is None or (barrier and slot.sequence > barrier):
             return False
-        if handed >= limit:
+        if done >= limit:
             return True
         if before is not None:
             fate = before.take_expired(queue, slot, now_ms)
             if fate == ENDED:
-                handed += before.cost(queue)
+                done += before.cost(queue)
                 continue
             if fate == ROOM_TO_COME:
                 before.put_off(queue)
@@ -207,5 +207,5 @@ def dispatch(queue: Queue, limit: int, now_ms: int, before: BeforeDelivery | Non
         queue.deliver(slot, consumer)
         slot.delivered_at_ms = now_ms
         consumer.port.deliver(slot)
-        handed += 1
+        done += 1
     return False

@@ -21,7 +21,7 @@ REMEMBERED: Final = 1_024
 REMEMBERED_OTHERWISE: Final = 100_000
 """The same with Artemis's habits, which has no bound: there the ids that clients make up fill the memory."""
 SPARED: Final = 8
-"""Groups with messages that wait for their owner are not forgotten; looked at before one group more is kept."""
+"""Groups with messages that wait for their owner are not evicted; looked at before one group more is kept."""
 
 CLOSED: Final = -1
 
@@ -39,7 +39,7 @@ class MessageGroup:
         self.waiting: int = 0
 
 
-class Held:
+class WaitingMessage:
     """A message that waits for the owner of its group to have room.
 
     Attributes:
@@ -74,17 +74,17 @@ class MessageGroups(PendingObserver):
         self._of_owner: dict[int, set[MessageGroup]] = {}
         self._made: int = 0
         # Per owner: what waits for its room, in the order of the queue; those without a slot are gone.
-        self._held: dict[int, list[tuple[int, int, int, Held]]] = {}
+        self._waiting: dict[int, list[tuple[int, int, int, WaitingMessage]]] = {}
         # Those with a slot, by sequence: a message waits once, however many consumers passed it over. Each has a mark.
-        self._marked: dict[int, Held] = {}
+        self._marked: dict[int, WaitingMessage] = {}
         # Owners with room for which something waits, by the first of it.
         self._ready: list[tuple[int, int, int, Consumer]] = []
         # Groups of which anything waits.
         self._waited: set[MessageGroup] = set()
 
     def close(self) -> None:
-        """Forgets everything, and hears of no slots any more."""
-        self.forget_held()
+        """Drops everything, and hears of no slots any more."""
+        self.clear_waiting()
         self.clear()
         self._pending.observers.remove(self)
 
@@ -103,7 +103,7 @@ class MessageGroups(PendingObserver):
         if group is None:
             return None
         if group.owner.closed:
-            self._forget(group)
+            self._remove(group)
             return None
         self._by_key.move_to_end(key)
         return group
@@ -114,7 +114,7 @@ class MessageGroups(PendingObserver):
         return None if group is None or group.owner.closed else group
 
     def assign(self, message: Message, owner: Consumer) -> MessageGroup | None:
-        """Gives the group of a message, which has no owner, to a consumer; gives the group that is forgotten for it."""
+        """Gives the group of a message, which has no owner, to a consumer; gives the group that is evicted for it."""
         key = self.key_of(message)
         group = MessageGroup(key, owner)
         self._by_key[key] = group
@@ -134,13 +134,13 @@ class MessageGroups(PendingObserver):
         return None
 
     def release(self, group: MessageGroup) -> bool:
-        """Forgets who owns a group. True when messages were passed over because of that owner."""
-        self._forget(group)
+        """Ends the ownership of a group. True when messages were passed over because of that owner."""
+        self._remove(group)
         if not group.owner.closed:
             group.owner.owned_groups -= 1
         return group.waiting > 0
 
-    def _forget(self, group: MessageGroup) -> None:
+    def _remove(self, group: MessageGroup) -> None:
         if self._by_key.get(group.key) is group:
             del self._by_key[group.key]
         owned = self._of_owner.get(group.owner.id)
@@ -158,8 +158,8 @@ class MessageGroups(PendingObserver):
     def left(self, consumer: Consumer) -> bool:
         """An owner has gone, and its groups are free. True when messages were passed over because of it."""
         for group in self._of_owner.pop(consumer.id, set()):
-            self._forget(group)
-        return consumer.id in self._held
+            self._remove(group)
+        return consumer.id in self._waiting
 
     def clear(self) -> None:
         """No group has an owner any more."""
@@ -176,32 +176,32 @@ class MessageGroups(PendingObserver):
 
     # -- what waits for an owner ---------------------------------------------------------------------------------
 
-    def hold(self, slot: Slot, group: MessageGroup) -> None:
+    def wait_for_owner(self, slot: Slot, group: MessageGroup) -> None:
         """Notes a message that was passed over until the owner of its group has room."""
-        held = self._marked.get(slot.sequence)
-        if held is not None:
-            if held.group is group:
+        entry = self._marked.get(slot.sequence)
+        if entry is not None:
+            if entry.group is group:
                 return
             self.gone(slot)
-        held = Held(slot, group)
-        self._marked[slot.sequence] = held
+        entry = WaitingMessage(slot, group)
+        self._marked[slot.sequence] = entry
         slot.marks += 1
-        waiting = self._held.setdefault(group.owner.id, [])
+        waiting = self._waiting.setdefault(group.owner.id, [])
         self._made += 1
-        heappush(waiting, (-slot.level, slot.order, self._made, held))
+        heappush(waiting, (-slot.level, slot.order, self._made, entry))
         self._wait(group)
         if len(waiting) > 2 * self._pending.count + 64:
             self._sweep(group.owner.id, waiting)
 
     def gone(self, slot: Slot) -> None:
-        held = self._marked.pop(slot.sequence, None)
-        if held is not None:
-            held.slot = None
+        entry = self._marked.pop(slot.sequence, None)
+        if entry is not None:
+            entry.slot = None
             slot.marks -= 1
 
-    def miss(self, group: MessageGroup) -> None:
+    def pass_over(self, group: MessageGroup) -> None:
         """Notes a message that was passed over because the owner of its group does not take it."""
-        self._held.setdefault(group.owner.id, [])
+        self._waiting.setdefault(group.owner.id, [])
         self._wait(group)
 
     def _wait(self, group: MessageGroup) -> None:
@@ -214,21 +214,21 @@ class MessageGroups(PendingObserver):
         if group.waiting == 0:
             self._waited.discard(group)
 
-    def has_room(self, owner: Consumer) -> None:
+    def on_room(self, owner: Consumer) -> None:
         """An owner has room again."""
-        waiting = self._held.get(owner.id)
+        waiting = self._waiting.get(owner.id)
         if waiting:
             self._drop_gone(waiting)
             if waiting:
                 self._made += 1
                 heappush(self._ready, (waiting[0][0], waiting[0][1], self._made, owner))
 
-    def next_held(self) -> Held | None:
+    def next_waiting(self) -> WaitingMessage | None:
         """The first message that waits for an owner which may have room."""
         ready = self._ready
         while ready:
             owner = ready[0][3]
-            waiting = self._held.get(owner.id)
+            waiting = self._waiting.get(owner.id)
             if not owner.closed and not owner.full and waiting:
                 self._drop_gone(waiting)
                 if waiting:
@@ -236,47 +236,47 @@ class MessageGroups(PendingObserver):
                     if (first[0], first[1]) == (ready[0][0], ready[0][1]):
                         return first[3]
                     heappop(ready)
-                    self.has_room(owner)
+                    self.on_room(owner)
                     continue
             heappop(ready)
         return None
 
-    def take_held(self, group: MessageGroup) -> None:
-        """Takes out what `next_held` gave."""
-        slot = heappop(self._held[group.owner.id])[3].slot
+    def remove_waiting(self, group: MessageGroup) -> None:
+        """Removes what `next_waiting` gave."""
+        slot = heappop(self._waiting[group.owner.id])[3].slot
         if slot is not None:
             self.gone(slot)
         self._wait_no_more(group)
         heappop(self._ready)
-        self.has_room(group.owner)
+        self.on_room(group.owner)
 
-    def forget_held(self) -> None:
-        """All that was passed over will be looked at again."""
-        for held in self._marked.values():
-            if held.slot is not None:
-                held.slot.marks -= 1
+    def clear_waiting(self) -> None:
+        """Dispatch looks again at all that was passed over."""
+        for entry in self._marked.values():
+            if entry.slot is not None:
+                entry.slot.marks -= 1
         self._marked = {}
-        self._held = {}
+        self._waiting = {}
         self._ready = []
         for group in self._waited:
             group.waiting = 0
         self._waited = set()
 
-    def _drop_gone(self, waiting: list[tuple[int, int, int, Held]]) -> None:
+    def _drop_gone(self, waiting: list[tuple[int, int, int, WaitingMessage]]) -> None:
         while waiting and waiting[0][3].slot is None:
             self._wait_no_more(heappop(waiting)[3].group)
 
-    def _sweep(self, owner_id: int, waiting: list[tuple[int, int, int, Held]]) -> None:
-        kept: list[tuple[int, int, int, Held]] = []
+    def _sweep(self, owner_id: int, waiting: list[tuple[int, int, int, WaitingMessage]]) -> None:
+        kept: list[tuple[int, int, int, WaitingMessage]] = []
         for entry in waiting:
             if entry[3].slot is not None:
                 kept.append(entry)
             else:
                 self._wait_no_more(entry[3].group)
-        self._held[owner_id] = sorted(kept, key=_place)
+        self._waiting[owner_id] = sorted(kept, key=_place)
 
 
-def _place(entry: tuple[int, int, int, Held]) -> tuple[int, int, int]:
+def _place(entry: tuple[int, int, int, WaitingMessage]) -> tuple[int, int, int]:
     return entry[0], entry[1], entry[2]
 
 

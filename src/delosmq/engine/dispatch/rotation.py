@@ -16,7 +16,7 @@ SPARE: Final = 16
 
 
 class DispatchBudget:
-    """What one dispatch of a queue may still do, beside handing out.
+    """What one dispatch of a queue may still do, beside delivering.
 
     Attributes:
         subject: through which selectors look at messages.

@@ -24,7 +24,7 @@ class RuleDispatch:
         self._budget = budget
         self._now_ms = now_ms
         self._before = before
-        self._handed: int = 0
+        self._done: int = 0
         # The next message waits for one consumer, or for room elsewhere, and all behind it with it.
         self._stopped: bool = False
 
@@ -34,7 +34,7 @@ class RuleDispatch:
         if not rules.start.is_open():
             return False
         more = self._read(limit)
-        while self._handed < limit:
+        while self._done < limit:
             if rules.ownership.owner is not None:
                 if not self._serve_owner():
                     return more or self._budget.out
@@ -71,7 +71,7 @@ class RuleDispatch:
         if owner.full or group is None:
             return False
         if not owner.has_room():
-            self._rules.park(owner)
+            self._rules.mark_full(owner)
             return False
         slot = group.candidate(self._budget)
         if slot is None or self._is_behind_barrier(slot):
@@ -87,12 +87,12 @@ class RuleDispatch:
         slot = rules.first(self._budget)
         groups = rules.groups
         if groups is not None:
-            held = groups.next_held()
-            if held is not None and not held.group.owner.has_room():
-                rules.park(held.group.owner)
+            waiting = groups.next_waiting()
+            if waiting is not None and not waiting.group.owner.has_room():
+                rules.mark_full(waiting.group.owner)
                 return True
-            if held is not None and held.slot is not None and first_of(held.slot, slot):
-                return self._serve_held(groups, held.slot, held.group)
+            if waiting is not None and waiting.slot is not None and first_of(waiting.slot, slot):
+                return self._serve_waiting(groups, waiting.slot, waiting.group)
         if slot is None or self._is_behind_barrier(slot):
             return False
         if self._expired(slot):
@@ -100,7 +100,7 @@ class RuleDispatch:
         if self._queue.in_force.exclusive:
             consumer = rules.best_taker()
             self._deliver(slot, consumer, first=True)
-            rules.taken_by(consumer)
+            rules.own(consumer)
             return True
         groups = rules.groups_for(slot)
         if groups is not None:
@@ -122,7 +122,7 @@ class RuleDispatch:
             return True
         owner = group.owner
         if not owner.full and not owner.has_room():
-            rules.park(owner)
+            rules.mark_full(owner)
         waits = owner.full and groups.classic
         if not waits and self._takes(owner, slot):
             if owner.full:
@@ -134,9 +134,9 @@ class RuleDispatch:
             return False
         rules.pass_over(slot)
         if waits:
-            groups.hold(slot, group)
+            groups.wait_for_owner(slot, group)
         else:
-            groups.miss(group)
+            groups.pass_over(group)
         return True
 
     def _takes(self, owner: Consumer, slot: Slot) -> bool:
@@ -146,7 +146,7 @@ class RuleDispatch:
             return True
         return owner.full and group is not None and group.accepts(slot.message, self._budget)
 
-    def _serve_held(self, groups: MessageGroups, slot: Slot, group: MessageGroup) -> bool:
+    def _serve_waiting(self, groups: MessageGroups, slot: Slot, group: MessageGroup) -> bool:
         """A message that waited for the owner of its group, which has room now."""
         takers = group_of(group.owner)
         if self._is_behind_barrier(slot):
@@ -156,11 +156,11 @@ class RuleDispatch:
         if self._expired(slot):
             if self._stopped:
                 return False
-            groups.take_held(group)
+            groups.remove_waiting(group)
             return True
-        groups.take_held(group)
+        groups.remove_waiting(group)
         if takers is not None and not takers.accepts(slot.message, self._budget):
-            groups.miss(group)
+            groups.pass_over(group)
             return True
         self._deliver_to_group(slot, group, groups)
         return True
@@ -188,7 +188,7 @@ class RuleDispatch:
             before.put_off(self._queue)
             self._stopped = True
         elif fate == ENDED:
-            self._handed += before.cost(self._queue)
+            self._done += before.cost(self._queue)
         return fate != STAYS
 
     def _deliver(self, slot: Slot, consumer: Consumer, *, first: bool) -> None:
@@ -199,4 +199,4 @@ class RuleDispatch:
         if before is not None and slot.recorded and self._queue.traits.record_before_delivery:
             before.record_delivery(self._queue, slot)
         consumer.port.deliver(slot)
-        self._handed += 1
+        self._done += 1

@@ -1,7 +1,7 @@
-"""How a queue hands out messages when not simply in turn: selectors, priorities, exclusive owners, groups, browsers.
+"""Dispatch rules: how a queue delivers when not simply in turn: selectors, priorities, owners, groups, browsers.
 
 Message by message, in the order of the queue: the first one that any consumer with room takes goes to the consumer of
-the highest priority among those that take it, and of these to the one whose turn it is. Steps for a message depend
+the highest priority among those that take it, and of these to the next in turn. Steps for a message depend
 neither on how many wait nor on how many consumers there are, only on how many different selectors they have.
 
 Source: activemq-broker Queue.doActualDispatch; Artemis QueueImpl.deliver.
@@ -29,7 +29,7 @@ class DispatchRules(QueueRules):
         selector_groups: its consumers, by what they take.
         takers: those that take what `first` found.
         readers: browsers that have not seen all, and consumers of a non-destructive queue.
-        events: told who owns what.
+        events: told of owners.
         groups: None while the queue has seen none, or has none.
     """
 
@@ -49,7 +49,7 @@ class DispatchRules(QueueRules):
         self._classic: bool = settings.dispatch_profile == DispatchProfile.CLASSIC
         self.strict: bool = settings.strict_order_dispatch
         self._priorities: bool = settings.use_consumer_priority
-        self.everybody: bool = settings.all_consumers_exclusive_by_default
+        self.all_exclusive: bool = settings.all_consumers_exclusive_by_default
 
     # -- consumers -----------------------------------------------------------------------------------------------
 
@@ -68,7 +68,7 @@ class DispatchRules(QueueRules):
         groups = self.groups
         if queue.in_force.group_rebalance and groups is not None and not consumer.options.browser:
             groups.clear()
-            self._forget_loads()
+            self._clear_loads()
             self.look_again()
             self.start.draining = queue.in_force.group_rebalance_pause_dispatch
         self._admit(consumer)
@@ -87,8 +87,8 @@ class DispatchRules(QueueRules):
             if not consumer.full:
                 self._put(consumer, group)
             owner = self.ownership.owner
-            self.ownership.joined(consumer, everybody=self.everybody)
-            self._owner_was(owner)
+            self.ownership.joined(consumer, all_exclusive=self.all_exclusive)
+            self._owner_changed(owner)
 
     def _group_for(self, consumer: Consumer) -> SelectorGroup:
         options = consumer.options
@@ -101,7 +101,7 @@ class DispatchRules(QueueRules):
         return found
 
     def leave(self, consumer: Consumer) -> None:
-        """A consumer went; what it held comes back."""
+        """A consumer went; its messages in delivery come back."""
         group = group_of(consumer)
         if group is None:
             return
@@ -113,8 +113,8 @@ class DispatchRules(QueueRules):
         else:
             group.take_out(consumer, self._priority(consumer))
             owner = self.ownership.owner
-            self.ownership.left(consumer, consumers_of(self.queue), everybody=self.everybody)
-            self._owner_was(owner)
+            self.ownership.left(consumer, consumers_of(self.queue), all_exclusive=self.all_exclusive)
+            self._owner_changed(owner)
             groups = self.groups
             if groups is not None and groups.left(consumer):
                 self.look_again()
@@ -132,20 +132,20 @@ class DispatchRules(QueueRules):
             self.start.consumers_gone()
             self.queue.drop_rules()
 
-    def taken_by(self, consumer: Consumer) -> None:
+    def own(self, consumer: Consumer) -> None:
         """The first message of an exclusive queue went to a consumer."""
         owner = self.ownership.owner
-        self.ownership.taken_by(consumer)
-        self._owner_was(owner)
+        self.ownership.own(consumer)
+        self._owner_changed(owner)
 
     def settings_changed(self) -> None:
-        """The queue has new settings: who owns it because it was exclusive does so no longer, once it isn't."""
+        """The queue has new settings: a consumer that owned it as it was exclusive does so no longer, once it isn't."""
         owner = self.ownership.owner
-        if owner is not None and not (self.queue.in_force.exclusive or owner.options.exclusive or self.everybody):
+        if owner is not None and not (self.queue.in_force.exclusive or owner.options.exclusive or self.all_exclusive):
             self.ownership.owner = None
-            self._owner_was(owner)
+            self._owner_changed(owner)
 
-    def _owner_was(self, owner: Consumer | None) -> None:
+    def _owner_changed(self, owner: Consumer | None) -> None:
         # Groups mean nothing to an owner: it gets what waits for others too.
         present = self.ownership.owner
         if present is owner:
@@ -163,7 +163,7 @@ class DispatchRules(QueueRules):
             consumer.turn = self._stamp
         group.put(consumer, self._priority(consumer))
 
-    def _forget_loads(self) -> None:
+    def _clear_loads(self) -> None:
         for consumer in consumers_of(self.queue):
             if consumer.owned_groups:
                 consumer.owned_groups = 0
@@ -176,7 +176,7 @@ class DispatchRules(QueueRules):
             group.take_out(consumer, priority)
             group.put(consumer, priority)
 
-    def park(self, consumer: Consumer) -> None:
+    def mark_full(self, consumer: Consumer) -> None:
         """A consumer was found full."""
         group = group_of(consumer)
         consumer.full = True
@@ -191,7 +191,7 @@ class DispatchRules(QueueRules):
         if holder.loans is None and group is not None:
             self._put(holder, group)
             if self.groups is not None:
-                self.groups.has_room(holder)
+                self.groups.on_room(holder)
 
     def served(self, consumer: Consumer) -> None:
         """A consumer got a message: it goes behind its peers, unless their order is strict."""
@@ -200,8 +200,8 @@ class DispatchRules(QueueRules):
             group.take_out(consumer, self._priority(consumer))
             self._put(consumer, group)
 
-    def wants(self) -> bool:
-        """Whether anybody may have something to do."""
+    def has_work(self) -> bool:
+        """Whether a consumer or browser may get something."""
         if self.readers:
             return True
         if self.queue.pending.count:
@@ -217,7 +217,7 @@ class DispatchRules(QueueRules):
         if self.lease is not None:
             self.lease.look_again()
         if self.groups is not None:
-            self.groups.forget_held()
+            self.groups.clear_waiting()
 
     # -- messages ------------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class DispatchRules(QueueRules):
             consumer = group.first()
             if consumer is None or consumer.has_room():
                 return consumer
-            self.park(consumer)
+            self.mark_full(consumer)
 
     def first(self, budget: DispatchBudget) -> Slot | None:
         """The first message that any consumer with room takes; `takers` are those that do."""
@@ -268,7 +268,7 @@ class DispatchRules(QueueRules):
         return found
 
     def best_taker(self) -> Consumer:
-        """Who gets what `first` found: highest priority, then fewest groups (Classic), then whose turn it is."""
+        """The consumer that gets what `first` found: highest priority, fewest groups (Classic), first in turn."""
         best: Consumer | None = None
         for group in self.takers:
             consumer = group.first()
@@ -296,10 +296,10 @@ class DispatchRules(QueueRules):
         self.release_group(message, groups)
         if not groups.classic and groups.closes(message):
             return False
-        forgotten = groups.assign(message, consumer)
-        if forgotten is not None:
-            groups.release(forgotten)
-            self._rank_again(forgotten.owner)
+        evicted = groups.assign(message, consumer)
+        if evicted is not None:
+            groups.release(evicted)
+            self._rank_again(evicted.owner)
         self.events.group_assigned(self.queue.name, groups.key_of(message), consumer.id)
         return True
 
@@ -331,10 +331,10 @@ class DispatchRules(QueueRules):
             if not budget.spend():
                 return None
             lease.pass_over(slot)
-            groups.miss(group)  # to be looked at again when the group has no owner any more
+            groups.pass_over(group)  # to be looked at again when the group has no owner any more
 
 
 def rules_of(queue: Queue) -> DispatchRules | None:
-    """The rules of a queue; None when its messages are simply handed out in turn."""
+    """The rules of a queue; None when its messages are simply delivered in turn."""
     rules = queue.rules
     return rules if isinstance(rules, DispatchRules) else None

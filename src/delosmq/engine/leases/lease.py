@@ -79,7 +79,7 @@ class LeaseGroup(Holder):
     Attributes:
         acked: leases up to this number are acknowledged; newest: number of the newest lease made.
         draft: rows taken for the lease under way.
-        forgetting: acknowledged leases whose references are not all ended yet.
+        settling: acknowledged leases whose references are not all ended yet.
         contact_ms: wall clock of the last call by its run, for people; contact_ns: monotonic, 0 before the first one
             since the start.
         made_by: whose client opened it first, "" for none; to that user counts what a state block says of it.
@@ -103,7 +103,7 @@ class LeaseGroup(Holder):
         self.contact_ms: int = 0
         self.contact_ns: int = 0
         self.leases: dict[int, Lease] = {}
-        self.forgetting: dict[int, Lease] = {}
+        self.settling: dict[int, Lease] = {}
         self.draft: LeaseSlots = LeaseSlots()
         self.owns_queue: bool = False
         self.waits_for_room: bool = False
@@ -132,6 +132,6 @@ class LeaseGroup(Holder):
         for k in range(self.acked + 1, number + 1):
             lease = self.leases.pop(k, None)
             if lease is not None:
-                self.forgetting[k] = lease
+                self.settling[k] = lease
         self.acked = number
         self.newest = max(self.newest, number)

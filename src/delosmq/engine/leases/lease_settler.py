@@ -11,7 +11,7 @@ from delosmq.engine.log.records import ACKNOWLEDGED, PURGED
 from delosmq.engine.queues.removal import Removals
 
 
-class _End(Job):
+class _SettleLease(Job):
     """Ends the references of an acknowledged lease, a slice at a time."""
 
     def __init__(self, settler: "LeaseSettler", group: LeaseGroup, lease: Lease) -> None:
@@ -21,18 +21,18 @@ class _End(Job):
         self._at = 0
 
     def step(self) -> bool:
-        if self._lease.number not in self._group.forgetting:
+        if self._lease.number not in self._group.settling:
             return True
         part = self._lease.slots[self._at : self._at + ROWS_PER_SLICE]
         self._at += len(part)
         self._settler.end_references(self._group, part)
         if self._at < len(self._lease.slots):
             return False
-        del self._group.forgetting[self._lease.number]
+        del self._group.settling[self._lease.number]
         return True
 
 
-class _GiveBack(Job):
+class _GiveBackLeases(Job):
     """Returns what a released group held, a slice at a time."""
 
     def __init__(self, settler: "LeaseSettler", group: LeaseGroup, newest_first: list[Slot]) -> None:
@@ -55,7 +55,7 @@ class LeaseSettler:
     """What is left to do once leases are acknowledged, or their group is released.
 
     Attributes:
-        ending: groups that were released, with messages that are not back in their places yet.
+        releasing: groups that were released, with messages that are not back in their places yet.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class LeaseSettler:
         self._removals = removals
         self._dispatcher = dispatcher
         self._jobs = jobs
-        self.ending: list[LeaseGroup] = []
+        self.releasing: list[LeaseGroup] = []
 
-    def forget_later(self, group: LeaseGroup, number: int) -> None:
+    def settle_later(self, group: LeaseGroup, number: int) -> None:
         """Ends the references of an acknowledged lease in slices."""
-        lease = group.forgetting.get(number)
+        lease = group.settling.get(number)
         if lease is not None:
-            self._jobs.add(_End(self, group, lease))
+            self._jobs.add(_SettleLease(self, group, lease))
 
     def end_references(self, group: LeaseGroup, slots: list[Slot]) -> None:
         """Ends a slice of acknowledged references, as a decision of its own."""
@@ -85,12 +85,12 @@ class LeaseSettler:
         self._removals.remove(group.queue, held, ACKNOWLEDGED)
         self._log.close()
 
-    def forget_all(self, group: LeaseGroup) -> None:
-        """Does at once what `forget_later` had not reached yet."""
-        for lease in group.forgetting.values():
+    def settle_all(self, group: LeaseGroup) -> None:
+        """Does at once what `settle_later` had not reached yet."""
+        for lease in group.settling.values():
             for at in range(0, len(lease.slots), ROWS_PER_SLICE):
                 self.end_references(group, lease.slots[at : at + ROWS_PER_SLICE])
-        group.forgetting = {}
+        group.settling = {}
 
     def give_back_all(self, group: LeaseGroup) -> int:
         """Returns what a released group held, in slices; gives how many messages."""
@@ -101,8 +101,8 @@ class LeaseSettler:
         newest_first.reverse()
         if newest_first:
             self._dispatcher.suspend(group.queue)
-            self.ending.append(group)
-            work = _GiveBack(self, group, newest_first)
+            self.releasing.append(group)
+            work = _GiveBackLeases(self, group, newest_first)
             if not work.step():
                 self._jobs.add(work)
         return len(newest_first)
@@ -120,5 +120,5 @@ class LeaseSettler:
 
     def given_back(self, group: LeaseGroup) -> None:
         """All of it is back: its queue delivers again."""
-        self.ending.remove(group)
+        self.releasing.remove(group)
         self._dispatcher.resume(group.queue)

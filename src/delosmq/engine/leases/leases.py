@@ -374,7 +374,7 @@ class Leases:
         self._record({"op": "ack", "group": group.name, "lease": number})
         self._log.close()
         for k in range(before + 1, number + 1):
-            self.settler.forget_later(group, k)
+            self.settler.settle_later(group, k)
         self._events.lease_acknowledged(group.name, number)
 
     # -- ending --------------------------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ class Leases:
         """
         group = self.find(name)
         # Acknowledged is acknowledged, also for what the slices had not reached yet.
-        self.settler.forget_all(group)
+        self.settler.settle_all(group)
         del self.groups[name]
         self._client_limits.change(group.made_by, 0, -group.state_bytes)
         if group in group.queue.holders:
@@ -404,11 +404,11 @@ class Leases:
 
     def on_queue(self, queue: Queue) -> list[LeaseGroup]:
         """Groups that hold messages of a queue, those included that return them just now."""
-        return [group for group in (*self.groups.values(), *self.settler.ending) if group.queue is queue]
+        return [group for group in (*self.groups.values(), *self.settler.releasing) if group.queue is queue]
 
     def is_settled(self, name: str) -> bool:
         """Whether nothing is left to do for what the group acknowledged."""
-        return not self.find(name).forgetting
+        return not self.find(name).settling
 
     def overdue(self) -> list[str]:
         """Names of groups not heard of for `RETENTION_MS`."""

@@ -58,7 +58,7 @@ class Deletion:
         # Source: Artemis PostOfficeImpl.removeBinding, deleteDuplicateCache.
         parts = self._parts
         if parts.bindings.addresses.get(address.name) is None:
-            work = parts.duplicates.forget_address(address.name)
+            work = parts.duplicates.remove_address(address.name)
             if work is not None and not work.step():
                 parts.jobs.add(work)
 

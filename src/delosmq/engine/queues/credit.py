@@ -15,7 +15,7 @@ class Credit(ABC):
 
     @abstractmethod
     def taken(self, size_bytes: int) -> None:
-        """A message of this size was handed to the consumer."""
+        """A message of this size was delivered to the consumer."""
 
     @abstractmethod
     def settled(self, size_bytes: int) -> None:

@@ -27,12 +27,12 @@ class Loans:
     """Messages lent to one consumer and not answered.
 
     Attributes:
-        settler: a job goes on with `settle_some`.
+        settling: a job goes on with `settle_some`.
     """
 
     def __init__(self, credit: Credit) -> None:
         self._credit = credit
-        self.settler: bool = False
+        self.settling: bool = False
         # By sequence, in the order in which they were lent: a running number, and the size of the message. An
         # OrderedDict finds its first entry at once, however many went before it.
         self._lent: OrderedDict[int, int] = OrderedDict()
@@ -90,7 +90,7 @@ class Loans:
             self._settle(sequence)
         else:
             return False
-        self.settler = False
+        self.settling = False
         return True
 
     def _settle(self, sequence: int) -> None:

@@ -41,7 +41,7 @@ class QueueRules(ABC):
         """Other settings of the queue are in force."""
 
     @abstractmethod
-    def wants(self) -> bool:
+    def has_work(self) -> bool:
         """Whether any consumer may have something to do."""
 
 

@@ -1,7 +1,7 @@
 """Building the engine's state again from what a store holds, and writing the state block that shortens it.
 
 Replay evaluates no selector, ring or clock: it applies outcomes through the methods that live commands use. After it
-ordinary commands follow (ring trim, forgetting what leases acknowledged).
+ordinary commands follow (ring trim, settling what leases acknowledged).
 """
 
 import json
@@ -100,8 +100,7 @@ def _group_as_json(group: LeaseGroup) -> Json:
         "acked": group.acked,
         "newest": group.newest,
         "leases": [
-            [lease.number, lease.rows.packed()]
-            for lease in list(group.forgetting.values()) + list(group.leases.values())
+            [lease.number, lease.rows.packed()] for lease in list(group.settling.values()) + list(group.leases.values())
         ],
     }
     if group.made_by:

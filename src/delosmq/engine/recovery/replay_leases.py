@@ -114,5 +114,5 @@ class LeaseReplay:
                 group.adopt(Lease(number, rows))
         group.newest = max(state.newest, state.acked)
         group.acknowledge(state.acked)
-        for number in list(group.forgetting):
-            self._leases.settler.forget_later(group, number)
+        for number in list(group.settling):
+            self._leases.settler.settle_later(group, number)

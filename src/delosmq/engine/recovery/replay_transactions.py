@@ -257,7 +257,7 @@ class TransactionReplay:
                 log.batch().released.extend(homes)
                 log.close()
         for coming in self._coming.values():
-            self._duplicates.forget_records(list(coming.values()))
+            self._duplicates.release_records(list(coming.values()))
         self._sent = {}
         self._promised = {}
         self._coming = {}

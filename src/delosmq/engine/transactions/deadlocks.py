@@ -165,8 +165,8 @@ class _Search:
         # Of the last of these, what is still to count.
         self._names: list[str] = []
         self._counted: dict[int, list[tuple[str, int, int]]] = {}
-        self._held: dict[str, Account] = {}
-        self._held_bytes: int = 0
+        self._charged: dict[str, Account] = {}
+        self._charged_bytes: int = 0
         self._waiters: dict[str, list[Transaction]] = {}
         # Addresses to look at, the waiters of those that have room, what those hold who go on.
         self._to_check: list[str] = []
@@ -200,9 +200,9 @@ class _Search:
     def is_filled(self, name: str) -> bool:
         """Whether what they hold leaves an address no room, whatever becomes of all else in it."""
         limit = self._memory.global_max_bytes
-        if limit != UNLIMITED and self._held_bytes >= limit:
+        if limit != UNLIMITED and self._charged_bytes >= limit:
             return True
-        account = self._held.get(name)
+        account = self._charged.get(name)
         address = self._bindings.addresses.get(name)
         return account is not None and address is not None and fills(account, address.settings)
 
@@ -226,7 +226,7 @@ class _Search:
             names = list(transaction.charged)
             self._names = names
         left = steps - 1
-        held = self._held
+        held = self._charged
         while names and counted is not None and left > 0:
             left -= 1
             name = names.pop()
@@ -237,7 +237,7 @@ class _Search:
                 held[name] = known
             known.used_bytes += account.used_bytes
             known.used_messages += account.used_messages
-            self._held_bytes += account.used_bytes
+            self._charged_bytes += account.used_bytes
             counted.append((name, account.used_bytes, account.used_messages))
         if not names:
             self._to_count.pop()
@@ -250,10 +250,10 @@ class _Search:
         while counted and left > 0:
             left -= 1
             name, used_bytes, used_messages = counted.pop()
-            known = self._held[name]
+            known = self._charged[name]
             known.used_bytes -= used_bytes
             known.used_messages -= used_messages
-            self._held_bytes -= used_bytes
+            self._charged_bytes -= used_bytes
             if name in self._waiters:
                 self._to_check.append(name)
         if not counted:

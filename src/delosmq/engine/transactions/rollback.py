@@ -74,7 +74,7 @@ class RollbackSteps:
 
     def discard_ids(self, transaction: Transaction) -> None:
         """Gives up the records of its duplicate ids."""
-        self._duplicates.forget_records(transaction.notes)
+        self._duplicates.release_records(transaction.notes)
 
     def give_back(self, transaction: Transaction, queue: Queue, consumer: Holder, held: "array[int]") -> int:
         """Returns some of what a consumer holds that the transaction acknowledged, newest first, as when the consumer

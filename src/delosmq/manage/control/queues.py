@@ -132,7 +132,7 @@ class QueueControl:
                     )
 
     def pause(self, login: Login, name: str, *, paused: bool) -> QueueInfo:
-        """Stops or resumes handing out, over restarts too.
+        """Suspends or resumes delivery, over restarts too.
 
         Raises:
             NotFoundError: there is none of that name.

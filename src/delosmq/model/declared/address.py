@@ -217,7 +217,7 @@ class AddressSettings:
         False, parse_boolean, "DelosMQ only: the first consumer that isn't full gets the next", explained=True
     )
     use_consumer_priority: bool = at_restart(
-        True, parse_boolean, "DelosMQ only: false hands out without regard to priority", explained=True
+        True, parse_boolean, "DelosMQ only: false delivers without regard to priority", explained=True
     )
     all_consumers_exclusive_by_default: bool = at_restart(
         False, parse_boolean, "DelosMQ only: each consumer counts as exclusive", explained=True

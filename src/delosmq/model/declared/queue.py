@@ -41,7 +41,7 @@ class QueueSettings:
         filter: a selector every message must pass to enter the queue; "" lets all in.
         last_value_key: "" is no last-value queue.
         auto_created: made by a send or a subscription; auto_delete: goes again when it is not used.
-        paused: hands out nothing until it is resumed; enabled: takes part in routing.
+        paused: delivers nothing until it is resumed; enabled: takes part in routing.
         user: who made it.
     """
 

@@ -153,7 +153,7 @@ _LIMITS: Final = [
     ),
     Row(
         "persistJMSRedelivered",
-        "writes down that a message was handed out, before it is",
+        "writes down that a message was delivered, before it is",
         to="persist-delivery-count-before-delivery",
         default="false",
         harmless=("false",),
@@ -175,7 +175,7 @@ _ADVISORIES: Final = [
         ("advisoryForDiscardingMessages", "advisory-for-discarding-messages", "about each discarded message"),
         ("advisoryForDelivery", "advisory-for-delivery", "about each delivery"),
         ("advisoryForConsumed", "advisory-for-consumed", "about each consumed message"),
-        ("advisoryForDispatched", "advisory-for-dispatched", "about each message handed out"),
+        ("advisoryForDispatched", "advisory-for-dispatched", "about each message delivered"),
         ("advisoryWhenFull", "advisory-when-full", "when a limit is reached"),
         ("includeBodyForAdvisory", "include-body-for-advisory", "with the body of the message it is about"),
     )
