@@ -74,7 +74,7 @@ def test_equal_filters_are_evaluated_once_for_a_message():
         bench.broker.resources.create_queue(QueueSettings(f"q{number}", "a", MULTICAST, filter="colour = 'red'"))
     address = bench.broker.addresses["a"]
     conditions.look_at(bench.with_properties("a", "A", {"colour": "red"}))
-    assert len(address.route_where(ANY_ROUTING, conditions)) == 50
+    assert len(address.route(ANY_ROUTING, conditions)) == 50
     assert (conversion.decoded, conditions.evaluations) == (1, 1)
 
 

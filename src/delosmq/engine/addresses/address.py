@@ -16,6 +16,7 @@ from delosmq.model.names import INTERNAL_PREFIX
 from delosmq.model.settings import AddressSettings
 
 NO_QUEUES: Final[list[Queue]] = []
+NO_ROUTES: Final = [NO_QUEUES] * 3
 RETAINED_PREFIX: Final = INTERNAL_PREFIX + "retained."
 RETAIN: Final = "ActiveMQ.Retain"
 """A property that marks a message which late subscribers get. Source: ActiveMQMessage."""
@@ -54,6 +55,8 @@ class Address(QueueAddress):
         retained: likewise the last one that its sender marked.
         changes_expiry: its settings say when messages expire, or bound it.
         plain: every send reaches all receivers and one anycast queue, and nothing has to be asked.
+        constant_routes: by routing type, the queues that every message reaches which is sent with it, while the address
+            is plain; empty where that changes from message to message, or there is none. Don't change the lists.
         blocked: senders wait for room, or did so a moment ago.
         owner: the connection whose temporary destination it is, "" for all others.
         unrouted_messages: since start, as ``routed_messages``.
@@ -77,6 +80,7 @@ class Address(QueueAddress):
         self.history: Queue | None = None
         self.retained: Queue | None = None
         self.plain: bool = True
+        self.constant_routes: list[list[Queue]] = NO_ROUTES
         self.owner: str = ""
         self.unrouted_messages: int = 0
         self.waiters: list[SpaceWaiter] = []
@@ -131,6 +135,10 @@ class Address(QueueAddress):
                 receivers = receivers + wild.multicast
         self.receivers = receivers
         self.plain = plain
+        self.constant_routes = NO_ROUTES
+        if plain and len(self.anycast) <= 1:
+            both = self.anycast + receivers if self.anycast and receivers else self.anycast or receivers
+            self.constant_routes = [both, self.anycast, receivers]
         self.changes_expiry = changes_expiry(self.settings)
         self.publishes_advisories = publishes_advisories(self.settings)
 
@@ -140,26 +148,10 @@ class Address(QueueAddress):
             return False
         return not (any_conditional(self.anycast) or any_conditional(self.multicast))
 
-    def route(self, routing: int) -> list[Queue]:
-        """The queues that take a message sent with this routing type (`ANY_ROUTING`: both kinds), while it is plain.
-
-        All multicast queues, and one of the anycast queues in turn. The list may be the address's own: don't change it.
-        """
-        anycast = self.anycast if routing != MULTICAST else NO_QUEUES
-        multicast = self.receivers if routing != ANYCAST else NO_QUEUES
-        if len(anycast) > 1:
-            self._anycast_turn = (self._anycast_turn + 1) % len(anycast)
-            anycast = [anycast[self._anycast_turn]]
-        if not multicast:
-            return anycast
-        if not anycast:
-            return multicast
-        return anycast + multicast
-
-    def route_where(self, routing: int, conditions: Conditions) -> list[Queue]:
-        """`route`, asking each queue whether it takes the message that ``conditions`` look at.
-
-        Each wildcard address gives the message to one of its anycast queues as well.
+    def route(self, routing: int, conditions: Conditions) -> list[Queue]:
+        """The queues that take the message which ``conditions`` look at, sent with this routing type (`ANY_ROUTING`:
+        both kinds): multicast queues, and one of the anycast queues in turn. Each wildcard address gives the message to
+        one of its anycast queues as well.
         """
         found: list[Queue] = []
         if routing != MULTICAST:

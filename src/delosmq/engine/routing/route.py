@@ -1,6 +1,6 @@
 """Where a message goes when that takes more than a look: filters, wildcards, diverts, one queue by name.
 
-The short way, for an address whose queues take everything, is `Address.route`: a send asks `Address.plain`.
+The short way, for an address whose queues take everything, is `Address.constant_routes`.
 """
 
 from typing import Final
@@ -67,9 +67,9 @@ class Routes:
     def route_moved(self, message: Message, address: Address) -> list[RoutedMessage]:
         """Routes what the broker itself moves, whatever limits addresses have; diverts that can't be followed are not,
         the last ones too when the copies are more than the journal takes at once. Empty when no queue takes it."""
-        if address.plain and address.linked_at == self._bindings.wild_changes:
-            queues = address.route(ANY_ROUTING)
-            return [RoutedMessage(message, address, list(queues))] if queues else []
+        queues = address.constant_routes[ANY_ROUTING]
+        if queues and address.linked_at == self._bindings.wild_changes:
+            return [RoutedMessage(message, address, list(queues))]
         self._begin(strict=False)
         self._find(message, address, ANY_ROUTING, None, [])
         while len(self._routed) > 1 and self._size() > self._batch_bytes:
@@ -138,7 +138,7 @@ class Routes:
         queues = NO_QUEUES
         if not exclusive:
             if queue is None:
-                queues = address.route_where(routing, conditions)
+                queues = address.route(routing, conditions)
             elif conditions.admit(queue):
                 queues = [queue]
         if queues:

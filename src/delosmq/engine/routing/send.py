@@ -54,14 +54,13 @@ class EngineProducers:
                 return refused
         if address.changes_expiry:
             apply_expiry(address.settings, message, self._clock.wall_ms())
-        if address.plain and not queue_name and address.linked_at == self._bindings.wild_changes:
-            queues = address.route(routing)
-            if queues:
-                self._enqueuer.enqueue(message, queues, address)
-                if message.duplicate_id:
-                    self._remember(message)
-                self._log.close()
-                return ROUTED
+        queues = address.constant_routes[routing]
+        if queues and not queue_name and address.linked_at == self._bindings.wild_changes:
+            self._enqueuer.enqueue(message, queues, address)
+            if message.duplicate_id:
+                self._remember(message)
+            self._log.close()
+            return ROUTED
         try:
             routed = self._route(message, address, queue_name, routing)
             self._enqueuer.enqueue_routed(routed)

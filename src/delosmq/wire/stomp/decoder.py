@@ -29,8 +29,7 @@ from delosmq.model.errors import PeerError
 from delosmq.wire.decoder import FrameDecoder
 from delosmq.wire.stomp import errors
 from delosmq.wire.stomp.encoder import unescape
-from delosmq.wire.stomp.frames import COMMANDS, CONNECTING, V10, V11, V12, WITH_BODY, StompFrame
-from delosmq.wire.stomp.pattern import Pattern
+from delosmq.wire.stomp.frames import COMMANDS, CONNECTING, V10, V11, V12, WITH_BODY, Pattern, StompFrame
 
 # Most heads end within this many bytes; longer ones are searched in doubling steps, so that a head that ends in CR LF
 # never makes us search far into the frames behind it.
