@@ -106,6 +106,8 @@ def test_a_port_in_use_is_one_sentence() -> None:
         settings = replace(settings, acceptors=(replace(settings.acceptors[0], port=port),))
         with pytest.raises(LimitError, match=f"acceptor 'stomp' can't listen on 127.0.0.1:{port}: the port is in use"):
             delosmq.Broker(settings=settings, http=False).start()
+        with pytest.raises(delosmq.BrokerError):
+            delosmq.Broker(settings=settings, http=False).start()
 
 
 def test_http_is_there_unless_it_is_left_out() -> None:

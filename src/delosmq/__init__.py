@@ -1,25 +1,27 @@
 """DelosMQ, a durable message broker.
 
-Importing this package loads no broker code, so that clients and Spark executors stay light; ``Broker`` is loaded when
-it is first asked for.
+Importing this package loads no broker code, so that clients and Spark executors stay light; ``Broker`` and
+``BrokerError`` are loaded when they are first asked for.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from delosmq.version import __version__
 
 if TYPE_CHECKING:
     from delosmq.embedded import Broker
+    from delosmq.model.errors import BrokerError
 
-__all__ = ["Broker", "__version__"]
+__all__ = ["Broker", "BrokerError", "__version__"]
+
+_ELSEWHERE = {"Broker": "delosmq.embedded", "BrokerError": "delosmq.model.errors"}
 
 
 def __getattr__(name: str) -> object:
-    if name == "Broker":
-        from delosmq.embedded import Broker
-
-        globals()["Broker"] = Broker
-        return Broker
+    if name in _ELSEWHERE:
+        found = globals()[name] = getattr(import_module(_ELSEWHERE[name]), name)
+        return found
     raise AttributeError(f"module 'delosmq' has no attribute {name!r}")
 
 

@@ -419,6 +419,9 @@ def test_an_empty_password_is_said(
     file.write_text("\n")
     told = at(broker, monkeypatch, capsys, "queue", "stat", "--password-file", str(file))
     assert told.startswith(f"DMQ7106: the password file {file} is empty")
+    file.write_text("x" * 5_000)
+    told = at(broker, monkeypatch, capsys, "queue", "stat", "--password-file", str(file))
+    assert told.startswith(f"DMQ7003: can't read the password file {file}: it holds more than 4096 characters")
     file.write_bytes(b"\xff")
     assert "it is not UTF-8" in at(broker, monkeypatch, capsys, "queue", "stat", "--password-file", str(file))
 

@@ -68,6 +68,12 @@ def test_the_password_is_kept_nowhere_and_the_files_are_the_owners_alone(tmp_pat
         assert created.password not in path.read_text()
 
 
+def test_a_user_whose_name_http_cannot_carry_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"DMQ4034: the user 'a:b' can't be used: .* leave the colon out"):
+        create_instance(tmp_path / "broker", user="a:b")
+    assert not (tmp_path / "broker").exists()
+
+
 def test_names_and_endpoints_arrive(tmp_path: Path) -> None:
     create_instance(
         tmp_path / "b",

@@ -9,6 +9,7 @@ import pytest
 from delosmq.model.errors import LimitError
 from delosmq.server.connection import Connection
 from delosmq.server.listener import bind
+from delosmq.sessions.login import WAIT, LoginAnswer, LoginPort, LoginRequest
 from tests.server.support import TCP, running
 from tests.sessions.support import PASSWORD, USER
 
@@ -114,6 +115,30 @@ async def test_a_connection_that_says_nothing_is_closed_in_time() -> None:
         peer = await server.open()
         assert await peer.closed() == []
         assert "DMQ6703" in server.logged.lines[0]
+        assert "send CONNECT right after connecting" in server.logged.lines[0]
+
+
+class NeverKnows(LoginPort):
+    """Lets every login wait."""
+
+    def __init__(self) -> None:
+        self.asked: list[LoginRequest] = []
+
+    def decide(self, request: LoginRequest) -> LoginAnswer:
+        self.asked.append(request)
+        return WAIT
+
+
+async def test_a_login_that_is_not_decided_in_time_is_told_so_and_not_to_send_what_it_has_sent() -> None:
+    async with running() as server:
+        waiting = server.parts.services.logins = NeverKnows()
+        peer = await server.open()
+        peer.send_frame("CONNECT", "accept-version:1.2", "host:h", f"login:{USER}", f"passcode:{PASSWORD}")
+        await server.until(lambda: bool(waiting.asked))
+        server.timers.hasten(Connection, TCP.handshake_timeout_s)
+        (told,) = await peer.closed()
+        assert "DMQ6703" in told.headers["message"]
+        assert b"its login is not decided yet; let the client try again later" in told.body
 
 
 async def test_a_handshake_that_was_begun_takes_no_longer_than_it_may() -> None:

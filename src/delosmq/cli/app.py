@@ -50,7 +50,7 @@ def create(
     *,
     user: Annotated[str, typer.Option(help="Administrator.")] = "admin",
     password_stdin: Annotated[
-        bool, typer.Option("--password-stdin", help="Read the password from standard input.")
+        bool, typer.Option("--password-stdin", help="Read the password: the first line of standard input.")
     ] = False,
     host: Annotated[str, typer.Option(help="Address the acceptors listen on.")] = "127.0.0.1",
     stomp_port: Annotated[int, typer.Option(help="Port of the STOMP acceptor.")] = 61613,
@@ -94,7 +94,8 @@ def convert(
         Path | None, typer.Option(help="File that says what ${...} stands for, such as credentials.properties.")
     ] = None,
     password_stdin: Annotated[
-        bool, typer.Option("--password-stdin", help="Read the administrator's password from standard input.")
+        bool,
+        typer.Option("--password-stdin", help="Read the administrator's password: the first line of standard input."),
     ] = False,
     http_port: Annotated[int, typer.Option(help="Port of the HTTP interface.")] = 8161,
 ) -> None:

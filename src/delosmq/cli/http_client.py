@@ -28,6 +28,7 @@ _OF_OTHER_PORTS: Final = frozenset({HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.U
 """What the acceptors of other protocols answer to HTTP."""
 _OWN_OPTIONS: Final = frozenset({"after", "limit", "queue", "prepared", "force", "text", "priority"})
 """Fields that are no settings of a queue: options of their own."""
+_LONGEST_PASSWORD: Final = 4_096
 _FIELD: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 
 
@@ -55,10 +56,17 @@ class HttpClient:
                 )
             return password
         try:
-            password = password_file.read_text(encoding="utf-8").rstrip("\r\n")
+            with password_file.open(encoding="utf-8") as opened:
+                password = opened.read(_LONGEST_PASSWORD + 1).rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise BrokerError("DMQ7003", f"can't read the password file {password_file}: {reason}") from error
+        if len(password) > _LONGEST_PASSWORD:
+            raise BrokerError(
+                "DMQ7003",
+                f"can't read the password file {password_file}: it holds more than {_LONGEST_PASSWORD} characters; name"
+                " the file that holds the password and nothing else",
+            )
         if not password:
             raise BrokerError("DMQ7106", f"the password file {password_file} is empty; write the password into it")
         return password

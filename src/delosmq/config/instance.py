@@ -274,6 +274,9 @@ def _random_password() -> str:
 
 
 def _check_names(user: str, role: str, name: str) -> None:
+    if ":" in user:  # Source: RFC 7617, section 2
+        message = f"the user {user!r} can't be used: over HTTP a name with a colon can't log in; leave the colon out"
+        raise ConfigurationError(WRONG_INSTANCE_VALUE, message)
     for what, value in (("user", user), ("role", role), ("name", name)):
         if not value.strip() or value != value.strip() or "," in value or not value.isprintable() or "${" in value:
             message = f"the {what} {value!r} can't be used; give letters, digits and the like, without commas"

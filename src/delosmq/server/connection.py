@@ -22,7 +22,7 @@ from delosmq.server.slow_readers import SlowReader, WriteWatch
 from delosmq.server.ticker import TickParticipant
 from delosmq.server.websocket import WebSocketLayer
 from delosmq.sessions.host import NO_TIMER, Peer, SessionHost
-from delosmq.sessions.machine import SessionMachine
+from delosmq.sessions.machine import VERIFYING, SessionMachine
 from delosmq.sessions.protocol import Protocol
 
 ID_BYTES: Final = 8
@@ -31,8 +31,7 @@ ID_BYTES: Final = 8
 # How long replies may take to leave once the session is over. A receipt waits for a sync, an ERROR for a peer that
 # reads; both come in milliseconds or never.
 _FINISH_S: Final = 5.0
-# How long we read on after the last byte was sent: closing a socket with unread bytes resets it, and a reset can
-# overtake the ERROR that explains it.
+# How long we read on after the last byte: a socket closed with unread bytes is reset, which can overtake the ERROR.
 _LINGER_S: Final = 1.0
 # How long, and how much, we read on before that when the peer is in the middle of a frame that is refused: one whose
 # socket ends while it writes sees that alone, and no answer.
@@ -430,6 +429,8 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
     def _handshake_is_late(self) -> None:
         self._deadline = None
         awaited = None if self._transport is None else self._transport.get_extra_info(AWAITED)
+        if self._session is not None and self._session.state == VERIFYING:
+            awaited = "its login is not decided yet; let the client try again later, or raise handshake-timeout"
         reason = PeerError(
             "DMQ6703",
             f"{self._peer.name} did not finish its handshake within {self._acceptor.handshake_timeout_s} s:"
