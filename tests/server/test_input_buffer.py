@@ -112,7 +112,7 @@ async def test_what_one_read_brings_is_free() -> None:
             b"SEND\ndestination:q\ndestination-type:ANYCAST\ncontent-length:2000000\n\n" + b"x" * (FREE_BYTES // 2)
         )
         (session,) = server.sessions
-        await server.until(lambda: session.held_bytes() > FREE_BYTES // 2 - 1000)
+        await server.until(lambda: session.buffered_bytes() > FREE_BYTES // 2 - 1000)
         assert server.parts.incomplete_frames.used_bytes == 0
         await peer.close()
 
@@ -123,6 +123,6 @@ async def test_a_session_that_is_over_holds_nothing() -> None:
         (connection,) = server.listener.connections
         (session,) = server.sessions
         connection.stop(PeerError("DMQ5999", "over"))
-        assert session.held_bytes() == 0
+        assert session.buffered_bytes() == 0
         assert server.parts.incomplete_frames.used_bytes == 0
         await peer.close()

@@ -261,7 +261,7 @@ def test_a_bug_in_handling_what_came_ends_one_connection_and_no_ticks() -> None:
             peer = await server.connect()
             await _settle()
 
-            def broken(holder: Receiver, held_bytes: int) -> None:
+            def broken(holder: Receiver, buffered_bytes: int) -> None:
                 raise RuntimeError("a bug")
 
             server.parts.incomplete_frames.count = broken  # type: ignore[method-assign]

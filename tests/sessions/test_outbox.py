@@ -139,7 +139,7 @@ def test_held_ready_and_unwritten_bytes_all_take_room() -> None:
     box.put(stream, Position(0), b"x" * 10, 2)
     assert box.has_room()
     box.put(stream, Position(1), b"x" * 10, 3)
-    assert (box.in_flight_bytes, box.ready_bytes, box.held_bytes) == (10, 10 + ENTRY_BYTES, 10 + ENTRY_BYTES)
+    assert (box.in_flight_bytes, box.ready_bytes, box.unsynced_bytes) == (10, 10 + ENTRY_BYTES, 10 + ENTRY_BYTES)
     assert not box.has_room()
 
 
@@ -307,7 +307,7 @@ def test_what_is_dropped_before_it_left_is_never_encoded() -> None:
     box.deliver(stream, slot_of(1, b"1"), port)
     box.deliver(other, slot_of(3, b"3"), port)
     box.deliver(stream, waits, port)
-    assert box.held_bytes == ENTRY_BYTES + 1
+    assert box.unsynced_bytes == ENTRY_BYTES + 1
     assert box.close_stream(stream) == {1, 2}
     assert written(box) == b"<3>"
     assert port.encoded == [(3, 1)]

@@ -16,8 +16,8 @@ from delosmq.config.broker_xml import load_broker_xml, names_that_stop
 from delosmq.config.findings import (
     NO_INSTANCE,
     NO_USERS,
-    ROLES_OF_NOBODY,
     ROLES_OF_STRANGERS,
+    ROLES_WITHOUT_USER,
     WRONG_INSTANCE_VALUE,
     FindingKind,
     nearest,
@@ -266,7 +266,7 @@ def _role_notices(
         f"permissions are given to roles that no user has: {named}; check how they are spelt, or give them to users in "
         f"{paths.roles.name}"
     )
-    return [(paths.broker_xml, ROLES_OF_NOBODY, sentence)]
+    return [(paths.broker_xml, ROLES_WITHOUT_USER, sentence)]
 
 
 def _random_password() -> str:

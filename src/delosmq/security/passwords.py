@@ -31,10 +31,10 @@ _MASK_SUFFIX: Final = ")"
 
 # What an unknown user is compared with, so that asking for one takes as long as asking for a known one. Written out:
 # computing it would cost every start tens of milliseconds. No login can match it, see `verify_login`.
-_NOBODY_ARGON2ID: Final = (
+_NO_USER_ARGON2ID: Final = (
     "$argon2id$v=19$m=19456,t=2,p=1$ZGVsb3NtcS1ub2JvZHktMA$FOM2G6g6SpKQip/GKLFLYEyCdFLhaBK3aU/ViTFCYKc"
 )
-_NOBODY_MASKED: Final = "ENC(1024:" + "00" * 32 + ":" + "00" * 64 + ")"
+_NO_USER_MASKED: Final = "ENC(1024:" + "00" * 32 + ":" + "00" * 64 + ")"
 
 
 def hash_password(password: str, salt: bytes) -> str:
@@ -84,8 +84,8 @@ def verify_login(stored: str, password: str) -> bool:
     """
     is_argon2id = stored.startswith(_ARGON2ID_PREFIX)
     is_masked = stored.startswith(_MASK_PREFIX) and flaw_of_stored(stored) == ""
-    argon2id_matches = _verify_argon2id(stored if is_argon2id else _NOBODY_ARGON2ID, password)
-    masked_matches = _verify_masked(stored if is_masked else _NOBODY_MASKED, password)
+    argon2id_matches = _verify_argon2id(stored if is_argon2id else _NO_USER_ARGON2ID, password)
+    masked_matches = _verify_masked(stored if is_masked else _NO_USER_MASKED, password)
     return (is_argon2id and argon2id_matches) or (is_masked and masked_matches)
 
 

@@ -206,7 +206,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._unread_bytes = min(reason.unread_bytes, _UNREAD_LIMIT_BYTES)
         self._state = _FINISHING
         if self._session is not None:
-            self._session.forget_input()
+            self._session.drop_input()
         self._parts.incomplete_frames.remove(self)
         self._set_deadline(_FINISH_S, self.abort)
         self._parts.ticker.write_soon(self)
@@ -412,9 +412,9 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         if due != self._timer_due:
             self._arm(due)
         incomplete_frames = self._parts.incomplete_frames
-        held_bytes = session.held_bytes()
-        if held_bytes > FREE_BYTES:
-            incomplete_frames.count(self, held_bytes)
+        buffered_bytes = session.buffered_bytes()
+        if buffered_bytes > FREE_BYTES:
+            incomplete_frames.count(self, buffered_bytes)
         elif incomplete_frames.used_bytes:
             incomplete_frames.remove(self)
 

@@ -112,11 +112,11 @@ class SessionMachine(ParkedSendsOwner):
             session.decoder.feed(chunk)
             self._handle_frames(now)
 
-    def held_bytes(self) -> int:
+    def buffered_bytes(self) -> int:
         """What was read and is not decoded yet: part of a frame, or frames that wait."""
         return self._session.decoder.buffered_bytes
 
-    def forget_input(self) -> None:
+    def drop_input(self) -> None:
         """The session is over, and what it read and did not decode of no use: frees it."""
         self._session.decoder.close()
 
@@ -259,7 +259,7 @@ class SessionMachine(ParkedSendsOwner):
 
     def _refuse_login(self, error: BrokerError | None) -> None:
         """Tells the peer that it gets no session; see `ProtocolSession.refuse_login`."""
-        self._forget_login()
+        self._drop_login()
         if self.state == VERIFYING:
             self._take(REFUSED)
         self._session.refuse_login(error)
@@ -268,7 +268,7 @@ class SessionMachine(ParkedSendsOwner):
         self._asks_again = True
         self.host.wake_soon()
 
-    def _forget_login(self) -> None:
+    def _drop_login(self) -> None:
         """The login under way gets no answer any more."""
         self._attempt = None
         if self._request is not None:
@@ -398,7 +398,7 @@ class SessionMachine(ParkedSendsOwner):
         self.established = True
 
     def _give_up(self, reason: BrokerError | None) -> None:
-        self._forget_login()
+        self._drop_login()
         self._session.give_up()
 
     def _finish(self, reason: BrokerError | None) -> None:

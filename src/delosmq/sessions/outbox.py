@@ -4,7 +4,7 @@ A connection has one `Outbox`. Its bytes come in streams: the replies of the ses
 kept within a stream only, so a receipt that waits for the disk holds up no delivery. A broker has one `Gate`, which
 knows how far the store is synced and opens the streams that wait for it.
 
-    put, deliver -> [held: position > synced] -> ready -> (encoded, one write per tick) -> in flight -> written
+    put, deliver -> [unsynced: position > synced] -> ready -> (encoded, one write per tick) -> in flight -> written
 
 A delivery is encoded when it is written: what waits is the message that the queue has anyway, shared by all that wait
 for it. Of a large frame a piece is written at a time. So a peer that reads nothing holds one write and nothing else.
@@ -65,10 +65,10 @@ class Outbox:
     Sizes count `ENTRY_BYTES` for each entry, but for those in flight.
 
     Attributes:
-        held_bytes: waiting for a sync.
+        unsynced_bytes: waiting for a sync.
         ready_bytes: may leave with the next write.
         in_flight_bytes: handed to the transport and not reported as written.
-        reply_bytes: the part of held, ready and in flight that are replies: bounded by not reading, not by credit.
+        reply_bytes: the part of unsynced, ready and in flight that are replies: bounded by not reading, not by credit.
         gentle_turns: how many more turns of the loop have one write each.
         within_frame: what `take` gave last ends within a frame, whose next piece the next `take` gives.
     """
@@ -86,11 +86,11 @@ class Outbox:
         self._cut_body: bytes = b""
         self._cut_at: int = 0
         self._cut_tail: bytes = b""
-        self._holding: list[Stream] = []
+        self._unsynced_streams: list[Stream] = []
         self._written: list[Stream] = []
         self._wanted: bool = False
         self._refused: bool = False
-        self.held_bytes: int = 0
+        self.unsynced_bytes: int = 0
         self.ready_bytes: int = 0
         self.in_flight_bytes: int = 0
         self.reply_bytes: int = 0
@@ -101,7 +101,7 @@ class Outbox:
     @property
     def total_bytes(self) -> int:
         """All that has not been written yet."""
-        return self.held_bytes + self.ready_bytes + self.in_flight_bytes
+        return self.unsynced_bytes + self.ready_bytes + self.in_flight_bytes
 
     def kept_bytes(self) -> int:
         """What waits here and is kept here alone; for those who bound it. Takes time with the number of entries.
@@ -111,8 +111,8 @@ class Outbox:
         kept = self.in_flight_bytes
         for entry in self._ready:
             kept += kept_of(entry)
-        for stream in self._holding:
-            for waiting in stream.held:
+        for stream in self._unsynced_streams:
+            for waiting in stream.unsynced:
                 kept += kept_of(waiting[1])
         cut = self._cut
         if cut is not None:
@@ -123,7 +123,7 @@ class Outbox:
 
     def has_room(self) -> bool:
         """Whether deliveries may be added. Once it said no, `room_returned` tells when to ask again."""
-        if self.held_bytes + self.ready_bytes + self.in_flight_bytes < self._limit_bytes:
+        if self.unsynced_bytes + self.ready_bytes + self.in_flight_bytes < self._limit_bytes:
             return True
         self._refused = True
         return False
@@ -167,7 +167,7 @@ class Outbox:
         message = slot.message
         position = message.position if slot.recorded else NOTHING_DURABLE
         entry = (b"", slot, slot.delivery_count, stream, port)
-        if not stream.held and position <= self._gate.synced:  # the short way through `_add`
+        if not stream.unsynced and position <= self._gate.synced:  # the short way through `_add`
             self._ready.append(entry)
             self.ready_bytes += ENTRY_BYTES + message.encoded_size_bytes
             if not self._wanted:
@@ -178,9 +178,9 @@ class Outbox:
 
     def _add(self, position: Position, entry: Entry, size_bytes: int) -> None:
         stream = entry[3]
-        if stream.held:
-            stream.held.append((position, entry))
-            self.held_bytes += size_bytes
+        if stream.unsynced:
+            stream.unsynced.append((position, entry))
+            self.unsynced_bytes += size_bytes
             if position > self._gate.awaited:
                 self._gate.awaited = position
         elif position <= self._gate.synced:
@@ -190,11 +190,11 @@ class Outbox:
                 self._wanted = True
                 self._owner.write_wanted()
         else:
-            stream.held.append((position, entry))
-            self.held_bytes += size_bytes
-            if not self._holding:
-                self._gate.hold(self)
-            self._holding.append(stream)
+            stream.unsynced.append((position, entry))
+            self.unsynced_bytes += size_bytes
+            if not self._unsynced_streams:
+                self._gate.add(self)
+            self._unsynced_streams.append(stream)
             if position > self._gate.awaited:
                 self._gate.awaited = position
 
@@ -207,17 +207,17 @@ class Outbox:
         """Moves what no longer waits. Returns whether something still does."""
         still: list[Stream] = []
         moved = 0
-        for stream in self._holding:
-            held = stream.held
-            while held and held[0][0] <= synced:
-                entry = held.popleft()[1]
+        for stream in self._unsynced_streams:
+            unsynced = stream.unsynced
+            while unsynced and unsynced[0][0] <= synced:
+                entry = unsynced.popleft()[1]
                 self._ready.append(entry)
                 moved += size_of(entry)
-            if held:
+            if unsynced:
                 still.append(stream)
-        self._holding = still
+        self._unsynced_streams = still
         if moved > 0:
-            self.held_bytes -= moved
+            self.unsynced_bytes -= moved
             self.ready_bytes += moved
             self._want()
         return len(still) > 0
@@ -231,13 +231,13 @@ class Outbox:
         """`close_stream` for many, in one pass; `Stream.unseen` has the sequences."""
         for stream in streams:
             stream.closed = True
-            for waiting in stream.held:
-                self.held_bytes -= self._drop(waiting[1])
-            stream.held.clear()
-        if self._holding:
-            self._holding = [stream for stream in self._holding if stream.held]
-            if not self._holding:
-                self._gate.let_go(self)
+            for waiting in stream.unsynced:
+                self.unsynced_bytes -= self._drop(waiting[1])
+            stream.unsynced.clear()
+        if self._unsynced_streams:
+            self._unsynced_streams = [stream for stream in self._unsynced_streams if stream.unsynced]
+            if not self._unsynced_streams:
+                self._gate.remove(self)
         kept: list[Entry] = []
         for entry in self._ready:
             if entry[3].closed:
@@ -253,20 +253,20 @@ class Outbox:
         return size_of(entry)
 
     def close(self) -> None:
-        """Forgets everything: the peer is gone."""
+        """Drops everything: the peer is gone."""
         self.refuse_deliveries()
-        if self._holding:
-            self._gate.let_go(self)
-        for stream in self._holding:
-            stream.held.clear()
-        self._holding = []
+        if self._unsynced_streams:
+            self._gate.remove(self)
+        for stream in self._unsynced_streams:
+            stream.unsynced.clear()
+        self._unsynced_streams = []
         self._ready = []
         self._in_flight = []
         self._in_flight_reply_bytes = 0
         self._cut = None
         self._cut_body = b""
         self._written = []
-        self.held_bytes = 0
+        self.unsynced_bytes = 0
         self.ready_bytes = 0
         self.in_flight_bytes = 0
         self.reply_bytes = 0
@@ -403,25 +403,25 @@ class Gate:
         self.synced: Position = synced
         self.awaited: Position = synced
         self.asker: SyncAsker | None = None
-        self._holding: dict[Outbox, None] = {}
+        self._outboxes: dict[Outbox, None] = {}
         self._waiters: list[tuple[int, GateWaiter]] = []
 
-    def hold(self, outbox: Outbox) -> None:
-        """An outbox has entries that wait."""
-        self._holding[outbox] = None
+    def add(self, outbox: Outbox) -> None:
+        """An outbox has entries that wait for a sync."""
+        self._outboxes[outbox] = None
 
-    def let_go(self, outbox: Outbox) -> None:
+    def remove(self, outbox: Outbox) -> None:
         """An outbox has none any more."""
-        self._holding.pop(outbox, None)
+        self._outboxes.pop(outbox, None)
 
     def on_synced(self, position: Position) -> None:
         """Opens for everything up to ``position``."""
         if position <= self.synced:
             return
         self.synced = position
-        for outbox in list(self._holding):
+        for outbox in list(self._outboxes):
             if not outbox.release(position):
-                self._holding.pop(outbox, None)
+                self._outboxes.pop(outbox, None)
         if self._waiters:
             due = [entry for entry in self._waiters if entry[0] <= position]
             self._waiters = [entry for entry in self._waiters if entry[0] > position]

@@ -54,7 +54,7 @@ class Stream:
         self.noted: bool = False
         self.owner_id: int = 0
         self.unseen: set[int] = set()
-        self.held: deque[tuple[int, Entry]] = deque()
+        self.unsynced: deque[tuple[int, Entry]] = deque()
 
 
 def size_of(entry: Entry) -> int:

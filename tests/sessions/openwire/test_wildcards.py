@@ -332,9 +332,9 @@ def test_queues_that_were_not_turned_away_are_not_asked_again() -> None:
     reader = client.consume(queue("q.a,q.b"), prefetch=1)
     client.publish(queue("q.a"), "a1 a2")
     subscription = sources_of(bench, "q.a")
-    assert [source.queue_name for source in subscription.turned_away] == ["q.a"]
+    assert [source.queue_name for source in subscription.refused_sources] == ["q.a"]
     client.publish(queue("q.b"), "b1")
-    assert sorted(source.queue_name for source in subscription.turned_away) == ["q.a", "q.b"]
+    assert sorted(source.queue_name for source in subscription.refused_sources) == ["q.a", "q.b"]
     assert reader.bodies() == "a1"
     reader.done(0)
     assert reader.bodies() == "b1"

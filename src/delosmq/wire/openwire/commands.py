@@ -201,7 +201,7 @@ class ConsumerInfo(Command):
         self.no_range_acks = fields.flag("no_range_acks")
         self.network_consumer_path = fields.array("network_consumer_path", ConsumerId, since=4)
 
-    def forget_path(self) -> None:
+    def drop_path(self) -> None:
         """Drops what concerns networks of brokers alone; before it is kept."""
         self.broker_path = None
         self.network_consumer_path = None

@@ -141,7 +141,7 @@ class OpenWireConnection(ConnectionPort):
 
     def announce(self, subscription: OpenWireSubscription) -> None:
         """Tells others of a consumer, and it of what it wants to hear."""
-        subscription.info.forget_path()
+        subscription.info.drop_path()
         consumer_id = subscription.info.consumer_id
         for source in subscription.sources:
             if source.target.advisory and source.consumer is not None and consumer_id is not None:

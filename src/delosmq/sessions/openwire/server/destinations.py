@@ -188,7 +188,7 @@ def target_of_queue(queue: Queue) -> OpenWireTarget | None:
     return OpenWireTarget(destination, queue.address.name, queue.name, queue.settings.routing_type)
 
 
-def is_somebodys(target: OpenWireTarget, broker: EngineBroker) -> bool:
+def has_owner(target: OpenWireTarget, broker: EngineBroker) -> bool:
     """Whether a temporary destination is one: no permissions are asked for them, so others must not pass for such."""
     known = broker.addresses.get(target.address)
     return known is not None and known.owner != ""

@@ -16,7 +16,7 @@ from delosmq.security.access import SEND
 from delosmq.sessions.machine import SessionMachine
 from delosmq.sessions.openwire.server import errors
 from delosmq.sessions.openwire.server.connection_port import ConnectionPort
-from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, OpenWireTarget, is_somebodys
+from delosmq.sessions.openwire.server.destinations import OpenWireDestinations, OpenWireTarget, has_owner
 from delosmq.sessions.openwire.server.ids import check_bytes, check_id
 from delosmq.sessions.openwire.server.transactions import OpenWireTransaction
 from delosmq.sessions.parked_sends import Parked, ParkedSends
@@ -194,7 +194,7 @@ class Producers:
         seen: set[str] = set()
         parked_sends = self._parked_sends
         for index, target in enumerate(targets):
-            if target.temporary and not is_somebodys(target, self._broker):
+            if target.temporary and not has_owner(target, self._broker):
                 raise errors.temporary_gone(target.destination.name)
             if many:
                 command.original_destination = destination

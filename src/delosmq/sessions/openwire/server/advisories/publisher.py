@@ -88,7 +88,7 @@ class AdvisoryPublisher:
 
     def listeners_of(self, topic: str) -> list[AdvisoryListener]:
         """Who hears what is told on a topic."""
-        found = self._by_topic.get(topic, _NOBODY)
+        found = self._by_topic.get(topic, _NO_LISTENERS)
         if self._wild:
             found = found + [one for pattern, one in self._wild if pattern.matches(topic)]
         return found
@@ -172,7 +172,7 @@ class AdvisoryPublisher:
                 continue
 
 
-_NOBODY: Final[list[AdvisoryListener]] = []
+_NO_LISTENERS: Final[list[AdvisoryListener]] = []
 
 
 def text(value: str) -> TypedValue:

@@ -82,8 +82,8 @@ class MessageAcks:
             return None
         if kind == REDELIVERED_ACK:
             return None
-        if subscription.turned_away:
-            self._offer_turned_away(subscription, source)
+        if subscription.refused_sources:
+            self._offer_refused(subscription, source)
         if kind == DELIVERED_ACK:
             self._broker.consumers.extend(consumer, last, ack.message_count)
             return None
@@ -191,17 +191,17 @@ class MessageAcks:
         """Credit may have come back to one queue of a consumer that others may use: a transaction has ended."""
         for subscription in self._consumers.shared.values():
             subscription.look_again(_LOOKS_A_TRANSACTION)
-            if subscription.turned_away:
-                self._offer_turned_away(subscription)
+            if subscription.refused_sources:
+                self._offer_refused(subscription)
 
-    def _offer_turned_away(self, subscription: OpenWireSubscription, source: Source | None = None) -> None:
+    def _offer_refused(self, subscription: OpenWireSubscription, source: Source | None = None) -> None:
         """Sources of one subscription share their credit: what one is about to earn the others may use, in turn, or a
         full queue would keep it all."""
-        away = subscription.turned_away
-        subscription.turned_away = {}
+        away = subscription.refused_sources
+        subscription.refused_sources = {}
         for other in sorted(away, key=_served_at):
             if other is source:
-                subscription.turned_away[other] = None  # offered by what it earns, and again by the others
+                subscription.refused_sources[other] = None  # offered by what it earns, and again by the others
             elif other.consumer is not None:
                 self._broker.consumers.credit_changed(other.consumer)
 

@@ -28,7 +28,7 @@ class Consumers:
         by_key: by the key of their id.
         shared: those whose sources share one credit.
         places: how many destinations they have, each of a composite one counted.
-        spreading, returning, slow: the wildcards of some, the lost queues of others, and those that may be too slow.
+        wildcards: of subscriptions; reattachment: of subscriptions that lost their queue; slow: may be too slow.
     """
 
     def __init__(self, machine: SessionMachine, watchers: QueueWatchers) -> None:
@@ -39,8 +39,8 @@ class Consumers:
         self.by_key: dict[str, OpenWireSubscription] = {}
         self.shared: dict[str, OpenWireSubscription] = {}
         self.places: int = 0
-        self.spreading: WildcardSubscriptions = WildcardSubscriptions(self._broker, self._host, watchers)
-        self.returning: Reattachment = Reattachment(self._host, watchers)
+        self.wildcards: WildcardSubscriptions = WildcardSubscriptions(self._broker, self._host, watchers)
+        self.reattachment: Reattachment = Reattachment(self._host, watchers)
         self.slow: SlowConsumers = SlowConsumers(self._peer_name)
 
     def add(self, key: str, subscription: OpenWireSubscription) -> None:
@@ -106,8 +106,8 @@ class Consumers:
         """Ends one that is no longer among them, or never was."""
         self.places -= subscription.places
         subscription.places = 0
-        self.spreading.remove(subscription)
-        self.returning.remove(subscription)
+        self.wildcards.remove(subscription)
+        self.reattachment.remove(subscription)
         self.slow.remove(subscription)
         credit = subscription.credit
         if isinstance(credit, WatchedCredit):

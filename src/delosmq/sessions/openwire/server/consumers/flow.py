@@ -39,8 +39,8 @@ class ConsumerFlow:
         self._consumers = consumers
         self._pending_events = events
         self._subscriber = subscriber
-        self._spreading = consumers.spreading
-        self._returning = consumers.returning
+        self._wildcards = consumers.wildcards
+        self._reattachment = consumers.reattachment
         self._slow = consumers.slow
         # With a pull that is given up one day, perhaps answered meanwhile.
         self._timed: dict[OpenWireSubscription, None] = {}
@@ -110,22 +110,22 @@ class ConsumerFlow:
         for subscription in unanswered:
             if not subscription.pulling or subscription.stream.closed:
                 continue
-            if not subscription.spreading:
+            if not subscription.waiting_wildcards:
                 self._answer_pull(subscription)
             elif subscription not in self._pending_events.unanswered:
                 self._pending_events.unanswered.append(subscription)  # a queue to come may have one
         for subscription in self._pending_events.take_lost():
             subscription.drop_lost()
             self._consumers.offer(subscription)
-        for loss in self._returning.take():
+        for loss in self._reattachment.take():
             self._attach_again(loss, now)
-        for spread, target in self._spreading.take():
-            self._attach_new(spread, target)
-        through = self._spreading.through
-        if through:
-            self._spreading.through = []
-            for spread in through:
-                self._spread_through(spread)
+        for wildcard, target in self._wildcards.take():
+            self._attach_new(wildcard, target)
+        finished = self._wildcards.finished
+        if finished:
+            self._wildcards.finished = []
+            for wildcard in finished:
+                self._wildcard_finished(wildcard)
 
     def _attach_again(self, loss: LostQueue, now: MonotonicNs) -> None:
         """A queue is there again, or the subscription of a topic was deleted, which only this makes again."""
@@ -133,7 +133,7 @@ class ConsumerFlow:
         target = loss.target
         queue = self._broker.queues.get(loss.queue)
         if loss.queue and queue is None:
-            self._returning.lose(loss)
+            self._reattachment.add(loss)
             return
         if reads(subscription, queue):
             return
@@ -155,30 +155,30 @@ class ConsumerFlow:
         if not loss.queue:
             self._host.report(errors.subscription_renewed(name))
 
-    def _attach_new(self, spread: WildcardSubscription, target: OpenWireTarget) -> None:
+    def _attach_new(self, wildcard: WildcardSubscription, target: OpenWireTarget) -> None:
         """A queue was made for which a wildcard stands, or there were too many when it came."""
-        if reads(spread.subscription, self._broker.queues.get(target.queue_name)):
+        if reads(wildcard.subscription, self._broker.queues.get(target.queue_name)):
             return
         subscriber = self._subscriber
         try:
-            attached = subscriber.attach_found(spread, target)
-            if not attached and not spread.waits and spread not in self._spreading.through:
-                subscriber.report_left_out(spread)
+            attached = subscriber.attach_found(wildcard, target)
+            if not attached and not wildcard.waits and wildcard not in self._wildcards.finished:
+                subscriber.report_left_out(wildcard)
         except (InvariantError, StorageError):
             raise
         except BrokerError as error:
             # It goes on with what it has; the peer asked for none of them in particular.
             self._host.report(error)
 
-    def _spread_through(self, spread: WildcardSubscription) -> None:
+    def _wildcard_finished(self, wildcard: WildcardSubscription) -> None:
         """It has all the queues that were there when it came."""
-        if spread.ended:
+        if wildcard.ended:
             return
-        self._subscriber.report_left_out(spread)
-        subscription = spread.subscription
-        subscription.spreading -= 1
-        subscription.browsing -= 1
-        if subscription.info.browser and subscription.browsing <= 0 and subscription.sources:
+        self._subscriber.report_left_out(wildcard)
+        subscription = wildcard.subscription
+        subscription.waiting_wildcards -= 1
+        subscription.unread_sources -= 1
+        if subscription.info.browser and subscription.unread_sources <= 0 and subscription.sources:
             subscription.sources[0].nothing_to_give()
 
     def take_slow_ends(self, now: MonotonicNs) -> SlowConsumerEnds | None:

@@ -23,8 +23,8 @@ class PendingEvents(SubscriptionEvents):
     def __init__(self, host: SessionHost, clock: Clock, consumers: Consumers) -> None:
         self._host = host
         self._clock: Clock = clock
-        self._spreading = consumers.spreading
-        self._returning = consumers.returning
+        self._wildcards = consumers.wildcards
+        self._reattachment = consumers.reattachment
         self._lost: dict[OpenWireSubscription, None] = {}
         self._full: list[OpenWireSubscription] = []
         self.unanswered: list[OpenWireSubscription] = []
@@ -37,7 +37,7 @@ class PendingEvents(SubscriptionEvents):
     def source_lost(self, subscription: OpenWireSubscription, source: Source, reason: BrokerError) -> None:
         source.consumer = None
         subscription.queue_names.discard(source.queue_name)
-        subscription.turned_away.pop(source, None)
+        subscription.refused_sources.pop(source, None)
         self._lost[subscription] = None
         self._host.wake_soon()
         target = source.target
@@ -47,9 +47,9 @@ class PendingEvents(SubscriptionEvents):
         elif target.temporary:
             pass  # its owner has deleted it, for good
         elif target.routing == MULTICAST and not target.queue_name:
-            self._returning.lose(LostQueue(subscription, target, ""))
-        elif not self._spreading.stands_for(subscription, source.queue_name):
-            self._returning.lose(LostQueue(subscription, target, source.queue_name))
+            self._reattachment.add(LostQueue(subscription, target, ""))
+        elif not self._wildcards.stands_for(subscription, source.queue_name):
+            self._reattachment.add(LostQueue(subscription, target, source.queue_name))
             self._host.report(errors.queue_lost(subscription.display_name(), source.queue_name))
 
     def consumer_full(self, subscription: OpenWireSubscription) -> None:

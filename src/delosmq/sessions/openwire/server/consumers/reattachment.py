@@ -33,7 +33,7 @@ class Reattachment(QueueWatcher):
         self._back: list[LostQueue] = []
         self._watching: bool = False
 
-    def lose(self, loss: LostQueue) -> None:
+    def add(self, loss: LostQueue) -> None:
         """One more; those of topics are taken with the next turn."""
         if not loss.queue:
             self._back.append(loss)

@@ -31,7 +31,7 @@ from delosmq.sessions.openwire.server.destinations import (
     TEMPORARY_TOPICS,
     OpenWireDestinations,
     OpenWireTarget,
-    is_somebodys,
+    has_owner,
 )
 from delosmq.sessions.openwire.server.ids import check_id
 from delosmq.sessions.permissions import Permissions
@@ -171,31 +171,31 @@ class OpenWireSubscriber:
     ) -> None:
         """Each queue that a wildcard stands for is a target of its own; so are those to come."""
         if target.wildcard and target.routing == ANYCAST:
-            self._attach_spread(
+            self._attach_wildcard(
                 WildcardSubscription(subscription, target, selector, self._destinations.pattern_of(target))
             )
         elif not target.advisory or self._hears_advisories:
             self._destinations.check_new(target)
             self._attach(subscription, target, selector, durable=durable)
 
-    def _attach_spread(self, spread: WildcardSubscription) -> None:
+    def _attach_wildcard(self, wildcard: WildcardSubscription) -> None:
         """The queues that there are, very many of them later; those that the user may not read are left out, unless
         nothing else is there."""
-        subscription = spread.subscription
+        subscription = wildcard.subscription
         read = 0
-        for _, found in self._consumers.spreading.add(spread):
-            if self.attach_found(spread, found):
+        for _, found in self._consumers.wildcards.add(wildcard):
+            if self.attach_found(wildcard, found):
                 read += 1
-        if spread.waits:
+        if wildcard.waits:
             # What was attached till then must not seem to be all.
-            subscription.browsing += 1
-            subscription.spreading += 1
-        elif spread.refused is not None and not read:
-            raise spread.refused
+            subscription.unread_sources += 1
+            subscription.waiting_wildcards += 1
+        elif wildcard.refused is not None and not read:
+            raise wildcard.refused
         else:
-            self.report_left_out(spread)
+            self.report_left_out(wildcard)
 
-    def attach_found(self, spread: WildcardSubscription, found: OpenWireTarget) -> bool:
+    def attach_found(self, wildcard: WildcardSubscription, found: OpenWireTarget) -> bool:
         """One queue for which a wildcard stands; False when it is left out."""
         if self._wild_places >= self._limit * WILD_PLACES:
             self._wild_places = sum([len(one.sources) for one in self._consumers.shared.values()])
@@ -205,27 +205,27 @@ class OpenWireSubscriber:
                     self._host.report(errors.too_many_queues(self._peer.name, self._limit * WILD_PLACES))
                 return False
         try:
-            self._attach(spread.subscription, found, spread.selector, durable=False)
+            self._attach(wildcard.subscription, found, wildcard.selector, durable=False)
         except PermissionDeniedError as error:
-            spread.refused = error
-            spread.left_out += 1
+            wildcard.refused = error
+            wildcard.left_out += 1
             return False
         self._wild_places += 1
         return True
 
-    def report_left_out(self, spread: WildcardSubscription) -> None:
+    def report_left_out(self, wildcard: WildcardSubscription) -> None:
         """For the log: queues that the user may not read."""
-        refused = spread.refused
+        refused = wildcard.refused
         if refused is not None:
-            self._host.report(errors.queues_left_out(spread.wildcard.destination.name, spread.left_out, refused))
-            spread.left_out = 0
-            spread.refused = None
+            self._host.report(errors.queues_left_out(wildcard.target.destination.name, wildcard.left_out, refused))
+            wildcard.left_out = 0
+            wildcard.refused = None
 
     def _attach(
         self, subscription: OpenWireSubscription, target: OpenWireTarget, selector: Selector | None, *, durable: bool
     ) -> None:
         info = subscription.info
-        options, wanted = self._wishes(info, target, selector, durable=durable)
+        options, wanted = self._read_options(info, target, selector, durable=durable)
         self._check(target, info, wanted)
         source = Source(subscription, target, self._outbox, encoder=self.encoder_of(subscription), events=self._events)
         source.consumer = self._broker.consumers.subscribe(
@@ -244,7 +244,7 @@ class OpenWireSubscriber:
         if queue is not None:
             source.queue_name = queue.name
             subscription.queue_names.add(queue.name)
-        subscription.browsing += 1
+        subscription.unread_sources += 1
 
     def attach_again(self, subscription: OpenWireSubscription, destination: Destination) -> None:
         """A queue or topic that it had, and that may be another now.
@@ -261,7 +261,7 @@ class OpenWireSubscriber:
         assert consumer_id is not None  # `add` looked
         return DispatchEncoder(self._form, consumer_id, self._services.conversions, self._broker_id)
 
-    def _wishes(
+    def _read_options(
         self, info: ConsumerInfo, target: OpenWireTarget, selector: Selector | None, *, durable: bool
     ) -> tuple[ConsumerOptions, SubscriptionOptions]:
         # A filter keeps out of a queue of one's own what would stay there for ever; from a queue of all one only picks.
@@ -293,7 +293,7 @@ class OpenWireSubscriber:
         return options, wanted
 
     def _check(self, target: OpenWireTarget, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:
-        if target.temporary and not is_somebodys(target, self._broker):
+        if target.temporary and not has_owner(target, self._broker):
             raise errors.temporary_gone(target.destination.name)
         self._check_permissions(target, info, wanted)
         name = wanted.name
@@ -306,8 +306,8 @@ class OpenWireSubscriber:
 
     def _check_all(self, targets: list[OpenWireTarget], info: ConsumerInfo) -> None:
         for target in targets:
-            spread = target.wildcard and target.routing == ANYCAST
-            if not spread and not target.temporary and (not target.advisory or self._hears_advisories):
+            spreads = target.wildcard and target.routing == ANYCAST
+            if not spreads and not target.temporary and (not target.advisory or self._hears_advisories):
                 self._check_permissions(target, info, NO_OPTIONS)
 
     def _check_permissions(self, target: OpenWireTarget, info: ConsumerInfo, wanted: SubscriptionOptions) -> None:

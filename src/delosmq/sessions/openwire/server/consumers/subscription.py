@@ -41,10 +41,10 @@ class OpenWireSubscription:
             single source, whose consumer keeps that order.
         queue_names: what it reads.
         tracked: it wants to know of each dispatch.
-        turned_away: sources that found the credit spent, which they share with others.
-        browsing: sources that have not shown all they have; a wildcard that waits for its queues counts as one.
+        refused_sources: sources that found the credit spent, which they share with others.
+        unread_sources: sources that have not shown all they have; a wildcard that waits for its queues counts as one.
         places: how many of those that its connection may have.
-        spreading: wildcards that wait for their queues.
+        waiting_wildcards: wildcards that wait for their queues.
     """
 
     def __init__(self, info: ConsumerInfo, credit: PrefetchCredit, *, checked: bool) -> None:
@@ -62,10 +62,10 @@ class OpenWireSubscription:
         self.user: str = ""
         self.order: dict[int, Source] | None = None
         self.queue_names: set[str] = set()
-        self.turned_away: dict[Source, None] = {}
-        self.browsing: int = 0
+        self.refused_sources: dict[Source, None] = {}
+        self.unread_sources: int = 0
         self.places: int = 0
-        self.spreading: int = 0
+        self.waiting_wildcards: int = 0
         self.tracked: bool = False
         # Ids of messages in delivery, and messages whose id is not known yet; both only for peers that want them.
         self._names: dict[str, int] | None = None
@@ -112,7 +112,7 @@ class OpenWireSubscription:
         if self._names is not None:
             self._unnamed.append((source, sequence))
             if len(self._unnamed) > _NAMES_AT_MOST:
-                self._forget_names()
+                self._drop_names()
         order = self.order
         if order is None:
             return
@@ -121,11 +121,11 @@ class OpenWireSubscription:
         order.pop(sequence, None)
         order[sequence] = source
         if len(order) > self._order_limit:
-            self._forget_answered(order)
+            self._drop_answered(order)
         if self._promised:
             self.look_again(_LOOKS_A_MESSAGE)
 
-    def _forget_answered(self, order: "dict[int, Source]") -> None:
+    def _drop_answered(self, order: "dict[int, Source]") -> None:
         """Browsers are done with messages that they never answered, when these are very many."""
         answered = [
             sequence
@@ -200,7 +200,7 @@ class OpenWireSubscription:
             if name == key:
                 return sequence, room
         if len(names) > _NAMES_AT_MOST:
-            self._forget_names()
+            self._drop_names()
         return 0, room
 
     def _begin_names(self) -> dict[str, int]:
@@ -213,7 +213,7 @@ class OpenWireSubscription:
                 self._unnamed.extend([(source, sequence) for sequence in consumer.in_order()])
         return names
 
-    def _forget_names(self) -> None:
+    def _drop_names(self) -> None:
         self._names = None
         self._unnamed.clear()
         self.tracked = self.order is not None
@@ -283,8 +283,8 @@ class Source(DeliveryPort):
 
     def browse_ended(self) -> None:
         self.browsed = True
-        self.subscription.browsing -= 1
-        if self.subscription.browsing <= 0:
+        self.subscription.unread_sources -= 1
+        if self.subscription.unread_sources <= 0:
             self.nothing_to_give()
 
     def nothing_to_give(self) -> None:
@@ -325,7 +325,7 @@ class SharedCredit(Credit):
     def has_room(self) -> bool:
         if self._credit.has_room():
             return True
-        self._subscription.turned_away[self._source] = None
+        self._subscription.refused_sources[self._source] = None
         return False
 
     def taken(self, size_bytes: int) -> None:

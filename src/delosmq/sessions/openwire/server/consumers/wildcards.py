@@ -64,12 +64,12 @@ class WildcardSubscription:
     def __init__(
         self,
         subscription: OpenWireSubscription,
-        wildcard: OpenWireTarget,
+        target: OpenWireTarget,
         selector: Selector | None,
         pattern: WildcardPattern,
     ) -> None:
         self.subscription = subscription
-        self.wildcard = wildcard
+        self.target = target
         self.selector = selector
         self.pattern = pattern
         self.ended: bool = False
@@ -84,8 +84,8 @@ Found = tuple[WildcardSubscription, OpenWireTarget]
 class _NameWalk:
     """Some queues, to be looked at for some wildcards; ``at`` counts what was."""
 
-    def __init__(self, spreads: list[WildcardSubscription], names: list[str]) -> None:
-        self.spreads = spreads
+    def __init__(self, wildcards: list[WildcardSubscription], names: list[str]) -> None:
+        self.wildcards = wildcards
         self.names = names
         self.at: int = 0
 
@@ -95,51 +95,51 @@ class WildcardSubscriptions(QueueWatcher):
     in it.
 
     Attributes:
-        through: wildcards that don't wait any more; a look clears it.
+        finished: wildcards that don't wait any more; a look clears it.
     """
 
     def __init__(self, broker: EngineBroker, host: SessionHost, watchers: QueueWatchers) -> None:
         self._broker = broker
         self._host = host
         self._watchers = watchers
-        self._spreads: list[WildcardSubscription] = []
+        self._wildcards: list[WildcardSubscription] = []
         self._walks: deque[_NameWalk] = deque()
         self._new: list[str] = []
         self._woken: bool = False
-        self.through: list[WildcardSubscription] = []
+        self.finished: list[WildcardSubscription] = []
         self._looks: int = NAMES_COMPARED
         self._places: int = READ_AT_ONCE
 
-    def add(self, spread: WildcardSubscription) -> list[Found]:
+    def add(self, wildcard: WildcardSubscription) -> list[Found]:
         """One more wildcard; gives queues that it stands for, all unless it `waits`."""
-        if not self._spreads:
+        if not self._wildcards:
             self._watchers.add(self)
-        self._spreads.append(spread)
-        walk = _NameWalk([spread], list(self._broker.queues))
+        self._wildcards.append(wildcard)
+        walk = _NameWalk([wildcard], list(self._broker.queues))
         found: list[Found] = []
         if not self._look(walk, found):
-            spread.waits = True
+            wildcard.waits = True
             self._walks.append(walk)
         self._wake()  # if only for the room that this turn has left
         return found
 
     def remove(self, subscription: OpenWireSubscription) -> None:
-        if not self._spreads:
+        if not self._wildcards:
             return
         left: list[WildcardSubscription] = []
-        for spread in self._spreads:
-            if spread.subscription is subscription:
-                spread.ended = True
+        for wildcard in self._wildcards:
+            if wildcard.subscription is subscription:
+                wildcard.ended = True
             else:
-                left.append(spread)
-        self._spreads = left
+                left.append(wildcard)
+        self._wildcards = left
         if not left:
             self._watchers.remove(self)
             self._new.clear()
             self._walks.clear()
 
     def stands_for(self, subscription: OpenWireSubscription, queue: str) -> bool:
-        return any(one.subscription is subscription and one.pattern.matches(queue) for one in self._spreads)
+        return any(one.subscription is subscription and one.pattern.matches(queue) for one in self._wildcards)
 
     def queue_created(self, queue: str) -> None:
         self._new.append(queue)
@@ -152,15 +152,15 @@ class WildcardSubscriptions(QueueWatcher):
         self._places = READ_AT_ONCE
         found: list[Found] = []
         if self._new:
-            self._walks.append(_NameWalk(self._spreads.copy(), self._new))
+            self._walks.append(_NameWalk(self._wildcards.copy(), self._new))
             self._new = []
         while self._walks and self._has_room():
             if not self._look(self._walks[0], found):
                 break
-            for spread in self._walks.popleft().spreads:
-                if spread.waits:
-                    spread.waits = False
-                    self.through.append(spread)
+            for wildcard in self._walks.popleft().wildcards:
+                if wildcard.waits:
+                    wildcard.waits = False
+                    self.finished.append(wildcard)
         if self._walks:
             self._wake()
         return found
@@ -171,21 +171,26 @@ class WildcardSubscriptions(QueueWatcher):
     def _look(self, walk: _NameWalk, found: list[Found]) -> bool:
         """Looks at as many as this turn has room for. True when these were all."""
         queues = self._broker.queues
-        count = len(walk.spreads)
+        count = len(walk.wildcards)
         end = count * len(walk.names)
         at = walk.at
         while at < end and self._has_room():
-            spread = walk.spreads[at % count]
+            wildcard = walk.wildcards[at % count]
             name = walk.names[at // count]
             at += 1
             self._looks -= 1
             queue = queues.get(name)
-            if queue is None or spread.ended or reads(spread.subscription, queue) or not spread.pattern.matches(name):
+            if (
+                queue is None
+                or wildcard.ended
+                or reads(wildcard.subscription, queue)
+                or not wildcard.pattern.matches(name)
+            ):
                 continue
             target = target_of_queue(queue)
             if target is not None:
                 self._places -= 1
-                found.append((spread, target))
+                found.append((wildcard, target))
         walk.at = at
         return at == end
 
