@@ -434,7 +434,7 @@ def test_a_queue_deleted_meanwhile_does_no_harm() -> None:
 
 
 def compactor(moving: Moving) -> tuple[Compactor, Jobs]:
-    jobs = Jobs()
+    jobs = Jobs(moving.broker.clock, moving.broker.timers)
     return Compactor(moving.store, jobs, moving.places, moving.restoring), jobs
 
 

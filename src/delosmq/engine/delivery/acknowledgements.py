@@ -3,7 +3,7 @@
 from array import array
 from typing import Final
 
-from delosmq.engine.base.jobs import FULL_NAP_NS, LOOK_AGAIN_NS, GoOn, Job
+from delosmq.engine.base.jobs import Job
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.expiry import Expiry
 from delosmq.engine.delivery.redelivery import record_counts, redelivery_delay_ms
@@ -57,7 +57,6 @@ class Acknowledgements:
         self._jobs = parts.jobs
         self._clock = parts.clock
         self._random = parts.random
-        self._timers = parts.timers
         self._events = parts.events
         self._dead_letters = dead_letters
         self._expiry = expiry
@@ -249,8 +248,7 @@ class Acknowledgements:
 
     def wait(self, work: Job) -> None:
         """Goes on with it in a moment; on a full disk it may take longer till there is room."""
-        nap_ns = FULL_NAP_NS if self._log.storage_full else LOOK_AGAIN_NS
-        self._timers.at(self._clock.monotonic_ns() + nap_ns, GoOn(self._jobs, work))
+        self._jobs.add_later(self._log.nap_ns, work)
 
     def bury(self, queue: Queue, consumer: Holder, slot: Slot, cause: str) -> None:
         """Makes a slot that ``consumer`` holds a dead letter, as a decision of its own: a batch with all copies might

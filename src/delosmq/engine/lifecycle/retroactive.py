@@ -13,7 +13,7 @@ from delosmq.engine.addresses.address import RETAIN, Address, address_of
 from delosmq.engine.addresses.bindings import Bindings, QueueListener
 from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.addresses.history import Aging, HistoryRing
-from delosmq.engine.base.jobs import FULL_NAP_NS, LOOK_AGAIN_NS, GoOn, Job
+from delosmq.engine.base.jobs import Job
 from delosmq.engine.base.slots import Cursor, Slot
 from delosmq.engine.log.log import FITS
 from delosmq.engine.log.origin import annotations_of, copy_for
@@ -116,9 +116,7 @@ class Retroactive(QueueListener):
 
     def wait(self, work: Job) -> None:
         """Goes on with it in a moment; on a full disk it may take longer till there is room."""
-        parts = self._parts
-        nap_ns = FULL_NAP_NS if parts.log.storage_full else LOOK_AGAIN_NS
-        parts.timers.at(parts.clock.monotonic_ns() + nap_ns, GoOn(parts.jobs, work))
+        self._parts.jobs.add_later(self._parts.log.nap_ns, work)
 
     def _as_retained(self, message: Message) -> Message:
         annotations = annotations_of(message)

@@ -9,6 +9,7 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+from delosmq.engine.base.jobs import FULL_NAP_NS, LOOK_AGAIN_NS
 from delosmq.engine.log.records import encode_referenced
 from delosmq.model.errors import InvariantError, LimitError
 from delosmq.model.ids import Position
@@ -378,6 +379,11 @@ class Log:
     def waits(self, size_bytes: int) -> bool:
         """Whether a batch of this size should wait a moment, until the store has another file ready."""
         return self.storage_low and not self.storage_full and not self._store.takes(size_bytes)
+
+    @property
+    def nap_ns(self) -> int:
+        """How long work sleeps that has found no room; on a full disk it may take longer till there is some."""
+        return FULL_NAP_NS if self.storage_full else LOOK_AGAIN_NS
 
     def ask_large(self, size_bytes: int) -> int:
         """FITS, WAITS or NO_ROOM, for a batch that is larger than ordinary; see `Store.ask_large`."""

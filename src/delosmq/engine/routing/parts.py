@@ -62,8 +62,8 @@ class EngineParts:
         self.ids: Identifiers = Identifiers(self.log)
         self.memory: MemoryLimits = MemoryLimits(settings.global_max_size_bytes)
         self.dropped: DroppedMessages = DroppedMessages()
-        self.jobs: Jobs = Jobs()
         self.timers: Timers = Timers()
+        self.jobs: Jobs = Jobs(clock, self.timers)
         self.bindings: Bindings = Bindings(
             self.log,
             self.ids,

@@ -1,11 +1,8 @@
 """The long ways to the end of a transaction, a slice at a time: a large commit, a prepare. Back: `rollback`."""
 
-from abc import ABC, abstractmethod
-from typing import Final
+from collections.abc import Iterator
 
-from mypy_extensions import mypyc_attr
-
-from delosmq.engine.base.jobs import Job
+from delosmq.engine.base.jobs import LOOK_AGAIN_NS, NEXT_TICK, OTHERS_FIRST
 from delosmq.engine.transactions.commit_steps import PLANNED_PER_SLICE, CommitSteps, routing_error
 from delosmq.engine.transactions.transaction import (
     NOT_ROUTED,
@@ -18,171 +15,128 @@ from delosmq.engine.transactions.transaction import (
 )
 from delosmq.model.errors import BrokerError
 
-TAKING: Final = 0
-"""Not all that it acknowledges is collected yet."""
-PLANNING: Final = 1
-WRITING: Final = 2
-WRITING_ACKS: Final = 3
-WRITING_IDS: Final = 4
-DECIDING: Final = 5
-LINKING: Final = 6
-ENDING: Final = 7
-ENDING_IDS: Final = 8
-DONE: Final = 9
 
+class Commit:
+    """Takes a transaction through all steps of a large commit, or of a prepare.
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class CommitListener(ABC):
-    """Who is told how it went."""
-
-    @abstractmethod
-    def on_done(self, transaction: Transaction, error: BrokerError | None) -> None:
-        """It is committed or prepared; or nothing has happened, because of ``error``, and it has to be rolled back."""
-
-
-class Commit(Job):
-    """Takes a transaction through all steps of a large commit, or of a prepare."""
+    Attributes:
+        failure: why nothing of it has happened: it has to be rolled back.
+    """
 
     def __init__(
-        self,
-        commit_steps: CommitSteps,
-        transaction: Transaction,
-        listener: CommitListener,
-        *,
-        phase: int,
-        prepare_at_ms: int = 0,
-        heuristic: bool = False,
+        self, commit_steps: CommitSteps, transaction: Transaction, *, prepare_at_ms: int = 0, heuristic: bool = False
     ) -> None:
         self._commit_steps = commit_steps
-        self._transaction = transaction
-        self._listener = listener
-        self._phase = phase
+        self.transaction = transaction
         self._prepare_at_ms = prepare_at_ms
         self._heuristic = heuristic
-        self._at = 0
         self.failure: BrokerError | None = None
 
-    def step(self) -> bool:
-        if PLANNING < self._phase < DECIDING and self._waits_for_room():
-            self._commit_steps.go_on_later(self)
-            return True
-        if self._phase < DECIDING:
-            self._try_before()
-        elif self._phase == DECIDING:
-            if self._is_early():
-                if not self._commit_steps.waits():
-                    return False
-                self._commit_steps.go_on_later(self)
-                return True
-            if self._phase == DECIDING:
-                self._decide()
-        else:
-            self._after()
-        if self._phase != DONE:
-            return False
-        self._listener.on_done(self._transaction, self.failure)
-        return True
+    def whole(self, *, is_planned: bool) -> Iterator[int]:
+        """All phases, but for planning when that is done."""
+        try:
+            if not is_planned:
+                yield from self._plan()
+            yield from self._write()
+        except TransactionError as refusal:
+            self.failure = refusal
+        except BrokerError as error:
+            self.failure = routing_error(self.transaction, error)
+        if self.failure is None:
+            yield from self.decide()
 
-    def _is_early(self) -> bool:
-        """Whether an acknowledgement must wait for one that it includes; it comes to nothing when that one did."""
-        after = self._transaction.after
-        if after is None:
-            return False
-        if after.state == PREPARING:
-            return True
-        self._transaction.after = None
-        if after.state in (ROLLBACK_ONLY, ROLLED_BACK):
-            self.failure = TransactionError(
+    def _plan(self) -> Iterator[int]:
+        transaction = self.transaction
+        while transaction.taking:
+            yield NEXT_TICK
+        try:
+            for start in range(0, len(transaction.sends), PLANNED_PER_SLICE):
+                stop = min(len(transaction.sends), start + PLANNED_PER_SLICE)
+                self._commit_steps.plan(transaction, start, stop)
+                yield NEXT_TICK
+        except BrokerError:
+            self._commit_steps.unplan(transaction)
+            raise
+
+    def _write(self) -> Iterator[int]:
+        """What counts for nothing before the moment."""
+        transaction = self.transaction
+        commit_steps = self._commit_steps
+        end = len(transaction.planned)
+        at = 0
+        yield from self._room(at)
+        if self._prepare_at_ms:
+            commit_steps.ask_room(transaction)
+        while at < end:
+            yield from self._room(at)
+            at = commit_steps.write_sends(transaction, at)
+            yield NEXT_TICK
+        yield from self._room(end)
+        # Or promises that come to nothing would use up the room that acknowledgements have on a full disk.
+        commit_steps.check_ids(transaction)
+        at = 0
+        while at < len(transaction.acks):
+            yield from self._room(end)
+            at = commit_steps.write_acks(transaction, at)
+            yield NEXT_TICK
+        at = 0
+        while at < len(transaction.notes):
+            yield from self._room(end)
+            at = commit_steps.write_ids(transaction, at)
+            yield NEXT_TICK
+
+    def _room(self, at: int) -> Iterator[int]:
+        """Sleeps until the store has another file ready, and room for the message ``at`` if that is a large one."""
+        while self._commit_steps.waits() or self._commit_steps.waits_for_place(self.transaction, at):
+            yield LOOK_AGAIN_NS
+
+    def decide(self) -> Iterator[int]:
+        """The moment, at once unless another has to come first; and what follows it."""
+        transaction = self.transaction
+        commit_steps = self._commit_steps
+        after = transaction.after
+        while after is not None and after.state == PREPARING:
+            yield LOOK_AGAIN_NS if commit_steps.waits() else NEXT_TICK
+        transaction.after = None
+        self.failure = self._refusal(after)
+        if self.failure is not None:
+            return
+        if self._prepare_at_ms:
+            commit_steps.record_prepared(transaction, self._prepare_at_ms)
+            return
+        commit_steps.record_commit(transaction, self._heuristic)
+        yield NEXT_TICK
+        while not commit_steps.is_turn(transaction):
+            yield OTHERS_FIRST
+        at = commit_steps.link(transaction, 0)
+        while at < len(transaction.planned):
+            yield NEXT_TICK
+            at = commit_steps.link(transaction, at)
+        commit_steps.all_linked(transaction)
+        at = 0
+        while at < len(transaction.acks):
+            yield NEXT_TICK
+            at = commit_steps.end_acks(transaction, at)
+        yield NEXT_TICK
+        at = commit_steps.end_ids(transaction, 0)
+        while at < len(transaction.notes):
+            yield NEXT_TICK
+            at = commit_steps.end_ids(transaction, at)
+        commit_steps.committed(transaction)
+
+    def _refusal(self, after: Transaction | None) -> BrokerError | None:
+        """Why it can't happen: an acknowledgement comes to nothing when one that it includes did; or a duplicate id of
+        it was seen meanwhile."""
+        if after is not None and after.state in (ROLLBACK_ONLY, ROLLED_BACK):
+            return TransactionError(
                 "DMQ2680",
                 NOT_ROUTED,
                 "nothing of this acknowledgement was recorded, as an earlier one of the same consumer was not;"
                 " acknowledge again",
             )
-            self._phase = DONE
-        return False
-
-    def _try_before(self) -> None:
-        try:
-            self._before()
-        except TransactionError as refusal:
-            self.failure = refusal
-        except BrokerError as error:
-            self.failure = routing_error(self._transaction, error)
-        if self.failure is None:
-            return
-        if self._phase == PLANNING:
-            self._commit_steps.unplan(self._transaction)
-        self._phase = DONE
-
-    @property
-    def waits(self) -> bool:
-        """Whether it can't go on before other commits are through, or the store has another file ready."""
-        if self._phase == LINKING:
-            return not self._commit_steps.is_turn(self._transaction)
-        return self._phase < DECIDING and self._waits_for_room()
-
-    def _waits_for_room(self) -> bool:
-        commit_steps = self._commit_steps
-        return commit_steps.waits() or (
-            self._phase == WRITING and commit_steps.waits_for_place(self._transaction, self._at)
-        )
-
-    def _next(self, at: int, count: int) -> None:
-        self._at = at
-        if at >= count:
-            self._at = 0
-            self._phase += 1
-
-    def _before(self) -> None:
-        transaction = self._transaction
-        commit_steps = self._commit_steps
-        if self._phase == TAKING:
-            if not transaction.taking:
-                self._phase = PLANNING
-        elif self._phase == PLANNING:
-            stop = min(len(transaction.sends), self._at + PLANNED_PER_SLICE)
-            commit_steps.plan(transaction, self._at, stop)
-            self._next(stop, len(transaction.sends))
-        elif self._phase == WRITING:
-            if self._prepare_at_ms and self._at == 0:
-                commit_steps.ask_room(transaction)
-            self._next(commit_steps.write_sends(transaction, self._at), len(transaction.planned))
-        elif self._phase == WRITING_ACKS:
-            if self._at == 0:
-                # Or promises that come to nothing would use up the room that acknowledgements have on a full disk.
-                commit_steps.check_ids(transaction)
-            self._next(commit_steps.write_acks(transaction, self._at), len(transaction.acks))
-        else:
-            self._next(commit_steps.write_ids(transaction, self._at), len(transaction.notes))
-
-    def _decide(self) -> None:
-        transaction = self._transaction
-        if transaction.state != PREPARED:
+        if self.transaction.state != PREPARED:
             try:
-                self._commit_steps.check_ids(transaction)
+                self._commit_steps.check_ids(self.transaction)
             except TransactionError as refusal:
-                self.failure = refusal
-                self._phase = DONE
-                return
-        if self._prepare_at_ms:
-            self._commit_steps.record_prepared(transaction, self._prepare_at_ms)
-            self._phase = DONE
-            return
-        self._commit_steps.record_commit(transaction, self._heuristic)
-        self._phase = LINKING
-
-    def _after(self) -> None:
-        transaction = self._transaction
-        commit_steps = self._commit_steps
-        if self._phase == LINKING:
-            if not commit_steps.is_turn(transaction):
-                return
-            self._next(commit_steps.link(transaction, self._at), len(transaction.planned))
-            if self._phase != LINKING:
-                commit_steps.all_linked(transaction)
-        elif self._phase == ENDING:
-            self._next(commit_steps.end_acks(transaction, self._at), len(transaction.acks))
-        else:
-            self._next(commit_steps.end_ids(transaction, self._at), len(transaction.notes))
-            if self._phase == DONE:
-                commit_steps.committed(transaction)
+                return refusal
+        return None

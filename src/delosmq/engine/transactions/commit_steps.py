@@ -7,7 +7,6 @@ crash leaves all of it or nothing: before that record replay discards what it fi
 
 from typing import Final
 
-from delosmq.engine.base.jobs import LOOK_AGAIN_NS, GoOn, Job
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import NO_ROOM, WAITS
 from delosmq.engine.log.records import (
@@ -64,8 +63,6 @@ class CommitSteps:
         self._duplicates = parts.duplicates
         self._events = parts.events
         self._jobs = parts.jobs
-        self._timers = parts.timers
-        self._clock = parts.clock
         self._ordinary_message_bytes: int = parts.ordinary_message_bytes
         self._record_room_bytes: int = record_room_bytes(parts.settings.journal)
         self._producers = producers
@@ -156,10 +153,6 @@ class CommitSteps:
 
     def _place_of(self, item: RoutedMessage) -> int:
         return cost_of(item) + self._record_room_bytes
-
-    def go_on_later(self, job: Job) -> None:
-        """Takes the job up again in a moment."""
-        self._timers.at(self._clock.monotonic_ns() + LOOK_AGAIN_NS, GoOn(self._jobs, job))
 
     # -- a small one ---------------------------------------------------------------------------------------------
 

@@ -1,17 +1,17 @@
 """Rollback, in slices: what the transaction sent is given up, what it acknowledged goes back."""
 
 from array import array
+from collections.abc import Iterator
 from typing import Final
 
-from delosmq.engine.base.jobs import Job, Jobs
+from delosmq.engine.base.jobs import NEXT_TICK, Job, Jobs
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.acknowledgements import DELAYED, NONE_UNSEEN, Acknowledgements
-from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.log.records import PURGED, TRANSACTION, encode_discarded, encode_json
 from delosmq.engine.queues.in_delivery import Holder
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.routing.parts import EngineParts
-from delosmq.engine.transactions.transaction import ROLLED_BACK, Transaction
+from delosmq.engine.transactions.transaction import ROLLED_BACK, Promised, Transaction
 from delosmq.model.message import Home
 
 DISCARDED_PER_SLICE: Final = 200
@@ -20,8 +20,17 @@ RETURNED_PER_SLICE: Final = 500
 FREED_PER_SLICE: Final = 1_000
 
 
+class _Returning:
+    """What one consumer gives back, and how many messages that are."""
+
+    def __init__(self, queue: Queue, consumer: Holder) -> None:
+        self.queue = queue
+        self.consumer = consumer
+        self.count: int = 0
+
+
 class RollbackSteps:
-    """The steps, each of which leaves the engine whole."""
+    """Gives up all that a transaction did, in steps each of which leaves the engine whole."""
 
     def __init__(self, parts: EngineParts, acks: Acknowledgements) -> None:
         self._log = parts.log
@@ -40,6 +49,50 @@ class RollbackSteps:
             value["heuristic"] = transaction.xid.hex()
         self._log.record(encode_json(TRANSACTION, value))
         self._log.close()
+
+    def phases(self, transaction: Transaction, *, keep_delivered: bool) -> Iterator[int]:
+        """Gives up all of it; what it acknowledged goes back, or stays with consumers that are there."""
+        while transaction.taking:
+            yield NEXT_TICK
+        returning: dict[int, _Returning] = {}
+        held: dict[int, Queue] = {}
+        for start in range(0, len(transaction.acks), LOOKED_AT_PER_SLICE):
+            self._look_at_acks(transaction.acks[start : start + LOOKED_AT_PER_SLICE], keep_delivered, returning, held)
+            yield NEXT_TICK
+        for part in returning.values():
+            sequences = part.consumer.all_held()
+            while True:
+                part.count -= self.give_back(transaction, part.queue, part.consumer, sequences)
+                yield NEXT_TICK
+                if part.count == 0 or not sequences:
+                    break
+        for queue in held.values():
+            self._dispatcher.resume(queue)
+        at = self.discard(transaction, 0)
+        while at < len(transaction.planned or transaction.sends):
+            yield NEXT_TICK
+            at = self.discard(transaction, at)
+        self.discard_ids(transaction)
+        self.rolled_back(transaction)
+
+    def _look_at_acks(
+        self, promised: list[Promised], keep_delivered: bool, returning: dict[int, _Returning], held: dict[int, Queue]
+    ) -> None:
+        """Finds out whose messages return, and has their queues deliver nothing meanwhile."""
+        for item in promised:
+            queue = item.queue
+            queue.counters.rolled_back += 1
+            if keep_delivered and not item.consumer.closed:
+                item.consumer.keep(item.slot)
+                continue
+            part = returning.get(id(item.consumer))
+            if part is None:
+                part = _Returning(queue, item.consumer)
+                returning[id(item.consumer)] = part
+                if queue.id not in held:
+                    held[queue.id] = queue
+                    self._dispatcher.suspend(queue)
+            part.count += 1
 
     def discard(self, transaction: Transaction, start: int) -> int:
         """Gives up some of the messages: their memory, and their places in the store."""
@@ -108,91 +161,6 @@ class RollbackSteps:
         if not transaction.internal:
             self._events.transaction_rolled_back(transaction.id, len(transaction.sends), len(transaction.acks))
         free_in_slices(transaction, self._jobs)
-
-
-class _Returning:
-    """What one consumer gives back."""
-
-    def __init__(self, queue: Queue, consumer: Holder) -> None:
-        self.queue = queue
-        self.consumer = consumer
-        self.count: int = 0
-        # What it holds, once the rest was looked at; not looked at yet.
-        self.held: array[int] | None = None
-
-
-class Rollback(Job):
-    """Gives up all a transaction did."""
-
-    def __init__(
-        self,
-        rollback_steps: RollbackSteps,
-        transaction: Transaction,
-        dispatcher: Dispatcher,
-        *,
-        keep_delivered: bool = False,
-    ) -> None:
-        self._rollback_steps = rollback_steps
-        self._dispatcher = dispatcher
-        self._transaction = transaction
-        self._keep_delivered = keep_delivered
-        self._looked_at = 0
-        self._discarded = 0
-        self._returning: dict[int, _Returning] = {}
-        self._held: dict[int, Queue] = {}
-
-    def step(self) -> bool:
-        transaction = self._transaction
-        rollback_steps = self._rollback_steps
-        if transaction.taking:
-            return False
-        if self._looked_at < len(transaction.acks):
-            self._look_at_acks()
-            return False
-        if self._returning:
-            self._give_back()
-            return False
-        if self._held:
-            for queue in self._held.values():
-                self._dispatcher.resume(queue)
-            self._held = {}
-        self._discarded = rollback_steps.discard(transaction, self._discarded)
-        if self._discarded < len(transaction.planned or transaction.sends):
-            return False
-        rollback_steps.discard_ids(transaction)
-        rollback_steps.rolled_back(transaction)
-        return True
-
-    def _look_at_acks(self) -> None:
-        acks = self._transaction.acks
-        stop = min(len(acks), self._looked_at + LOOKED_AT_PER_SLICE)
-        for at in range(self._looked_at, stop):
-            item = acks[at]
-            queue = item.queue
-            queue.counters.rolled_back += 1
-            if self._keep_delivered and not item.consumer.closed:
-                item.consumer.keep(item.slot)
-                continue
-            returning = self._returning.get(id(item.consumer))
-            if returning is None:
-                returning = _Returning(queue, item.consumer)
-                self._returning[id(item.consumer)] = returning
-                if queue.id not in self._held:
-                    self._held[queue.id] = queue
-                    self._dispatcher.suspend(queue)
-            returning.count += 1
-        self._looked_at = stop
-
-    def _give_back(self) -> None:
-        key = next(iter(self._returning))
-        part = self._returning[key]
-        held = part.held
-        if held is None:
-            held = part.consumer.all_held()
-            part.held = held
-        part.count -= self._rollback_steps.give_back(self._transaction, part.queue, part.consumer, held)
-        if part.count == 0 or not held:
-            del self._returning[key]
 
 
 class _Free(Job):

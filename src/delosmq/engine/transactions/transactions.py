@@ -1,9 +1,10 @@
 """Working in transactions: begin, send, acknowledge, commit, roll back. See `transaction` for what one is."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from delosmq.engine.addresses.binding_codec import branch_state_bytes
-from delosmq.engine.base.jobs import JobWaiter
+from delosmq.engine.base.jobs import NEXT_TICK, JobWaiter, PhasedJob
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.browse_cursor import settle_loans
 from delosmq.engine.queues.consumer import Consumer
@@ -11,10 +12,10 @@ from delosmq.engine.routing.parts import EngineParts
 from delosmq.engine.routing.send import EngineProducers
 from delosmq.engine.routing.send_result import BLOCKED, DUPLICATE, ROUTED
 from delosmq.engine.transactions.bulk_ack import TAKEN_PER_SLICE, TransactionAck
-from delosmq.engine.transactions.commit import DECIDING, TAKING, WRITING, Commit, CommitListener
+from delosmq.engine.transactions.commit import Commit
 from delosmq.engine.transactions.commit_steps import SMALL_OPERATIONS, CommitSteps, duplicate_error, routing_error
 from delosmq.engine.transactions.deadlocks import Deadlocks, fills
-from delosmq.engine.transactions.rollback import Rollback, RollbackSteps
+from delosmq.engine.transactions.rollback import RollbackSteps
 from delosmq.engine.transactions.transaction import (
     ACTIVE,
     PREPARED,
@@ -33,7 +34,7 @@ ACKNOWLEDGED_AT_ONCE: Final = 1_000
 (64 KiB)."""
 
 
-class EngineTransactions(CommitListener):
+class EngineTransactions:
     """All open transactions of a broker.
 
     Attributes:
@@ -286,34 +287,41 @@ class EngineTransactions(CommitListener):
         transaction.state = PREPARING
         self.deadlocks.goes_on(transaction)
         small = transaction.operations <= SMALL_OPERATIONS and not transaction.taking
-        phase = TAKING
         if small:
             self._plan_all(transaction)
-            phase = WRITING
             if not prepare_at_ms and self._commit_steps.is_small(transaction):
                 self._commit_steps.commit_at_once(transaction)
                 self._forget(transaction)
                 return True
-        job = Commit(self._commit_steps, transaction, self, phase=phase, prepare_at_ms=prepare_at_ms)
-        return self._run(job, transaction, waiter, small and self._commit_steps.is_small(transaction))
+        work = Commit(self._commit_steps, transaction, prepare_at_ms=prepare_at_ms)
+        phases = self._ended_by(work, work.whole(is_planned=small))
+        return self._run(work, phases, waiter, small and self._commit_steps.is_small(transaction))
 
     def commit_prepared(self, transaction: Transaction, waiter: JobWaiter | None, *, heuristic: bool) -> bool:
         """Commits a prepared branch; as `commit`."""
         small = len(transaction.planned) + len(transaction.acks) <= SMALL_OPERATIONS
-        job = Commit(self._commit_steps, transaction, self, phase=DECIDING, heuristic=heuristic)
-        job.step()  # the moment, at once
-        return self._run(job, transaction, waiter, small)
+        work = Commit(self._commit_steps, transaction, heuristic=heuristic)
+        phases = self._ended_by(work, work.decide())
+        next(phases)  # the moment, at once
+        return self._run(work, phases, waiter, small)
 
-    def _run(self, job: Commit, transaction: Transaction, waiter: JobWaiter | None, small: bool) -> bool:
-        while small and not job.waits:
-            if job.step():
-                if job.failure is not None:
-                    raise job.failure
+    def _run(self, work: Commit, phases: Iterator[int], waiter: JobWaiter | None, small: bool) -> bool:
+        if small:
+            for nap_ns in phases:
+                if nap_ns != NEXT_TICK:
+                    break
+            else:
+                if work.failure is not None:
+                    raise work.failure
                 return True
         if waiter is not None:
-            self._waiters[transaction.id] = waiter
-        self._jobs.add(job)
+            self._waiters[work.transaction.id] = waiter
+        self._jobs.add(PhasedJob(self._jobs, phases))
         return False
+
+    def _ended_by(self, work: Commit, phases: Iterator[int]) -> Iterator[int]:
+        yield from phases
+        self._on_done(work.transaction, work.failure)
 
     def _plan_all(self, transaction: Transaction) -> None:
         failure: TransactionError | None = None
@@ -329,7 +337,7 @@ class EngineTransactions(CommitListener):
             self.roll_back(transaction)
             raise failure
 
-    def on_done(self, transaction: Transaction, error: BrokerError | None) -> None:
+    def _on_done(self, transaction: Transaction, error: BrokerError | None) -> None:
         if error is not None:
             self.roll_back(transaction, keep_delivered=transaction.internal)
         elif transaction.state != PREPARED:
@@ -364,8 +372,8 @@ class EngineTransactions(CommitListener):
         if recorded:
             self._rollback_steps.record_rollback(transaction, heuristic)
         self._forget(transaction)
-        keeps = keep_delivered or transaction.keeps_delivered
-        job = Rollback(self._rollback_steps, transaction, self._dispatcher, keep_delivered=keeps)
+        phases = self._rollback_steps.phases(transaction, keep_delivered=keep_delivered or transaction.keeps_delivered)
+        job = PhasedJob(self._jobs, phases)
         small = transaction.operations + len(transaction.planned) <= SMALL_OPERATIONS and not transaction.taking
         while not job.step():
             if not small:
