@@ -1,45 +1,46 @@
-"""The table of errors: each sentence can be rendered, names a remedy or a cause, and stands in the manual."""
+"""The table of errors: each code of the source stands in the manual with its class, what it ends and what it says."""
 
+import re
 from collections import Counter
 
 import pytest
 
-import delosmq.composition  # noqa: F401 - whatever protocol there is declares its errors then
-from delosmq.model.errors import ERRORS, DeclaredError, PeerError, Scope
-from delosmq.sessions.openwire.server.java_exceptions import OpenWireError
-from tools.errors_page import PAGE, SECTIONS, page, sentence_of
+from tools.architecture import codes_of
+from tools.errors_page import PAGE, PROTOCOLS, Row, page, table
+from tools.source_files import ROOT, read_tree
 
 pytestmark = pytest.mark.sources
 TWO_CONDITIONS = {"DMQ5273"}
 """Codes of one sentence that is told as one of two exceptions."""
+BEGINS: re.Pattern[str] = re.compile(r"\| (DMQ\d{4} \| [^|]*)\|")
+TABLE = table()
+ROWS = [row for rows in TABLE.values() for row in rows]
+TOLD_TO_PEERS = [row for rows in list(TABLE.values())[:PROTOCOLS] for row in rows]
 
 
-def name_of(error: DeclaredError) -> str:
-    return f"{error.code}-{error.sentence.__name__}"
+def test_each_code_of_the_source_stands_in_the_table() -> None:
+    used = {code for file in read_tree(ROOT, ("src",)) for _, code in codes_of(file)}
+    assert sorted(used - {row.code for row in ROWS}) == []
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=name_of)
-def test_each_sentence_is_rendered(error: DeclaredError) -> None:
-    text = sentence_of(error)
-    assert text
-    assert "\n" not in text
-    assert not text.startswith("DMQ")
+def test_the_page_of_the_manual_has_each_code_and_as_what_it_comes() -> None:
+    written, wanted = PAGE.read_text("utf-8"), page()
+    remedy = "run PYTHONPATH=. python -m tools.errors_page"
+    assert set(BEGINS.findall(written)) == set(BEGINS.findall(wanted)), remedy
 
 
-def test_each_error_stands_in_one_section_of_the_page() -> None:
-    assert {error.sentence.__module__ for error in ERRORS} == set(SECTIONS.values())
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.code)
+def test_each_row_says_something_and_as_what_it_comes(row: Row) -> None:
+    assert len(row.says) > 5
+    assert not row.says.startswith("DMQ")
+    assert row.comes_as or row.ends
 
 
-def test_a_code_is_declared_once() -> None:
-    assert {code for code, count in Counter(error.code for error in ERRORS).items() if count > 1} == TWO_CONDITIONS
+def test_a_code_that_peers_are_told_has_one_sentence() -> None:
+    assert {code for code, count in Counter(row.code for row in TOLD_TO_PEERS).items() if count > 1} == TWO_CONDITIONS
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=name_of)
-def test_an_error_has_a_scope_if_a_peer_causes_it_and_an_exception_over_openwire(error: DeclaredError) -> None:
-    assert (error.scope is not None) == issubclass(error.kind, PeerError)
-    assert (error.condition != "") == (error.kind is OpenWireError)
-    assert error.scope is not Scope.SESSION
-
-
-def test_the_page_of_the_manual_is_made_from_the_table() -> None:
-    assert PAGE.read_text("utf-8") == page(), "run PYTHONPATH=. python -m tools.errors_page"
+def test_an_exception_is_named_for_what_openwire_clients_are_told() -> None:
+    for row in TABLE["OpenWire: commands"]:
+        assert row.condition, row
+        assert row.ends in ("the command", "the connection")

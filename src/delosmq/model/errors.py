@@ -4,9 +4,8 @@ Every error carries a stable code (DMQnnnn) and a sentence that names the thing 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 E = TypeVar("E", bound="BrokerError")
@@ -80,29 +79,7 @@ class PeerError(BrokerError):
         self.unread_bytes: int = 0
 
 
-@dataclass(frozen=True)
-class DeclaredError:
-    """One row of the table of errors: what a sentence is raised as.
-
-    Attributes:
-        condition: the exception of Java that a peer is told of; "" where its protocol has none.
-        sentence: makes the text of its parameters.
-    """
-
-    code: str
-    kind: type[BrokerError]
-    scope: Scope | None
-    condition: str
-    sentence: Callable[..., str]
-
-
-ERRORS: Final[list[DeclaredError]] = []
-"""The errors that are declared by sentence, as far as their modules are loaded."""
-
-
-def declare(
-    code: str, kind: type[BrokerError], make: Callable[[str, str], E], scope: Scope | None, condition: str = ""
-) -> Callable[[Callable[P, str]], Callable[P, E]]:
+def error_of(code: str, make: Callable[[str, str], E]) -> Callable[[Callable[P, str]], Callable[P, E]]:
     """Declares an error: the function below says its sentence, and gives the error when it is called.
 
     Args:
@@ -113,17 +90,11 @@ def declare(
         def made(*args: P.args, **kwargs: P.kwargs) -> E:
             return make(code, sentence(*args, **kwargs))
 
-        ERRORS.append(DeclaredError(code, kind, scope, condition, sentence))
         return made
 
     return with_sentence
 
 
-def error_of(code: str, kind: type[E]) -> Callable[[Callable[P, str]], Callable[P, E]]:
-    """Declares an error that ends nothing by itself."""
-    return declare(code, kind, kind, None)
-
-
 def peer_error(code: str) -> Callable[[Callable[P, str]], Callable[P, PeerError]]:
     """Declares a `PeerError` that ends the connection."""
-    return declare(code, PeerError, PeerError, Scope.CONNECTION)
+    return error_of(code, PeerError)

@@ -169,10 +169,9 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     path = request.scope["path"][:200]
     if status == 405:
-        problem = ProblemError(405, "DMQ6422", "INVALID", "")
-        problem.allowed = _allowed(request)
-        problem.detail = f"{request.method} is not a method of {path}; use {problem.allowed}"
-        return problem.response()
+        allowed = _allowed(request)
+        sentence = f"{request.method} is not a method of {path}; use {allowed}"
+        return ProblemError(405, "DMQ6422", "INVALID", sentence, allowed=allowed).response()
     remedy = "leave out the slash at its end" if path.endswith("/") else "/openapi.json lists what there is"
     return ProblemError(status, "DMQ6421", "NOT_FOUND", f"there is no {path}; {remedy}").response()
 

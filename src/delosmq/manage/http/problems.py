@@ -63,7 +63,14 @@ class ProblemError(Exception):
     """
 
     def __init__(
-        self, status: int, code: str, condition: str, detail: str, *, faults: tuple[FieldFault, ...] = ()
+        self,
+        status: int,
+        code: str,
+        condition: str,
+        detail: str,
+        *,
+        faults: tuple[FieldFault, ...] = (),
+        allowed: str = "",
     ) -> None:
         super().__init__(code, detail)
         self.status = status
@@ -71,7 +78,7 @@ class ProblemError(Exception):
         self.condition = condition
         self.detail = detail
         self.faults = faults
-        self.allowed: str = ""
+        self.allowed = allowed
 
     def response(self) -> Response:
         content: dict[str, object] = {

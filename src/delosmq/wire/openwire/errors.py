@@ -5,7 +5,7 @@ None of them repeats the value of a field, because that may be a credential.
 
 from typing import Final
 
-from delosmq.model.errors import MisuseError, PeerError, Scope, declare, error_of, peer_error
+from delosmq.model.errors import MisuseError, PeerError, error_of, peer_error
 
 _CHECK: Final = "Check that the client speaks OpenWire to this port, and that no proxy between changes its bytes."
 
@@ -117,7 +117,7 @@ def not_inflatable() -> str:
     return "a message says that its body is compressed, but the body is not zlib: send it as the client does."
 
 
-@declare("DMQ5217", InflatesTooFarError, InflatesTooFarError, Scope.CONNECTION)
+@error_of("DMQ5217", InflatesTooFarError)
 def inflates_too_far(limit: int) -> str:
     return f"a compressed body inflates to more than the limit of {limit} bytes: send smaller messages."
 

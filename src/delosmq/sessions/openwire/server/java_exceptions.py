@@ -15,7 +15,7 @@ from delosmq.model.errors import (
     PeerError,
     PermissionDeniedError,
     Scope,
-    declare,
+    error_of,
 )
 from delosmq.wire.openwire.structures import Throwable
 
@@ -54,7 +54,7 @@ def openwire_error(
     def make(code: str, message: str) -> OpenWireError:
         return OpenWireError(code, class_name, message, scope)
 
-    return declare(code, OpenWireError, make, scope, class_name)
+    return error_of(code, make)
 
 
 def shortened(text: str) -> str:

@@ -1,6 +1,6 @@
 """The sentences with which a STOMP session refuses what its peer asks. None repeats a passcode."""
 
-from delosmq.model.errors import BrokerError, PeerError, StorageError, error_of, peer_error
+from delosmq.model.errors import BrokerError, MisuseError, PeerError, StorageError, error_of, peer_error
 from delosmq.selectors.errors import SelectorError
 from delosmq.wire.stomp.encoder import encode_frame
 
@@ -233,7 +233,7 @@ def too_many_temporaries(limit: int) -> str:
     )
 
 
-@peer_error("DMQ5133")
+@error_of("DMQ5133", MisuseError)
 def headers_without_effect(found: dict[str, str]) -> str:
     """For the log: the SUBSCRIBE is served.
 
