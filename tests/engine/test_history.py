@@ -1,11 +1,13 @@
 """What an address keeps for subscribers that ask for it: a number, an age, a size, the one that was marked."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from delosmq.engine.base.slots import Slot
+from delosmq.engine.lifecycle.retroactive import MESSAGES_PER_SLICE
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
 from delosmq.engine.log.records import BINDING, decode_json, encode_json
 from delosmq.engine.queues.consumer import ConsumerOptions
@@ -80,6 +82,30 @@ def test_everybody_gets_it_if_that_is_said():
     assert heard(bench, asks=False) == "B C"
     bench.broker.resources.create_queue(QueueSettings("made", "news", MULTICAST))
     assert bench.pending("made") == "B C"
+
+
+@pytest.mark.parametrize("closed", [{"enabled": False}, {"purge_on_no_consumers": True}])
+def test_a_queue_that_no_send_may_enter_gets_nothing_of_what_is_kept(closed: dict[str, bool]):
+    # As in Artemis, where both ask QueueImpl.route
+    bench = keeping(count=2, retained=True, always_retroactive=True)
+    publish(bench, "A B C")
+    marked(bench, "R")
+    bench.broker.resources.create_queue(QueueSettings("open", "news", MULTICAST))
+    bench.broker.resources.create_queue(replace(QueueSettings("closed", "news", MULTICAST), **closed))
+    publish(bench, "D")
+    assert (bench.pending("open"), bench.pending("closed")) == ("C R R D", "")
+
+
+def test_a_queue_that_is_disabled_while_it_is_filled_gets_no_more():
+    bench = RoutingBench(addresses={"news": {"retroactive_message_count": 3 * MESSAGES_PER_SLICE}})
+    for number in range(3 * MESSAGES_PER_SLICE):
+        publish(bench, f"m{number}")
+    queue = bench.broker.resources.create_queue(QueueSettings("made", "news", MULTICAST))
+    bench.broker.tick()
+    bench.broker.resources.update_queue("made", enabled=False)
+    had = queue.pending.count
+    bench.run()
+    assert 0 < had == queue.pending.count < 3 * MESSAGES_PER_SLICE
 
 
 def test_artemis_history_for_everybody_and_a_longer_one_for_those_that_ask():

@@ -35,13 +35,8 @@ class Conditions:
 
     def admit(self, queue: Queue) -> bool:
         """Whether the message may enter a queue that it reaches."""
-        if not queue.traits.conditional:
-            return True
-        settings = queue.settings
         # Artemis picks an anycast queue first and drops the message when that is disabled; here the next one gets it.
-        if not settings.enabled or (queue.in_force.purge_on_no_consumers and not queue.holders):
-            return False
-        return self.match(queue.filter)
+        return not queue.traits.conditional or (not queue.no_entry() and self.match(queue.filter))
 
     def is_true(self, name: str) -> bool:
         """Whether a property of the message is true, or the text that Java reads as true."""

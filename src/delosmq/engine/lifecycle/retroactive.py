@@ -51,7 +51,7 @@ class Retroactive(QueueListener):
             ring.aging.arm()
 
     def queue_added(self, queue: Queue, *, asked: bool) -> None:
-        if queue.settings.routing_type != MULTICAST:
+        if queue.settings.routing_type != MULTICAST or queue.no_entry():
             return
         address = address_of(queue)
         settings = address.settings
@@ -93,7 +93,7 @@ class Retroactive(QueueListener):
         if expired or not message.body:
             return True
         self._conditions.look_at(message)
-        if not self._conditions.match(queue.filter):
+        if not self._conditions.admit(queue):
             return True
         stored = message.durable and queue.settings.durable
         if stored:
@@ -131,7 +131,7 @@ class Retroactive(QueueListener):
         for held in slots:
             message = held.message
             self._conditions.look_at(message)
-            if not self._conditions.match(queue.filter):
+            if not self._conditions.admit(queue):
                 continue
             recorded = held.recorded and queue.settings.durable
             if recorded:

@@ -29,6 +29,14 @@ RETURNING: Final = 4
 """Why a queue delivers nothing (`Queue.suspended`)."""
 
 
+# Why no message may enter a queue (`Queue.no_entry`), with the remedy.
+DISABLED: Final = "it is disabled; enable it with `delosmq queue enable {queue}`"
+WITHOUT_CONSUMERS: Final = (
+    "it takes messages only while it has a consumer (purge-on-no-consumers); start a consumer, or switch that off with"
+    " `delosmq queue update {queue} --set purge-on-no-consumers=no`"
+)
+
+
 class QueueRules(ABC):
     """What a queue asks of the rules by which its messages are dispatched, when not simply in turn."""
 
@@ -52,8 +60,8 @@ class QueueTraits:
         prioritized: the priority of a message decides its place (``prioritized-messages``).
         advisory_for_consumed: what is acknowledged in it is told.
         record_before_delivery: each delivery is recorded before the message leaves.
-        conditional: not every message that reaches its address enters it: it has a filter, is disabled, or takes part
-            in routing only while it has consumers.
+        conditional: not every message that reaches its address enters it: it has a filter, or `Queue.no_entry` may be
+            true of it.
         needs_rules: its messages are never simply delivered in turn.
     """
 
@@ -185,6 +193,16 @@ class Queue:
     def ring_size(self) -> int:
         """The ring in force, -1 for none."""
         return self.ring.size
+
+    def no_entry(self) -> str:
+        """Why no message may enter it now, whatever it is, and the remedy, with ``{queue}`` for its name; "" when
+        messages may. A reason that is new here belongs to `QueueTraits.conditional` as well.
+
+        Source: Artemis, QueueImpl.route, which sends and retroactive addresses ask alike.
+        """
+        if not self.settings.enabled:
+            return DISABLED
+        return WITHOUT_CONSUMERS if self.in_force.purge_on_no_consumers and not self.holders else ""
 
     def apply_settings(self, settings: QueueSettings) -> None:
         """Puts new settings into force; what is unset comes from the address (RING-3)."""

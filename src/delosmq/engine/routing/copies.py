@@ -190,7 +190,7 @@ class MovedCopies:
 def _keeps(queue: Queue) -> bool:
     """Whether what is put into a queue outlasts who uses it."""
     settings = queue.settings
-    return settings.enabled and settings.durable and not (queue.temporary or queue.internal)
+    return settings.durable and not (queue.no_entry() or queue.temporary or queue.internal)
 
 
 def _keeps_all(settings: AddressSettings) -> bool:

@@ -96,8 +96,9 @@ def queue_notes(broker: EngineBroker, queue: Queue) -> list[str]:
     """Sentences about a queue, beside the advice about its first message."""
     address = broker.inspector.address_of(queue)
     found: list[str] = []
-    if not queue.settings.enabled:
-        found.append("the queue is disabled: what is sent to its address does not enter it")
+    no_entry = queue.no_entry()
+    if no_entry:
+        found.append(f"what is sent to its address does not enter it: {no_entry.format(queue=queue.name)}")
     if queue.settings.filter:
         found.append(f"only messages that match its filter enter it: {queue.settings.filter}")
     found += [divert_note(divert) for divert in address.diverts]

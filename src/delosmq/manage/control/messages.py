@@ -140,7 +140,7 @@ class MessageControl:
         """Why a queue did not take what was sent to it, and what to do: asked in the order in which routing asks."""
         conditions = Conditions(self._conversions)
         conditions.look_at(message)
-        name, settings = queue.name, queue.settings
+        name = queue.name
         address = self._broker.inspector.address_of(queue)
         for source in (address, *self._broker.inspector.links(address)):
             for divert in source.diverts:
@@ -149,16 +149,9 @@ class MessageControl:
                         f"divert '{divert.name}' took it, and where that leads no queue takes it; `delosmq explain"
                         f" address {source.name}` says more"
                     )
-        if not settings.enabled:
-            return f"it is disabled; enable it with `delosmq queue enable {name}`"
-        if queue.in_force.purge_on_no_consumers and not queue.holders:
-            return (
-                "it takes messages only while it has a consumer (purge-on-no-consumers); start a consumer, or switch"
-                f" that off with `delosmq queue update {name} --set purge-on-no-consumers=no`"
-            )
-        return (
-            f"its filter lets in only what matches {settings.filter}; send that with STOMP, or lift the filter with"
-            f" `delosmq queue update {name} --set filter=`"
+        return queue.no_entry().format(queue=name) or (
+            f"its filter lets in only what matches {queue.settings.filter}; send that with STOMP, or lift the filter"
+            f" with `delosmq queue update {name} --set filter=`"
         )
 
 
