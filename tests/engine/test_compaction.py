@@ -1,10 +1,12 @@
 """Moving what lives in a segment: found wherever it is, whole, in slices; a store that refuses changes nothing."""
 
+from collections.abc import Generator
+
 import pytest
 
-from delosmq.engine.base.jobs import Jobs
+from delosmq.engine.base.jobs import Jobs, PhasedJob
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.compaction.compactor import MESSAGES_PER_SLICE, Compaction, Compactor, LivePlace, Restoration
+from delosmq.engine.compaction.compactor import MESSAGES_PER_SLICE, Compactor, LivePlace, Restoration, compaction
 from delosmq.engine.compaction.live_messages import LiveMessages
 from delosmq.engine.log.log import Batch
 from delosmq.engine.log.records import COUNTED, REMOVED, STORED, encode_stored
@@ -16,7 +18,7 @@ from delosmq.model.errors import StorageError
 from delosmq.model.ids import WallMs
 from delosmq.model.message import MULTICAST, Home, Message
 from delosmq.model.settings import QueueSettings
-from tests.engine.support import Bench, Collector, RecordingStore, anycast
+from tests.engine.support import Bench, Collector, RecordingStore, anycast, stood_on
 
 OLD = 1
 NEW = 2
@@ -60,12 +62,13 @@ class Moving:
         self.restoring = Restoration(
             self.broker.log, self.store, self.broker.transactions.open, file_size_bytes=FILE_BYTES
         )
+        self.jobs = Jobs(self.bench.clock, self.broker.timers)
         self.before = 0
         self.places: list[LivePlace] = [LiveMessages(self.broker.queues, self.restoring)]
 
-    def begin(self) -> Compaction:
+    def begin(self) -> PhasedJob:
         self.store.segment = NEW
-        return Compaction(OLD, self.places, self.restoring)
+        return PhasedJob(self.jobs, compaction(OLD, self.places, self.restoring))
 
     def move(self) -> None:
         job = self.begin()
@@ -394,7 +397,7 @@ def test_a_store_that_refuses_changes_nothing() -> None:
     job = moving.begin()
     moving.store.refusing = True
     assert job.step()
-    assert job.done
+    assert job.over
     assert [slot.message.home for slot in moving.slots("jobs")] == before
     moving.store.refusing = False
     consumer, port = moving.bench.consume("jobs")
@@ -434,8 +437,7 @@ def test_a_queue_deleted_meanwhile_does_no_harm() -> None:
 
 
 def compactor(moving: Moving) -> tuple[Compactor, Jobs]:
-    jobs = Jobs(moving.broker.clock, moving.broker.timers)
-    return Compactor(moving.store, jobs, moving.places, moving.restoring), jobs
+    return Compactor(moving.store, moving.jobs, moving.places, moving.restoring), moving.jobs
 
 
 class Walks(LivePlace):
@@ -444,12 +446,49 @@ class Walks(LivePlace):
     def __init__(self) -> None:
         self.segments: list[int] = []
 
-    def restore_next(self, segment: int, limit: int) -> bool:
+    def restore(self, segment: int) -> Generator[None, None, None]:
         self.segments.append(segment)
-        return True
+        yield
 
     def records(self, queue: Queue, slot: Slot) -> list[bytes] | None:
         return None
+
+
+class Broken(LivePlace):
+    """A place whose walk raises what nothing expects."""
+
+    def restore(self, segment: int) -> Generator[None, None, None]:
+        yield
+        raise AssertionError("broken")
+
+    def records(self, queue: Queue, slot: Slot) -> list[bytes] | None:
+        return None
+
+
+def test_one_that_raised_does_not_keep_others_from_beginning() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.store.victim = OLD
+    walks = Walks()
+    moving.places = [walks, Broken()]
+    subject, jobs = compactor(moving)
+    subject.look(10_000)
+    with pytest.raises(AssertionError, match="broken"):
+        jobs.run()
+    moving.places.pop()
+    subject.look(100_000)
+    assert not jobs.run()
+    assert walks.segments == [OLD, OLD]
+
+
+def test_a_store_that_refuses_ends_a_walk_that_leaves_no_mark_in_the_queue() -> None:
+    moving = Moving(anycast("jobs"))
+    moving.bench.send("jobs", "m " * 450)
+    job = moving.begin()
+    assert not job.step()
+    assert stood_on(moving.queue("jobs"))
+    moving.store.refusing = True
+    assert job.step()
+    assert not stood_on(moving.queue("jobs"))
 
 
 def test_the_store_is_asked_once_a_second_and_not_while_a_compaction_runs() -> None:

@@ -133,8 +133,8 @@ class EngineBroker:
         live_messages = LiveMessages(parts.bindings.queues, restoration)
         places: list[LivePlace] = [
             live_messages,
-            LiveDuplicateIds(parts.duplicates, parts.log),
-            LiveTransactions(transactions, live_messages, restoration, parts.log),
+            LiveDuplicateIds(parts.duplicates, restoration),
+            LiveTransactions(transactions, live_messages, restoration),
         ]
         return Compactor(self._store, parts.jobs, places, restoration)
 

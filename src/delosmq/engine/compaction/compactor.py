@@ -5,11 +5,13 @@ takes the newest record of a message (docs/decisions/0037).
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.base.jobs import Job, Jobs
+from delosmq.engine.addresses.duplicate_ids import DuplicateId
+from delosmq.engine.base.jobs import NEXT_TICK, Jobs, PhasedJob
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.log.log import NO_BODY, Log, Store
 from delosmq.engine.log.records import encode_stored
@@ -38,9 +40,9 @@ class LivePlace(ABC):
     """One kind of place where references to stored messages live. All places together must know all of them."""
 
     @abstractmethod
-    def restore_next(self, segment: int, limit: int) -> bool:
-        """Goes on through what lives here, looking at ``limit`` things at most, and tells `Restoration.found` of those
-        at home in ``segment``; stops early when that is full. True when through; the next call begins anew.
+    def restore(self, segment: int) -> Generator[None, None, None]:
+        """Goes through what lives here and has `Restoration` store again what is at home in ``segment``. Yields after
+        each thing looked at; to be closed when it isn't exhausted.
 
         Raises:
             StorageError: the store takes no more.
@@ -66,6 +68,8 @@ class Restoration:
         self._moved: list[tuple[Message, Home, Home]] = []
         # By transaction: the new homes of what it sends or acknowledges.
         self._claims: list[tuple[int, Home]] = []
+        # With the homes that they had before.
+        self._moved_ids: list[tuple[DuplicateId, Transaction | None, Home]] = []
         # By sequence and queue id: messages of several queues, found in some of them.
         self._parts: dict[int, dict[int, tuple[Queue, Slot, LivePlace]]] = {}
 
@@ -74,10 +78,30 @@ class Restoration:
         self._segment = segment
         self._parts = {}
 
-    @property
-    def full(self) -> bool:
-        """Whether this slice holds enough."""
-        return self._count >= MESSAGES_PER_SLICE or self._bytes >= self._most_bytes
+    def go_on(self, walk: Iterator[None]) -> bool:
+        """A slice of what lives in the segment, as decisions of its own. False when there is no more of it, or the
+        store takes no more: what was moved is moved then, the rest is where it was."""
+        self._count = 0
+        self._bytes = 0
+        looked_at = 0
+        more = False
+        try:
+            for _ in walk:
+                looked_at += 1
+                if (
+                    self._count >= MESSAGES_PER_SLICE
+                    or self._bytes >= self._most_bytes
+                    or looked_at == LOOKED_AT_PER_SLICE
+                ):
+                    more = True
+                    break
+        except StorageError:
+            pass  # space may be short
+        try:
+            self.close()
+        except StorageError:
+            return False
+        return more
 
     def found(self, queue: Queue, slot: Slot, place: LivePlace) -> None:
         """A reference that the store holds. The message is stored again once all its references were found.
@@ -147,10 +171,17 @@ class Restoration:
         batch.targets.append(home)
         batch.released.append(home)
 
-    def begin_slice(self) -> None:
-        """The next slice may take as much as the one before."""
-        self._count = 0
-        self._bytes = 0
+    def move_id(self, entry: DuplicateId, transaction: Transaction | None) -> None:
+        """Stores the record of a duplicate id again; ``transaction``: the prepared one that it belongs to.
+
+        Raises:
+            StorageError: the store takes no more.
+        """
+        assert entry.home is not None  # it is here because of that
+        self._count += 1
+        self._bytes += entry.memory_bytes
+        self._moved_ids.append((entry, transaction, entry.home))
+        entry.store_again(self._log, 0 if transaction is None else transaction.id)
 
     def close(self) -> None:
         """Hands the batch to the store: one decision.
@@ -160,8 +191,10 @@ class Restoration:
         """
         moved = self._moved
         claims = self._claims
+        moved_ids = self._moved_ids
         self._moved = []
         self._claims = []
+        self._moved_ids = []
         try:
             self._log.close()
         finally:
@@ -172,38 +205,26 @@ class Restoration:
                 transaction = self._transactions.get(transaction_id)
                 if transaction is not None and new.segment and transaction.state not in OPEN_STATES:
                     transaction.segments.setdefault(new.segment, new)
+            for entry, branch, old in moved_ids:
+                home = entry.home
+                if home is not None and home.segment == 0:
+                    entry.home = old
+                elif home is not None and branch is not None:
+                    branch.segments.setdefault(home.segment, home)
 
 
-class Compaction(Job):
-    """Stores again what lives in one segment, a slice at a time.
+def compaction(segment: int, places: list[LivePlace], restoration: Restoration) -> Iterator[int]:
+    """Stores again what lives in one segment, a slice at a time."""
+    restoration.begin(segment)
+    walk = _restore_all(segment, places)
+    while restoration.go_on(walk):
+        yield NEXT_TICK
+    walk.close()
 
-    Attributes:
-        done: nothing is left to do, or the store takes no more.
-    """
 
-    def __init__(self, segment: int, places: list[LivePlace], restoration: Restoration) -> None:
-        self._segment = segment
-        self._places = places
-        self._restoration = restoration
-        self._at = 0
-        self.done: bool = False
-        restoration.begin(segment)
-
-    def step(self) -> bool:
-        restoration = self._restoration
-        restoration.begin_slice()
-        # Space may be short. Nothing is lost by stopping: what was moved is moved, the rest is where it was.
-        try:
-            if self._places[self._at].restore_next(self._segment, LOOKED_AT_PER_SLICE):
-                self._at += 1
-        except StorageError:
-            self._at = len(self._places)
-        try:
-            restoration.close()
-        except StorageError:
-            self._at = len(self._places)
-        self.done = self._at >= len(self._places)
-        return self.done
+def _restore_all(segment: int, places: list[LivePlace]) -> Generator[None, None, None]:
+    for place in places:
+        yield from place.restore(segment)
 
 
 class Compactor:
@@ -214,7 +235,7 @@ class Compactor:
         self._jobs = jobs
         self._places = places
         self._restoration = restoration
-        self._job: Compaction | None = None
+        self._job: PhasedJob | None = None
         self._looked_ms: int = 0
         self._segment: int = 0
         self._began_ms: int = 0
@@ -224,12 +245,12 @@ class Compactor:
         if 0 <= now_ms - self._looked_ms < LOOK_EVERY_MS:
             return
         self._looked_ms = now_ms
-        if self._job is not None and not self._job.done:
+        if self._job is not None and not self._job.over:
             return
         segment = self._store.compaction_victim()
         if segment == 0 or (segment == self._segment and 0 <= now_ms - self._began_ms < PASSED_OVER_MS):
             return
         self._segment = segment
         self._began_ms = now_ms
-        self._job = Compaction(segment, self._places, self._restoration)
+        self._job = PhasedJob(self._jobs, compaction(segment, self._places, self._restoration))
         self._jobs.add(self._job)

@@ -5,63 +5,36 @@ committed has, but not for long. A branch that is prepared waits for its coordin
 keep its segments meanwhile.
 """
 
-from typing import Final
+from collections.abc import Generator
 
-from delosmq.engine.addresses.duplicate_ids import DuplicateId
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.compaction.compactor import LivePlace, Restoration
 from delosmq.engine.compaction.live_messages import LiveMessages
-from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import encode_promised, encode_sent
 from delosmq.engine.queues.queue import Queue
 from delosmq.engine.transactions.transaction import PREPARED, Transaction
-from delosmq.model.message import Home
-
-IDS_PER_SLICE: Final = 100
-
-_MovedId = tuple[Transaction, DuplicateId, Home]
-"""With the home that it had before."""
 
 
 class LiveTransactions(LivePlace):
     """All open transactions, of which only prepared ones matter."""
 
-    def __init__(
-        self, transactions: dict[int, Transaction], queues: LiveMessages, restoration: Restoration, log: Log
-    ) -> None:
+    def __init__(self, transactions: dict[int, Transaction], queues: LiveMessages, restoration: Restoration) -> None:
         self._transactions = transactions
         self._queues = queues
         self._restoration = restoration
-        self._log = log
-        self._waiting: list[Transaction] | None = None
-        self._at: int = 0
 
-    def restore_next(self, segment: int, limit: int) -> bool:
-        if self._waiting is None:
-            self._waiting = [one for one in self._transactions.values() if one.state == PREPARED]
-            self._at = 0
-        waiting = self._waiting
-        ids: list[_MovedId] = []
-        while limit > 0 and waiting and not self._restoration.full and len(ids) < IDS_PER_SLICE:
-            limit -= 1
-            transaction = waiting[-1]
-            if (
-                transaction.state != PREPARED
-                or segment not in transaction.segments
-                or not self._look_at(transaction, segment, ids)
-            ):
-                waiting.pop()
-                self._at = 0
-        self._close(ids)
-        if waiting:
-            return False
-        self._waiting = None
-        return True
+    def restore(self, segment: int) -> Generator[None, None, None]:
+        waiting = [one for one in self._transactions.values() if one.state == PREPARED]
+        while waiting:
+            transaction = waiting.pop()
+            at = 0
+            while _lives_in(transaction, segment) and self._look_at(transaction, at, segment):
+                at += 1
+                yield
+            yield
 
-    def _look_at(self, transaction: Transaction, segment: int, ids: list[_MovedId]) -> bool:
+    def _look_at(self, transaction: Transaction, at: int, segment: int) -> bool:
         """Looks at the next of what it holds. False when that was all."""
-        at = self._at
-        self._at += 1
         if at < len(transaction.planned):
             self._look_at_sent(transaction, at, segment)
             return True
@@ -76,8 +49,7 @@ class LiveTransactions(LivePlace):
         if at < len(transaction.notes):
             note = transaction.notes[at]
             if note.home is not None and note.home.segment == segment:
-                ids.append((transaction, note, note.home))
-                note.store_again(self._log, transaction.id)
+                self._restoration.move_id(note, transaction)
             return True
         return False
 
@@ -91,22 +63,14 @@ class LiveTransactions(LivePlace):
         meta = encode_sent(message, durable, transaction.id, place, item.original_place)
         self._restoration.move(message, meta, [], [transaction.id])
 
-    def _close(self, ids: list[_MovedId]) -> None:
-        if not ids:
-            return
-        try:
-            self._restoration.close()
-        finally:
-            for transaction, note, old in ids:
-                new = note.home
-                if new is None or new.segment == 0:
-                    note.home = old
-                else:
-                    transaction.segments.setdefault(new.segment, new)
-
     def records(self, queue: Queue, slot: Slot) -> list[bytes] | None:
         transaction = self._transactions.get(slot.transaction)
         if slot.in_list is None or transaction is None or transaction.state != PREPARED:
             return None
         # What says that it is acknowledged has to be on the disk as long as the message is.
         return [*self._queues.held_records(queue, slot), encode_promised(transaction.id, queue.id, [slot])]
+
+
+def _lives_in(transaction: Transaction, segment: int) -> bool:
+    """Whether it may have something there: it may end while it is looked at."""
+    return transaction.state == PREPARED and segment in transaction.segments
