@@ -215,7 +215,7 @@ def operations_on(api: Api, name: str) -> list[tuple[str, str, str, object]]:
             path = operation.path.replace("{lease}", "1")
             for parameter in ("{name}", "{group}", "{id}", "{xid}"):
                 path = path.replace(parameter, name)
-            body = BODIES.get(operation.name, None if operation.body is None else {})
+            body = BODIES.get(operation.name, {} if operation.has_body else None)
             found.append((operation.name, operation.method, path, body))
     return found
 

@@ -1,6 +1,8 @@
 """Explaining messages and queues: every standing and rule, with what to do about it."""
 
+from collections.abc import Generator
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
@@ -21,6 +23,7 @@ from delosmq.selectors.selector import parse_selector
 from tests.engine.support import stood_on
 from tests.manage.support import START_MS, Api, problem, succeeded
 
+T = TypeVar("T")
 QUEUES = "/api/v1/queues"
 
 
@@ -53,6 +56,16 @@ def consume(api: Api, credit: int = 1, queue: str = "q", **options: object) -> C
     )
     tick(api)
     return consumer
+
+
+def found_by(walk: Generator[None, None, T]) -> T:
+    """What a walk gives at its end."""
+    while True:
+        try:
+            next(walk)
+        except StopIteration as end:
+            found: T = end.value
+            return found
 
 
 def tick(api: Api) -> None:
@@ -476,13 +489,12 @@ async def test_looking_is_cut_into_slices_and_leaves_no_cursor(api: Api):
     queue = api.broker.queues["q"]
     before = stood_on(queue)
     last = control.message(login, str(newest(api)))
-    assert sum(1 for _ in last.steps()) >= 2
+    assert sum(1 for _ in last) >= 2
     late = control.message(login, str(newest(api) - 3_000))
-    assert sum(1 for _ in late.steps()) >= 7
-    assert late.result is not None
+    assert sum(1 for _ in late) >= 7
     walk = control.queue(login, "q", after=0, limit=10)
-    assert sum(1 for _ in walk.steps()) >= 5_000 // 125
-    abandoned = control.queue(login, "q", after=0, limit=10).steps()
+    assert sum(1 for _ in walk) >= 5_000 // 125
+    abandoned = control.queue(login, "q", after=0, limit=10)
     next(abandoned)
     abandoned.close()
     assert stood_on(queue) == before
@@ -502,13 +514,9 @@ async def test_what_moves_between_slices_is_found_where_it_went(api: Api):
     control = ExplainControl(api.broker, QueueControl(api.broker, api.access), Conversions({}))
     login = Login("admin", frozenset({"admin"}))
     walk = control.message(login, str(wanted))
-    steps = walk.steps()
-    next(steps)
+    next(walk)
     consume(api, credit=5_000)  # takes all there is
-    for _ in steps:
-        pass
-    assert walk.result is not None
-    assert walk.result.standings[0].standing == "in delivery"
+    assert found_by(walk).standings[0].standing == "in delivery"
 
 
 async def test_scheduled_ones_that_come_due_between_slices_are_passed_over_at_most(api: Api):
@@ -517,14 +525,11 @@ async def test_scheduled_ones_that_come_due_between_slices_are_passed_over_at_mo
     control = ExplainControl(api.broker, QueueControl(api.broker, api.access), Conversions({}))
     login = Login("admin", frozenset({"admin"}))
     walk = control.queue(login, "q", after=0, limit=1_000)
-    steps = walk.steps()
     for _ in range(2):
-        next(steps)
+        next(walk)
     api.host.clock.now_ms += 11  # two of three buckets are due
     tick(api)
-    for _ in steps:
-        pass
-    assert walk.result is not None
-    sequences = [one.sequence for one in walk.result.messages]
+    found = found_by(walk)
+    sequences = [one.sequence for one in found.messages]
     assert sequences == sorted(set(sequences))
-    assert walk.result.message_count == 3_000
+    assert found.message_count == 3_000

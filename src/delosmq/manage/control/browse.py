@@ -1,13 +1,34 @@
 """Looking through a queue without taking anything, in slices: a queue may be large, and the broker serves others."""
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from delosmq.engine.api import EngineBroker, Queue, Slot, SlotList, consumers_of, inspect
+from delosmq.manage.control.message_ids import LARGEST_SEQUENCE
 
 SLOTS_PER_SLICE: Final = 2_000
 """About 1 ms of looking; the loop serves others between slices."""
+
+TOLD_PER_SLICE: Final = 25
+"""Standings, about 0.5 ms."""
+
+
+def browse_standings(
+    broker: EngineBroker, queue: Queue, *, after: int, limit: int
+) -> Generator[None, None, tuple[list[inspect.Standing], int]]:
+    """A page of messages with where each stands, by sequence, and after which to ask for the next; 0 for none."""
+    browse = Browse(broker, queue, after=after, until=LARGEST_SEQUENCE, max_rows=limit + 1, scheduled=True)
+    yield from browse
+    slots = browse.found
+    page: list[inspect.Standing] = []
+    for i, slot in enumerate(slots[:limit], 1):
+        standing = broker.inspector.standing(queue, slot)
+        if standing is not None:  # else it left meanwhile
+            page.append(standing)
+        if i % TOLD_PER_SLICE == 0 or len(queue.holders) > TOLD_PER_SLICE:
+            yield
+    return page, slots[limit - 1].sequence if len(slots) > limit else 0
 
 
 def _sequence_of(slot: Slot) -> int:

@@ -9,14 +9,13 @@ from delosmq.engine.api import (
     EngineBroker,
     LeaseGroup,
     Queue,
-    Slot,
     held_count,
     inspect,
     is_held,
     rules_of,
     waiting_reason,
 )
-from delosmq.manage.control.browse import Browse
+from delosmq.manage.control.browse import TOLD_PER_SLICE, Browse, browse_standings
 from delosmq.manage.control.diagnosis import advice, advice_without_head, queue_notes
 from delosmq.manage.control.message_ids import LARGEST_SEQUENCE, is_given_by_client, read_message_id, sequence_for_jms
 from delosmq.manage.control.queue_info import group_count
@@ -33,8 +32,6 @@ CONSUMERS_AT_MOST: Final = 200
 GROUPS_AT_MOST: Final = 100
 QUEUES_AT_MOST: Final = 1_000
 QUEUES_PER_SLICE: Final = 100
-TOLD_PER_SLICE: Final = 25
-"""Standings, about 0.5 ms."""
 QUESTIONS_AT_MOST: Final = 2_000_000
 """As `COUNTED_AT_MOST`, in messages times consumers: a few seconds of looking, between the work for others."""
 
@@ -153,14 +150,14 @@ class QueueExplanation:
 
 
 class ExplainControl:
-    """Explanations of one broker. Each is a walk in slices; its last step leaves the result."""
+    """Explanations of one broker. Each is a walk in slices, which gives what it found."""
 
     def __init__(self, broker: EngineBroker, queues: QueueControl, conversions: Conversions) -> None:
         self._broker = broker
         self._queues = queues
         self._conversions = conversions
 
-    def queue(self, login: Login, name: str, *, after: int, limit: int) -> "QueueWalk":
+    def queue(self, login: Login, name: str, *, after: int, limit: int) -> Generator[None, None, QueueExplanation]:
         """Explains a queue.
 
         Args:
@@ -169,9 +166,24 @@ class ExplainControl:
         Raises:
             NotFoundError: there is none of that name.
         """
-        return QueueWalk(self._broker, self._queues.find(login, name, VIEW), after, limit)
+        broker, queue = self._broker, self._queues.find(login, name, VIEW)
+        asked = QUESTIONS_AT_MOST // (1 + len(queue.holders))
+        count = inspect.Count(broker.inspector, queue, min(COUNTED_AT_MOST, asked))
+        yield from count.steps()
+        yield
+        page: list[inspect.Standing] = []
+        following = 0
+        if limit:
+            page, following = yield from browse_standings(broker, queue, after=after, limit=limit)
+        yield from inspect.number_leases(page)
+        told: list[StandingInfo] = []
+        for i, standing in enumerate(page, 1):
+            told.append(_standing_info(broker, standing))
+            if i % TOLD_PER_SLICE == 0:
+                yield
+        return _queue_explanation(broker, queue, count, told, following)
 
-    def message(self, login: Login, message_id: str, queue: str = "") -> "MessageSearch":
+    def message(self, login: Login, message_id: str, queue: str = "") -> Generator[None, None, MessageExplanation]:
         """Explains a message.
 
         Args:
@@ -179,170 +191,86 @@ class ExplainControl:
 
         Raises:
             MisuseError: that is no id.
-            NotFoundError: there is no such queue.
+            NotFoundError: there is no such queue, or none has the message.
         """
-        sequence = sequence_for_jms(message_id)
-        given = message_id if not sequence and is_given_by_client(message_id) else ""
+        broker = self._broker
         names = [self._queues.find(login, queue, VIEW).name] if queue else self._queues.names(login)
-        walk = MessageSearch(
-            self._broker, 0 if given else sequence or read_message_id(message_id), names, one_queue=queue
-        )
+        sequence = sequence_for_jms(message_id)
+        given = not sequence and is_given_by_client(message_id)
         if given:
-            walk.look_for(given, self._conversions)
-        return walk
-
-
-class MessageSearch:
-    """Looks for a message in queues.
-
-    Attributes:
-        result: set when `steps` has ended.
-    """
-
-    def __init__(self, broker: EngineBroker, sequence: int, queues: list[str], *, one_queue: str = "") -> None:
-        self.result: MessageExplanation | None = None
-        self._one_queue = one_queue
-        self._broker = broker
-        self._sequence = sequence
-        self._queues = queues
-        self._given = ""
-        self._conversions: Conversions | None = None
-
-    def look_for(self, given: str, conversions: Conversions) -> None:
-        """Looks for the id that a client gave the message, at each message of the queues if need be."""
-        self._given = given
-        self._conversions = conversions
-
-    def _has_id(self, slot: Slot) -> bool:
-        return self._conversions is not None and self._conversions.has_id(slot.message, self._given)
-
-    def _find_given(self) -> Generator[None, None, None]:
-        for name in self._queues:
-            queue = self._broker.queues.get(name)
-            if queue is None:
-                continue
-            browse = Browse(
-                self._broker, queue, after=0, until=LARGEST_SEQUENCE, max_rows=1, scheduled=True, only=self._has_id
-            )
-            yield from browse
-            if browse.found:
-                self._sequence = browse.found[0].sequence
-                return
-
-    def steps(self) -> Generator[None, None, None]:
-        """The walk.
-
-        Raises:
-            NotFoundError: none of the queues has it.
-        """
+            sequence = yield from self._find_given(message_id, names)
+        elif not sequence:
+            sequence = read_message_id(message_id)
         found: list[inspect.Standing] = []
-        if self._given:
-            yield from self._find_given()
-        for i, name in enumerate(self._queues, 1):
+        for i, name in enumerate(names, 1):
             if i % QUEUES_PER_SLICE == 0:
                 yield
-            queue = self._broker.queues.get(name)
-            if queue is None or len(found) >= QUEUES_AT_MOST:
+            looked_in = broker.queues.get(name)
+            if looked_in is None or len(found) >= QUEUES_AT_MOST:
                 continue
-            search = inspect.Search(self._broker.inspector, queue, self._sequence)
+            search = inspect.Search(broker.inspector, looked_in, sequence)
             yield from search.steps()
             if search.found is not None:
                 found.append(search.found)
         if not found:
-            raise self._not_found()
+            where = f"queue '{queue}' does not hold it" if queue else "no queue that you may view has it"
+            raise NotFoundError(
+                "DMQ6144",
+                f"message {message_id if given else sequence} is gone: {where}. It was acknowledged, expired,"
+                " pushed out, purged or moved under a new id (dead letters), or never there; compare the counters of"
+                " its queue, and check the id",
+            )
         yield from inspect.number_leases(found)
-        self.result = _message_explanation(
-            found[0].slot.message, [_standing_info(self._broker, standing) for standing in found]
-        )
+        return _message_explanation(found[0].slot.message, [_standing_info(broker, standing) for standing in found])
 
-    def _not_found(self) -> NotFoundError:
-        where = (
-            f"queue '{self._one_queue}' does not hold it" if self._one_queue else "no queue that you may view has it"
-        )
-        return NotFoundError(
-            "DMQ6144",
-            f"message {self._given or self._sequence} is gone: {where}. It was acknowledged, expired, pushed out,"
-            " purged or moved under a new id (dead letters), or never there; compare the counters of its queue, and"
-            " check the id",
-        )
-
-
-class QueueWalk:
-    """Looks through a queue.
-
-    Attributes:
-        result: set when `steps` has ended.
-    """
-
-    def __init__(self, broker: EngineBroker, queue: Queue, after: int, limit: int) -> None:
-        self.result: QueueExplanation | None = None
-        self._broker = broker
-        self._queue = queue
-        self._after = after
-        self._limit = limit
-
-    def steps(self) -> Generator[None, None, None]:
-        broker = self._broker
-        queue = self._queue
-        asked = QUESTIONS_AT_MOST // (1 + len(queue.holders))
-        count = inspect.Count(broker.inspector, queue, min(COUNTED_AT_MOST, asked))
-        yield from count.steps()
-        yield
-        page: list[inspect.Standing] = []
-        following = 0
-        if self._limit:
+    def _find_given(self, given: str, names: list[str]) -> Generator[None, None, int]:
+        """The sequence of the message to which a client gave an id, looked for at each message; 0 for none."""
+        for name in names:
+            queue = self._broker.queues.get(name)
+            if queue is None:
+                continue
             browse = Browse(
-                broker,
+                self._broker,
                 queue,
-                after=self._after,
+                after=0,
                 until=LARGEST_SEQUENCE,
-                max_rows=self._limit + 1,
+                max_rows=1,
                 scheduled=True,
+                only=lambda slot: self._conversions.has_id(slot.message, given),
             )
             yield from browse
-            slots = browse.found
-            following = slots[self._limit - 1].sequence if len(slots) > self._limit else 0
-            for i, slot in enumerate(slots[: self._limit], 1):
-                stands = broker.inspector.standing(queue, slot)
-                if stands is not None:
-                    page.append(stands)
-                if i % TOLD_PER_SLICE == 0 or len(queue.holders) > TOLD_PER_SLICE:
-                    yield
-        yield from inspect.number_leases(page)
-        told: list[StandingInfo] = []
-        for i, standing in enumerate(page, 1):
-            told.append(_standing_info(broker, standing))
-            if i % TOLD_PER_SLICE == 0:
-                yield
-        self.result = self._explanation(count, told, following)
+            if browse.found:
+                return browse.found[0].sequence
+        return 0
 
-    def _explanation(self, count: inspect.Count, page: list[StandingInfo], following: int) -> QueueExplanation:
-        broker = self._broker
-        queue = self._queue
-        slot = queue.pending.head()
-        first = broker.inspector.standing(queue, slot) if slot is not None else None
-        head = _standing_info(broker, first) if first is not None else None
-        rules = rules_of(queue)
-        owner = rules.ownership.owner if rules is not None else None
-        groups = rules.groups.owners(GROUPS_AT_MOST) if rules is not None and rules.groups is not None else []
-        return QueueExplanation(
-            queue=queue.name,
-            address=queue.address.name,
-            advice=head.advice if head is not None else advice_without_head(broker, queue),
-            notes=queue_notes(broker, queue),
-            message_count=queue.message_count,
-            counts=_counts(broker, queue, count),
-            not_looked_at=max(0, queue.pending.count - count.looked_at),
-            head=head,
-            owner=owner.id if owner is not None else 0,
-            consumer_count=len(queue.holders),
-            consumers=_consumers(queue),
-            group_count=group_count(queue),
-            groups=[GroupOwner(key, consumer.id) for key, consumer in groups],
-            settings=settings_in_force(queue, broker.settings),
-            messages=page,
-            next=following,
-        )
+
+def _queue_explanation(
+    broker: EngineBroker, queue: Queue, count: inspect.Count, page: list[StandingInfo], following: int
+) -> QueueExplanation:
+    slot = queue.pending.head()
+    first = broker.inspector.standing(queue, slot) if slot is not None else None
+    head = _standing_info(broker, first) if first is not None else None
+    rules = rules_of(queue)
+    owner = rules.ownership.owner if rules is not None else None
+    groups = rules.groups.owners(GROUPS_AT_MOST) if rules is not None and rules.groups is not None else []
+    return QueueExplanation(
+        queue=queue.name,
+        address=queue.address.name,
+        advice=head.advice if head is not None else advice_without_head(broker, queue),
+        notes=queue_notes(broker, queue),
+        message_count=queue.message_count,
+        counts=_counts(broker, queue, count),
+        not_looked_at=max(0, queue.pending.count - count.looked_at),
+        head=head,
+        owner=owner.id if owner is not None else 0,
+        consumer_count=len(queue.holders),
+        consumers=_consumers(queue),
+        group_count=group_count(queue),
+        groups=[GroupOwner(key, consumer.id) for key, consumer in groups],
+        settings=settings_in_force(queue, broker.settings),
+        messages=page,
+        next=following,
+    )
 
 
 def _counts(broker: EngineBroker, queue: Queue, count: inspect.Count) -> dict[str, int]:

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from delosmq.engine.api import BLOCKED, DROPPED, ROUTED, Conditions, EngineBroker, Queue, inspect, is_held
-from delosmq.manage.control.browse import Browse
+from delosmq.manage.control.browse import browse_standings
 from delosmq.manage.control.queues import QueueControl
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, LimitError, MisuseError
 from delosmq.model.message import BODY_KIND_NAMES, BYTES_BODY, TEXT_BODY, HubMessage, Message
 from delosmq.security.access import BROWSE, CONSUME, SEND, Login
 
-_LARGEST_SEQUENCE: Final = (1 << 63) - 1
 _FAMILY: Final = "stomp"
 """How what is sent from here is encoded; every protocol can read that."""
 _SHOWN_PER_SLICE: Final = 10
@@ -84,8 +83,10 @@ class MessageControl:
         self._queues = queues
         self._conversions = conversions
 
-    def look(self, login: Login, queue: str, *, after: int, limit: int, letters: int) -> "MessageWalk":
-        """A look at messages of a queue; takes nothing. Who may consume may look, as consuming shows as much.
+    def look(
+        self, login: Login, queue: str, *, after: int, limit: int, letters: int
+    ) -> Generator[None, None, MessagePage]:
+        """A look at messages of a queue, in slices. Takes nothing. Who may consume may look: consuming shows as much.
 
         Args:
             after, limit: which, by sequence.
@@ -95,7 +96,23 @@ class MessageControl:
             NotFoundError: there is no such queue.
         """
         found = self._queues.find(login, queue, CONSUME, BROWSE)
-        return MessageWalk(self._broker, found, self._conversions, after=after, limit=limit, letters=letters)
+        page, following = yield from browse_standings(self._broker, found, after=after, limit=limit)
+        shown: list[ShownMessage] = []
+        for i, standing in enumerate(page, 1):
+            message = standing.slot.message
+            given = self._conversions.message_id(message)
+            own = f"ID:{message.message_id}"
+            shown.append(_shown(standing, self._hub(message), letters, "" if given == own else given))
+            if i % _SHOWN_PER_SLICE == 0:
+                yield
+        return MessagePage(found.name, shown, following)
+
+    def _hub(self, message: Message) -> HubMessage:
+        try:
+            return self._conversions.to_hub(message)
+        except BrokerError:
+            # One odd message must not hide the others.
+            return HubMessage(message.body, BYTES_BODY)
 
     def send(self, login: Login, name: str, text: str, *, durable: bool, priority: int) -> SentMessage:
         """Sends a text to one queue that exists, and to no other of its address.
@@ -153,55 +170,6 @@ class MessageControl:
             f"its filter lets in only what matches {queue.settings.filter}; send that with STOMP, or lift the filter"
             f" with `delosmq queue update {name} --set filter=`"
         )
-
-
-class MessageWalk:
-    """Looks through a queue, in slices.
-
-    Attributes:
-        result: set when `steps` has ended.
-    """
-
-    def __init__(
-        self, broker: EngineBroker, queue: Queue, conversions: Conversions, *, after: int, limit: int, letters: int
-    ) -> None:
-        self.result: MessagePage | None = None
-        self._broker = broker
-        self._queue = queue
-        self._conversions = conversions
-        self._after = after
-        self._limit = limit
-        self._letters = letters
-
-    def steps(self) -> Generator[None, None, None]:
-        broker, queue = self._broker, self._queue
-        browse = Browse(
-            broker, queue, after=self._after, until=_LARGEST_SEQUENCE, max_rows=self._limit + 1, scheduled=True
-        )
-        yield from browse
-        slots = browse.found
-        shown: list[ShownMessage] = []
-        for i, slot in enumerate(slots[: self._limit], 1):
-            standing = broker.inspector.standing(queue, slot)
-            if standing is not None:  # else it left meanwhile
-                shown.append(self._shown(standing))
-            if i % _SHOWN_PER_SLICE == 0:
-                yield
-        following = slots[self._limit - 1].sequence if len(slots) > self._limit else 0
-        self.result = MessagePage(queue.name, shown, following)
-
-    def _shown(self, standing: inspect.Standing) -> ShownMessage:
-        message = standing.slot.message
-        own = f"ID:{message.message_id}"
-        given = self._conversions.message_id(message)
-        return _shown(standing, self._hub(message), self._letters, "" if given == own else given)
-
-    def _hub(self, message: Message) -> HubMessage:
-        try:
-            return self._conversions.to_hub(message)
-        except BrokerError:
-            # One odd message must not hide the others.
-            return HubMessage(message.body, BYTES_BODY)
 
 
 def _shown(standing: inspect.Standing, hub: HubMessage, letters: int, given_id: str) -> ShownMessage:

@@ -5,14 +5,14 @@ Both show the moment and confirm nothing, so neither waits for the disk: a slow 
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl, BrokerStatus
@@ -21,7 +21,8 @@ from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.http.answers import Health
 from delosmq.manage.http.calls.handlers import peek_all
-from delosmq.manage.http.operations import Call
+from delosmq.manage.http.operations import LOGIN, NOTHING, Answer, Call, operation
+from delosmq.model.ids import Position
 from delosmq.sessions.lease.answers import GroupStat
 
 _MS_PER_S: Final = 1000
@@ -136,19 +137,23 @@ class HealthCalls:
         self._addresses = addresses
         self._leases = leases
 
-    async def live(self, call: Call) -> Response:
-        """GET /health/live: the loop answers."""
-        return JSONResponse(asdict(Health("UP", "", [])))
+    @operation("GET", "/health/live", "live", NOTHING, needs_login=False)
+    async def live(self, call: Call) -> Answer[Health]:
+        """The broker runs."""
+        return Answer(Health("UP", "", []), Position(0))
 
-    async def ready(self, call: Call) -> Response:
-        """GET /health/ready: whether to send work, and if not, why."""
+    @operation("GET", "/health/ready", "ready", NOTHING, needs_login=False)
+    async def ready(self, call: Call) -> Answer[Health]:
+        """The broker takes work."""
         troubles, left_out = self._broker.not_ready(), self._broker.left_out()
         reasons = [*troubles, *left_out]
         why = "; ".join(f"{reason.code}: {reason.detail}" for reason in reasons)
-        return JSONResponse(asdict(Health("DOWN" if troubles else "UP", why, reasons)), 503 if troubles else 200)
+        health = Health("DOWN" if troubles else "UP", why, reasons)
+        return Answer(health, Position(0), status=503 if troubles else 0)
 
+    @operation("GET", "/metrics", "metrics", LOGIN, media_type="text/plain")
     async def metrics(self, call: Call) -> Response:
-        """GET /metrics: of the broker, and of the queues and groups this login may see."""
+        """Metrics for Prometheus."""
         login = call.login
         queues = await peek_all(
             self._queues.names(login),

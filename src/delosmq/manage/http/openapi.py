@@ -76,9 +76,9 @@ def _describe(operation: Operation, schemas: _Schemas, problem: dict[str, Any]) 
     }
     if not operation.needs_login:
         described["security"] = []
-    if operation.body is not None:
-        reference = schemas.reference(operation.body, "validation")
-        needed = not getattr(operation.body, "may_be_left_out", False)
+    if operation.has_body:
+        reference = schemas.reference(operation.wanted, "validation")
+        needed = not getattr(operation.wanted, "may_be_left_out", False)
         described["requestBody"] = {"required": needed, "content": {JSON_TYPE: {"schema": reference}}}
     return described
 
@@ -88,8 +88,8 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _PATH_PARAMETER.findall(operation.path)
     ]
-    if operation.query is not None:
-        parameters += _query_parameters(operation.query)
+    if operation.wanted is not None and not operation.has_body:
+        parameters += _query_parameters(operation.wanted)
     return parameters
 
 

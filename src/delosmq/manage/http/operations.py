@@ -1,11 +1,12 @@
-"""One row per call of the API: what it takes, what it answers, who serves it. Routes and OpenAPI come from the rows."""
+"""The calls of the API, each declared by the method that serves it. Routes and OpenAPI come from the declarations."""
 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from inspect import getdoc
+from typing import Any, Final, Generic, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import unquote
 
 from pydantic import BaseModel, ValidationError
@@ -16,6 +17,7 @@ from starlette.routing import Route
 from delosmq.manage.control.host import Host
 from delosmq.manage.http.logins import NO_LOGIN, BasicLogins
 from delosmq.manage.http.problems import FieldFault, ProblemError, problem_of
+from delosmq.manage.http.requests import JsonBody
 from delosmq.manage.http.sync_wait import wait_synced
 from delosmq.manage.http.validation import invalid
 from delosmq.model.errors import BrokerError, InvariantError
@@ -25,6 +27,17 @@ from delosmq.model.values import BODY_LIMIT_BYTES
 from delosmq.security.access import Login
 from delosmq.server.peer_log import PeerLog
 from delosmq.sessions.outbox import Gate
+
+T = TypeVar("T")
+H = TypeVar("H", bound=Callable[..., Awaitable["Answer[Any] | Response"]])
+
+BASE: Final = "/api/v1"
+VIEW: Final = "view on the address"
+BROWSE: Final = "consume or browse on the address"
+EDIT: Final = "edit on the address"
+LOGIN: Final = "a login"
+NOTHING: Final = "nothing"
+"""What a call may need."""
 
 BODY_TIMEOUT_S: Final = 30.0
 JSON_TYPE: Final = "application/json"
@@ -38,19 +51,16 @@ class Call:
 
     Attributes:
         path: decoded path parameters.
-        body, query: instances of the operation's models, None where it has none.
     """
 
     request: Request
     login: Login
     path: dict[str, str]
-    body: Any
-    query: Any
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A success.
+class Answer(Generic[T]):
+    """A success, or what `status` says instead of the operation's.
 
     Attributes:
         content: a dataclass.
@@ -58,13 +68,10 @@ class Answer:
         entries: how many it lists.
     """
 
-    content: Any
+    content: T
     position: Position
-    status: int = 200
     entries: int = 1
-
-
-Handler = Callable[[Call], Awaitable[Answer | Response]]
+    status: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,9 @@ class Operation:
 
     Attributes:
         permission: what it needs, as the documentation says it; the operation itself checks.
+        handler: takes a `Call`, and an instance of ``wanted`` if there is one.
         answer: type of the answer, for the documentation; None for what is not JSON.
+        wanted: of the request's body or query.
         media_type: of a success.
     """
 
@@ -82,13 +91,17 @@ class Operation:
     name: str
     summary: str
     permission: str
-    handler: Handler
+    handler: Callable[..., Awaitable[Answer[Any] | Response]]
     answer: Any
-    body: type[BaseModel] | None = None
-    query: type[BaseModel] | None = None
-    status: int = 200
-    media_type: str = JSON_TYPE
-    needs_login: bool = True
+    wanted: type[BaseModel] | None
+    status: int
+    media_type: str
+    needs_login: bool
+
+    @property
+    def has_body(self) -> bool:
+        """Whether what it wants comes in the request's body."""
+        return self.wanted is not None and issubclass(self.wanted, JsonBody)
 
     @property
     def is_audited(self) -> bool:
@@ -96,7 +109,53 @@ class Operation:
         return self.method != "GET" and not self.path.startswith(_READERS)
 
 
-_READERS: Final = "/api/v1/leases/"
+_DECLARED: Final[dict[object, Operation]] = {}
+"""By the function that serves it."""
+
+
+def operation(
+    method: str,
+    path: str,
+    name: str,
+    permission: str,
+    *,
+    status: int = 200,
+    media_type: str = JSON_TYPE,
+    needs_login: bool = True,
+) -> Callable[[H], H]:
+    """Declares the call that the method below serves. Its docstring is the summary, its annotations say what it wants
+    and answers."""
+
+    def with_handler(handler: H) -> H:
+        hints = get_type_hints(handler)
+        answer = hints.pop("return")
+        wanted = [hint for hint in hints.values() if issubclass(hint, BaseModel)]
+        _DECLARED[handler] = Operation(
+            method,
+            path,
+            name,
+            (getdoc(handler) or "").removesuffix("."),
+            permission,
+            handler,
+            answer=get_args(answer)[0] if get_origin(answer) is Answer else None,
+            wanted=wanted[0] if wanted else None,
+            status=status,
+            media_type=media_type,
+            needs_login=needs_login,
+        )
+        return handler
+
+    return with_handler
+
+
+def operations_of(calls: object) -> Iterator[Operation]:
+    """What the methods of an object serve, in their order."""
+    for name, method in vars(type(calls)).items():
+        if method in _DECLARED:
+            yield replace(_DECLARED[method], handler=getattr(calls, name))
+
+
+_READERS: Final = f"{BASE}/leases/"
 _AUDITED_CHARACTERS: Final = 500
 
 ANONYMOUS: Final = Login("", frozenset())
@@ -151,16 +210,18 @@ class Endpoints:
         login = ANONYMOUS
         if operation.needs_login:
             login = await self._logins.login(request.headers.get("authorization"))
-        call = Call(
-            request,
-            login,
-            decode_path(request),
-            None if operation.body is None else await _read_body(request, operation.body),
-            None if operation.query is None else _read_query(request, operation.query),
-        )
-        answer = await operation.handler(call)
+        call = Call(request, login, decode_path(request))
+        model = operation.wanted
+        body: BaseModel | None = None
+        if model is None:
+            answer = await operation.handler(call)
+        elif operation.has_body:
+            body = await _read_body(request, model)
+            answer = await operation.handler(call, body)
+        else:
+            answer = await operation.handler(call, _read_query(request, model))
         if operation.is_audited:
-            self._audit(operation, call)
+            self._audit(operation, call, body)
         if isinstance(answer, Response):
             return answer
         await wait_synced(self._gate, answer.position)
@@ -168,11 +229,11 @@ class Endpoints:
             encoded = await asyncio.to_thread(_encode, answer.content)
         else:
             encoded = _encode(answer.content)
-        return Response(encoded, answer.status, media_type=JSON_TYPE)
+        return Response(encoded, answer.status or operation.status, media_type=JSON_TYPE)
 
-    def _audit(self, operation: Operation, call: Call) -> None:
-        name = next(iter(call.path.values()), "") or getattr(call.body, "name", "")
-        given = {} if call.body is None else call.body.model_dump(exclude_unset=True, exclude={"name", "text"})
+    def _audit(self, operation: Operation, call: Call, body: BaseModel | None) -> None:
+        name = next(iter(call.path.values()), "") or getattr(body, "name", "")
+        given = {} if body is None else body.model_dump(exclude_unset=True, exclude={"name", "text"})
         self._audit_log.info(
             "DMQ6180: user '%s' at %s: %s '%s'%s",
             one_line(call.login.user, _AUDITED_CHARACTERS),

@@ -3,15 +3,20 @@
 import asyncio
 from collections.abc import Generator
 from contextlib import closing
+from typing import Final, TypeVar
 
 from delosmq.engine.api import EngineBroker
-from delosmq.manage.control.explain import ExplainControl
-from delosmq.manage.control.explain_address import ExplainAddressControl
+from delosmq.manage.control.explain import ExplainControl, MessageExplanation, QueueExplanation
+from delosmq.manage.control.explain_address import AddressExplanation, ExplainAddressControl
 from delosmq.manage.control.host import Host
-from delosmq.manage.control.messages import MessageControl
+from delosmq.manage.control.messages import MessageControl, MessagePage, SentMessage
 from delosmq.manage.http.calls.handlers import Handlers
-from delosmq.manage.http.operations import Answer, Call
+from delosmq.manage.http.operations import BASE, BROWSE, VIEW, Answer, Call, operation
 from delosmq.manage.http.requests import ExplainMessage, ExplainQueue, LookAtMessages, SendText
+
+T = TypeVar("T")
+
+_MESSAGES: Final = f"{BASE}/queues/{{name}}/messages"
 
 
 class ExplainCalls(Handlers):
@@ -24,19 +29,20 @@ class ExplainCalls(Handlers):
         self._addresses = addresses
         self._control = control
 
-    async def queue(self, call: Call) -> Answer:
-        wanted: ExplainQueue = call.query
+    @operation("GET", f"{BASE}/queues/{{name}}/explain", "explainQueue", VIEW)
+    async def queue(self, call: Call, wanted: ExplainQueue) -> Answer[QueueExplanation]:
+        """Where the messages of a queue stand, and what to do about it."""
         walk = self._control.queue(call.login, call.path["name"], after=wanted.after, limit=wanted.limit)
-        await _finish(walk.steps())
-        return self._answer(walk.result, entries=wanted.limit)
+        return self._answer(await _finish(walk), entries=wanted.limit)
 
-    async def message(self, call: Call) -> Answer:
-        wanted: ExplainMessage = call.query
-        walk = self._control.message(call.login, call.path["id"], wanted.queue)
-        await _finish(walk.steps())
-        return self._answer(walk.result, entries=1)
+    @operation("GET", f"{BASE}/messages/{{id}}/explain", "explainMessage", VIEW)
+    async def message(self, call: Call, wanted: ExplainMessage) -> Answer[MessageExplanation]:
+        """Where a message stands in each queue."""
+        return self._answer(await _finish(self._control.message(call.login, call.path["id"], wanted.queue)))
 
-    async def address(self, call: Call) -> Answer:
+    @operation("GET", f"{BASE}/addresses/{{name}}/explain", "explainAddress", VIEW)
+    async def address(self, call: Call) -> Answer[AddressExplanation]:
+        """Where messages sent to an address go."""
         found = self._addresses.address(call.login, call.path["name"])
         return self._answer(found, entries=len(found.queues))
 
@@ -48,24 +54,30 @@ class MessageCalls(Handlers):
         super().__init__(broker, host)
         self._control = control
 
-    async def look(self, call: Call) -> Answer:
-        wanted: LookAtMessages = call.query
+    @operation("GET", _MESSAGES, "lookAtMessages", BROWSE)
+    async def look(self, call: Call, wanted: LookAtMessages) -> Answer[MessagePage]:
+        """Messages of a queue in order of their sequence, with the beginning of their bodies."""
         walk = self._control.look(
             call.login, call.path["name"], after=wanted.after, limit=wanted.limit, letters=wanted.text
         )
-        await _finish(walk.steps())
-        return self._answer(walk.result, entries=wanted.limit)
+        return self._answer(await _finish(walk), entries=wanted.limit)
 
-    async def send(self, call: Call) -> Answer:
-        wanted: SendText = call.body
+    @operation("POST", _MESSAGES, "sendText", "send on the address", status=201)
+    async def send(self, call: Call, wanted: SendText) -> Answer[SentMessage]:
+        """Send a text to this queue."""
         sent = self._control.send(
             call.login, call.path["name"], wanted.text, durable=wanted.durable, priority=wanted.priority
         )
-        return self._answer(sent, status=201)
+        return self._answer(sent)
 
 
-async def _finish(steps: Generator[None, None, None]) -> None:
-    """A walk to its end, with the loop's other work between the slices; cut short, it leaves nothing behind."""
-    with closing(steps):
-        for _ in steps:
+async def _finish(walk: Generator[None, None, T]) -> T:
+    """What a walk gives, with the loop's other work between its slices; cut short, it leaves nothing behind."""
+    with closing(walk):
+        while True:
+            try:
+                next(walk)
+            except StopIteration as end:
+                found: T = end.value
+                return found
             await asyncio.sleep(0)

@@ -41,10 +41,10 @@ class Handlers:
         self._broker = broker
         self._host = host
 
-    def _answer(self, content: object, *, status: int = 200, entries: int = 1) -> Answer:
+    def _answer(self, content: V, *, entries: int = 1) -> Answer[V]:
         """An answer that waits until all that is decided so far is synced."""
         self._host.changed()
-        return Answer(content, self._broker.log.position, status, entries)
+        return Answer(content, self._broker.log.position, entries)
 
 
 class RowHandlers(Handlers):

@@ -11,9 +11,9 @@ from delosmq.engine.api import EngineBroker
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.leases import LeaseControl
 from delosmq.manage.http.answers import Acked, GroupList, LeaseList, Released
-from delosmq.manage.http.arrow import choose_columns
+from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
 from delosmq.manage.http.calls.handlers import RowHandlers
-from delosmq.manage.http.operations import Answer, Call
+from delosmq.manage.http.operations import BASE, Answer, Call, operation
 from delosmq.manage.http.problems import ProblemError
 from delosmq.manage.http.requests import (
     LARGEST_INT,
@@ -22,13 +22,17 @@ from delosmq.manage.http.requests import (
     LeaseRows,
     NextLease,
     OpenLeases,
+    ReleaseGroup,
 )
 from delosmq.manage.http.sync_wait import Drain, LongPoll
 from delosmq.model.conversion import Conversions
-from delosmq.sessions.lease.answers import LeaseExtent
+from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession, nothing_new
 from delosmq.sessions.outbox import Gate
 
+_ALL: Final = f"{BASE}/leases"
+_ONE: Final = f"{_ALL}/{{group}}"
+_CONSUME: Final = "consume on the address of the queue"
 SETTLE_PAUSE_S: Final = 0.005
 """While ticks work off what a group acknowledged, before it is released."""
 
@@ -51,11 +55,14 @@ class LeaseCalls(RowHandlers):
         self._control = control
         self._drain = drain
 
-    async def list(self, call: Call) -> Answer:
+    @operation("GET", _ALL, "listGroups", _CONSUME)
+    async def list(self, call: Call) -> Answer[GroupList]:
+        """All lease groups."""
         return self._answer(GroupList(self._control.session(call.login).stats()))
 
-    async def open(self, call: Call) -> Answer:
-        wanted: OpenLeases = call.body
+    @operation("POST", f"{_ONE}/open", "openGroup", f"{_CONSUME}; createDurableQueue for a new subscription to a topic")
+    async def open(self, call: Call, wanted: OpenLeases) -> Answer[OpenedGroup]:
+        """Open a group under a new epoch, which fences all earlier ones."""
         opened = self._control.session(call.login).open(
             call.path["group"],
             queue=wanted.queue or "",
@@ -65,9 +72,9 @@ class LeaseCalls(RowHandlers):
         )
         return self._answer(opened)
 
-    async def next(self, call: Call) -> Answer:
-        """POST /leases/{group}/lease: answers at once when there is something, else when it comes or time is up."""
-        wanted: NextLease = call.body
+    @operation("POST", f"{_ONE}/lease", "nextLease", _CONSUME)
+    async def next(self, call: Call, wanted: NextLease) -> Answer[LeaseExtent]:
+        """Acknowledge leases and get the next one; waits for messages."""
         request = LeaseRequest(wanted.after, wanted.max_rows, wanted.max_bytes, wanted.epoch, wanted.until)
         session = self._control.session(call.login)
         poll = LongPoll(call.request, self._drain, wanted.wait_ms)
@@ -94,16 +101,20 @@ class LeaseCalls(RowHandlers):
                 # What was collected stays with the group: the reader's next request goes on there.
                 raise ClientDisconnect
 
-    async def stat(self, call: Call) -> Answer:
+    @operation("GET", f"{_ONE}/stat", "statGroup", _CONSUME)
+    async def stat(self, call: Call) -> Answer[GroupStat]:
+        """Where a group stands."""
         return self._answer(self._control.session(call.login).stat(call.path["group"]))
 
-    async def describe(self, call: Call) -> Answer:
-        wanted: DescribeLeases = call.query
+    @operation("GET", f"{_ONE}/describe", "describeLeases", _CONSUME)
+    async def describe(self, call: Call, wanted: DescribeLeases) -> Answer[LeaseList]:
+        """Rows and bytes of leases."""
         session = self._control.session(call.login)
         return self._answer(LeaseList(session.describe(call.path["group"], wanted.after, wanted.upto)))
 
-    async def rows(self, call: Call) -> Response:
-        wanted: LeaseRows = call.query
+    @operation("GET", f"{_ONE}/{{lease}}/rows", "fetchRows", _CONSUME, media_type=ARROW_TYPE)
+    async def rows(self, call: Call, wanted: LeaseRows) -> Response:
+        """Rows of a lease; changes nothing."""
         names = choose_columns(wanted.columns, wanted.headers)
         group = call.path["group"]
         session = self._control.session(call.login)
@@ -111,12 +122,15 @@ class LeaseCalls(RowHandlers):
         queue = self._broker.leases.find(group).queue.name
         return await self._rows(slots, names, queue)
 
-    async def ack(self, call: Call) -> Answer:
-        wanted: AckLeases = call.body
+    @operation("POST", f"{_ONE}/ack", "ackLeases", _CONSUME)
+    async def ack(self, call: Call, wanted: AckLeases) -> Answer[Acked]:
+        """Acknowledge leases."""
         acked = self._control.session(call.login).acknowledge(call.path["group"], wanted.lease, wanted.epoch)
         return self._answer(Acked(acked))
 
-    async def release(self, call: Call) -> Answer:
+    @operation("POST", f"{_ONE}/release", "releaseGroup", _CONSUME)
+    async def release(self, call: Call, nothing: ReleaseGroup) -> Answer[Released]:
+        """End a group; what it did not acknowledge goes back in order."""
         session = self._control.session(call.login)
         while not session.may_release(call.path["group"]):
             self._host.changed()

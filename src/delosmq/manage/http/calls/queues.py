@@ -10,16 +10,19 @@ from starlette.responses import Response
 from delosmq.engine.api import EngineBroker, Purge
 from delosmq.manage.control.host import Host
 from delosmq.manage.control.pagination import Page
+from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import ROUTING_TYPES, QueueControl
 from delosmq.manage.http.answers import DeletedQueue, Purged, QueueList
-from delosmq.manage.http.arrow import choose_columns
+from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
 from delosmq.manage.http.calls.handlers import RowHandlers, peek_all
-from delosmq.manage.http.operations import Answer, Call
-from delosmq.manage.http.requests import BrowseRows, CreateQueue, Forced, ListPage, QueueFields, UpdateQueue
+from delosmq.manage.http.operations import BASE, BROWSE, EDIT, VIEW, Answer, Call, operation
+from delosmq.manage.http.requests import BrowseRows, CreateQueue, Forced, ListPage, Nothing, QueueFields, UpdateQueue
 from delosmq.model.conversion import Conversions
 from delosmq.model.settings import QueueSettings
 from delosmq.sessions.outbox import Gate
 
+_ALL: Final = f"{BASE}/queues"
+_ONE: Final = f"{_ALL}/{{name}}"
 PURGE_WAIT_S: Final = 5.0
 """A purge that takes longer goes on without its caller."""
 
@@ -40,44 +43,60 @@ class QueueCalls(RowHandlers):
         super().__init__(broker, host, gate, conversions=conversions, logger=logger)
         self._control = control
 
-    async def list(self, call: Call) -> Answer:
-        wanted: ListPage = call.query
+    @operation("GET", _ALL, "listQueues", VIEW)
+    async def list(self, call: Call, wanted: ListPage) -> Answer[QueueList]:
+        """A page of the queues."""
         names = self._control.names(call.login, Page(wanted.after, wanted.limit, wanted.filter))
         found = await peek_all(names[: wanted.limit], partial(self._control.peek, call.login))
         following = names[wanted.limit - 1] if len(names) > wanted.limit else ""
         return self._answer(QueueList(found, following, self._control.notice(call.login)), entries=len(found))
 
-    async def get(self, call: Call) -> Answer:
+    @operation("GET", _ONE, "getQueue", VIEW)
+    async def get(self, call: Call) -> Answer[QueueInfo]:
+        """One queue."""
         return self._answer(self._control.get(call.login, call.path["name"]))
 
-    async def create(self, call: Call) -> Answer:
-        wanted: CreateQueue = call.body
+    @operation("POST", _ALL, "createQueue", EDIT, status=201)
+    async def create(self, call: Call, wanted: CreateQueue) -> Answer[QueueInfo]:
+        """Create a queue."""
         fields = _settings(wanted)
         fields.setdefault("address", wanted.name)
-        return self._answer(self._control.create(call.login, QueueSettings(**fields)), status=201)
+        return self._answer(self._control.create(call.login, QueueSettings(**fields)))
 
-    async def update(self, call: Call) -> Answer:
-        wanted: UpdateQueue = call.body
+    @operation("PATCH", _ONE, "updateQueue", EDIT)
+    async def update(self, call: Call, wanted: UpdateQueue) -> Answer[QueueInfo]:
+        """Change a queue."""
         return self._answer(self._control.update(call.login, call.path["name"], _settings(wanted)))
 
-    async def delete(self, call: Call) -> Answer:
-        wanted: Forced = call.query
+    @operation("DELETE", _ONE, "deleteQueue", EDIT)
+    async def delete(self, call: Call, wanted: Forced) -> Answer[DeletedQueue]:
+        """Delete a queue and what it holds."""
         name = call.path["name"]
         return self._answer(DeletedQueue(name, self._control.delete(call.login, name, force=wanted.force)))
 
-    async def pause(self, call: Call) -> Answer:
+    @operation("POST", f"{_ONE}/pause", "pauseQueue", EDIT)
+    async def pause(self, call: Call, nothing: Nothing) -> Answer[QueueInfo]:
+        """Deliver nothing until it is resumed."""
         return self._answer(self._control.pause(call.login, call.path["name"], paused=True))
 
-    async def resume(self, call: Call) -> Answer:
+    @operation("POST", f"{_ONE}/resume", "resumeQueue", EDIT)
+    async def resume(self, call: Call, nothing: Nothing) -> Answer[QueueInfo]:
+        """Deliver again."""
         return self._answer(self._control.pause(call.login, call.path["name"], paused=False))
 
-    async def enable(self, call: Call) -> Answer:
+    @operation("POST", f"{_ONE}/enable", "enableQueue", EDIT)
+    async def enable(self, call: Call, nothing: Nothing) -> Answer[QueueInfo]:
+        """Let messages enter again."""
         return self._answer(self._control.enable(call.login, call.path["name"], enabled=True))
 
-    async def disable(self, call: Call) -> Answer:
+    @operation("POST", f"{_ONE}/disable", "disableQueue", EDIT)
+    async def disable(self, call: Call, nothing: Nothing) -> Answer[QueueInfo]:
+        """Let no message enter until it is enabled."""
         return self._answer(self._control.enable(call.login, call.path["name"], enabled=False))
 
-    async def purge(self, call: Call) -> Answer:
+    @operation("POST", f"{_ONE}/purge", "purgeQueue", EDIT)
+    async def purge(self, call: Call, nothing: Nothing) -> Answer[Purged]:
+        """Remove all messages that are not in delivery to a consumer."""
         work = self._control.purge(call.login, call.path["name"])
         await self._finish(work)
         return self._answer(Purged(work.removed, work.done))
@@ -89,8 +108,9 @@ class QueueCalls(RowHandlers):
             self._host.changed()
             await asyncio.sleep(0)
 
-    async def rows(self, call: Call) -> Response:
-        wanted: BrowseRows = call.query
+    @operation("GET", f"{_ONE}/rows", "browseQueue", BROWSE, media_type=ARROW_TYPE)
+    async def rows(self, call: Call, wanted: BrowseRows) -> Response:
+        """Messages of a queue in order of their sequence, without taking them."""
         names = choose_columns(wanted.columns, wanted.headers)
         queue = call.path["name"]
         browse = self._control.browse(
