@@ -91,14 +91,18 @@ class PhasedJob(Job):
     def step(self) -> bool:
         """See `Job.step`; True as well when it sleeps, and comes back by itself."""
         phases = self._phases
-        self._phases = None
         if phases is None:
             return True
-        for nap_ns in phases:
-            self._phases = phases
-            if nap_ns > 0:
-                self._jobs.add_later(nap_ns, self)
-            return nap_ns > 0
+        more = False
+        try:
+            for nap_ns in phases:
+                more = True
+                if nap_ns > 0:
+                    self._jobs.add_later(nap_ns, self)
+                return nap_ns > 0
+        finally:
+            if not more:
+                self._phases = None  # what it worked on is freed, whoever asks later whether it is over
         return True
 
 

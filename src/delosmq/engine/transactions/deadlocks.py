@@ -8,10 +8,11 @@ used up the transaction waits at first, and is looked at in slices. Should it tu
 ever, it is woken up and refused then.
 """
 
+from collections.abc import Generator, Iterator
 from typing import Final
 
 from delosmq.engine.addresses.bindings import Bindings
-from delosmq.engine.base.jobs import Job, Jobs
+from delosmq.engine.base.jobs import NEXT_TICK, Jobs, PhasedJob
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.routing.blocked_producers import BlockedProducers
 from delosmq.engine.transactions.transaction import Hopeless, Transaction
@@ -26,7 +27,7 @@ PER_SLICE: Final = 1_000
 ALL_STEPS: Final = 1 << 60
 
 
-class Deadlocks(Job):
+class Deadlocks:
     """The transactions whose senders wait, and what they hold.
 
     Attributes:
@@ -47,18 +48,12 @@ class Deadlocks(Job):
         # How many these and what they hold are.
         self._size: int = 0
         self.spent: int = 0
-        self._is_job: bool = False
+        self._job: PhasedJob | None = None
         # A transaction began to wait that was not looked at.
         self._behind: bool = False
         # The search under way in slices, and who has gone on since the first of several began.
         self._search: _Search | None = None
         self._gone: set[int] = set()
-        # Whom it found to wait for ever, in the order in which they came; how many of them would not, how many would,
-        # and how many are looked at now.
-        self._order: list[Transaction] = []
-        self._free_through: int = 0
-        self._stuck_through: int = 0
-        self._tried: int = 0
 
     def goes_on(self, transaction: Transaction) -> None:
         """It doesn't wait, or not any more."""
@@ -84,57 +79,62 @@ class Deadlocks(Job):
         transaction.waits_for = address
         self._waiting[transaction.id] = transaction
         self._size += 1 + len(transaction.charged)
-        if not self._is_job:
-            self._is_job = True
-            self._jobs.add(self)
+        if self._job is None or self._job.over:
+            self._job = PhasedJob(self._jobs, self._phases())
+            self._jobs.add(self._job)
         if self.spent + self._size > self.at_once:
             self._behind = True
             return
         self.spent += self._size
-        search = self._search_among(self._waiting)
+        search = _Search(self._waiting, self._bindings, self._memory)
         search.go_on(ALL_STEPS)
         if transaction.id in search.stuck:
             self.goes_on(transaction)
             raise _refusal(transaction, address, len(search.stuck))
 
-    def step(self) -> bool:
-        """The next tick: its sends may look again; and what those before left undone."""
+    def _phases(self) -> Iterator[int]:
+        """In each tick its sends may look again; and what those before left undone is looked at."""
         self.spent = 0
-        if self._search is None and self._behind:
+        for nap_ns in self._find_stuck():
+            yield nap_ns
+            self.spent = 0
+
+    def _find_stuck(self) -> Iterator[int]:
+        """Among those who wait for ever it is the first who, with those before it alone, would do so: the one who would
+        have been refused at once."""
+        while self._behind:
             self._behind = False
             self._gone = set()
-            self._order = []
-            self._search = self._search_among(self._waiting)
-        search = self._search
-        if search is not None and search.go_on(PER_SLICE):
-            self._search = self._next_search(search)
-        self._is_job = self._search is not None or self._behind
-        return not self._is_job
+            search = yield from self._search_among(list(self._waiting.values()))
+            # In the order in which they came; how many of them would not wait for ever, and how many would.
+            order = list(search.stuck.values())
+            free_through = 0
+            stuck_through = len(order)
+            while stuck_through - free_through > 1:
+                yield NEXT_TICK
+                tried = (stuck_through + free_through) // 2
+                search = yield from self._search_among(order[:tried])
+                if search.stuck:
+                    stuck_through = tried
+                else:
+                    free_through = tried
+            if order:
+                yield NEXT_TICK
+                search = yield from self._search_among(order[:stuck_through])
+                self._refuse_later(order[stuck_through - 1], search)
+                self._behind = True  # there may be others
+            if self._behind:
+                yield NEXT_TICK
+        self._search = None
 
-    def _next_search(self, search: "_Search") -> "_Search | None":
-        """What follows a search that is through. Among those who wait for ever it is the first who, with those before
-        it alone, would do so: the one who would have been refused at once."""
-        if not self._order:
-            if not search.stuck:
-                return None
-            self._order = list(search.stuck.values())
-            self._free_through = 0
-            self._stuck_through = len(self._order)
-        elif self._tried < self._stuck_through:
-            if search.stuck:
-                self._stuck_through = self._tried
-            else:
-                self._free_through = self._tried
-        else:
-            self._behind = True  # there may be others
-            self._refuse_later(self._order[self._tried - 1], search)
-            return None
-        if self._stuck_through - self._free_through > 1:
-            self._tried = (self._stuck_through + self._free_through) // 2
-        else:
-            self._tried = self._stuck_through
-        tried = self._order[: self._tried]
-        return self._search_among({one.id: one for one in tried if one.id not in self._gone})
+    def _search_among(self, transactions: list[Transaction]) -> "Generator[int, None, _Search]":
+        """Searches among some of them, but for those who have gone on; gives the search, which is through."""
+        waiting = {one.id: one for one in transactions if one.id not in self._gone}
+        search = _Search(waiting, self._bindings, self._memory)
+        self._search = search
+        while not search.go_on(PER_SLICE):
+            yield NEXT_TICK
+        return search
 
     def _refuse_later(self, transaction: Transaction, search: "_Search") -> None:
         address = transaction.waits_for
@@ -144,9 +144,6 @@ class Deadlocks(Job):
             transaction.hopeless = Hopeless(transaction, address, error)
             self.goes_on(transaction)
             self._blocked_producers.wake_address(address)
-
-    def _search_among(self, waiting: dict[int, Transaction]) -> "_Search":
-        return _Search(waiting, self._bindings, self._memory)
 
 
 class _Search:
