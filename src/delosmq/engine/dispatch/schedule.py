@@ -9,11 +9,12 @@ setting the wall clock neither ends it nor makes it longer. After a restart what
 Source: Artemis ScheduledDeliveryHandlerImpl.
 """
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import Final
 
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.base.jobs import Job, Jobs
+from delosmq.engine.base.jobs import NEXT_TICK, Job, Jobs, PhasedJob
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timer, Timers
 from delosmq.engine.dispatch.dispatcher import Dispatcher
@@ -195,14 +196,46 @@ class Schedule(Timer):
         """Makes pending what is due."""
         if self._working:
             return
-        work = _Due(self, self._clock.wall_ms(), self._steady_ms(), self._dispatcher)
-        if work.step():
-            self.arm()
-        else:
+        work = PhasedJob(self._jobs, self._make_pending(self._clock.wall_ms(), self._steady_ms()))
+        if not work.step():
             self._working = True
             self._jobs.add(work)
 
-    def take_due(self, wall_ms: int, steady_ms: int) -> tuple[Queue, int] | None:
+    def _make_pending(self, wall_ms: int, steady_ms: int) -> Iterator[int]:
+        """Makes pending what is due at one moment: first finds all of it, then goes through it from its end."""
+        due: list[tuple[Queue, int]] = []
+        held: dict[int, Queue] = {}
+        room = SLOTS_PER_SLICE
+        found = self._take_due(wall_ms, steady_ms)
+        while found is not None:
+            queue = found[0]
+            due.append(found)
+            if queue.id not in held:
+                held[queue.id] = queue
+                self._dispatcher.suspend(queue)  # what is due comes newest first
+            room -= 1
+            if room <= 0:
+                yield NEXT_TICK
+                room = SLOTS_PER_SLICE
+            found = self._take_due(wall_ms, steady_ms)
+        room -= 1
+        while due:
+            if room <= 0:
+                self._log.close()
+                yield NEXT_TICK
+                room = SLOTS_PER_SLICE
+            queue, time = due[-1]
+            released = self._release(queue, time, room)
+            if released < room:
+                due.pop()
+            room -= released + 1
+        self._log.close()
+        for queue in held.values():
+            self._dispatcher.resume(queue)
+        self._working = False
+        self.arm()
+
+    def _take_due(self, wall_ms: int, steady_ms: int) -> tuple[Queue, int] | None:
         """The next queue and time that is due; None when nothing more is."""
         while True:
             by_wall = self._by_wall.wait_ms(wall_ms)
@@ -213,12 +246,7 @@ class Schedule(Timer):
             if found is not None:
                 return found
 
-    def done(self) -> None:
-        """All that was due is pending."""
-        self._working = False
-        self.arm()
-
-    def release(self, queue: Queue, time: int, limit: int) -> int:
+    def _release(self, queue: Queue, time: int, limit: int) -> int:
         """Makes pending what a queue holds for one time, newest first, ``limit`` at most; gives how many."""
         count = 0
         while count < limit:
@@ -238,51 +266,6 @@ class Schedule(Timer):
         if queue.ring.counts_waiting:
             self._evictions.cut(queue)
         return count
-
-    def close(self) -> None:
-        """Ends the decision under way."""
-        self._log.close()
-
-
-class _Due(Job):
-    """Makes pending what was due at one moment: first finds all of it, then goes through it from its end."""
-
-    def __init__(self, schedule: Schedule, wall_ms: int, steady_ms: int, dispatcher: Dispatcher) -> None:
-        self._schedule = schedule
-        self._dispatcher = dispatcher
-        self._wall_ms = wall_ms
-        self._steady_ms = steady_ms
-        self._found: list[tuple[Queue, int]] = []
-        self._held: dict[int, Queue] = {}
-        self._complete = False
-
-    def step(self) -> bool:
-        schedule = self._schedule
-        room = SLOTS_PER_SLICE
-        while not self._complete and room > 0:
-            room -= 1
-            found = schedule.take_due(self._wall_ms, self._steady_ms)
-            if found is None:
-                self._complete = True
-                break
-            queue = found[0]
-            self._found.append(found)
-            if queue.id not in self._held:
-                self._held[queue.id] = queue
-                self._dispatcher.suspend(queue)  # what is due comes newest first
-        while self._complete and self._found and room > 0:
-            queue, time = self._found[-1]
-            released = schedule.release(queue, time, room)
-            if released < room:
-                self._found.pop()
-            room -= released + 1
-        schedule.close()
-        if self._found or not self._complete:
-            return False
-        for queue in self._held.values():
-            self._dispatcher.resume(queue)
-        schedule.done()
-        return True
 
 
 class _Sweep(Job):
