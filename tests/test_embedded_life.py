@@ -133,7 +133,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing(tmp_path: Path, monkeypatch: pyte
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(broker_thread.Moment, "wait", interrupted)
+    monkeypatch.setattr(broker_thread.OneTimeEvent, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         delosmq.Broker(tmp_path, http=False).start()
 

@@ -245,7 +245,7 @@ class ComposedBroker(Host):
             wildcards=settings.wildcards,
         )
         for user, password in accounts.vouched.items():
-            self.access.vouch(user, password)
+            self.access.trust(user, password)
         self.failed = asyncio.Event()
         self.failure: BaseException | None = None
         self._events = GateEvents(self.broker, self.gate)

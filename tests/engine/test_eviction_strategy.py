@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from delosmq.engine.base.slots import PendingSlots, Slot
-from delosmq.engine.queues.eviction_strategy import EvictionChoice, LowestPriority, Remembering, UniqueProperty
+from delosmq.engine.queues.eviction_strategy import EvictionChoice, IndexedChoice, LowestPriority, UniqueProperty
 from delosmq.model.conversion import Conversions
 from delosmq.model.ids import Sequence, WallMs
 from delosmq.model.message import Message
@@ -44,7 +44,7 @@ def chosen_by(choice: EvictionChoice, pending: PendingSlots) -> list[Slot]:
     return choice.choose(pending)
 
 
-def remembered(choice: Remembering) -> list[Slot]:
+def remembered(choice: IndexedChoice) -> list[Slot]:
     return sorted(choice.slots.values(), key=lambda one: one.sequence)
 
 
@@ -54,7 +54,7 @@ def remembered(choice: Remembering) -> list[Slot]:
 def test_it_chooses_as_if_it_looked_at_everything(kind: str, values: int, prioritized: bool) -> None:
     random = Random(values)
     pending = PendingSlots()
-    choice: Remembering = LowestPriority()
+    choice: IndexedChoice = LowestPriority()
     if kind == "unique":
         choice = UniqueProperty("k", Conversions({"stomp": StompConversion()}))
     for sequence in range(1, 1_500):
@@ -80,7 +80,7 @@ def test_it_chooses_as_if_it_looked_at_everything(kind: str, values: int, priori
 
 
 @pytest.mark.parametrize("choice", [LowestPriority(), UniqueProperty("k", Conversions({"stomp": StompConversion()}))])
-def test_nothing_is_remembered_of_what_left_the_queue(choice: Remembering) -> None:
+def test_nothing_is_remembered_of_what_left_the_queue(choice: IndexedChoice) -> None:
     pending = PendingSlots()
     for sequence in range(1, 11):
         pending.add_tail(slot(sequence, 4, sequence % 3))

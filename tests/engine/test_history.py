@@ -443,7 +443,7 @@ def from_each_crash(bench: RoutingBench, position: int) -> set[str]:
         again = bench.restart(crash)
         again.run()
         recount(again)
-        assert again.broker.bindings.filling.progress == {}
+        assert again.broker.bindings.history_fills.progress == {}
         assert again.broker.queues["me"].suspended == 0
         found.add(again.pending("me"))
         assert again.restart().pending("me") == again.pending("me")
@@ -524,7 +524,7 @@ def test_what_is_purged_while_a_subscription_is_filled_does_not_come_back(ticks:
     subscribe_durably(bench, "news.*").room = False
     for _ in range(ticks):
         bench.broker.tick()
-    assert bench.broker.bindings.filling.progress
+    assert bench.broker.bindings.history_fills.progress
     bench.broker.resources.purge_queue("me")
     bench.run()
     wanted = Counter([f"m{number}" for number in range(700)] + [f"r{number}" for number in range(20)] * 2)
@@ -538,7 +538,7 @@ def test_what_is_purged_while_a_subscription_is_filled_does_not_come_back(ticks:
         purged = Counter(seen[sequence] for sequence in seen.keys() - there.keys())
         again.run()
         assert Counter(again.pending("me").split()) == wanted - purged
-        assert again.broker.bindings.filling.progress == {}
+        assert again.broker.bindings.history_fills.progress == {}
         assert again.restart().pending("me") == again.pending("me")
         recount(again)
     assert bench.pending("me") == bench.restart().pending("me")
@@ -582,11 +582,11 @@ def test_a_subscription_that_ends_while_it_is_filled_is_not_filled_after_a_resta
     publish(bench, " ".join(f"m{number}" for number in range(1_000)))
     port = subscribe_durably(bench, "news")
     port.room = False
-    assert bench.broker.bindings.filling.progress
+    assert bench.broker.bindings.history_fills.progress
     again = bench.restart()
     again.broker.resources.delete_queue("me")
     again.run()
-    assert again.broker.bindings.filling.progress == again.restart().broker.bindings.filling.progress == {}
+    assert again.broker.bindings.history_fills.progress == again.restart().broker.bindings.history_fills.progress == {}
     recount(again)
 
 

@@ -196,7 +196,7 @@ def test_a_commit_that_fails_leaves_messages_with_a_consumer_that_delivers_them_
     transaction = bench.broker.transactions.begin("session")
     transaction.keeps_delivered = keeps
     promise(bench, transaction, consumer, port.slots)
-    transaction.spoil(MisuseError("DMQ2104", "a message of it can't be sent"))
+    transaction.set_rollback_only(MisuseError("DMQ2104", "a message of it can't be sent"))
     with pytest.raises(MisuseError, match="can't be sent"):
         bench.broker.transactions.commit(transaction)
     assert consumer.held_count == (2 if keeps else 0)

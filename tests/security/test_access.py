@@ -98,7 +98,7 @@ def test_a_reload_forgets_logins_and_permissions() -> None:
 
 def test_what_is_vouched_for_is_verified_with_its_password_only_and_until_a_reload() -> None:
     access = AccessControl({"a": "s"}, {"a": frozenset({"r"})}, (), cache_key=b"k")
-    access.vouch("a", "tea")
+    access.trust("a", "tea")
     assert access.attempt("a", "tea").login == Login("a", frozenset({"r"}))
     assert access.attempt("a", "coffee").login is None
     assert access.attempt("b", "tea").login is None

@@ -91,7 +91,7 @@ class EchoSession(ProtocolSession):
     def refuse_login(self, error: BrokerError | None) -> None:
         self._machine.fail(error or PeerError("DMQ9997", "wrong"))
 
-    def say_why(self, error: BrokerError, receipt: str) -> None:
+    def send_error(self, error: BrokerError, receipt: str) -> None:
         self._write(f"BYE {error.message}")
 
     def give_up(self) -> None:
@@ -139,13 +139,13 @@ async def said(server: RunningServer, lines: str) -> str:
 
 async def test_a_new_protocol_brings_its_session_and_no_more() -> None:
     async with running(ECHO) as server:
-        server.parts.services.access.vouch(USER, PASSWORD)
+        server.parts.services.access.trust(USER, PASSWORD)
         assert await said(server, f"HELLO {USER} {PASSWORD}\none\ntwo\n") == f"WELCOME {USER}\none\ntwo\n"
 
 
 async def test_it_has_the_login_port_that_all_have() -> None:
     async with running(ECHO) as server:
-        server.parts.services.access.vouch(USER, PASSWORD)
+        server.parts.services.access.trust(USER, PASSWORD)
         server.parts.services.logins = Door(redirect("elsewhere", 1))
         heard = await said(server, f"HELLO {USER} {PASSWORD}\none\n")
         assert heard == "BYE this broker does not serve this connection; connect to elsewhere:1\n"

@@ -383,7 +383,7 @@ async def test_a_peer_that_only_pings_and_reads_nothing_is_bounded() -> None:
 def open_layer(acceptor: AcceptorSettings = TCP) -> tuple[WebSocketLayer, Above]:
     above = Above()
     layer = WebSocketLayer(above, acceptor, subprotocols=("v12.stomp",), elsewhere="", buffer=memoryview(bytearray(1)))
-    layer.stand_on(Below())
+    layer.attach(Below())
     return layer, above
 
 

@@ -46,7 +46,7 @@ def prepare(access: AccessControl, *, known: bool, vouched: bool) -> None:
     if vouched or not known:
         access.reload({USER: "other"}, {USER: frozenset({"all"})}, ())
     if vouched:
-        access.vouch(USER, PASSWORD)
+        access.trust(USER, PASSWORD)
 
 
 def by_stomp(door: Door, *, known: bool = True, vouched: bool = False) -> Attempt:

@@ -289,7 +289,7 @@ def test_roles_of_a_reload_count_for_the_first_command_of_an_open_connection(nam
     access.reload({USER: stored}, {}, (EVERYTHING,))
     loses.frame("SUBSCRIBE", "id:0", f"destination:{name}", "receipt:r")
     assert "DMQ1001" in loses.error().headers["message"]
-    access.vouch(USER, PASSWORD)
+    access.trust(USER, PASSWORD)
     gains = bench.connect()
     access.reload({USER: stored}, {USER: frozenset({"all"})}, (EVERYTHING,))
     gains.frame("SUBSCRIBE", "id:0", f"destination:{name}", "receipt:r")

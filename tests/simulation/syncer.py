@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Sequence
 
 from delosmq.storage.journal.files import Order
-from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting
+from delosmq.storage.journal.manifest import Edit, ManifestWriter, NewManifest
 from delosmq.storage.journal.sync.syncer import Prepared, Report, Synced, Syncer, run_order, run_replacement, run_sync
 from tests.simulation.disk import Killed, SimDisk, SimFile
 
@@ -15,7 +15,7 @@ class StepSyncer(Syncer):
     def __init__(self, disk: SimDisk) -> None:
         self.disk = disk
         self.manifest = ManifestWriter(disk)
-        self.syncs: list[tuple[int, list[SimFile], int, int, Edit | Rewriting | None]] = []
+        self.syncs: list[tuple[int, list[SimFile], int, int, Edit | NewManifest | None]] = []
         self.orders: list[Order | str] = []
         self.reports: list[Report] = []
         self.closed = False
@@ -28,9 +28,9 @@ class StepSyncer(Syncer):
         files = [self.disk.handles[handle] for handle in handles]
         self.syncs.append((ticket, files, self.disk.clock, position, edit))
 
-    def replace_manifest(self, ticket: int, rewriting: Rewriting) -> None:
+    def replace_manifest(self, ticket: int, replacement: NewManifest) -> None:
         assert not self.syncs, "at most one sync is outstanding"
-        self.syncs.append((ticket, [], self.disk.clock, 0, rewriting))
+        self.syncs.append((ticket, [], self.disk.clock, 0, replacement))
 
     def prepare(self, order: Order) -> None:
         self.orders.append(order)
@@ -63,7 +63,7 @@ class StepSyncer(Syncer):
             except OSError as failure:
                 error = failure
                 break
-        if isinstance(change, Rewriting):
+        if isinstance(change, NewManifest):
             self.reports.append(run_replacement(self.disk, self.manifest, ticket, change))
             return
         if error is None:

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from delosmq.model.errors import StorageError
-from delosmq.storage.journal.manifest import MANIFEST_NAME, Rewriting
+from delosmq.storage.journal.manifest import MANIFEST_NAME, NewManifest
 from tests.simulation.disk import SimDisk
 from tests.simulation.process_kills import STEPS_OF_A_START, killed_start
 from tests.storage.bench import Bench
@@ -52,7 +52,7 @@ def a_new_manifest(bench: Bench) -> None:
     bench.disk.free_bytes = None
     bench.note()
     bench.store.flush()
-    assert isinstance(bench.syncer.syncs[0][4], Rewriting)
+    assert isinstance(bench.syncer.syncs[0][4], NewManifest)
 
 
 def a_new_file(bench: Bench) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import Position
 from delosmq.storage.journal.files import Files, Order, OsFiles
-from delosmq.storage.journal.manifest import MANIFEST_NAME, Rewriting
+from delosmq.storage.journal.manifest import MANIFEST_NAME, NewManifest
 from delosmq.storage.journal.records import FileHeader, encode_file_header
 from delosmq.storage.journal.store import JournalStore
 from delosmq.storage.journal.sync.sync_process import FRAME, Frames, SyncProcess
@@ -119,7 +119,7 @@ def test_a_manifest_that_is_not_replaced_tells_whether_it_is_unchanged(
     kind: type[Syncer], files: type[OsFiles], unchanged: bool, tmp_path: Path
 ) -> None:
     syncer = open_syncer(kind, files(tmp_path))
-    syncer.replace_manifest(7, Rewriting(b"new", 5))
+    syncer.replace_manifest(7, NewManifest(b"new", 5))
     (report,) = reports(syncer, 1)
     assert isinstance(report, Replaced)
     assert report.error is not None
@@ -131,7 +131,7 @@ def test_a_manifest_that_is_not_replaced_tells_whether_it_is_unchanged(
 def test_a_manifest_is_replaced(kind: type[Syncer], tmp_path: Path) -> None:
     (tmp_path / MANIFEST_NAME).write_bytes(b"old")
     syncer = open_syncer(kind, OsFiles(tmp_path))
-    syncer.replace_manifest(7, Rewriting(b"new", 5))
+    syncer.replace_manifest(7, NewManifest(b"new", 5))
     assert reports(syncer, 1) == [Replaced(7, None)]
     syncer.close()
     assert (tmp_path / MANIFEST_NAME).read_bytes() == b"new\0\0"

@@ -17,8 +17,8 @@ from delosmq.storage.lock import DirectoryLock
 DRAIN_S: Final = 5.0
 
 
-class Moment:
-    """Something that happens once, for which threads and coroutines wait."""
+class OneTimeEvent:
+    """An event that happens once, for which threads and coroutines wait."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -70,8 +70,8 @@ class BrokerThread:
         events: EngineEvents | None,
         accept_loss: bool,
     ) -> None:
-        self.started = Moment()
-        self.ended = Moment()
+        self.started = OneTimeEvent()
+        self.ended = OneTimeEvent()
         self.composed: ComposedBroker | None = None
         self.failure: BaseException | None = None
         self.loop: asyncio.AbstractEventLoop | None = None

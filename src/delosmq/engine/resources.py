@@ -67,7 +67,7 @@ class EngineResources:
         for known in self._bindings.addresses.values():
             if known.history is not None:
                 listener.history_added(known.history)
-        for queue_id, (first, through, copied) in list(self._bindings.filling.progress.items()):
+        for queue_id, (first, through, copied) in list(self._bindings.history_fills.progress.items()):
             listener.fill_again(self._bindings.by_id[queue_id], first, through, copied)
         self._auto_delete.begin()
 

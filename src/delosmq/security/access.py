@@ -98,7 +98,7 @@ class AccessControl:
         self._roles: dict[str, frozenset[str]] = roles
         self._table = SecurityTable(security_settings, self._wildcards)
         self._verified: dict[bytes, Login] = {}
-        self._vouched: dict[bytes, Login] = {}
+        self._trusted: dict[bytes, Login] = {}
         self._roles_by_address: dict[str, dict[str, frozenset[str]]] = {}
 
     def reload(
@@ -110,12 +110,12 @@ class AccessControl:
         self._roles = roles
         self._table = SecurityTable(security_settings, self._wildcards)
         self._verified.clear()
-        self._vouched.clear()
+        self._trusted.clear()
         self._roles_by_address.clear()
 
-    def vouch(self, user: str, password: str) -> None:
+    def trust(self, user: str, password: str) -> None:
         """Takes a login as verified until `reload`: this process knows the password, so there is nothing to prove."""
-        self._vouched[self._key(user, password, self._users.get(user, ""))] = Login(
+        self._trusted[self._key(user, password, self._users.get(user, ""))] = Login(
             user, self._roles.get(user, frozenset())
         )
 
@@ -130,7 +130,7 @@ class AccessControl:
         login = self._verified.get(key)
         if login is not None:
             return LoginAttempt(user, login, stored, key)
-        login = self._vouched.get(key)
+        login = self._trusted.get(key)
         return LoginAttempt(user, login, stored, key, vouched=login is not None)
 
     def finish(self, attempt: LoginAttempt, verified: bool) -> Login | None:
@@ -147,7 +147,7 @@ class AccessControl:
         """The login of an attempt that was right, with the roles of now. None when its user was changed or removed
         meanwhile, or when it was vouched for and all was reloaded since."""
         if attempt.vouched:
-            return self._vouched.get(attempt.cache_key)
+            return self._trusted.get(attempt.cache_key)
         if not attempt.stored or self._users.get(attempt.user, "") != attempt.stored:
             return None
         return Login(attempt.user, self._roles.get(attempt.user, frozenset()))

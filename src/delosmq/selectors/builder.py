@@ -10,21 +10,21 @@ from delosmq.selectors.errors import DEEPEST, SelectorError, too_deep
 from delosmq.selectors.lexer import NAME, NUMBER, QUOTED_NAME, STRING, Word
 from delosmq.selectors.like import like_pattern
 from delosmq.selectors.nodes import (
-    Among,
+    And,
     Between,
-    Both,
     Calculation,
     Comparison,
     Condition,
     Constant,
-    Either,
     Flag,
+    In,
+    IsNull,
     Like,
-    Missing,
     Negation,
     Negative,
     Node,
     NotBetween,
+    Or,
     Property,
     Truth,
 )
@@ -81,9 +81,9 @@ class Builder:
         if kind in ("group", "positive"):
             return self.node(part.children[-1], inner)
         if kind == "either":
-            return Either([self.condition(child, inner) for child in part.children])
+            return Or([self.condition(child, inner) for child in part.children])
         if kind == "both":
-            return Both([self.condition(child, inner) for child in part.children])
+            return And([self.condition(child, inner) for child in part.children])
         if kind == "negation":
             return Negation(self.condition(part.children[0], inner))
         if kind == "comparison":
@@ -106,7 +106,7 @@ class Builder:
         elif kind.endswith("among"):
             condition = self._among(parts, depth)
         else:
-            condition = Missing(self.node(parts[0], depth))
+            condition = IsNull(self.node(parts[0], depth))
         return Negation(condition) if kind.startswith("not_") else condition
 
     def _comparison(self, parts: list[Part], depth: int) -> Condition:
@@ -165,7 +165,7 @@ class Builder:
         value = self.node(parts[0], depth)
         if not isinstance(value, Property):
             raise self._wrong("DMQ2513", "before IN stands the name of a property, nothing else", parts[0])
-        return Among(value.name, frozenset([_text_of(text) for text in parts[1:]]))
+        return In(value.name, frozenset([_text_of(text) for text in parts[1:]]))
 
     def _leaf(self, word: Word) -> Node:
         kind, text = word.kind, word.text

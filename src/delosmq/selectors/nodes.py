@@ -71,7 +71,7 @@ class Flag(Condition):
         return value if isinstance(value, bool) else False
 
 
-class Both(Condition):
+class And(Condition):
     """Conditions joined by AND."""
 
     def __init__(self, parts: list[Condition]) -> None:
@@ -88,7 +88,7 @@ class Both(Condition):
         return answer
 
 
-class Either(Condition):
+class Or(Condition):
     """Conditions joined by OR."""
 
     def __init__(self, parts: list[Condition]) -> None:
@@ -180,7 +180,7 @@ class Like(Condition):
         return isinstance(value, str) and self.pattern.fullmatch(value) is not None
 
 
-class Among(Condition):
+class In(Condition):
     """IN; false for what is no text."""
 
     def __init__(self, name: str, texts: frozenset[str]) -> None:
@@ -194,7 +194,7 @@ class Among(Condition):
         return isinstance(value, str) and value in self.texts
 
 
-class Missing(Condition):
+class IsNull(Condition):
     """IS NULL: the only condition that says something of a value that isn't there."""
 
     def __init__(self, value: Node) -> None:

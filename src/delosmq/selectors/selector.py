@@ -63,7 +63,7 @@ def parse_selector(text: str) -> Selector:
         raise SelectorError("DMQ2501", sentence, text, LONGEST)
     meant = text.strip(WHITESPACE)
     try:
-        return _kept.of(meant)
+        return _cache.of(meant)
     except SelectorError as error:
         wrong = error
     if meant == text:
@@ -72,11 +72,11 @@ def parse_selector(text: str) -> Selector:
     raise SelectorError(wrong.code, wrong.sentence, text, min(wrong.position + lead, len(text)))
 
 
-class _Kept:
-    """The parsed selectors that were asked for last, bounded by what they take."""
+class _SelectorCache:
+    """The parsed selectors that were asked for last; their total size is bounded."""
 
     def __init__(self) -> None:
-        # A dict because it keeps an order: who was asked for longest ago stands first.
+        # A dict because it keeps an order: the selector asked for longest ago comes first.
         self._selectors: dict[str, Selector] = {}
         self._characters: int = 0
 
@@ -131,4 +131,4 @@ def _prefixes(text: str) -> tuple[bool, bool, int]:
             start += 1
 
 
-_kept: Final = _Kept()
+_cache: Final = _SelectorCache()

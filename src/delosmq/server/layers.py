@@ -68,10 +68,10 @@ class Layer(asyncio.BufferedProtocol, asyncio.Transport, Upper):
     # -- called from below -----------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.stand_on(cast(asyncio.Transport, transport))
+        self.attach(cast(asyncio.Transport, transport))
         self._upper.connection_made(self)
 
-    def stand_on(self, transport: asyncio.Transport) -> None:
+    def attach(self, transport: asyncio.Transport) -> None:
         """Takes ``transport`` as what is below."""
         # Nothing is hidden in it: see `Connection.connection_made`.
         transport.set_write_buffer_limits(high=0, low=0)

@@ -84,7 +84,7 @@ class ProtocolDetection:
             elsewhere=elsewhere(parts.http_port),
             buffer=parts.buffer,
         )
-        layer.stand_on(transport)
+        layer.attach(transport)
         transport.set_protocol(layer)
         self._web_socket = layer
         return layer

@@ -220,13 +220,13 @@ class TlsLayer(Layer):
             asyncio.get_running_loop().call_soon(self._read_on)
 
     def write_eof(self) -> None:
-        self._say_goodbye()
+        self._send_close()
         self._state = _ENDED
         if self._lower is not None:
             self._lower.write_eof()
 
     def close(self) -> None:
-        self._say_goodbye()
+        self._send_close()
         self._state = _ENDED
         self._closing = True
         if self._lower is not None:
@@ -301,7 +301,7 @@ class TlsLayer(Layer):
                 self._end("DMQ6105", f"{self._peer()} keeps TLS busy and reads nothing")
                 self.abort()
 
-    def _say_goodbye(self) -> None:
+    def _send_close(self) -> None:
         tls = self._tls
         if tls is None or self._state != _OPEN or self._unsent is not None:
             return

@@ -107,12 +107,12 @@ class WebSocketLayer(Layer):
         self._send(parts[0] if len(parts) == 1 else b"".join(parts))
 
     def write_eof(self) -> None:
-        self._say_goodbye()
+        self._send_close()
         if self._lower is not None:
             self._lower.write_eof()
 
     def close(self) -> None:
-        self._say_goodbye()
+        self._send_close()
         self._closing = True
         if self._lower is not None:
             self._lower.close()
@@ -218,7 +218,7 @@ class WebSocketLayer(Layer):
             # Only the last one needs an answer (RFC 6455, 5.5.3), so who sends many and reads nothing costs nothing.
             self._ping = ping
 
-    def _say_goodbye(self) -> None:
+    def _send_close(self) -> None:
         if self._state == _OPEN:
             self._state = _ENDED
             if self._frames.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):

@@ -293,9 +293,9 @@ class SessionMachine(ParkedSendsOwner):
             self.end(None)
 
     def fail(self, error: BrokerError, receipt: str = "") -> None:
-        """Tells the peer why, and ends the session; see `ProtocolSession.say_why`."""
+        """Tells the peer why, and ends the session; see `ProtocolSession.send_error`."""
         if self.state != CLOSED:
-            self._session.say_why(error, receipt)
+            self._session.send_error(error, receipt)
             self.end(error)
 
     def fail_soon(self, error: BrokerError, receipt: str = "") -> None:

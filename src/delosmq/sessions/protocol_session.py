@@ -53,7 +53,7 @@ class ProtocolSession(ABC):
         """Tells the peer why it gets no session; None for a wrong user or password."""
 
     @abstractmethod
-    def say_why(self, error: BrokerError, receipt: str) -> None:
+    def send_error(self, error: BrokerError, receipt: str) -> None:
         """Tells the peer why its session ends now.
 
         Args:

@@ -214,7 +214,7 @@ class LeaseClient:
             SchemaMismatchError: rows of another shape arrived.
         """
         base = f"/api/v1/leases/{segment(group)}/{number}/rows?{_wanted(names)}"
-        patience = self.transport.patience()
+        retries = self.transport.retries()
         at = lo
         while at < hi:
             try:
@@ -226,19 +226,19 @@ class LeaseClient:
                         raise errors.AnswerError(
                             "DMQ8030", f"lease {number} of {group!r} sent more rows than asked for"
                         )
-                    patience.progress()
+                    retries.progress()
                     yield conform(batch, names)
                 # A stream without its end mark looks complete to the decoder: only the count tells.
                 if at < hi:
                     raise UnansweredError(f"{hi - at} rows of lease {number} are missing")
             except UnansweredError as failure:
-                self.transport.retry(patience, failure)
+                self.transport.retry(retries, failure)
 
     def browse(self, queue: str, after: int, until: int, names: tuple[str, ...]) -> Iterator["pa.RecordBatch"]:
         """The messages of `queue` with `after` < sequence <= `until` in order of sequence; takes nothing."""
         wanted = names if "sequence" in names else (*names, "sequence")
         base = f"/api/v1/queues/{segment(queue)}/rows?{_wanted(wanted)}&until={until}&max_rows={BROWSE_PAGE_ROWS}"
-        patience = self.transport.patience()
+        retries = self.transport.retries()
         at, more = after, True
         while more and at < until:
             more = False
@@ -249,10 +249,10 @@ class LeaseClient:
                     complete = conform(batch, wanted)
                     at = complete.column(complete.schema.get_field_index("sequence"))[-1].as_py()
                     more = True
-                    patience.progress()
+                    retries.progress()
                     yield complete if wanted == names else conform(complete, names)
             except UnansweredError as failure:
-                self.transport.retry(patience, failure)
+                self.transport.retry(retries, failure)
                 more = True
 
     def _stream(self, path: str) -> Iterator["pa.RecordBatch"]:

@@ -41,7 +41,7 @@ class UnansweredError(Exception):
     """A server could not be reached, broke off or is not ready; trying again may help."""
 
 
-class Patience:
+class RetryTimer:
     """How long a call may go on failing: pauses grow from 0.1 to 2 s until ``limit_s`` without progress is over."""
 
     def __init__(self, limit_s: float, monotonic: Callable[[], float], sleep: Callable[[float], None]) -> None:
@@ -88,9 +88,9 @@ class Transport:
         """The server that the next request goes to."""
         return self.options.servers[self._at]
 
-    def patience(self) -> Patience:
+    def retries(self) -> RetryTimer:
         """A new allowance of retries."""
-        return Patience(self.options.retry_timeout_s, self._monotonic, self._sleep)
+        return RetryTimer(self.options.retry_timeout_s, self._monotonic, self._sleep)
 
     def close(self) -> None:
         """Drop the connection; the next request makes a new one."""
@@ -105,14 +105,14 @@ class Transport:
             BrokerUnreachableError: no server answered in time.
             BrokerError: the subclass that fits the broker's refusal.
         """
-        patience = self.patience()
+        retries = self.retries()
         while True:
             try:
                 with self.open(method, path, body) as response:
                     answer = self.reading(response.read)
                 return _decode_object(answer, path)
             except UnansweredError as failure:
-                self.retry(patience, failure)
+                self.retry(retries, failure)
 
     def open(self, method: str, path: str, body: dict[str, object] | None = None) -> http.client.HTTPResponse:
         """One attempt: the open response of a request that the broker accepted.
@@ -161,20 +161,20 @@ class Transport:
             self.close()
             raise UnansweredError(_reason(wrong)) from wrong
 
-    def retry(self, patience: Patience, failure: UnansweredError) -> None:
+    def retry(self, retries: RetryTimer, failure: UnansweredError) -> None:
         """Move to the next server, and pause when all had their turn.
 
         Raises:
-            BrokerUnreachableError: the patience is used up.
+            BrokerUnreachableError: no time is left for a retry.
         """
         self.close()
         asked = self.server
         self._at = (self._at + 1) % len(self.options.servers)
-        if self._at == 0 and not patience.wait():
+        if self._at == 0 and not retries.wait():
             names = ", ".join(str(server) for server in self.options.servers)
             raise errors.BrokerUnreachableError(
                 "DMQ8010",
-                f"no broker answered at {names} for {patience.limit_s:g} s (last: {asked}: {failure}): check that it "
+                f"no broker answered at {names} for {retries.limit_s:g} s (last: {asked}: {failure}): check that it "
                 "runs and that the option servers names its HTTP address, with http:// or https:// as it speaks",
             ) from failure
 

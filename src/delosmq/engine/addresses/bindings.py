@@ -14,7 +14,7 @@ from delosmq.engine.addresses.binding_codec import (
 from delosmq.engine.addresses.destination_checks import RECORD_BYTES, DestinationChecks
 from delosmq.engine.addresses.destinations import Destinations
 from delosmq.engine.addresses.divert import Divert
-from delosmq.engine.addresses.history import Filling, HistoryRing, keeping_queues
+from delosmq.engine.addresses.history import HistoryFills, HistoryRing, keeping_queues
 from delosmq.engine.addresses.settings_checks import check_settings, check_update
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.log.ids import Identifiers
@@ -50,7 +50,7 @@ class Bindings(Destinations):
     Attributes:
         listener: told of new queues.
         checks: whether one more may be made.
-        filling: queues that are still given what their address keeps for queues to come.
+        history_fills: queues that are still given what their address keeps for queues to come.
         wild_changes: counts changes of wildcard addresses; an address whose ``linked_at`` is another number must look
             for its links again (`relink`).
     """
@@ -75,7 +75,7 @@ class Bindings(Destinations):
         self.listener: QueueListener | None = None
         self.wild_changes: int = 0
         self.by_id: dict[int, Queue] = {}
-        self.filling: Filling = Filling(log)
+        self.history_fills: HistoryFills = HistoryFills(log)
         self.temporary: dict[str, list[Address]] = {}
 
     # -- the changes, made live and in replay --------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Bindings(Destinations):
         del self.by_id[queue.id]
         if queue.traits.advisory_for_consumed and queue.delivering.count:
             self.keep_deleted(queue)
-        self.filling.progress.pop(queue.id, None)
+        self.history_fills.progress.pop(queue.id, None)
         self.client_limits.change(queue.made_by, 0 if queue.internal else -1, -queue.state_bytes)
         self.client_limits.change_filters(queue.made_by, -queue.filter_characters)
 

@@ -63,7 +63,7 @@ def _keeping(name: str, address: str, ring_size: int, auto_created: bool) -> Que
     )
 
 
-class Filling:
+class HistoryFills:
     """Durable queues that are still given, in slices, what their address keeps for queues to come. Their subscribers
     may have been told that they are there, so a restart goes on with it.
 
@@ -94,18 +94,18 @@ class HistoryRing(Ring):
     """The ring of a history: beside its size it obeys what the settings of its address say of bytes and age.
 
     Attributes:
-        aging: takes out what grows too old; None while nothing does.
+        age_limit: takes out what grows too old; None while nothing does.
     """
 
     def __init__(self, queue: Queue) -> None:
         super().__init__(queue.ring.size)
-        self.aging: Aging | None = None
+        self.age_limit: HistoryAgeLimit | None = None
         self._queue = queue
 
     def pushed_out(self, pending: PendingSlots) -> Slot | None:
         """After an add: the oldest message, while there are too many, or too large ones."""
-        if self.aging is not None:
-            self.aging.arm()
+        if self.age_limit is not None:
+            self.age_limit.arm()
         return None if self._fits(pending) else pending.head()
 
     def next_out(self, pending: PendingSlots) -> Slot | None:
@@ -127,7 +127,7 @@ class HistoryRing(Ring):
         return not size_bytes or queue.pending.bytes + queue.delivering.bytes + queue.scheduled.bytes <= size_bytes
 
 
-class Aging(Timer):
+class HistoryAgeLimit(Timer):
     """Takes out of a history what is older than ``subscription-recovery-duration``, looking now and then.
 
     It knows when messages came by marks: up to which one all were there at some time. After a restart all count as new.

@@ -114,7 +114,7 @@ class Leases:
         group.epoch += 1
         group.run = run
         self.count_state(group)
-        self.heard_of(group)
+        self.note_contact(group)
         # Calls that wait under an older epoch learn now that it is fenced.
         self._tell(group)
         opened: dict[str, object] = {
@@ -228,7 +228,7 @@ class Leases:
         """For how long the group has had no call."""
         return (self._clock.monotonic_ns() - max(group.contact_ns, self._started_ns)) // NS_PER_MS
 
-    def heard_of(self, group: LeaseGroup) -> None:
+    def note_contact(self, group: LeaseGroup) -> None:
         """A call of its run. Calls that only read carry no epoch: the run isn't known, but the group is read."""
         group.contact_ms = self._clock.wall_ms()
         group.contact_ns = self._clock.monotonic_ns()
@@ -331,13 +331,13 @@ class Leases:
         lease = group.leases.get(number)
         if lease is None:
             raise self._unreadable(name, number)
-        self.heard_of(group)
+        self.note_contact(group)
         return lease.slots[start:stop]
 
     def describe(self, name: str, after: int, upto: int) -> list[Lease]:
         """Leases ``after`` (exclusive) to ``upto`` (inclusive) that can still be read, in order."""
         group = self.find(name)
-        self.heard_of(group)
+        self.note_contact(group)
         numbers = range(max(after, group.acked) + 1, min(upto, group.newest) + 1)
         return [group.leases[k] for k in numbers if k in group.leases]
 
@@ -363,7 +363,7 @@ class Leases:
                 f"group '{name}' was opened by another run since (epoch {group.epoch}, this one has {epoch}); this run"
                 " must stop",
             )
-        self.heard_of(group)
+        self.note_contact(group)
         return group
 
     def _acknowledge(self, group: LeaseGroup, number: int) -> None:

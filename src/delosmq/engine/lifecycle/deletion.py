@@ -17,10 +17,10 @@ class Deletion:
         """Forgets a queue, as a decision of its own; its address too when that was only made for it."""
         parts = self._parts
         address = address_of(queue)
-        self._forget(queue)
+        self._remove_queue(queue)
         parts.bindings.drop_if_unused(address)
         parts.log.close()
-        self._forget_ids(address)
+        self._release_ids(address)
         parts.events.queue_deleted(queue.name)
 
     def drop_address(self, address: Address) -> None:
@@ -31,30 +31,30 @@ class Deletion:
         parts.bindings.record_drop_address(address)
         parts.log.close()
         parts.events.address_deleted(address.name)
-        self._forget_ids(address)
+        self._release_ids(address)
 
     def drop_history(self, address: Address) -> None:
         """An address keeps nothing for queues to come any more."""
         if address.history is not None:
-            self._forget(address.history)
+            self._remove_queue(address.history)
         if address.retained is not None:
-            self._forget(address.retained)
+            self._remove_queue(address.retained)
 
     def drop_unwanted_history(self, address: Address) -> None:
         """Its settings say otherwise than when it was kept."""
         if address.history is not None and ring_of(address.settings) == 0:
-            self._forget(address.history)
+            self._remove_queue(address.history)
         if address.retained is not None and not address.settings.subscription_recovery_retained:
-            self._forget(address.retained)
+            self._remove_queue(address.retained)
 
-    def _forget(self, queue: Queue) -> None:
+    def _remove_queue(self, queue: Queue) -> None:
         parts = self._parts
         parts.bindings.drop_queue(queue)
         parts.bindings.record_drop(queue)
         if queue.pending.count or queue.scheduled.count:
             parts.jobs.add(Purge(queue, parts.removals, parts.log))
 
-    def _forget_ids(self, address: Address) -> None:
+    def _release_ids(self, address: Address) -> None:
         # Source: Artemis PostOfficeImpl.removeBinding, deleteDuplicateCache.
         parts = self._parts
         if parts.bindings.addresses.get(address.name) is None:

@@ -12,7 +12,7 @@ from typing import Final
 from delosmq.engine.addresses.address import RETAIN, Address, address_of
 from delosmq.engine.addresses.bindings import Bindings, QueueListener
 from delosmq.engine.addresses.filter import Conditions
-from delosmq.engine.addresses.history import Aging, HistoryRing
+from delosmq.engine.addresses.history import HistoryAgeLimit, HistoryRing
 from delosmq.engine.base.jobs import Job
 from delosmq.engine.base.slots import Cursor, Slot
 from delosmq.engine.log.log import FITS
@@ -46,9 +46,9 @@ class Retroactive(QueueListener):
         if not isinstance(ring, HistoryRing) or history.address.settings.subscription_recovery_duration == 0:
             return
         parts = self._parts
-        ring.aging = Aging(history, parts.evictions, timers=parts.timers, clock=parts.clock)
+        ring.age_limit = HistoryAgeLimit(history, parts.evictions, timers=parts.timers, clock=parts.clock)
         if history.pending.count:
-            ring.aging.arm()
+            ring.age_limit.arm()
 
     def queue_added(self, queue: Queue, *, asked: bool) -> None:
         if queue.settings.routing_type != MULTICAST or queue.no_entry():
@@ -70,7 +70,7 @@ class Retroactive(QueueListener):
         self._parts.jobs.add(work)
 
     def fill_again(self, queue: Queue, first: int, through: int, copied: int) -> None:
-        """Goes on where a crash broke off; the numbers as in `Filling`."""
+        """Goes on where a crash broke off; the numbers as in `HistoryFills`."""
         address = address_of(queue)
         work = _Fill(self, queue)
         work.go_on(first, through, copied)
@@ -148,12 +148,12 @@ class Retroactive(QueueListener):
 
     def note(self, queue: Queue, first: int, through: int, copied: int) -> None:
         """Records how far it is, within the decision under way."""
-        self._parts.bindings.filling.note(queue, first, through, copied)
+        self._parts.bindings.history_fills.note(queue, first, through, copied)
 
     def filled(self, queue: Queue, *, holds_dispatch: bool) -> None:
         """All is there."""
         parts = self._parts
-        parts.bindings.filling.end(queue)
+        parts.bindings.history_fills.end(queue)
         if holds_dispatch:
             parts.log.close()
             parts.dispatcher.resume(queue)

@@ -44,8 +44,8 @@ class EvictionChoice(PendingObserver):
         """There is nothing to choose any more."""
 
 
-class Remembering(EvictionChoice):
-    """Knows what waits by its sequence.
+class IndexedChoice(EvictionChoice):
+    """Has an index of the waiting messages, by sequence.
 
     Attributes:
         slots: what was looked at and still waits.
@@ -71,7 +71,7 @@ class Remembering(EvictionChoice):
             if slot.delivery_count == 0 and sequence not in self.slots:
                 slot.marks += 1
                 self.slots[sequence] = slot
-                self._learned(sequence, slot)
+                self._on_added(sequence, slot)
             slot = cursor.peek()
         return True
 
@@ -79,7 +79,7 @@ class Remembering(EvictionChoice):
         sequence = int(slot.sequence)
         if self.slots.pop(sequence, None) is not None:
             slot.marks -= 1
-            self._forgotten(sequence)
+            self._on_removed(sequence)
 
     def end(self, pending: PendingSlots) -> None:
         if self._cursor is not None:
@@ -89,21 +89,21 @@ class Remembering(EvictionChoice):
             slot.marks -= 1
         self.slots = {}
 
-    def _learned(self, sequence: int, slot: Slot) -> None:
+    def _on_added(self, sequence: int, slot: Slot) -> None:
         """One more waits."""
 
-    def _forgotten(self, sequence: int) -> None:
+    def _on_removed(self, sequence: int) -> None:
         """One of them is gone."""
 
 
-class LowestPriority(Remembering):
+class LowestPriority(IndexedChoice):
     """The oldest of the lowest priority, which counts here even where the order of the queue does not heed it."""
 
     def __init__(self) -> None:
         super().__init__()
         self._heap: list[tuple[int, int]] = []
 
-    def _learned(self, sequence: int, slot: Slot) -> None:
+    def _on_added(self, sequence: int, slot: Slot) -> None:
         heappush(self._heap, (slot.message.priority, sequence))
 
     def choose(self, pending: PendingSlots) -> list[Slot]:
@@ -120,7 +120,7 @@ class LowestPriority(Remembering):
         return super().choose(pending)
 
 
-class UniqueProperty(Remembering):
+class UniqueProperty(IndexedChoice):
     """All that have a newer one with the same value of a property, and all without a value; the oldest when each has a
     value of its own, or none has one."""
 
@@ -132,7 +132,7 @@ class UniqueProperty(Remembering):
         self._latest: dict[PropertyValue, int] = {}
         self._others: dict[int, None] = {}
 
-    def _learned(self, sequence: int, slot: Slot) -> None:
+    def _on_added(self, sequence: int, slot: Slot) -> None:
         self._subject.look_at(slot.message)
         value = self._subject.value(self._key)
         if value is None:
@@ -149,7 +149,7 @@ class UniqueProperty(Remembering):
         latest[value] = sequence
         self._values[sequence] = value
 
-    def _forgotten(self, sequence: int) -> None:
+    def _on_removed(self, sequence: int) -> None:
         self._others.pop(sequence, None)
         value = self._values.pop(sequence, None)
         if value is not None:

@@ -74,7 +74,7 @@ class EngineState(StateSource):
         makers = {xid.hex(): o.made_by for xid, o in self._branches.heuristics.items() if o.made_by}
         if makers:
             value["heuristics_made_by"] = makers
-        filling = self._bindings.filling.progress
+        filling = self._bindings.history_fills.progress
         if filling:
             value["filling"] = {str(queue_id): progress[0] for queue_id, progress in filling.items()}
             value["filling_through"] = {str(queue_id): list(progress[1:]) for queue_id, progress in filling.items()}
@@ -160,7 +160,11 @@ class EngineReplay(Replay):
         given = json_object(value.get("filling_through", {}))
         for queue_id, first in json_object(value.get("filling", {})).items():
             through, copied = json_list(given.get(queue_id, [0, 0]))
-            self._bindings.filling.progress[int(queue_id)] = (json_int(first), json_int(through), json_int(copied))
+            self._bindings.history_fills.progress[int(queue_id)] = (
+                json_int(first),
+                json_int(through),
+                json_int(copied),
+            )
         for item in json_list(value["groups"]):
             self._leases.replay_group(json_object(item))
         for item in json_list(value.get("prepared", [])):
@@ -355,9 +359,9 @@ class EngineReplay(Replay):
             self._replay_queue(json_object(value["queue"]))
         elif "fill" in value:
             through, copied = json_int(value.get("through", 0)), json_int(value.get("copied", 0))
-            self._bindings.filling.progress[json_int(value["fill"])] = (json_int(value["first"]), through, copied)
+            self._bindings.history_fills.progress[json_int(value["fill"])] = (json_int(value["first"]), through, copied)
         elif "filled" in value:
-            self._bindings.filling.progress.pop(json_int(value["filled"]), None)
+            self._bindings.history_fills.progress.pop(json_int(value["filled"]), None)
         elif "drop_queue" in value:
             queue_id = json_int(value["drop_queue"])
             queue = self._bindings.by_id.get(queue_id)

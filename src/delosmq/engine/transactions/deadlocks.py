@@ -15,7 +15,7 @@ from delosmq.engine.addresses.bindings import Bindings
 from delosmq.engine.base.jobs import NEXT_TICK, Jobs, PhasedJob
 from delosmq.engine.queues.memory_limits import MemoryLimits
 from delosmq.engine.routing.blocked_producers import BlockedProducers
-from delosmq.engine.transactions.transaction import Hopeless, Transaction
+from delosmq.engine.transactions.transaction import Transaction, WaitRefusal
 from delosmq.model.errors import LimitError
 from delosmq.model.message import Account
 from delosmq.model.settings import UNLIMITED, AddressSettings
@@ -72,10 +72,10 @@ class Deadlocks:
             LimitError: that would never end.
         """
         self.goes_on(transaction)
-        hopeless = transaction.hopeless
-        transaction.hopeless = None
-        if hopeless is not None and hopeless.still_holds(transaction, address):
-            raise hopeless.error
+        refusal = transaction.refusal
+        transaction.refusal = None
+        if refusal is not None and refusal.applies_to(transaction, address):
+            raise refusal.error
         transaction.waits_for = address
         self._waiting[transaction.id] = transaction
         self._size += 1 + len(transaction.charged)
@@ -141,7 +141,7 @@ class Deadlocks:
         # The settings may be others meanwhile, and with the whole broker full none was looked at when another went.
         if transaction.id in search.stuck and search.is_filled(address):
             error = _refusal(transaction, address, len(search.stuck))
-            transaction.hopeless = Hopeless(transaction, address, error)
+            transaction.refusal = WaitRefusal(transaction, address, error)
             self.goes_on(transaction)
             self._blocked_producers.wake_address(address)
 

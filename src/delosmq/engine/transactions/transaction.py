@@ -83,7 +83,7 @@ class Transaction:
         size_bytes: of what it sends.
         charged: what that counts, by address.
         waits_for: the address that has no room for its next message, "" while it doesn't wait.
-        hopeless: why waiting for that would never end, for when it asks again.
+        refusal: why it may not wait for that address; raised again when it asks again.
         planned: where its messages go; written: how many of them the store knows, in their order.
         indexes: places of ``planned`` in the order of the commit; empty when it is that of the list.
         segments: one home in each segment that holds a record of it, or a message it acknowledges.
@@ -113,7 +113,7 @@ class Transaction:
         self.size_bytes: int = 0
         self.charged: dict[str, Account] = {}
         self.waits_for: str = ""
-        self.hopeless: Hopeless | None = None
+        self.refusal: WaitRefusal | None = None
         self.ids: dict[str, set[bytes]] = {}
         self.planned: list[RoutedMessage] = []
         self.indexes: list[int] = []
@@ -134,7 +134,7 @@ class Transaction:
         """How much it does."""
         return len(self.sends) + len(self.acks)
 
-    def spoil(self, cause: BrokerError) -> None:
+    def set_rollback_only(self, cause: BrokerError) -> None:
         """It can only be rolled back from now on."""
         if self.cause is None:
             self.cause = cause
@@ -154,16 +154,16 @@ class Transaction:
             self.notes.append(DuplicateId(message.address, message.duplicate_id, durable=message.durable))
 
 
-class Hopeless:
-    """What a transaction is told when it asks again for what it would wait for without end."""
+class WaitRefusal:
+    """Why a transaction may not wait for an address: a deadlock. Raised again when it asks again."""
 
     def __init__(self, transaction: Transaction, address: str, error: LimitError) -> None:
         self._address = address
         self._sends: int = len(transaction.sends)
         self.error = error
 
-    def still_holds(self, transaction: Transaction, address: str) -> bool:
-        """Whether nothing has changed."""
+    def applies_to(self, transaction: Transaction, address: str) -> bool:
+        """Whether the transaction asks again for the same address, with no more sends."""
         return address == self._address and len(transaction.sends) == self._sends
 
 

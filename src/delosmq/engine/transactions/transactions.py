@@ -122,7 +122,7 @@ class EngineTransactions:
     def _count_branch(self, xid: bytes, made_by: str, count: int) -> None:
         self._bindings.client_limits.change_branches(made_by, count, count * branch_state_bytes(xid, made_by))
 
-    def _forget(self, transaction: Transaction) -> None:
+    def _remove(self, transaction: Transaction) -> None:
         self.deadlocks.goes_on(transaction)
         if self.open.pop(transaction.id, None) is None:
             return
@@ -158,7 +158,7 @@ class EngineTransactions:
         self._check_active(transaction)
         self.deadlocks.goes_on(transaction)
         if message.duplicate_id and self._duplicates.seen(message):
-            transaction.spoil(duplicate_error(message.address))
+            transaction.set_rollback_only(duplicate_error(message.address))
             return DUPLICATE
         outcome = self._producers.admit(message, queue_name, routing)
         if outcome != ROUTED:
@@ -266,14 +266,14 @@ class EngineTransactions:
             MisuseError: it has ended, or ends just now.
         """
         self._check_active(transaction)
-        self.refuse_spoiled(transaction)
+        self.raise_if_rollback_only(transaction)
         return self.carry_out(transaction, waiter)
 
-    def refuse_spoiled(self, transaction: Transaction) -> None:
-        """Rolls back what can only be rolled back.
+    def raise_if_rollback_only(self, transaction: Transaction) -> None:
+        """Rolls back a transaction that can only be rolled back.
 
         Raises:
-            TransactionError: it was.
+            TransactionError: it was rolled back.
         """
         cause = transaction.cause
         if cause is None:
@@ -291,7 +291,7 @@ class EngineTransactions:
             self._plan_all(transaction)
             if not prepare_at_ms and self._commit_steps.is_small(transaction):
                 self._commit_steps.commit_at_once(transaction)
-                self._forget(transaction)
+                self._remove(transaction)
                 return True
         work = Commit(self._commit_steps, transaction, prepare_at_ms=prepare_at_ms)
         phases = self._ended_by(work, work.whole(is_planned=small))
@@ -341,7 +341,7 @@ class EngineTransactions:
         if error is not None:
             self.roll_back(transaction, keep_delivered=transaction.internal)
         elif transaction.state != PREPARED:
-            self._forget(transaction)
+            self._remove(transaction)
         through = transaction.through
         if through is not None:
             self.far.pop(transaction.id, None)
@@ -371,7 +371,7 @@ class EngineTransactions:
         transaction.state = ROLLBACK_ONLY
         if recorded:
             self._rollback_steps.record_rollback(transaction, heuristic)
-        self._forget(transaction)
+        self._remove(transaction)
         phases = self._rollback_steps.phases(transaction, keep_delivered=keep_delivered or transaction.keeps_delivered)
         job = PhasedJob(self._jobs, phases)
         small = transaction.operations + len(transaction.planned) <= SMALL_OPERATIONS and not transaction.taking

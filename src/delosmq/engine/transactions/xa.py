@@ -171,7 +171,9 @@ class Branches(Timer):
                 f"branch {xid.hex()} took longer than {self.timeout_ms} ms (transaction-timeout) and was rolled back",
             )
         if flags == TMFAIL:
-            branch.spoil(XaError("DMQ2675", XA_RBROLLBACK, f"branch {xid.hex()} was ended as failed; roll it back"))
+            branch.set_rollback_only(
+                XaError("DMQ2675", XA_RBROLLBACK, f"branch {xid.hex()} was ended as failed; roll it back")
+            )
         if branch.state == ACTIVE and branch.associations > 1:
             branch.associations -= 1  # others still work in it
             return
@@ -194,7 +196,7 @@ class Branches(Timer):
 
     def _carry_out(self, branch: Transaction, waiter: JobWaiter | None, prepare_at_ms: int) -> bool:
         try:
-            self._transactions.refuse_spoiled(branch)
+            self._transactions.raise_if_rollback_only(branch)
             return self._transactions.carry_out(branch, waiter, prepare_at_ms)
         except TransactionError as error:
             kind = XA_RBOTHER if error.condition == DUPLICATE_ID else XA_RBROLLBACK

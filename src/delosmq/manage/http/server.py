@@ -151,7 +151,7 @@ class _Protocol(H11Protocol, SlowReader):
 
     def _warn(self, message: str, *args: object) -> None:
         app = self.config.app
-        if isinstance(app, _Door):
+        if isinstance(app, _RequestLimit):
             app.api.peer_log.warning(self.host(), message, *args)
 
     def _peer(self) -> str:
@@ -250,7 +250,7 @@ def _innermost(error: BaseException) -> str:
     return f"{type(error).__name__}: {error} ({where})"
 
 
-class _Door:
+class _RequestLimit:
     """Serves at most `CONNECTION_LIMIT` requests at once, and health always."""
 
     def __init__(self, api: HttpApi, places: _Places) -> None:
@@ -370,7 +370,7 @@ class HttpServer:
 def _config(api: HttpApi, slow_readers: SlowReaders) -> uvicorn.Config:
     places = _Places()
     return uvicorn.Config(
-        _Door(api, places),
+        _RequestLimit(api, places),
         http=cast(type[asyncio.Protocol], partial(_Protocol, places, slow_readers)),
         ws="none",
         loop="none",

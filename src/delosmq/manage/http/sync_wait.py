@@ -16,7 +16,7 @@ COLLECTING_TIMEOUT_S: Final = 1.0
 """A lease under way goes on with the next tick; unless told, look again after this time."""
 
 
-class _Opening(GateWaiter):
+class _SyncWaiter(GateWaiter):
     def __init__(self, future: asyncio.Future[None]) -> None:
         self._future = future
 
@@ -32,8 +32,8 @@ async def wait_synced(gate: Gate, position: Position) -> None:
         ProblemError: 503, the store does not confirm.
     """
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    opening = _Opening(future)
-    if gate.wait(position, opening):
+    waiter = _SyncWaiter(future)
+    if gate.wait(position, waiter):
         return
     try:
         async with asyncio.timeout(SYNC_TIMEOUT_S):
@@ -46,7 +46,7 @@ async def wait_synced(gate: Gate, position: Position) -> None:
             f"the store did not confirm within {SYNC_TIMEOUT_S:.0f} s; look at the broker's log and ask again",
         ) from None
     finally:
-        gate.cancel(opening)
+        gate.cancel(waiter)
 
 
 class Drain:

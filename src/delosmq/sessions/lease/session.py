@@ -172,7 +172,7 @@ class LeaseSession:
         """Where the group stands; counts as a call of its run."""
         found = self._find(group)
         standing = group_stat(self._broker, found)
-        self._broker.leases.heard_of(found)
+        self._broker.leases.note_contact(found)
         return standing
 
     def stats(self) -> list[GroupStat]:

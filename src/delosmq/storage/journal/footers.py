@@ -13,7 +13,7 @@ SLICE_BYTES: Final = 256 * 1024
 """Copied to the page cache in about 0.1 ms."""
 
 
-class _Sealing:
+class _PendingFooter:
     def __init__(self, segment: Segment, next_segment: int) -> None:
         self.segment = segment
         self.next_segment = next_segment
@@ -26,7 +26,7 @@ class FooterWriter:
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._waiting: deque[_Sealing] = deque()
+        self._waiting: deque[_PendingFooter] = deque()
         self._finished: list[Segment] = []
 
     @property
@@ -35,25 +35,25 @@ class FooterWriter:
 
     def add(self, segment: Segment, next_segment: int) -> None:
         """Takes over the rows of a sealed segment."""
-        self._waiting.append(_Sealing(segment, next_segment))
+        self._waiting.append(_PendingFooter(segment, next_segment))
 
     def remove(self, segments: list[Segment]) -> None:
         """A freed segment needs no footer."""
         gone = {segment.number for segment in segments}
-        self._waiting = deque(sealing for sealing in self._waiting if sealing.segment.number not in gone)
+        self._waiting = deque(pending for pending in self._waiting if pending.segment.number not in gone)
         self._finished = [segment for segment in self._finished if segment.number not in gone]
 
     def trickle(self, synced: int) -> int:
         """Writes the next slice; returns the handle to sync when a footer is complete, else `CLOSED`."""
-        sealing = self._waiting[0]
+        pending = self._waiting[0]
         # Behind the next roll there is no reason to hurry, but a second one waiting would pile up.
-        size = SLICE_BYTES if len(self._waiting) == 1 else len(sealing.segment.rows)
-        if not self._write_slice(sealing, size, synced):
+        size = SLICE_BYTES if len(self._waiting) == 1 else len(pending.segment.rows)
+        if not self._write_slice(pending, size, synced):
             return CLOSED
         self._waiting.popleft()
-        sealing.segment.rows = bytearray()
-        self._finished.append(sealing.segment)
-        return sealing.segment.handle
+        pending.segment.rows = bytearray()
+        self._finished.append(pending.segment)
+        return pending.segment.handle
 
     def take_finished(self) -> list[Segment]:
         """Segments whose footer the sync now asked for covers: nothing is written to them any more."""
@@ -67,24 +67,24 @@ class FooterWriter:
         size = self._files.size(segment.handle)
         if end < size:
             self._files.truncate(segment.handle, end)
-        sealing = _Sealing(segment, next_segment)
-        self._write_slice(sealing, len(segment.rows), synced)
+        pending = _PendingFooter(segment, next_segment)
+        self._write_slice(pending, len(segment.rows), synced)
         segment.rows = bytearray()
 
-    def _write_slice(self, sealing: _Sealing, size: int, synced: int) -> bool:
-        segment = sealing.segment
-        content = bytes(segment.rows[sealing.written : sealing.written + size])
+    def _write_slice(self, pending: _PendingFooter, size: int, synced: int) -> bool:
+        segment = pending.segment
+        content = bytes(segment.rows[pending.written : pending.written + size])
         accounts_size = ACCOUNT_SIZE * len(segment.accounts)
         start = self._files.size(segment.handle) - TRAILER_SIZE - accounts_size - len(segment.rows)
-        sealing.checksum = crc32c(content, sealing.checksum)
+        pending.checksum = crc32c(content, pending.checksum)
         parts = [content]
-        complete = sealing.written + len(content) == len(segment.rows)
+        complete = pending.written + len(content) == len(segment.rows)
         if complete:
-            footer = Footer(segment.end, segment.position, synced, sealing.next_segment)
+            footer = Footer(segment.end, segment.position, synced, pending.next_segment)
             footer.stored = segment.stored
             footer.accounts = segment.accounts
             footer.row_count = segment.row_count
-            parts.append(encode_trailer(footer, sealing.checksum, len(segment.rows), segment.mark))
-        write_all(self._files, segment.handle, parts, start + sealing.written)
-        sealing.written += len(content)
+            parts.append(encode_trailer(footer, pending.checksum, len(segment.rows), segment.mark))
+        write_all(self._files, segment.handle, parts, start + pending.written)
+        pending.written += len(content)
         return complete

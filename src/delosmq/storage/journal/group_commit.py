@@ -74,9 +74,9 @@ class GroupCommit:
             return
         self._ticket += 1
         self.under_way = True
-        rewriting = self._changes.rewriting()
-        if rewriting is not None:
-            self._syncer.replace_manifest(self._ticket, rewriting)
+        replacement = self._changes.replacement()
+        if replacement is not None:
+            self._syncer.replace_manifest(self._ticket, replacement)
             return
         try:
             edit = self._changes.edit()

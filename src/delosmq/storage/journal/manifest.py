@@ -68,7 +68,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewriting:
+class NewManifest:
     """A manifest that takes the place of the one that is there."""
 
     content: bytes
@@ -92,7 +92,7 @@ class Manifest:
         self._sequence = 0
         self._end = EDITS_AT
         self._size = EDITS_AT
-        self._rewriting: Rewriting | None = None
+        self._replacement: NewManifest | None = None
         self.sealed: dict[int, Sealed] = {}
         self.opened = 0
         self.file = 0
@@ -105,7 +105,7 @@ class Manifest:
         return self._size - self._end < max(SLACK_BYTES, SEALED.size * len(self.sealed)) // 2
 
     def correct(self, sealed: Iterable[Sealed], opened: Sealed | None) -> None:
-        """Says what is left after a loss, of the one that was open too. To be followed by a rewriting."""
+        """Says what is left after a loss, of the one that was open too. To be followed by a replacement."""
         self.sealed = {one.number: one for one in sealed}
         if opened is not None:
             self.opened, self.file, self.base = opened.number, opened.file, opened.position
@@ -143,26 +143,26 @@ class Manifest:
         rest += b"".join([FREED.pack(number) for number in freed])
         return EDIT_START.pack(mark, crc32c(rest)) + rest
 
-    def rewritten(self, mark: int, room_for: int = 0) -> Rewriting:
+    def rewritten(self, mark: int, room_for: int = 0) -> NewManifest:
         """The same without its past, with room for ``room_for`` more segments. Takes effect with `on_rewritten`."""
-        self._rewriting = _fresh(self, mark, room_for)
-        return self._rewriting
+        self._replacement = _fresh(self, mark, room_for)
+        return self._replacement
 
     def on_rewritten(self) -> None:
         """The new one has taken the place of the old."""
-        assert self._rewriting is not None
-        content, self._size = self._rewriting.content, self._rewriting.size_bytes
+        assert self._replacement is not None
+        content, self._size = self._replacement.content, self._replacement.size_bytes
         self._sequence += 1
         self._mark = _mark_of(content)
         self._end = len(content)
 
 
-def _fresh(manifest: Manifest, mark: int, room_for: int) -> Rewriting:
+def _fresh(manifest: Manifest, mark: int, room_for: int) -> NewManifest:
     front = HEADER.pack(MAGIC, VERSION, 0, manifest._node_id, mark)
     edit = manifest._encode(list(manifest.sealed.values()), [], manifest._sequence + 1, mark)
     content = (front + U32.pack(crc32c(front))).ljust(EDITS_AT, b"\0") + edit
     room = 2 * SEALED.size * (len(manifest.sealed) + room_for)
-    return Rewriting(content, len(content) + room + 2 * SLACK_BYTES)
+    return NewManifest(content, len(content) + room + 2 * SLACK_BYTES)
 
 
 def _mark_of(content: bytes) -> int:
@@ -170,13 +170,13 @@ def _mark_of(content: bytes) -> int:
     return mark
 
 
-def set_aside(files: Files, rewriting: Rewriting) -> None:
+def set_aside(files: Files, replacement: NewManifest) -> None:
     """Writes a manifest under another name, for `put_in_place`. Raises OSError, with nothing changed."""
     handle = files.open(NEW_NAME, create=True)
     try:
         files.truncate(handle, 0)
-        files.fill(handle, 0, rewriting.size_bytes)
-        write_all(files, handle, [rewriting.content], 0)
+        files.fill(handle, 0, replacement.size_bytes)
+        write_all(files, handle, [replacement.content], 0)
         files.fdatasync(handle)
     except OSError:
         with contextlib.suppress(OSError):

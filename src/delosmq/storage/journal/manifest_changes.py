@@ -9,7 +9,7 @@ from delosmq.storage.journal.manifest import (
     Edit,
     Manifest,
     ManifestWriter,
-    Rewriting,
+    NewManifest,
     Sealed,
     put_in_place,
     set_aside,
@@ -121,7 +121,7 @@ class ManifestChanges:
 
     # Another manifest
 
-    def rewriting(self) -> Rewriting | None:
+    def replacement(self) -> NewManifest | None:
         """The manifest that should take the place of the one there is; None while that has room."""
         if self._no_rewriting or not self._manifest.crowded:
             return None

@@ -79,7 +79,7 @@ class BrokerCalls(Handlers):
         return self._answer(Cleared(self._addresses.clear_duplicate_ids(call.login, call.path["name"])))
 
 
-class _Ending(JobWaiter):
+class _CommitWaiter(JobWaiter):
     """A request that waits for the end of a commit."""
 
     def __init__(self) -> None:
@@ -108,13 +108,13 @@ class TransactionCalls(Handlers):
     async def commit(self, call: Call, nothing: Nothing) -> Answer[BranchEnd]:
         """Commit a prepared branch in place of its coordinator."""
         xid = call.path["xid"]
-        ending = _Ending()
-        done = self._control.commit(call.login, xid, ending)
+        waiter = _CommitWaiter()
+        done = self._control.commit(call.login, xid, waiter)
         self._host.changed()
         if not done:
             try:
                 async with asyncio.timeout(COMMIT_WAIT_S):
-                    done = await ending.ended.wait()
+                    done = await waiter.ended.wait()
             except TimeoutError:
                 pass
         return self._answer(BranchEnd(xid, COMMITTED, done))

@@ -67,7 +67,7 @@ BROKER: Final[Rows] = rows(
     ),
     needless_all("useLocalHostBrokerName brokerId vmConnectorURI defaultSocketURIString", "nothing asks for it"),
     needless_all("maxSchedulerRepeatAllowed", "a scheduled message is sent once"),
-    needless_all("rollbackOnlyOnAsyncException", "a failed send dooms its transaction"),
+    needless_all("rollbackOnlyOnAsyncException", "after a failed send its transaction can only be rolled back"),
     [
         impossible(
             "deleteAllMessagesOnStartup",

@@ -156,11 +156,11 @@ class OpenWireConnection(ConnectionPort):
                 self.advisories.leave(consumer_id)
             self.advisories.consumer_closed(subscription.info)
 
-    def doom(self, command: Structure, error: BrokerError) -> None:
+    def set_rollback_only(self, command: Structure, error: BrokerError) -> None:
         """A command failed whose sender goes on without waiting for an answer, so the end of its transaction has to
         tell."""
         if isinstance(command, MessageCommand | MessageAck) and command.transaction_id is not None:
-            self.transactions.doom(command.transaction_id, error)
+            self.transactions.set_rollback_only(command.transaction_id, error)
 
     def tell_later(self) -> None:
         """Tells others what could not be told where it happened."""

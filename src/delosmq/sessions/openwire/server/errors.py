@@ -348,12 +348,12 @@ def not_a_branch(key: str) -> str:
 
 
 @openwire_error("DMQ5273", ROLLED_BACK)
-def doomed(key: str, cause: str) -> str:
+def rollback_only(key: str, cause: str) -> str:
     return _rolled_back(key, cause)
 
 
 @openwire_error("DMQ5273", XA)
-def doomed_branch(key: str, cause: str) -> str:
+def rollback_only_branch(key: str, cause: str) -> str:
     return f"{_rolled_back(key, cause)} xaErrorCode:{xa.XA_RBROLLBACK}"
 
 

@@ -93,7 +93,7 @@ class ParkedMessage(Parked):
     def _refuse(self, command: MessageCommand, error: BrokerError) -> None:
         if self.work is not None and not command.response_required:
             # Its end may wait behind already, when it is not found by its id any more.
-            self.work.transaction.spoil(error)
+            self.work.transaction.set_rollback_only(error)
         self._owner.refused(command, error)
 
 

@@ -121,7 +121,7 @@ class OpenWireSession(ProtocolSession):
             self._replies.refuse(frame, error)
             return
         if self._connection is not None:
-            self._connection.doom(frame, error)
+            self._connection.set_rollback_only(frame, error)
         self._replies.fail(error)
 
     # -- connecting ------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ class OpenWireSession(ProtocolSession):
         if info.connection_id is not None:
             self._registry.leave(info.connection_id.value, info.client_id or "", machine)
 
-    def say_why(self, error: BrokerError, receipt: str) -> None:
+    def send_error(self, error: BrokerError, receipt: str) -> None:
         if self._machine.state not in (NEW, LEAVING):
             self._replies.fail(error)
 

@@ -59,7 +59,7 @@ class OpenWireTransaction(SessionTransaction):
         xid: of a branch; empty for a local one.
         began: this connection began the branch, which ends with it unless it is prepared.
         associated: this connection works in the branch, and has not said END since.
-        doomed: why it can only be rolled back.
+        rollback_only: why it can only be rolled back.
         read_only: it was to be prepared, had done nothing, and so has ended.
     """
 
@@ -69,7 +69,7 @@ class OpenWireTransaction(SessionTransaction):
         self.xid = xid
         self.began: bool = False
         self.associated: bool = False
-        self.doomed: BrokerError | None = None
+        self.rollback_only: BrokerError | None = None
         self.read_only: bool = False
 
 
@@ -136,12 +136,12 @@ class OpenWireTransactions:
                 return self._join(key, xid)
         raise errors.unknown_transaction(key)
 
-    def doom(self, transaction_id: TransactionId, cause: BrokerError) -> None:
+    def set_rollback_only(self, transaction_id: TransactionId, cause: BrokerError) -> None:
         """Something in it failed whose sender waits for no answer: its commit will tell."""
         work = self._works.get(transaction_id.key())
-        if work is not None and work.doomed is None:
-            work.doomed = cause
-            work.transaction.spoil(cause)
+        if work is not None and work.rollback_only is None:
+            work.rollback_only = cause
+            work.transaction.set_rollback_only(cause)
 
     def take(self, transaction_id: TransactionId) -> OpenWireTransaction:
         """The transaction that is to end; its id is free from now on."""
@@ -243,7 +243,7 @@ class OpenWireTransactions:
     def _leave(self, work: OpenWireTransaction) -> None:
         """A branch that another connection began goes on without this one; but not without what this one sent."""
         if work.parked_count:
-            work.transaction.spoil(errors.sends_lost(work.key, work.parked_count))
+            work.transaction.set_rollback_only(errors.sends_lost(work.key, work.parked_count))
         end_association(self._broker, work)
 
 
@@ -270,14 +270,14 @@ def _carry_out(
 ) -> bool:
     if work.xid:
         end_branch(broker, work)
-    doomed = work.doomed or work.transaction.cause
-    if doomed is not None:
+    rollback_only = work.rollback_only or work.transaction.cause
+    if rollback_only is not None:
         # As after a rollback that it asked for, the client delivers again by itself what it has.
         if work.xid:
             broker.branches.rollback(work.xid, keep_delivered=True)
-            raise errors.doomed_branch(work.key, doomed.message)
+            raise errors.rollback_only_branch(work.key, rollback_only.message)
         broker.transactions.rollback(work.transaction, keep_delivered=True)
-        raise errors.doomed(work.key, doomed.message)
+        raise errors.rollback_only(work.key, rollback_only.message)
     if not work.xid:
         return broker.transactions.commit(work.transaction, waiter)
     if prepare:

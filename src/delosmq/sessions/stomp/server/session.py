@@ -169,7 +169,7 @@ class StompSession(ProtocolSession):
         assert isinstance(frame, StompFrame)
         self._machine.fail(error, frame.headers.get("receipt", ""))
 
-    def say_why(self, error: BrokerError, receipt: str) -> None:
+    def send_error(self, error: BrokerError, receipt: str) -> None:
         """ERROR, and nothing after it."""
         frame = errors.error_frame(error, receipt, self.version)
         self._machine.outbox.reply(self._parked_sends.position, frame)

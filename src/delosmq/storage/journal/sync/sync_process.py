@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from typing import Final, NoReturn
 
 from delosmq.storage.journal.files import Files, Order
-from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting
+from delosmq.storage.journal.manifest import Edit, ManifestWriter, NewManifest
 from delosmq.storage.journal.sync.syncer import (
     Prepared,
     Replaced,
@@ -108,8 +108,8 @@ class SyncProcess(Syncer):
                 offset, content = (0, b"") if edit is None else (edit.offset, edit.content)
                 self._send(SYNC, SYNC_REQUEST.pack(ticket, len(some), position, offset) + content, some)
 
-    def replace_manifest(self, ticket: int, rewriting: Rewriting) -> None:
-        self._send(REPLACE, REPLACE_REQUEST.pack(ticket, rewriting.size_bytes) + rewriting.content)
+    def replace_manifest(self, ticket: int, replacement: NewManifest) -> None:
+        self._send(REPLACE, REPLACE_REQUEST.pack(ticket, replacement.size_bytes) + replacement.content)
 
     def prepare(self, order: Order) -> None:
         name = order.name.encode()
@@ -275,8 +275,8 @@ class _Child:
             self._sync_again(*AGAIN.unpack(payload))
         elif kind == REPLACE:
             ticket, size = REPLACE_REQUEST.unpack_from(payload)
-            rewriting = Rewriting(payload[REPLACE_REQUEST.size :], size)
-            done = run_replacement(self._files, self._manifest, ticket, rewriting)
+            replacement = NewManifest(payload[REPLACE_REQUEST.size :], size)
+            done = run_replacement(self._files, self._manifest, ticket, replacement)
             self._answer(REPLACE, REPLACE_ANSWER.pack(ticket, _number_of(done.error), done.unchanged))
         elif kind == PREPARE:
             size, name_size = PREPARE_REQUEST.unpack_from(payload)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from delosmq.storage.journal.files import Files, Order, prepare
-from delosmq.storage.journal.manifest import Edit, ManifestWriter, Rewriting, set_aside
+from delosmq.storage.journal.manifest import Edit, ManifestWriter, NewManifest, set_aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Syncer(ABC):
         """
 
     @abstractmethod
-    def replace_manifest(self, ticket: int, rewriting: Rewriting) -> None:
+    def replace_manifest(self, ticket: int, replacement: NewManifest) -> None:
         """Asks for another manifest, in place of a request to sync."""
 
     @abstractmethod
@@ -121,9 +121,9 @@ def run_sync(
     return None
 
 
-def run_replacement(files: Files, manifest: ManifestWriter, ticket: int, rewriting: Rewriting) -> Replaced:
+def run_replacement(files: Files, manifest: ManifestWriter, ticket: int, replacement: NewManifest) -> Replaced:
     try:
-        set_aside(files, rewriting)
+        set_aside(files, replacement)
     except OSError as error:
         return Replaced(ticket, error, unchanged=True)
     try:
@@ -146,7 +146,7 @@ class SyncThread(Syncer):
         self._files = files
         self._reports: deque[Report] = deque()
         self._manifest = ManifestWriter(files)
-        self._syncs: queue.SimpleQueue[tuple[int, Sequence[int], int, Edit | Rewriting | None] | None]
+        self._syncs: queue.SimpleQueue[tuple[int, Sequence[int], int, Edit | NewManifest | None] | None]
         self._syncs = queue.SimpleQueue()
         self._orders: queue.SimpleQueue[Order | str | None] = queue.SimpleQueue()
         self._receiver, self._sender = socket.socketpair()
@@ -166,8 +166,8 @@ class SyncThread(Syncer):
     def sync(self, ticket: int, handles: Sequence[int], position: int = 0, edit: Edit | None = None) -> None:
         self._syncs.put((ticket, handles, position, edit))
 
-    def replace_manifest(self, ticket: int, rewriting: Rewriting) -> None:
-        self._syncs.put((ticket, (), 0, rewriting))
+    def replace_manifest(self, ticket: int, replacement: NewManifest) -> None:
+        self._syncs.put((ticket, (), 0, replacement))
 
     def prepare(self, order: Order) -> None:
         self._orders.put(order)
@@ -208,7 +208,7 @@ class SyncThread(Syncer):
     def _run_syncs(self) -> None:
         while (request := self._syncs.get()) is not None:
             ticket, handles, position, change = request
-            if isinstance(change, Rewriting):
+            if isinstance(change, NewManifest):
                 self._answer(run_replacement(self._files, self._manifest, ticket, change))
             else:
                 self._answer(Synced(ticket, run_sync(self._files, handles, self._manifest, position, change)))

@@ -132,7 +132,7 @@ class Advisories(PresentObjects):
         destination = info.destination
         if consumer_id is None or destination is None or self._consumers.pop(consumer_id.key(), None) is None:
             return
-        if self._may_be_told_of(destination):
+        if self._may_publish(destination):
             self._tell_consumers(destination, _removal(consumer_id))
 
     def subscription_removed(self, info: RemoveSubscriptionInfo, address: str) -> None:
@@ -147,8 +147,8 @@ class Advisories(PresentObjects):
             properties = {"consumerId": text(info.consumer_id.key())}
             self._publisher.tell(topics.of_all_kinds("SlowConsumer", destination), info, properties)
 
-    def _may_be_told_of(self, destination: Destination) -> bool:
-        # Who hears that a temporary destination is gone knows the rest.
+    def _may_publish(self, destination: Destination) -> bool:
+        # A listener that hears that a temporary destination is gone knows the rest.
         return not destination.is_temporary or destination.qualified_name() in self._temporary
 
     def _tell_consumers(self, destination: Destination, told: Structure) -> None:
@@ -191,14 +191,14 @@ class Advisories(PresentObjects):
             count = self._producer_counts.pop(name, 0) - 1
             if count > 0:
                 self._producer_counts[name] = count
-            if self._may_be_told_of(part):
+            if self._may_publish(part):
                 self._tell_producers(part, _removal(producer_id))
 
     def _tell_producers(self, part: Destination, told: Structure) -> None:
         if self._publisher.listeners_of(topics.of_producers(part)):
-            self._notices.tell(self._told_of_producer(part, told))
+            self._notices.tell(self._producer_advisory(part, told))
 
-    def _told_of_producer(
+    def _producer_advisory(
         self, part: Destination, told: Structure, only: AdvisoryListener | None = None
     ) -> SingleAdvisory:
         count = TypedValue(INT_KIND, self._producer_counts.get(part.qualified_name(), 0))
@@ -214,7 +214,7 @@ class Advisories(PresentObjects):
         listener = AdvisoryListener(address, consumer, consumer_id, host)
         self._publisher.join(listener)
         kind = _kind_of(address)
-        if self._told_of(kind):
+        if self._present_of(kind):
             self._notices.tell(PresentAdvisories(self, listener, kind), needed=True)
         self.destinations.listen(listener)
 
@@ -224,9 +224,9 @@ class Advisories(PresentObjects):
         self._notices.wake()
 
     def keys(self, kind: int) -> list[str]:
-        return list(self._told_of(kind))
+        return list(self._present_of(kind))
 
-    def _told_of(self, kind: int) -> Mapping[str, Structure]:
+    def _present_of(self, kind: int) -> Mapping[str, Structure]:
         if kind == _CONNECTION:
             return self._connections
         if kind == _TEMPORARY:
@@ -261,7 +261,7 @@ class Advisories(PresentObjects):
             told: list[SingleAdvisory] = []
             for part in parts_of(producer.destination):
                 if publisher.hears(listener, topics.of_producers(part)):
-                    told.append(self._told_of_producer(part, producer, listener))
+                    told.append(self._producer_advisory(part, producer, listener))
             return AdvisoryBatch(told) if told else None
         return None
 
