@@ -8,10 +8,11 @@ queues of a small broker are walked when their first message expires (`ExpiryTim
 Only pending messages expire. Source: Artemis QueueImpl.expire, ExpiryScanner.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
-from delosmq.engine.base.jobs import LOOK_AGAIN_NS, Job
-from delosmq.engine.base.slots import Cursor, Slot
+from delosmq.engine.base.jobs import LOOK_AGAIN_NS, NEXT_TICK, PhasedJob
+from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.delivery.redelivery import record_counts
 from delosmq.engine.dispatch.dispatcher import Dispatcher
@@ -63,10 +64,6 @@ class Expiry(BeforeDelivery):
         self._events = parts.events
         self._dropped = parts.dropped
         self._copies = copies
-
-    def now_ms(self) -> int:
-        """The wall clock."""
-        return self._clock.wall_ms()
 
     def take_expired(self, queue: Queue, slot: Slot, now_ms: int) -> int:
         expires_at_ms = slot.message.expires_at_ms
@@ -212,8 +209,8 @@ class ExpiryScan(Timer):
         self._times = parts.expiry_times
         self._expiry = expiry
         self._period_ms = period_ms
-        self._walk: _ExpiryWalk | None = None
-        self._early: _ExpiryWalk | None = None
+        self._walk: PhasedJob | None = None
+        self._early: PhasedJob | None = None
 
     def start(self) -> None:
         """Makes the first appointments."""
@@ -224,14 +221,14 @@ class ExpiryScan(Timer):
 
     def on_timer(self, now: MonotonicNs) -> None:
         self._timers.at(self._clock.monotonic_ns() + self._period_ms * NS_PER_MS, self)
-        if self._walk is None or self._walk.done:
-            self._walk = _ExpiryWalk(list(self._bindings.queues.values()), self._expiry)
+        if self._walk is None or self._walk.over:
+            self._walk = PhasedJob(self._jobs, self._look_at(list(self._bindings.queues.values())))
             self._jobs.add(self._walk)
 
     def due(self) -> None:
         """Something has expired, unless it is gone by now."""
         queues = self._bindings.queues
-        if len(queues) > SMALL_BROKER or (self._early is not None and not self._early.done):
+        if len(queues) > SMALL_BROKER or (self._early is not None and not self._early.over):
             return
         now_ms = self._clock.wall_ms()
         room = EARLY_SLOTS
@@ -241,20 +238,57 @@ class ExpiryScan(Timer):
             if queue.expiring_count and queue.next_expiry_ms <= now_ms and count <= SMALL_QUEUE and room > 0:
                 chosen.append(queue)
                 room -= count
-        self._early = _ExpiryWalk(chosen, self._expiry, self)
+        self._early = PhasedJob(self._jobs, self._look_early(chosen))
         self._jobs.add(self._early)
 
-    def walked(self) -> None:
-        """An early walk is done."""
+    def _look_early(self, queues: list[Queue]) -> Iterator[int]:
+        yield from self._look_at(queues)
         self._plan()
 
     def look(self, queue: Queue) -> None:
         """An operator looks at a queue: what is expired is gone, or goes now where that takes a while."""
         if queue.expiring_count == 0 or queue.next_expiry_ms > self._clock.wall_ms():
             return
-        walk = _ExpiryWalk([queue], self._expiry)
+        walk = PhasedJob(self._jobs, self._look_at([queue]))
         if not walk.step():
             self._jobs.add(walk)
+
+    def _look_at(self, queues: list[Queue]) -> Iterator[int]:
+        """One look at some queues: what is too old ends."""
+        room = SLICE_COST
+        now_ms = self._clock.wall_ms()
+        while queues:
+            if room <= 0:
+                yield NEXT_TICK
+                room = SLICE_COST
+                now_ms = self._clock.wall_ms()
+            queue = queues.pop()
+            room -= 1
+            if queue.expiring_count == 0 or queue.next_expiry_ms > now_ms:
+                continue
+            queue.next_expiry_ms = FAR
+            earliest_ms = FAR
+            cost = self._expiry.cost(queue)
+            cursor = queue.pending.cursor()
+            while True:
+                if room <= 0:
+                    yield NEXT_TICK
+                    room = SLICE_COST
+                    now_ms = self._clock.wall_ms()
+                slot = cursor.peek()
+                if slot is None or queue.deleted:
+                    break
+                cursor.advance(slot)
+                room -= 1
+                expires_at_ms = slot.message.expires_at_ms
+                if expires_at_ms == 0:
+                    continue
+                if self._expiry.take_expired(queue, slot, now_ms) == ENDED:
+                    room -= cost
+                else:
+                    earliest_ms = min(earliest_ms, expires_at_ms)
+            queue.pending.drop(cursor)
+            _leave_hint(queue, earliest_ms)
 
     def _plan(self) -> None:
         """Makes the appointment for what expires next in the small queues."""
@@ -280,64 +314,10 @@ class _ExpiryDue(DueListener):
         self._scan.due()
 
 
-class _ExpiryWalk(Job):
-    """One look at some queues; tells ``scan`` when it is done."""
-
-    def __init__(self, queues: list[Queue], expiry: Expiry, scan: ExpiryScan | None = None) -> None:
-        self._queues: list[Queue] = queues
-        self._expiry = expiry
-        self._scan = scan
-        self._cursor: Cursor | None = None
-        self._earliest_ms: int = FAR
-        self.done: bool = False
-
-    def step(self) -> bool:
-        room = SLICE_COST
-        now_ms = self._expiry.now_ms()
-        queues = self._queues
-        while queues and room > 0:
-            queue = queues[-1]
-            room -= 1
-            if self._cursor is None:
-                if queue.expiring_count == 0 or queue.next_expiry_ms > now_ms:
-                    queues.pop()
-                    continue
-                self._cursor = queue.pending.cursor()
-                self._earliest_ms = FAR
-                queue.next_expiry_ms = FAR
-            room = self._look(queue, self._cursor, now_ms, room)
-            if room > 0:
-                queue.pending.drop(self._cursor)
-                self._cursor = None
-                self._leave_hint(queue)
-                queues.pop()
-        self.done = not queues
-        if self.done and self._scan is not None:
-            self._scan.walked()
-        return self.done
-
-    def _look(self, queue: Queue, cursor: Cursor, now_ms: int, room: int) -> int:
-        """Goes on through a queue; gives the room that is left, none when there is more to look at."""
-        cost = self._expiry.cost(queue)
-        while room > 0:
-            slot = cursor.peek()
-            if slot is None or queue.deleted:
-                return room
-            cursor.advance(slot)
-            room -= 1
-            expires_at_ms = slot.message.expires_at_ms
-            if expires_at_ms == 0:
-                continue
-            if self._expiry.take_expired(queue, slot, now_ms) == ENDED:
-                room -= cost
-            elif expires_at_ms < self._earliest_ms:
-                self._earliest_ms = expires_at_ms
-        return 0
-
-    def _leave_hint(self, queue: Queue) -> None:
-        """Notes before when the queue need not be looked at again."""
-        # What is held comes back at no time.
-        if queue.delivering.count or queue.scheduled.count > held_count(queue):
-            queue.next_expiry_ms = 0  # what comes back may be older than all that was seen
-        else:
-            queue.next_expiry_ms = min(queue.next_expiry_ms, self._earliest_ms)
+def _leave_hint(queue: Queue, earliest_ms: int) -> None:
+    """Notes before when a queue need not be looked at again; ``earliest_ms``: of what was seen there."""
+    # What is held comes back at no time.
+    if queue.delivering.count or queue.scheduled.count > held_count(queue):
+        queue.next_expiry_ms = 0  # what comes back may be older than all that was seen
+    else:
+        queue.next_expiry_ms = min(queue.next_expiry_ms, earliest_ms)

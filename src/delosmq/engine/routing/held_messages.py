@@ -5,11 +5,12 @@ why they are held. It is recorded, so that they are held after a restart too.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.base.jobs import Job
+from delosmq.engine.base.jobs import NEXT_TICK, PhasedJob
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.log.records import encode_scheduled
@@ -77,12 +78,42 @@ class HeldMessages(Timer):
         self._waits = False
         queues = self._queues
         self._queues = {}
-        self._parts.jobs.add(_Look(self, list(queues.values())))
+        self._parts.jobs.add(PhasedJob(self._parts.jobs, self._move(list(queues.values()))))
 
-    def looked_at(self, queue: Queue) -> None:
-        """What is left of a queue is looked at again later."""
-        if held_count(queue) and not queue.deleted:
-            self._remember(queue)
+    def _move(self, queues: list[Queue]) -> Iterator[int]:
+        """Moves what can be moved by now; what is left is looked at again later."""
+        room = MOVES_PER_SLICE
+        while queues:
+            if room <= 0:
+                yield NEXT_TICK
+                room = MOVES_PER_SLICE
+            queue = queues.pop()
+            room -= 1
+            for due_at_ms in (EXPIRED, DEAD):
+                last: Slot | None = None
+                slot = self._next_of(queue, due_at_ms, last)
+                while slot is not None:
+                    if room <= 0:
+                        yield NEXT_TICK
+                        room = MOVES_PER_SLICE
+                        slot = self._next_of(queue, due_at_ms, last)
+                        continue
+                    room -= 1
+                    after = slot.next
+                    if not self.movers[due_at_ms].move(queue, slot):
+                        last = slot
+                    slot = after
+            if held_count(queue) and not queue.deleted:
+                self._remember(queue)
+
+    def _next_of(self, queue: Queue, due_at_ms: int, last: Slot | None) -> Slot | None:
+        """The slot behind the last one that stayed. When that is gone, the rest has its turn at the next look."""
+        bucket = queue.scheduled.due_at(due_at_ms)
+        if bucket is None or queue.deleted or not self.movers[due_at_ms].may_move(queue):
+            return None
+        if last is None:
+            return bucket.head
+        return last.next if last.in_list is bucket else None
 
 
 def held_count(queue: Queue) -> int:
@@ -106,46 +137,3 @@ def is_held(slot: Slot) -> bool:
 def _count(queue: Queue, due_at_ms: int) -> int:
     bucket = queue.scheduled.due_at(due_at_ms)
     return 0 if bucket is None else bucket.count
-
-
-class _Look(Job):
-    def __init__(self, held: HeldMessages, queues: list[Queue]) -> None:
-        self._held = held
-        self._queues = queues
-        self._kinds: list[int] = [DEAD, EXPIRED]
-        self._last: Slot | None = None
-
-    def step(self) -> bool:
-        room = MOVES_PER_SLICE
-        while self._queues and room > 0:
-            queue = self._queues[-1]
-            if not self._kinds:
-                self._kinds = [DEAD, EXPIRED]
-                self._queues.pop()
-                self._held.looked_at(queue)
-                room -= 1
-                continue
-            room = self._look(queue, self._kinds[-1], room)
-            if room > 0:
-                self._kinds.pop()
-                self._last = None
-        return not self._queues
-
-    def _look(self, queue: Queue, kind: int, room: int) -> int:
-        """Goes on through what is held for one reason; gives the room that is left, none when there is more."""
-        bucket = queue.scheduled.due_at(kind)
-        mover = self._held.movers[kind]
-        if bucket is None or queue.deleted or not mover.may_move(queue):
-            return room
-        last = self._last
-        # When the slot looked at last is gone meanwhile, the rest has its turn at the next look.
-        slot = bucket.head if last is None else last.next if last.in_list is bucket else None
-        while slot is not None:
-            if room <= 0:
-                return 0
-            room -= 1
-            after = slot.next
-            if not mover.move(queue, slot):
-                self._last = slot
-            slot = after
-        return max(room, 1)
