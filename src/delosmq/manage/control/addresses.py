@@ -106,9 +106,8 @@ class AddressControl:
         if queues and not force:
             raise InUseError(
                 "DMQ6141",
-                f"address '{name}' has {counted(len(queues), 'queue')}, '{queues[0]}' among them; delete them first,"
-                " or force it:"
-                " they go with all they hold",
+                f"address '{name}' has {counted(len(queues), 'queue')}, '{queues[0]}' among them; delete them first, "
+                "or force it: they go with all they hold",
             )
         self._broker.resources.delete_address(name, force=force)
         return len(queues)

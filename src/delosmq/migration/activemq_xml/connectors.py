@@ -7,7 +7,6 @@ from delosmq.config.broker_xml.acceptors import share_port
 from delosmq.config.broker_xml.catalog.acceptors import ACCEPTOR_OPTIONS
 from delosmq.migration.activemq_xml.catalog.broker import CONNECTOR, OPTIONS
 from delosmq.migration.activemq_xml.catalog.rows import RowReader, is_in_effect
-from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.source import Section
 from delosmq.migration.activemq_xml.target import Acceptor, Target
 from delosmq.model.protocol_names import LATER_PROTOCOLS, SERVED_PROTOCOLS
@@ -61,17 +60,11 @@ class _Connector:
         place = f"on {parts.hostname}:{parts.port}" if parts.port is not None else f"://{parts.netloc}".rstrip("/")
         self._what = f"the connector {self.name!r} ({parts.scheme}{' ' if parts.port is not None else ''}{place})"
         if words[0] == "vm":
-            self._remarks.add(
-                RemarkKind.NEEDLESS, self._line, f"{self._what} is not needed: an embedded broker is delosmq.Broker"
-            )
+            self._section.needless(f"{self._what} is not needed: an embedded broker is delosmq.Broker")
             self._section.ignore()
             return
         if words[0] not in _PROTOCOLS or not _DECORATIONS.issuperset(words[1:]):
-            self._remarks.add(
-                RemarkKind.IMPOSSIBLE,
-                self._line,
-                f"{self._what} is left out: DelosMQ listens on TCP, TLS and WebSockets only",
-            )
+            self._section.impossible(f"{self._what} is left out: DelosMQ listens on TCP, TLS and WebSockets only")
             self._section.ignore()
             return
         protocols = _PROTOCOLS[words[0]]
@@ -79,7 +72,7 @@ class _Connector:
 
     def _split(self) -> SplitResult | None:
         if not self._uri:
-            self._remarks.add(RemarkKind.WRONG, self._line, 'a <transportConnector> without uri="..." is left out')
+            self._section.mistake('a <transportConnector> without uri="..." is left out')
             return None
         try:
             parts = urlsplit(self._uri)
@@ -90,11 +83,7 @@ class _Connector:
         if parts.scheme == "vm" or (parts.scheme and parts.hostname and port is not None):
             return parts
         shown = self._uri.partition("?")[0]
-        self._remarks.add(
-            RemarkKind.WRONG,
-            self._line,
-            f"the uri {shown!r} of connector {self.name!r} has no host and port; it is left out",
-        )
+        self._section.mistake(f"the uri {shown!r} of connector {self.name!r} has no host and port; it is left out")
         return None
 
     def _open(self, parts: SplitResult, protocols: tuple[str, ...], *, has_tls: bool) -> None:
@@ -115,26 +104,16 @@ class _Connector:
         reason = ""
         if not served:
             reason = f"{', '.join(later)} is not in effect yet"
-            self._remarks.add(
-                RemarkKind.NOT_YET,
-                self._line,
-                f"{self._what} is left out{kept}: {reason}; it is a comment below <acceptors>",
-            )
+            self._section.not_yet(f"{self._what} is left out{kept}: {reason}; it is a comment below <acceptors>")
         elif has_tls:
             reason = "its certificate has to be a PEM file"
-            self._remarks.add(
-                RemarkKind.IMPOSSIBLE,
-                self._line,
+            self._section.impossible(
                 f"{self._what} is left out{kept}: its Java key store has to be turned into a PEM file first (keytool "
                 "-importkeystore -deststoretype PKCS12, then openssl pkcs12 -nodes -out broker.pem); it is a comment "
-                "below <acceptors>",
+                "below <acceptors>"
             )
         elif later:
-            self._remarks.add(
-                RemarkKind.NOT_YET,
-                self._line,
-                f"{self._what} speaks {', '.join(served)} only: {', '.join(later)} not in effect yet",
-            )
+            self._section.not_yet(f"{self._what} speaks {', '.join(served)} only: {', '.join(later)} not in effect yet")
         url = f"tcp://{host}:{parts.port}?{pairs}"
         place = (parts.hostname or "", parts.port or 0)
         acceptor = Acceptor(self._free_name(), url, reason, place)
@@ -146,11 +125,9 @@ class _Connector:
         for other in self._target.acceptors:
             if not other.reason and share_port(other.place, acceptor.place):
                 acceptor.reason = f"acceptor {other.name!r} has its port"
-                self._remarks.add(
-                    RemarkKind.WRONG,
-                    self._line,
+                self._section.mistake(
                     f"{self._what} is left out: {acceptor.reason}; give it another one; it is a comment below "
-                    "<acceptors>",
+                    "<acceptors>"
                 )
                 return
 
@@ -188,7 +165,7 @@ class _Connector:
         if plain in OPTIONS:
             rows.append(OPTIONS[plain])
         if not rows:
-            self._remarks.add(RemarkKind.UNKNOWN, self._line, f"unknown {what}; it is left out")
+            self._section.unknown(f"unknown {what}; it is left out")
         for row in rows:
             text = reader.read(row, value, self._line, what)
             if text is not None and is_in_effect(row.to, ACCEPTOR_OPTIONS):

@@ -11,7 +11,7 @@ from delosmq.migration.activemq_xml.broker_xml_text import render_broker_xml
 from delosmq.migration.activemq_xml.catalog.broker import BROKER, ELEMENTS
 from delosmq.migration.activemq_xml.catalog.rows import RowReader, is_in_effect
 from delosmq.migration.activemq_xml.connectors import read_connectors
-from delosmq.migration.activemq_xml.conversion_report import ConversionReport, Remark, RemarkKind
+from delosmq.migration.activemq_xml.conversion_report import ConversionReport, Remark
 from delosmq.migration.activemq_xml.dead_letters import SHARED
 from delosmq.migration.activemq_xml.destinations import read_destinations, read_interceptors
 from delosmq.migration.activemq_xml.names import QUEUE
@@ -132,11 +132,9 @@ class _Converter:
         self._read_rest()
         policies.finish()
         if not self._accounts.has_authentication:
-            self._remarks.add(
-                RemarkKind.DIFFERENT,
-                broker.line,
+            broker.different(
                 "there was no login, and here one is always required: let clients log in, at first as "
-                f"{administrator!r}, or add users with `delosmq mask`",
+                f"{administrator!r}, or add users with `delosmq mask`"
             )
         self._accounts.finish(broker)
 
@@ -155,12 +153,12 @@ class _Converter:
         self._target.has_advisories = broker.flag("advisorySupport", True)
         if not self._target.has_advisories and not is_in_effect("supportAdvisory", ACCEPTOR_OPTIONS):
             sentence = "'advisorySupport' of <broker> is left out: no option of an acceptor switches advisories off yet"
-            self._remarks.add(RemarkKind.NOT_YET, broker.line, sentence)
+            broker.not_yet(sentence)
         if broker.flag("schedulerSupport", False):
             sentence = (
                 "a message can be scheduled for one time; those with a period, a count or a cron line are refused"
             )
-            self._remarks.add(RemarkKind.DIFFERENT, broker.line, sentence)
+            broker.different(sentence)
         reader = RowReader(BROKER, CORE, "element of <core>", self._remarks)
         core |= reader.read_all(broker.attributes(), broker.line, "broker", "<broker>")
         core.setdefault("name", "localhost")
@@ -174,11 +172,9 @@ class _Converter:
             for connector in section.children(*_NETWORK_KINDS):
                 name = connector.element.attributes.get("name", "")
                 shown = f"<{connector.element.name}> {name!r}" if name else f"<{connector.element.name}>"
-                self._remarks.add(
-                    RemarkKind.IMPOSSIBLE,
-                    connector.line,
+                connector.impossible(
                     f"{shown} is left out: it hands messages to other brokers, and there are no networks of brokers "
-                    "yet; let consumers connect to each broker",
+                    "yet; let consumers connect to each broker"
                 )
                 connector.ignore()
             section.close(_NETWORK_KINDS)
@@ -186,7 +182,7 @@ class _Converter:
             sentence = (
                 f"<{section.element.name}> is left out: it hands messages to other brokers; let an application do so"
             )
-            self._remarks.add(RemarkKind.IMPOSSIBLE, section.line, sentence)
+            section.impossible(sentence)
             section.ignore()
 
     def _read_rest(self) -> None:
@@ -195,26 +191,21 @@ class _Converter:
                 "<sslContext> is left out: its stores have to be turned into PEM files, as said at the ssl connectors"
             )
             if any(acceptor.reason and "sslEnabled" in acceptor.url for acceptor in self._target.acceptors):
-                self._remarks.add(RemarkKind.IMPOSSIBLE, section.line, sentence)
+                section.impossible(sentence)
             else:
-                self._remarks.add(
-                    RemarkKind.NEEDLESS, section.line, "<sslContext> is not needed: no connector speaks TLS"
-                )
+                section.needless("<sslContext> is not needed: no connector speaks TLS")
             section.ignore()
         for section in self._broker.children():
             name = section.element.name
             row = ELEMENTS.get(name)
             if row is not None and row.needless:
-                self._remarks.add(RemarkKind.NEEDLESS, section.line, f"<{name}> is not needed: {row.needless}")
+                section.needless(f"<{name}> is not needed: {row.needless}")
             elif row is not None:
                 remedy = f"; {row.instead}" if row.instead else ""
-                sentence = f"<{name}> is left out: it {row.about}{remedy}"
-                self._remarks.add(RemarkKind.IMPOSSIBLE, section.line, sentence)
+                section.impossible(f"<{name}> is left out: it {row.about}{remedy}")
             elif name in ("bean", "property"):
                 note_bean(section.element, self._remarks)
             else:
-                self._remarks.add(
-                    RemarkKind.UNKNOWN, section.line, f"unknown element <{name}> in <broker>; it is left out"
-                )
+                section.unknown(f"unknown element <{name}> in <broker>; it is left out")
             section.ignore()
         self._broker.close()

@@ -5,7 +5,6 @@ from typing import Final
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.migration.activemq_xml.catalog.policies import BASELINE, CHILDREN
 from delosmq.migration.activemq_xml.catalog.rows import RowReader
-from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.names import QUEUE, name_of
 from delosmq.migration.activemq_xml.source import Section
 from delosmq.migration.activemq_xml.target import DeadLetterQueues, Target
@@ -22,7 +21,7 @@ def read_dead_letters(entry: Section, what: str, fields: dict[str, str], target:
         return
     if target.discards_dead_letters:
         sentence = f"<deadLetterStrategy> of {what} is not needed: <discardingDLQBrokerPlugin> drops all dead letters"
-        wrapper.remarks.add(RemarkKind.NEEDLESS, wrapper.line, sentence)
+        wrapper.needless(sentence)
         return
     strategy = wrapper.inner(
         "sharedDeadLetterStrategy", "individualDeadLetterStrategy", "discarding", "discardingDeadLetterStrategy"
@@ -62,7 +61,7 @@ def _read_shares(strategy: Section, what: str, fields: dict[str, str]) -> None:
             sentence = (
                 f"{name!r} of <{strategy.element.name}> is not needed: as many ids are remembered as there is room"
             )
-            strategy.remarks.add(RemarkKind.NEEDLESS, strategy.line, sentence)
+            strategy.needless(sentence)
 
 
 def _shared_address(strategy: Section) -> str:
@@ -76,8 +75,7 @@ def _shared_address(strategy: Section) -> str:
     if not text:
         return SHARED
     if text.startswith("topic://"):
-        sentence = f"dead letters go to the queue {SHARED!r}, not to {text!r}: a topic would not keep them"
-        strategy.remarks.add(RemarkKind.IMPOSSIBLE, strategy.line, sentence)
+        strategy.impossible(f"dead letters go to the queue {SHARED!r}, not to {text!r}: a topic would not keep them")
         return SHARED
     try:
         return name_of(text.removeprefix("queue://"))
@@ -96,21 +94,18 @@ def _read_individual(strategy: Section, what: str, fields: dict[str, str], targe
     for_queue = strategy.flag(f"useQueueFor{kind}Messages", True)
     strategy.flag(f"useQueueFor{'Topic' if kind == 'Queue' else 'Queue'}Messages", True)
     if not for_queue:
-        sentence = f"the dead letters of {what} go to queues, not to topics, which would not keep them"
-        strategy.remarks.add(RemarkKind.IMPOSSIBLE, strategy.line, sentence)
+        strategy.impossible(f"the dead letters of {what} go to queues, not to topics, which would not keep them")
     if strategy.flag("destinationPerDurableSubscriber", False):
-        sentence = (
+        strategy.impossible(
             f"the dead letters of {what} have one queue for each topic, not for each durable subscriber; the property "
             "_AMQ_ORIG_QUEUE tells whose they are"
         )
-        strategy.remarks.add(RemarkKind.IMPOSSIBLE, strategy.line, sentence)
     prefix, suffix = prefixes[kind], suffixes[kind]
     if not prefix and not suffix:
-        sentence = (
+        strategy.mistake(
             f"the dead letters of {what} go to {SHARED!r}: without a prefix and a suffix they would go to where they "
             "come from, and Classic drops them"
         )
-        strategy.remarks.add(RemarkKind.WRONG, strategy.line, sentence)
         return SHARED
     # Beside the shared queue, or under the name of one, each dead letter would be there twice.
     address = prefix.strip(".") or suffix.strip(".") or SHARED
@@ -131,11 +126,9 @@ def _read_individual(strategy: Section, what: str, fields: dict[str, str], targe
     target.dead_letter_queues.append(queues)
     declared = [name for name, known in target.addresses.items() if known.has_queue and queues.has(name)]
     such_as = f", as {', '.join(map(repr, declared))} {'is' if len(declared) == 1 else 'are'}" if declared else ""
-    strategy.remarks.add(
-        RemarkKind.DIFFERENT,
-        strategy.line,
+    strategy.different(
         f"the dead letters of {what} are in queues of the same names as in Classic, on the address {address!r}: "
         f"consume them as '{address}::{prefix}NAME{suffix}'; a queue of such a name that is there before, on an "
-        f"address of its own{such_as}, gets them instead: consume it by its name",
+        f"address of its own{such_as}, gets them instead: consume it by its name"
     )
     return address

@@ -21,8 +21,7 @@ def read_destinations(section: Section, target: Target) -> None:
             target.declare(name, kind)
         destination.close(["physicalName"])
     for temporary in section.children("tempQueue", "tempTopic"):
-        sentence = f"<{temporary.element.name}> is left out: a temporary destination belongs to a connection"
-        section.remarks.add(RemarkKind.IMPOSSIBLE, temporary.line, sentence)
+        temporary.impossible(f"<{temporary.element.name}> is left out: a temporary destination belongs to a connection")
         temporary.ignore()
     section.close(KINDS)
 
@@ -31,8 +30,7 @@ def read_names(destination: Section) -> list[str]:
     """The names in ``physicalName``; those that can't be used are listed."""
     text = destination.attribute("physicalName") or destination.attribute("name")
     if not text and not destination.element.attributes.get("physicalName"):
-        sentence = f'<{destination.element.name}> without physicalName="..." is left out'
-        destination.remarks.add(RemarkKind.WRONG, destination.line, sentence)
+        destination.mistake(f'<{destination.element.name}> without physicalName="..." is left out')
     found = []
     for part in split_names(text):
         try:
@@ -42,7 +40,7 @@ def read_names(destination: Section) -> list[str]:
             continue
         if "?" in part:
             sentence = f"the options of {part!r} are left out: they are for consumers; give them to clients"
-            destination.remarks.add(RemarkKind.IMPOSSIBLE, destination.line, sentence)
+            destination.impossible(sentence)
     return found
 
 
@@ -54,12 +52,9 @@ def read_interceptors(section: Section, target: Target) -> None:
             wrapper.close()
         interceptor.close(["virtualDestinations"])
     for mirrored in section.children("mirroredQueue"):
-        section.remarks.add(
-            RemarkKind.IMPOSSIBLE,
-            mirrored.line,
-            "<mirroredQueue> is left out: it copies the messages of all queues to topics; write a <divert> for "
-            "each queue "
-            "that needs it",
+        mirrored.impossible(
+            "<mirroredQueue> is left out: it copies the messages of all queues to topics; write a <divert> for each "
+            "queue that needs it"
         )
         mirrored.ignore()
     section.close(["virtualDestinationInterceptor", "mirroredQueue"])
@@ -107,9 +102,7 @@ def _read_virtual(virtual: Section, target: Target) -> None:
     elif name == "virtualTopic":
         _note_virtual_topic(virtual)
     else:
-        virtual.remarks.add(
-            RemarkKind.UNKNOWN, virtual.line, f"<{name}> is left out: it is no virtual destination of Classic"
-        )
+        virtual.unknown(f"<{name}> is left out: it is no virtual destination of Classic")
         virtual.ignore()
 
 
@@ -121,14 +114,11 @@ def _note_virtual_topic(virtual: Section) -> None:
         and not virtual.flag("selectorAware", False)
         and OPENWIRE in SERVED_PROTOCOLS
     ):
-        sentence = f"<virtualTopic> {_VIRTUAL!r} is not needed: the acceptors have such topics without it"
-        virtual.remarks.add(RemarkKind.NEEDLESS, virtual.line, sentence)
+        virtual.needless(f"<virtualTopic> {_VIRTUAL!r} is not needed: the acceptors have such topics without it")
     else:
-        virtual.remarks.add(
-            RemarkKind.NOT_YET,
-            virtual.line,
+        virtual.not_yet(
             f"<virtualTopic> {topics!r} is left out: only {_VIRTUAL!r} with the prefix {_CONSUMERS!r} is converted; "
-            "write virtualTopicConsumerWildcards into the URLs of acceptors, or subscribe to 'TOPIC::QUEUE' instead",
+            "write virtualTopicConsumerWildcards into the URLs of acceptors, or subscribe to 'TOPIC::QUEUE' instead"
         )
     virtual.ignore()
 
@@ -162,14 +152,12 @@ class _Composite:
             return
         if not self._ends:
             sentence = f"<{section.element.name}> {written!r} is left out: it has no destination to forward to"
-            self._remarks.add(RemarkKind.WRONG, self._line, sentence)
+            self._section.mistake(sentence)
             return
         self._divert(written, address, exclusive=forward_only or unmatched)
         if forward_only and not unmatched and all(selector for _, selector in self._ends):
-            self._remarks.add(
-                RemarkKind.DIFFERENT,
-                self._line,
-                f"messages to {written!r} that no selector takes stay there, where Classic drops them",
+            self._section.different(
+                f"messages to {written!r} that no selector takes stay there, where Classic drops them"
             )
         if address == written:
             keeps = not forward_only or unmatched
@@ -210,7 +198,7 @@ class _Composite:
             others = [name for name in dict.fromkeys(names) if name != address]
             if len(others) < len(set(names)):
                 sentence = f"{written!r} forwards to itself, which is left out: it would go round in a circle"
-                self._remarks.add(RemarkKind.IMPOSSIBLE, self._line, sentence)
+                self._section.impossible(sentence)
             for name in others:
                 self._target.declare(name, kind)
             if others:

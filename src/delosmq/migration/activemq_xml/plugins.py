@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Final
 
-from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.names import ALL, QUEUE, TOPIC, match_of, split_names
 from delosmq.migration.activemq_xml.policies import restate
 from delosmq.migration.activemq_xml.security import ConvertedAccounts
@@ -68,15 +67,15 @@ def read_plugins(section: Section, target: Target, accounts: ConvertedAccounts) 
         if name in readers:
             readers[name](plugin)
         elif name in _NEEDLESS:
-            section.remarks.add(RemarkKind.NEEDLESS, plugin.line, f"<{name}> is not needed: {_NEEDLESS[name]}")
+            plugin.needless(f"<{name}> is not needed: {_NEEDLESS[name]}")
         elif name in _IMPOSSIBLE:
-            section.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, f"<{name}> is left out: it {_IMPOSSIBLE[name]}")
+            plugin.impossible(f"<{name}> is left out: it {_IMPOSSIBLE[name]}")
             if name.startswith("jaas"):
                 accounts.has_authentication = True
         elif name in ("bean", "ref"):
             note_bean(plugin.element, section.remarks)
         else:
-            section.remarks.add(RemarkKind.UNKNOWN, plugin.line, f"<{name}> is left out: it is no plugin of Classic")
+            plugin.unknown(f"<{name}> is left out: it is no plugin of Classic")
     section.close()
 
 
@@ -108,15 +107,12 @@ def _read_logging(plugin: Section) -> None:
     plugin.flag("perDestinationLogger", False)
     plugin.close([name for name, _, _ in _LOGGED] + ["logAll", "perDestinationLogger"])
     if not logged:
-        sentence = "<loggingBrokerPlugin> is not needed: all that it could log is switched off"
-        plugin.remarks.add(RemarkKind.NEEDLESS, plugin.line, sentence)
+        plugin.needless("<loggingBrokerPlugin> is not needed: all that it could log is switched off")
         return
-    plugin.remarks.add(
-        RemarkKind.IMPOSSIBLE,
-        plugin.line,
+    plugin.impossible(
         f"<loggingBrokerPlugin> is left out: it logs {', '.join(logged)}; here the log names what is refused and what "
         "goes wrong. To see each message, copy messages with a <divert> to a queue and read that, or let an OpenWire "
-        "client listen to advisories (advisory-for-delivery, advisory-for-consumed)",
+        "client listen to advisories (advisory-for-delivery, advisory-for-consumed)"
     )
 
 
@@ -124,15 +120,12 @@ def _read_time_stamping(plugin: Section, target: Target) -> None:
     given = _amount(plugin, "zeroExpirationOverride", 0)
     ceiling = _amount(plugin, "ttlCeiling", 0)
     only = " ('futureOnly' would bound it)" if plugin.flag("futureOnly", False) else ""
-    plugin.remarks.add(
-        RemarkKind.IMPOSSIBLE,
-        plugin.line,
+    plugin.impossible(
         f"what <timeStampingBrokerPlugin> does to each message is left out{only}: it puts the time of the broker into "
-        "it and moves its expiry along; keep the clocks of clients in step",
+        "it and moves its expiry along; keep the clocks of clients in step"
     )
     if plugin.flag("processNetworkMessages", False):
-        sentence = "'processNetworkMessages' of <timeStampingBrokerPlugin> is not needed: there are no networks"
-        plugin.remarks.add(RemarkKind.NEEDLESS, plugin.line, sentence)
+        plugin.needless("'processNetworkMessages' of <timeStampingBrokerPlugin> is not needed: there are no networks")
     plugin.close(["zeroExpirationOverride", "ttlCeiling", "futureOnly", "processNetworkMessages"])
     settings = target.overlays.setdefault(ALL, {})
     if given > 0 and ceiling <= 0:
@@ -141,18 +134,15 @@ def _read_time_stamping(plugin: Section, target: Target) -> None:
         settings["max-expiry-delay"] = str(ceiling)
     elif given > 0:
         settings["expiry-delay"] = str(given)
-        sentence = (
+        plugin.impossible(
             f"'ttlCeiling' {ceiling} is left out: beside the life of {given} ms for messages without one "
             "(expiry-delay), max-expiry-delay has no effect; let clients send a shorter one"
         )
-        plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
     elif ceiling > 0:
-        sentence = (
-            f"'ttlCeiling' {ceiling} is left out: max-expiry-delay would end the life of messages without an "
-            f"expiry too; "
-            f"write <max-expiry-delay>{ceiling}</max-expiry-delay> if that is wanted"
+        plugin.impossible(
+            f"'ttlCeiling' {ceiling} is left out: max-expiry-delay would end the life of messages without an expiry "
+            f"too; write <max-expiry-delay>{ceiling}</max-expiry-delay> if that is wanted"
         )
-        plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
     if not settings:
         del target.overlays[ALL]
 
@@ -162,15 +152,14 @@ def _read_discarding(plugin: Section, target: Target) -> None:
     for name in ("dropTemporaryTopics", "dropTemporaryQueues"):
         if not plugin.flag(name, True):
             sentence = f"{name!r} is left out: temporary destinations have the settings of match '#', as all others"
-            plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
+            plugin.impossible(sentence)
     if plugin.attribute("reportInterval"):
-        sentence = "'reportInterval' of <discardingDLQBrokerPlugin> is not needed: what is dropped is counted"
-        plugin.remarks.add(RemarkKind.NEEDLESS, plugin.line, sentence)
+        plugin.needless("'reportInterval' of <discardingDLQBrokerPlugin> is not needed: what is dropped is counted")
     if plugin.attribute("dropOnly"):
         sentence = (
             "'dropOnly' is left out: write a match with empty <dead-letter-address/> and <expiry-address/> for them"
         )
-        plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
+        plugin.impossible(sentence)
         drop_all = False
     plugin.close(["dropAll", "dropOnly", "dropTemporaryTopics", "dropTemporaryQueues", "reportInterval"])
     target.discards_dead_letters = drop_all
@@ -180,7 +169,7 @@ def _read_redelivery(plugin: Section, target: Target) -> None:
     plugin.attribute("fallbackToDeadLetter")
     if not plugin.flag("sendToDlqIfMaxRetriesExceeded", True):
         sentence = "'sendToDlqIfMaxRetriesExceeded' is left out: what fails too often goes to the dead-letter-address"
-        plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
+        plugin.impossible(sentence)
     wrapper = plugin.inner("redeliveryPolicyMap")
     policy_map = None if wrapper is None else wrapper.inner("redeliveryPolicyMap")
     if policy_map is None:
@@ -220,8 +209,7 @@ def _redelivery(policy: Section) -> dict[str, str]:
     if first != delay and (not grows or first == 0):
         settings["redelivery-delay"] = str(delay)
         others = "the base of those that follow" if grows else "as all others do"
-        sentence = f"the first redelivery waits {delay} ms, {others}, not {first} ms"
-        policy.remarks.add(RemarkKind.DIFFERENT, policy.line, sentence)
+        policy.different(f"the first redelivery waits {delay} ms, {others}, not {first} ms")
     try:
         settings["redelivery-delay-multiplier"] = str(values.parse_multiplier(by)) if grows else "1.0"
         factor = values.parse_share(str(float(chance) / 100)) if avoids else 0.0

@@ -79,19 +79,15 @@ class Policies:
                 known = {"tempQueue", "tempTopic", "allowTempDestinationStealing"}
                 # All that it says may be what is converted.
                 if wanted or entry.element.children or not known.issuperset(entry.element.attributes):
-                    self._remarks.add(
-                        RemarkKind.NOT_YET,
-                        entry.line,
+                    entry.not_yet(
                         f"a policyEntry for {kind} is left out but for allowTempDestinationStealing: temporary "
-                        "destinations have no settings of their own yet",
+                        "destinations have no settings of their own yet"
                     )
                 if not wanted:
                     entry.ignore()
                     return
         if not wanted:
-            self._remarks.add(
-                RemarkKind.WRONG, entry.line, 'a policyEntry without queue="..." or topic="..." is left out'
-            )
+            entry.mistake('a policyEntry without queue="..." or topic="..." is left out')
             entry.ignore()
             return
         what = "policyEntry " + ", ".join(f"{kind}={name!r}" for kind, name in wanted)
@@ -108,11 +104,7 @@ class Policies:
         known = self._target.policies[kind]
         if match in known:
             first = self._lines[kind, match]
-            self._remarks.add(
-                RemarkKind.IMPOSSIBLE,
-                entry.line,
-                f"a second policyEntry for {kind} {name!r} is left out; join it with line {first}",
-            )
+            entry.impossible(f"a second policyEntry for {kind} {name!r} is left out; join it with line {first}")
             return
         known[match] = _with_page(kind, fields)
         self._lines[kind, match] = entry.line
@@ -152,12 +144,9 @@ class Policies:
                 text = "" if limit == "0" else limit
         pages = is_in_effect("page-size-bytes", ADDRESS_SETTING)
         if text and not vm_cursor and not pages:
-            self._remarks.add(
-                RemarkKind.NOT_YET,
-                entry.line,
-                f"'memoryLimit' of {what} ({text}) is left out: it bounds what Classic keeps in memory of what it "
-                f"has on the "
-                "disk, and nothing pages yet; max-size-bytes bounds all that an address holds",
+            entry.not_yet(
+                f"'memoryLimit' of {what} ({text}) is left out: it bounds what Classic keeps in memory of what it has "
+                "on the disk, and nothing pages yet; max-size-bytes bounds all that an address holds"
             )
         elif text:
             fields["max-size-bytes"] = text
@@ -168,12 +157,9 @@ class Policies:
         else:
             fields["address-full-policy"] = "PAGE"
         if not flow_control and not pages and not fail and not self._target.fails_when_full:
-            self._remarks.add(
-                RemarkKind.DIFFERENT,
-                entry.line,
-                f"producers to {what} wait when memory is full, where Classic spools to the disk: "
-                f"address-full-policy PAGE "
-                "acts as BLOCK yet",
+            entry.different(
+                f"producers to {what} wait when memory is full, where Classic spools to the disk: address-full-policy "
+                "PAGE acts as BLOCK yet"
             )
 
     def _read_gc(self, entry: Section, what: str, fields: dict[str, str]) -> None:
@@ -183,12 +169,9 @@ class Policies:
         if not wanted:
             return
         if self._purge_ms <= 0:
-            self._remarks.add(
-                RemarkKind.NEEDLESS,
-                entry.line,
+            entry.needless(
                 f"'gcInactiveDestinations' of {what} has no effect without schedulePeriodForDestinationPurge of "
-                f"<broker>, "
-                "in Classic neither",
+                "<broker>, in Classic neither"
             )
             return
         try:
@@ -214,11 +197,9 @@ class Policies:
         if is_all and known in (None, value):
             self._target.core["message-expiry-scan-period"] = value
         elif value != (known or "30000"):
-            self._remarks.add(
-                RemarkKind.IMPOSSIBLE,
-                entry.line,
+            entry.impossible(
                 f"'expireMessagesPeriod' of {what} is left out: one period holds for all addresses, "
-                "message-expiry-scan-period of <core>",
+                "message-expiry-scan-period of <core>"
             )
 
     def finish(self) -> None:
@@ -275,9 +256,8 @@ class Policies:
             self._remarks.add(
                 RemarkKind.IMPOSSIBLE,
                 self._lines[KINDS[1], match],
-                f"the policyEntry for topics has {', '.join(lost)} otherwise than that for queues, {same}: it is "
-                f"left out for "
-                "topics; give topics names of their own",
+                f"the policyEntry for topics has {', '.join(lost)} otherwise than that for queues, {same}: it is left "
+                "out for topics; give topics names of their own",
             )
         gained = [name for name in names if name not in lost]
         if gained:
@@ -334,15 +314,9 @@ def _has_vm_cursor(entry: Section) -> bool:
                 "storeDurableSubscriberCursor",
                 "fileDurableSubscriberCursor",
             ):
-                entry.remarks.add(
-                    RemarkKind.IMPOSSIBLE, cursor.line, f"the cursor <{name}> is left out: it is no part of Classic"
-                )
+                cursor.impossible(f"the cursor <{name}> is left out: it is no part of Classic")
                 continue
-            entry.remarks.add(
-                RemarkKind.NEEDLESS,
-                cursor.line,
-                f"<{name}> is not needed: messages are kept in memory and in the journal",
-            )
+            cursor.needless(f"<{name}> is not needed: messages are kept in memory and in the journal")
             cursor.ignore()
         policy.close()
     return found

@@ -5,7 +5,6 @@ from typing import Final
 from delosmq.config.broker_xml.catalog.core import CORE
 from delosmq.migration.activemq_xml.catalog.policies import DEFAULTS
 from delosmq.migration.activemq_xml.catalog.rows import is_in_effect, page, size
-from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.source import Section
 from delosmq.migration.activemq_xml.target import Target
 from delosmq.model import values
@@ -56,7 +55,7 @@ def _read_one(usage: Section, kind: str, target: Target) -> None:
         why = (
             "nothing is spooled to a temporary store" if kind == "tempUsage" else "what is scheduled is in the journal"
         )
-        usage.remarks.add(RemarkKind.NEEDLESS, usage.line, f"<{kind}> is not needed: {why}")
+        usage.needless(f"<{kind}> is not needed: {why}")
         usage.ignore()
     usage.close(["limit", "percentOfJvmHeap", "percentLimit", "name"])
 
@@ -77,14 +76,12 @@ def _read_memory(usage: Section, target: Target) -> None:
             del target.core[name]
             return
         if not is_in_effect("paging-directory", CORE):
-            sentence = (
+            usage.different(
                 f"{_when_full(target)} when all messages together come to {text}, those on the disk too: nothing "
                 "pages yet"
             )
-            usage.remarks.add(RemarkKind.DIFFERENT, usage.line, sentence)
     else:
-        sentence = f"{text} % is of the memory of the machine or its control group, as there is no heap of a JVM"
-        usage.remarks.add(RemarkKind.DIFFERENT, usage.line, sentence)
+        usage.different(f"{text} % is of the memory of the machine or its control group, as there is no heap of a JVM")
 
 
 def _when_full(target: Target) -> str:
@@ -99,11 +96,9 @@ def _read_store(usage: Section, target: Target) -> None:
         except ValueError as rule:
             usage.wrong("'percentLimit' of <storeUsage>", percent, str(rule))
     elif limit or percent:
-        usage.remarks.add(
-            RemarkKind.NOT_YET,
-            usage.line,
+        usage.not_yet(
             f"the limit {limit or percent + ' %'} of <storeUsage> is left out: no setting bounds what the journal "
-            f"takes; when the disk is full, {_when_full(target)} and consumers go on",
+            f"takes; when the disk is full, {_when_full(target)} and consumers go on"
         )
 
 
@@ -112,30 +107,21 @@ def read_persistence(section: Section, target: Target) -> None:
     if adapter is None:
         return
     name = adapter.element.name
-    remarks = adapter.remarks
     if name in _JOURNALS:
         for attribute, usual in _SYNCS.items():
             if adapter.attribute(attribute, usual).lower() != usual:
-                remarks.add(
-                    RemarkKind.DIFFERENT,
-                    adapter.line,
-                    f"what is confirmed is on the disk first, whatever {attribute!r} says",
-                )
+                adapter.different(f"what is confirmed is on the disk first, whatever {attribute!r} says")
         listed = ", ".join(adapter.attributes())
-        sentence = f"<{name}> is not needed: messages are in the journal of the instance" + (
-            f" ({listed})" if listed else ""
+        adapter.needless(
+            f"<{name}> is not needed: messages are in the journal of the instance" + (f" ({listed})" if listed else "")
         )
-        remarks.add(RemarkKind.NEEDLESS, adapter.line, sentence)
     elif name == "memoryPersistenceAdapter":
         target.core["persistence-enabled"] = "false"
     elif name == "jdbcPersistenceAdapter":
-        remarks.add(
-            RemarkKind.IMPOSSIBLE,
-            adapter.line,
-            "<jdbcPersistenceAdapter> is left out: it keeps messages in a database, which a second broker may "
-            "take over; "
-            "they are in the journal of the instance",
+        adapter.impossible(
+            "<jdbcPersistenceAdapter> is left out: it keeps messages in a database, which a second broker may take "
+            "over; they are in the journal of the instance"
         )
     else:
-        remarks.add(RemarkKind.UNKNOWN, adapter.line, f"<{name}> is left out: it is no store of Classic")
+        adapter.unknown(f"<{name}> is left out: it is no store of Classic")
     adapter.ignore()

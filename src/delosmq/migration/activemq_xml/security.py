@@ -74,10 +74,9 @@ class ConvertedAccounts:
 
     def read_simple_authentication(self, plugin: Section) -> None:
         self.has_authentication = True
-        remarks = plugin.remarks
         if plugin.flag("anonymousAccessAllowed", False):
             sentence = "'anonymousAccessAllowed' is left out: a login is always required; give each client a user"
-            remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, sentence)
+            plugin.impossible(sentence)
         for name in ("anonymousUser", "anonymousGroup"):
             plugin.attribute(name)
         for users in plugin.children("users"):
@@ -86,8 +85,7 @@ class ConvertedAccounts:
             users.close(["authenticationUser"])
         for name in ("userPasswords", "userGroups"):
             for wrapper in plugin.children(name):
-                sentence = f"<{name}> is left out: write its users as <authenticationUser> and convert again"
-                remarks.add(RemarkKind.IMPOSSIBLE, wrapper.line, sentence)
+                wrapper.impossible(f"<{name}> is left out: write its users as <authenticationUser> and convert again")
                 wrapper.ignore()
         plugin.close(["users", "anonymousAccessAllowed", "anonymousUser", "anonymousGroup"])
 
@@ -96,21 +94,18 @@ class ConvertedAccounts:
         password = section.raw("password")
         groups = values.comma_separated(section.attribute("groups"))
         section.close(["username", "password", "groups"])
-        remarks = section.remarks
         if not name or not is_usable(name) or not all(is_usable(group) for group in groups):
             sentence = f"the user {name!r} is left out: its name or a group can't be used; give letters and digits"
-            remarks.add(RemarkKind.WRONG, section.line, sentence)
+            section.mistake(sentence)
             return
         if not password or is_open(password):
-            sentence = (
-                f"the user {name!r} is left out: its password is not there; give it in a file with --properties "
-                f"FILE, or "
-                "add the user with `delosmq mask`"
+            section.mistake(
+                f"the user {name!r} is left out: its password is not there; give it in a file with --properties FILE, "
+                "or add the user with `delosmq mask`"
             )
-            remarks.add(RemarkKind.WRONG, section.line, sentence)
             return
         if name in self._target.users:
-            remarks.add(RemarkKind.WRONG, section.line, f"the user {name!r} is there twice; the first one counts")
+            section.mistake(f"the user {name!r} is there twice; the first one counts")
             return
         self._target.users[name] = password
         for group in groups:
@@ -124,7 +119,7 @@ class ConvertedAccounts:
             sentence = (
                 "the map of <authorizationPlugin> is left out: only <authorizationMap> can be converted, so no user "
             )
-            plugin.remarks.add(RemarkKind.IMPOSSIBLE, plugin.line, f"{sentence}but the administrator may do anything")
+            plugin.impossible(f"{sentence}but the administrator may do anything")
             self._temporary = {right: frozenset() for right in _RIGHTS}
             return
         for entries in authorization.children("authorizationEntries"):
@@ -141,12 +136,9 @@ class ConvertedAccounts:
             for temporary in wrapper.children("tempDestinationAuthorizationEntry") or [wrapper]:
                 self._temporary = self._rights(temporary)
                 if self._temporary["read"] or self._temporary["write"]:
-                    temporary.remarks.add(
-                        RemarkKind.DIFFERENT,
-                        temporary.line,
-                        "'read' and 'write' of <tempDestinationAuthorizationEntry> are asked of STOMP clients only: "
-                        "of temporary destinations of others, only their maker consumes, and all who know the name "
-                        "sends",
+                    temporary.different(
+                        "'read' and 'write' of <tempDestinationAuthorizationEntry> are asked of STOMP clients only: of "
+                        "temporary destinations of others, only their maker consumes, and all who know the name sends"
                     )
                 temporary.close(_RIGHTS)
             wrapper.close(["tempDestinationAuthorizationEntry"])
@@ -169,8 +161,7 @@ class ConvertedAccounts:
         rights = self._rights(entry)
         entry.close([*KINDS, *_RIGHTS])
         if not named:
-            sentence = 'an <authorizationEntry> without queue="..." or topic="..." is left out'
-            entry.remarks.add(RemarkKind.WRONG, entry.line, sentence)
+            entry.mistake('an <authorizationEntry> without queue="..." or topic="..." is left out')
         for kind, name in named:
             try:
                 match = match_of(name)
@@ -261,11 +252,9 @@ class ConvertedAccounts:
         if self._temporary is None:
             everybody = everybody or self._role_of_everybody()
             rights = {right: [everybody] for right in _RIGHTS}
-            section.remarks.add(
-                RemarkKind.DIFFERENT,
-                section.line,
+            section.different(
                 f"all users may make temporary destinations, as in Classic: the role {everybody!r}, which match "
-                f"{match!r} of security-settings names, has all users of the file; give it to users that you add",
+                f"{match!r} of security-settings names, has all users of the file; give it to users that you add"
             )
         else:
             if not everybody and any(_EVERYBODY in roles for roles in self._temporary.values()):
@@ -324,8 +313,7 @@ class ConvertedAccounts:
             section.remarks.add(
                 RemarkKind.IMPOSSIBLE,
                 self._lines[match],
-                f"{same}, so who may {rights} the one may the other: that the entries differ is left out; "
-                f"give topics "
+                f"{same}, so who may {rights} the one may the other: that the entries differ is left out; give topics "
                 "names of their own",
             )
         else:
@@ -347,8 +335,7 @@ class ConvertedAccounts:
                 RemarkKind.IMPOSSIBLE,
                 self._lines[match],
                 f"names of both {match!r} and {', '.join(map(repr, crossing))} have the permissions of the more "
-                f"specific "
-                "match only, where Classic adds them up; add a match for them",
+                "specific match only, where Classic adds them up; add a match for them",
             )
 
 

@@ -1,6 +1,7 @@
 """Reads an activemq.xml: a <broker> alone or among Spring beans, its placeholders replaced as far as they are known."""
 
 from collections.abc import Iterable, Mapping
+from functools import partialmethod
 from pathlib import Path
 from typing import Final
 
@@ -73,9 +74,7 @@ class Section:
         """Takes the only child of that name; a second one is listed."""
         found = self.children(name)
         for more in found[1:]:
-            self.remarks.add(
-                RemarkKind.UNKNOWN, more.line, f"a second <{name}> in <{self.element.name}>; the first counts"
-            )
+            more.unknown(f"a second <{name}> in <{self.element.name}>; the first counts")
         return found[0] if found else None
 
     def children(self, *names: str) -> list["Section"]:
@@ -89,9 +88,7 @@ class Section:
         found = self.children(*names)
         self.close()
         for more in found[1:]:
-            self.remarks.add(
-                RemarkKind.UNKNOWN, more.line, f"a second element in <{self.element.name}>; the first one counts"
-            )
+            more.unknown(f"a second element in <{self.element.name}>; the first one counts")
         return found[0] if found else None
 
     def ignore(self) -> None:
@@ -100,17 +97,26 @@ class Section:
         self._children.clear()
         self._text = ""
 
+    def _note(self, kind: RemarkKind, sentence: str) -> None:
+        """Lists what became of something in it."""
+        self.remarks.add(kind, self.line, sentence)
+
+    not_yet = partialmethod(_note, RemarkKind.NOT_YET)
+    impossible = partialmethod(_note, RemarkKind.IMPOSSIBLE)
+    unknown = partialmethod(_note, RemarkKind.UNKNOWN)
+    mistake = partialmethod(_note, RemarkKind.WRONG)
+    different = partialmethod(_note, RemarkKind.DIFFERENT)
+    needless = partialmethod(_note, RemarkKind.NEEDLESS)
+
     def wrong(self, what: str, text: str, rule: str) -> None:
         """Lists a value that can't be read."""
-        self.remarks.add(RemarkKind.WRONG, self.line, f"{what} is {text[:60]!r} but must be {rule}; it is left out")
+        self.mistake(f"{what} is {text[:60]!r} but must be {rule}; it is left out")
 
     def note_open(self, name: str) -> None:
         """Lists an attribute with an open placeholder."""
-        self.remarks.add(
-            RemarkKind.WRONG,
-            self.line,
+        self.mistake(
             f"{name!r} of <{self.element.name}> has a placeholder that stands for nothing here and is left out; give "
-            "its value with --define or --properties",
+            "its value with --define or --properties"
         )
 
     def close(self, known: Iterable[str] = ()) -> None:
@@ -122,7 +128,7 @@ class Section:
                 note_reference(self.remarks, self.line, f"{attribute!r} of <{name}>", text.strip())
                 continue
             hint = _nearest(attribute, names) or "; it is left out"
-            self.remarks.add(RemarkKind.UNKNOWN, self.line, f"unknown attribute {attribute!r} of <{name}>{hint}")
+            self.unknown(f"unknown attribute {attribute!r} of <{name}>{hint}")
         for child in self._children:
             if is_bean(child):
                 note_java(self.remarks, child, f"<{name}>")
@@ -130,9 +136,7 @@ class Section:
             hint = _nearest(child.name, names) or "; it is left out with all it holds"
             self.remarks.add(RemarkKind.UNKNOWN, child.line, f"unknown element <{child.name}> in <{name}>{hint}")
         if self._text:
-            self.remarks.add(
-                RemarkKind.UNKNOWN, self.line, f"text in <{name}>, which holds elements only; it is left out"
-            )
+            self.unknown(f"text in <{name}>, which holds elements only; it is left out")
         self.ignore()
 
 
@@ -197,8 +201,7 @@ def read_activemq_xml(path: Path, properties: Mapping[str, str], remarks: Conver
         raise ConfigurationError(
             "DMQ4140",
             f"{path}:{root.line}: this is no activemq.xml with one <broker>, but {found}; give a file with one "
-            f"<broker>, "
-            "alone or directly in <beans>",
+            "<broker>, alone or directly in <beans>",
         )
     for child in root.children:
         if child is not brokers[0]:

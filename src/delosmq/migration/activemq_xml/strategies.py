@@ -6,7 +6,6 @@ from urllib.parse import parse_qsl
 from delosmq.config.broker_xml.catalog.address_settings import ADDRESS_SETTING
 from delosmq.migration.activemq_xml.catalog.policies import CHILDREN
 from delosmq.migration.activemq_xml.catalog.rows import RowReader
-from delosmq.migration.activemq_xml.conversion_report import RemarkKind
 from delosmq.migration.activemq_xml.source import Section, is_bean, note_java
 from delosmq.model import values
 
@@ -66,15 +65,11 @@ class _Strategies:
             note_java(self._remarks, bean.element, self._what)
             bean.ignore()
             return
-        self._remarks.add(
-            RemarkKind.UNKNOWN,
-            bean.line,
-            f"<{bean.element.name}> of {self._what} is left out: it is no bean of Classic",
-        )
+        bean.unknown(f"<{bean.element.name}> of {self._what} is left out: it is no bean of Classic")
         bean.ignore()
 
     def _needless(self, bean: Section, why: str) -> None:
-        self._remarks.add(RemarkKind.NEEDLESS, bean.line, f"<{bean.element.name}> of {self._what} is not needed: {why}")
+        bean.needless(f"<{bean.element.name}> of {self._what} is not needed: {why}")
         bean.ignore()
 
     def dispatch(self) -> None:
@@ -87,10 +82,8 @@ class _Strategies:
         elif name in ("priorityDispatchPolicy", "priorityNetworkDispatchPolicy"):
             self._put("priorityDispatchPolicy", "priority", bean.line, f"<{name}>")
         elif name == "clientIdFilterDispatchPolicy":
-            self._remarks.add(
-                RemarkKind.IMPOSSIBLE,
-                bean.line,
-                f"<{name}> of {self._what} is left out: it gives messages of a topic to one client id; use a selector",
+            bean.impossible(
+                f"<{name}> of {self._what} is left out: it gives messages of a topic to one client id; use a selector"
             )
             bean.ignore()
         else:
@@ -122,11 +115,7 @@ class _Strategies:
             self._attribute(bean, "propertyName", "")
         for tuning in ("evictExpiredMessagesHighWatermark", "expiryCheckEnabled"):
             if bean.attribute(tuning):
-                self._remarks.add(
-                    RemarkKind.NEEDLESS,
-                    bean.line,
-                    f"{tuning!r} of <{name}> is not needed: expired messages go by themselves",
-                )
+                bean.needless(f"{tuning!r} of <{name}> is not needed: expired messages go by themselves")
         bean.close(["propertyName", "evictExpiredMessagesHighWatermark", "expiryCheckEnabled"])
 
     def slow_consumers(self) -> None:
@@ -155,7 +144,7 @@ class _Strategies:
                 sentence = (
                     f"'checkPeriod' {period} of <{name}> of {self._what} is {looked} s: it is in whole seconds here"
                 )
-                self._remarks.add(RemarkKind.DIFFERENT, bean.line, sentence)
+                bean.different(sentence)
         for needless in ("abortConnection", "ignoreIdleConsumers", "ignoreNetworkConsumers", "name"):
             bean.attribute(needless)
         bean.close(["maxSlowDuration", "maxSlowCount", "abortConnection", "checkPeriod", "maxTimeSinceLastAck"])
@@ -187,11 +176,9 @@ class _Strategies:
         self._recover(bean)
         if retroactive and not _KEEPS.isdisjoint(self._fields):
             self._fields["always-retroactive"] = "true"
-            self._remarks.add(
-                RemarkKind.DIFFERENT,
-                bean.line,
+            bean.different(
                 f"what <{bean.element.name}> of {self._what} keeps goes to each new queue of the address, that of a "
-                "durable subscription too (always-retroactive)",
+                "durable subscription too (always-retroactive)"
             )
 
     def _recover(self, bean: Section) -> None:
@@ -211,11 +198,9 @@ class _Strategies:
             if inner is not None:
                 self._recover(inner)
         elif name == "queryBasedSubscriptionRecoveryPolicy":
-            self._remarks.add(
-                RemarkKind.IMPOSSIBLE,
-                bean.line,
+            bean.impossible(
                 f"<{name}> of {self._what} is left out: its query is a Java class; subscription-recovery-count gives "
-                "late subscribers a number of messages",
+                "late subscribers a number of messages"
             )
             bean.ignore()
         elif name == "noSubscriptionRecoveryPolicy":
@@ -252,14 +237,12 @@ class _Strategies:
 
     def rest(self) -> None:
         for section in self._entry.children("networkBridgeFilterFactory", "messageInterceptorStrategy"):
-            self._remarks.add(
-                RemarkKind.IMPOSSIBLE,
-                section.line,
+            section.impossible(
                 f"<{section.element.name}> of {self._what} is left out: "
                 + (
                     "there are no networks of brokers"
                     if section.element.name == "networkBridgeFilterFactory"
                     else "it changes or refuses messages; expiry-delay and max-expiry-delay bound their life"
-                ),
+                )
             )
             section.ignore()

@@ -64,15 +64,13 @@ ACCEPTOR_OPTIONS: Final[Table] = table(
         ),
         *not_yet_all(
             "allowLinkStealing closeMqttConnectionOnPublishAuthorizationFailure defaultMqttSessionExpiryInterval "
-            "defaultMaximumInFlightPublishMessages maximumPacketSize receiveMaximum serverKeepAlive "
-            "topicAliasMaximum",
+            "defaultMaximumInFlightPublishMessages maximumPacketSize receiveMaximum serverKeepAlive topicAliasMaximum",
             "there is no MQTT yet",
         ),
         *not_yet_all(
             "suppressInternalManagementObjects openWireDestinationCacheSize openwireMaxPacketChunkSize "
             "openwireUseDuplicateDetectionOnFailover rebalanceClusterClients updateClusterClients "
-            "updateClusterClientsOnRemove useKeepAlive virtualTopicConsumerLruCacheMax "
-            "actorThresholdBytes",
+            "updateClusterClientsOnRemove useKeepAlive virtualTopicConsumerLruCacheMax actorThresholdBytes",
             "OpenWire does without them, and there is no CORE yet",
         ),
         *not_yet_all("clusterConnection", "there are no clusters yet"),

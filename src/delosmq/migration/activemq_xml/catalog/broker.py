@@ -24,18 +24,15 @@ _OWN_FILES: Final = "everything lies in the instance directory"
 
 BROKER: Final[Rows] = rows(
     [
-        Row("brokerName", "is the name of the broker", to="name", read=str),
-        Row("persistent", "keeps messages on the disk", to="persistence-enabled"),
+        Row("brokerName", "is the name of the broker", "name", str),
+        Row("persistent", "keeps messages on the disk", "persistence-enabled"),
         Row(
-            "populateJMSXUserID",
-            "stamps each message with its sender",
-            to="populate-validated-user",
-            harmless=("false",),
+            "populateJMSXUserID", "stamps each message with its sender", "populate-validated-user", harmless=("false",)
         ),
         Row(
             "useAuthenticatedPrincipalForJMSXUserID",
             "stamps each message with its sender",
-            to="populate-validated-user",
+            "populate-validated-user",
             harmless=("false",),
         ),
     ],
@@ -100,10 +97,7 @@ BROKER: Final[Rows] = rows(
             "allowTempAutoCreationOnSend", "lets a send make another client's temporary destination", "", "false"
         ),
         impossible(
-            "rejectDurableConsumers",
-            "refuses durable subscribers",
-            "take createDurableQueue away from roles",
-            "false",
+            "rejectDurableConsumers", "refuses durable subscribers", "take createDurableQueue away from roles", "false"
         ),
         impossible(
             "maxUncommittedCount", "bounds the size of a transaction", "each transaction has a fixed bound", "0"
@@ -145,9 +139,9 @@ ELEMENTS: Final[Rows] = rows(
 
 CONNECTOR: Final[Rows] = rows(
     [
-        Row("allowLinkStealing", "lets a client take over a client id", to="allowLinkStealing", harmless=("false",)),
+        Row("allowLinkStealing", "lets a client take over a client id", "allowLinkStealing", harmless=("false",)),
         *[
-            Row(name, "sends clients to other brokers", to=name, harmless=("false",))
+            Row(name, "sends clients to other brokers", name, harmless=("false",))
             for name in ("rebalanceClusterClients", "updateClusterClients", "updateClusterClientsOnRemove")
         ],
         *impossible_all(
@@ -158,7 +152,7 @@ CONNECTOR: Final[Rows] = rows(
         ),
         impossible("discoveryUri", "announces the broker to a network", "name the host and port in clients"),
         impossible("updateClusterFilter", "chooses brokers that clients are sent to", "there are no clusters"),
-        Row("autoStart", "opens the connector with the broker", to="autoStart"),
+        Row("autoStart", "opens the connector with the broker", "autoStart"),
     ],
     [impossible("warnOnRemoteClose", "logs clients that leave without closing their connection", "", "false")],
     needless_all("disableAsyncDispatch enableStatusMonitor", _OWN_LOOP),
@@ -177,33 +171,33 @@ _FRAME: Final = "bounds the size of a frame"
 
 OPTIONS: Final[Rows] = rows(
     [
-        Row("maximumConnections", "bounds the number of connections", to="connectionsAllowed", read=number),
-        Row("connectAttemptTimeout", "is the time to log in", to="handshake-timeout", read=seconds),
-        Row("maxFrameSize@STOMP", _FRAME, to="stompMaxFramePayloadLength", read=size),
-        Row("maxDataLength@STOMP", "bounds the body of a frame", to="stompMaxFramePayloadLength", read=size),
-        Row("maxFrameSize@AMQP", _FRAME, to="maxFrameSize", read=size),
-        Row("maxFrameSize@MQTT", _FRAME, to="maximumPacketSize", read=size),
-        Row("maxFrameSize@OPENWIRE", _FRAME, to="openwireMaxFrameSize", read=size),
+        Row("maximumConnections", "bounds the number of connections", "connectionsAllowed", number),
+        Row("connectAttemptTimeout", "is the time to log in", "handshake-timeout", seconds),
+        Row("maxFrameSize@STOMP", _FRAME, "stompMaxFramePayloadLength", size),
+        Row("maxDataLength@STOMP", "bounds the body of a frame", "stompMaxFramePayloadLength", size),
+        Row("maxFrameSize@AMQP", _FRAME, "maxFrameSize", size),
+        Row("maxFrameSize@MQTT", _FRAME, "maximumPacketSize", size),
+        Row("maxFrameSize@OPENWIRE", _FRAME, "openwireMaxFrameSize", size),
         Row(
             "maxInactivityDuration@OPENWIRE",
             "closes silent connections",
-            to="maxInactivityDuration",
-            read=number,
+            "maxInactivityDuration",
+            number,
             harmless=("30000",),
         ),
         Row(
             "maxInactivityDurationInitalDelay@OPENWIRE",
             "waits before it looks for silent connections",
-            to="maxInactivityDurationInitalDelay",
-            read=number,
+            "maxInactivityDurationInitalDelay",
+            number,
             harmless=("10000",),
         ),
-        Row("soWriteTimeout", "cuts off peers that do not read", to="soWriteTimeout", read=number),
+        Row("soWriteTimeout", "cuts off peers that do not read", "soWriteTimeout", number),
         Row(
             "hbGracePeriodMultiplier@STOMP",
             "stretches the heart-beat of clients to their TTL",
-            to="heartBeatToConnectionTtlModifier",
-            read=str,
+            "heartBeatToConnectionTtlModifier",
+            str,
         ),
         impossible(
             "defaultHeartBeat@STOMP",
@@ -211,13 +205,13 @@ OPTIONS: Final[Rows] = rows(
             "connectionTtl of the acceptor closes silent ones",
             "0,0",
         ),
-        Row("producerCredit@AMQP", "is the credit of senders", to="amqpCredits", read=number, harmless=("1000",)),
-        Row("idleTimeout@AMQP", "closes silent connections", to="amqpIdleTimeout", read=number, harmless=("30000",)),
+        Row("producerCredit@AMQP", "is the credit of senders", "amqpCredits", number, harmless=("1000",)),
+        Row("idleTimeout@AMQP", "closes silent connections", "amqpIdleTimeout", number, harmless=("30000",)),
         impossible("trace", "logs each command of a connection", "", "false"),
         impossible("transformer@AMQP", "chooses how messages are translated", "it is done when needed", "jms"),
         impossible("subscriptionStrategy@MQTT", "chooses how subscriptions are kept", ""),
         *[
-            Row(name, f"asks for {what}", to=name, read=str)
+            Row(name, f"asks for {what}", name, str)
             for name, what in (
                 ("needClientAuth", "a certificate of the client"),
                 ("wantClientAuth", "a certificate of the client, or none"),

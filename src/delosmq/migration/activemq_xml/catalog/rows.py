@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from delosmq.config.broker_xml.catalog.table import Policy
@@ -88,6 +89,9 @@ class Row:
     topics_only: bool = False
     queues_only: bool = False
 
+
+queues = partial(Row, queues_only=True)
+topics = partial(Row, topics_only=True)
 
 Rows = dict[str, Row]
 
