@@ -22,7 +22,8 @@ from delosmq.cli.run import GC_THRESHOLDS
 from delosmq.engine import broker as engine_module
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import EngineBroker
-from delosmq.engine.log.log import Replay, StateSource, Store, StoreEvents
+from delosmq.engine.log.log import Store
+from delosmq.engine.log.ports import Replay, StateSource, StoreEvents
 from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort
 from delosmq.engine.queues.credit import MessageCredit
 from delosmq.model.errors import BrokerError

@@ -3,7 +3,8 @@
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import EngineBroker
-from delosmq.engine.log.log import Batch, Replay, Store
+from delosmq.engine.log.log import Batch, Store
+from delosmq.engine.log.ports import Replay
 from delosmq.engine.queues.consumer import Consumer, ConsumerPort
 from delosmq.engine.queues.credit import Credit, OpenCredit
 from delosmq.engine.queues.queue import Queue

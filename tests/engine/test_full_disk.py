@@ -9,8 +9,7 @@ from delosmq.engine.base.jobs import JobWaiter
 from delosmq.engine.broker import EngineBroker
 from delosmq.engine.leases.lease import Lease
 from delosmq.engine.lifecycle.subscriptions import SubscriptionOptions
-from delosmq.engine.log.ids import BLOCK, LARGE_BLOCK, Identifiers
-from delosmq.engine.log.log import Batch, Log
+from delosmq.engine.log.log import IDS_RESERVED, IDS_RESERVED_WHEN_LOW, Batch, Log
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.credit import OpenCredit
 from delosmq.engine.transactions.xa import XA_RBROLLBACK, XaError
@@ -296,18 +295,17 @@ def test_without_an_expiry_address_it_just_ends() -> None:
 def test_ids_take_no_room_however_many_are_asked_for() -> None:
     store = RecordingStore()
     log = Log(store)
-    ids = Identifiers(log)
-    ids.reserve()
+    log.reserve_ids()
     log.close()
-    ids.take(BLOCK)
+    log.take_ids(IDS_RESERVED)
     log.close()
     log.storage_low = True
-    ids.take(BLOCK)
+    log.take_ids(IDS_RESERVED)
     log.close()
     written = len(store.batches)
-    assert ids.reserved_below > LARGE_BLOCK
+    assert log.ids_reserved_below > IDS_RESERVED_WHEN_LOW
     for _ in range(64):
-        ids.take(BLOCK)
+        log.take_ids(IDS_RESERVED)
         log.close()
     assert len(store.batches) == written
 

@@ -24,7 +24,8 @@ from delosmq.engine.leases.lease import (
 from delosmq.engine.leases.lease_collector import RUNS_PER_LEASE
 from delosmq.engine.leases.leases import FIRST_BATCH_WINDOW_MS, LIVE_WINDOW_MS, RETENTION_MS
 from delosmq.engine.leases.rows import LeaseSlots, unpack_sequences
-from delosmq.engine.log.log import Batch, StoreEvents
+from delosmq.engine.log.log import Batch
+from delosmq.engine.log.ports import StoreEvents
 from delosmq.engine.log.records import LEASE, STORED
 from delosmq.engine.queues.consumer import ConsumerOptions
 from delosmq.engine.queues.credit import MessageCredit, OpenCredit

@@ -6,7 +6,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.log.log import Batch, Replay
+from delosmq.engine.log.log import Batch
+from delosmq.engine.log.ports import Replay
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.credit import MessageCredit, OpenCredit
 from delosmq.engine.queues.queue import Queue

@@ -7,7 +7,8 @@ import pytest
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import JobWaiter
-from delosmq.engine.log.log import Batch, Replay
+from delosmq.engine.log.log import Batch
+from delosmq.engine.log.ports import Replay
 from delosmq.engine.routing.send_result import DUPLICATE, ROUTED
 from delosmq.engine.transactions.transaction import ROLLED_BACK, Transaction
 from delosmq.engine.transactions.xa import (

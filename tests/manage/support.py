@@ -11,7 +11,8 @@ import pyarrow
 
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import EngineBroker
-from delosmq.engine.log.log import Batch, Replay, StateSource, Store, StoreEvents
+from delosmq.engine.log.log import Batch, Store
+from delosmq.engine.log.ports import Replay, StateSource, StoreEvents
 from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.http.app import HttpApi
 from delosmq.model.conversion import Conversions

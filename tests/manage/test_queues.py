@@ -9,7 +9,7 @@ from contextlib import nullcontext
 import pytest
 
 from delosmq.composition import Accounts, ComposedBroker
-from delosmq.engine.log.log import Replay
+from delosmq.engine.log.ports import Replay
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import Position
 from delosmq.model.settings import BrokerSettings, QueueSettings

@@ -6,7 +6,8 @@ Messages lie in up to three queues, bindings are settings that only the state bl
 import json
 from random import Random
 
-from delosmq.engine.log.log import NO_BODY, Batch, Replay, StateSource, StoreEvents
+from delosmq.engine.log.log import NO_BODY, Batch
+from delosmq.engine.log.ports import Replay, StateSource, StoreEvents
 from delosmq.model.ids import Position
 from delosmq.model.message import Home
 from delosmq.storage.port import ServedStore

@@ -13,8 +13,9 @@ from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.broker import EngineBroker
 from delosmq.engine.leases.lease import LeaseError
-from delosmq.engine.log.log import Batch, Replay
+from delosmq.engine.log.log import Batch
 from delosmq.engine.log.origin import ORIGINAL_QUEUE
+from delosmq.engine.log.ports import Replay
 from delosmq.engine.queues.consumer import Consumer, ConsumerPort
 from delosmq.engine.queues.credit import MessageCredit
 from delosmq.engine.routing.send_result import BLOCKED, ROUTED

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from delosmq.engine.log.log import Batch, StateSource, StoreEvents
+from delosmq.engine.log.log import Batch
+from delosmq.engine.log.ports import StateSource, StoreEvents
 from delosmq.model.ids import Position
 from delosmq.storage.journal.manifest import EDIT_REST, EDIT_START, Edit, Manifest, ManifestWriter
 from delosmq.storage.journal.manifest_changes import ManifestChanges

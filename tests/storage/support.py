@@ -1,6 +1,7 @@
 """Batches by the handful, and a listener that keeps what it hears."""
 
-from delosmq.engine.log.log import NO_BODY, Batch, Replay, StateSource, StoreEvents
+from delosmq.engine.log.log import NO_BODY, Batch
+from delosmq.engine.log.ports import Replay, StateSource, StoreEvents
 from delosmq.model.ids import Position
 from delosmq.model.message import Home
 from delosmq.model.settings import JournalSettings

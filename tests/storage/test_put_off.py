@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from delosmq.engine.log.log import StoreEvents
+from delosmq.engine.log.ports import StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, Position
 from tests.storage import on_disk
 from tests.storage.bench import Bench

@@ -15,7 +15,8 @@ from delosmq.engine.dispatch.rules import rules_of
 from delosmq.engine.leases.lease import FOREIGN_INCARNATION, LEASE_LOST, Lease, LeaseError, LeaseGroup, LeaseWaiter
 from delosmq.engine.lifecycle.purge import Purge
 from delosmq.engine.lifecycle.subscriptions import NO_OPTIONS, SubscriptionOptions
-from delosmq.engine.log.log import Log, StoreEvents
+from delosmq.engine.log.log import Log
+from delosmq.engine.log.ports import StoreEvents
 from delosmq.engine.queues.consumer import PLAIN, Consumer, ConsumerOptions, ConsumerPort, consumers_of
 from delosmq.engine.queues.credit import ByteCredit, Credit, MessageCredit, OpenCredit, PrefetchCredit
 from delosmq.engine.queues.eviction_strategy import choice_for

@@ -114,7 +114,7 @@ class EngineBroker:
         rollback_steps = RollbackSteps(parts, acks)
         self.transactions = EngineTransactions(parts, self.producers, commit_steps, rollback_steps, deadlocks)
         self.branches = Branches(parts, self.transactions)
-        self.state = EngineState(parts.bindings, parts.ids, self.leases, self.branches)
+        self.state = EngineState(parts.bindings, parts.log, self.leases, self.branches)
         deletion = Deletion(parts)
         self.consumers = EngineConsumers(parts, acks, deletion, self.transactions)
         self.resources = EngineResources(parts, self.consumers, deletion, self.leases)
@@ -162,7 +162,7 @@ class EngineBroker:
         )
         replay = EngineReplay(
             parts.bindings,
-            parts.ids,
+            parts.log,
             parts.memory,
             schedule=parts.schedule,
             stored=stored,
@@ -173,9 +173,9 @@ class EngineBroker:
         self.log.position = position
         self.log.synced = position
         replay.finish(self._store)
-        parts.ids.reserve()
+        self.log.reserve_ids()
         self.log.close()
-        replay.purge_dropped(self.log)
+        replay.purge_dropped()
         self.resources.configure()
         self._held.begin()
         parts.bindings.limits.in_force = True

@@ -1,6 +1,7 @@
 """The store of a broker without persistence: everything is "synced" at the next flush and gone with the process."""
 
-from delosmq.engine.log.log import Batch, Replay, StateSource, StoreEvents
+from delosmq.engine.log.log import Batch
+from delosmq.engine.log.ports import Replay, StateSource, StoreEvents
 from delosmq.model.errors import InvariantError, MisuseError
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import Home

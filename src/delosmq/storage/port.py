@@ -5,7 +5,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.log.log import StateSource, Store, StoreEvents
+from delosmq.engine.log.log import Store
+from delosmq.engine.log.ports import StateSource, StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 
 NO_DESCRIPTOR: Final = -1

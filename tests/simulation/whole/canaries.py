@@ -8,7 +8,8 @@ from typing import Any
 
 from delosmq.engine.broker import EngineBroker
 from delosmq.engine.log import records
-from delosmq.engine.log.log import NO_BODY, Batch, Replay
+from delosmq.engine.log.log import NO_BODY, Batch
+from delosmq.engine.log.ports import Replay
 from delosmq.engine.log.records import (
     COUNTED,
     DUE_FLAG,

@@ -17,7 +17,6 @@ from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.addresses.history import HistoryFills, HistoryRing, keeping_queues
 from delosmq.engine.addresses.settings_checks import check_settings, check_update
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import BINDING, encode_json
 from delosmq.engine.queues.queue import DELETED, Queue
@@ -58,7 +57,6 @@ class Bindings(Destinations):
     def __init__(
         self,
         log: Log,
-        ids: Identifiers,
         table: AddressSettingsTable,
         events: EngineEvents,
         *,
@@ -67,7 +65,6 @@ class Bindings(Destinations):
     ) -> None:
         super().__init__(table, settings)
         self._log = log
-        self._ids = ids
         self._events = events
         self._clock = clock
         self.checks: DestinationChecks = DestinationChecks(self, log)
@@ -388,7 +385,7 @@ class Bindings(Destinations):
         return queue
 
     def _add(self, settings: QueueSettings, made_by: str) -> Queue:
-        queue = self.add_queue(QueueId(self._ids.next()), settings, made_by)
+        queue = self.add_queue(QueueId(self._log.next_id()), settings, made_by)
         self._record_queue(queue)
         return queue
 

@@ -12,7 +12,6 @@ from delosmq.engine.addresses.bindings import Bindings
 from delosmq.engine.addresses.id_cache_sizes import IdCacheSizes, Sized, UserCaches, most_bytes_of
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import Job
-from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.log.log import NO_BODY, Log
 from delosmq.engine.log.records import encode_duplicate, encode_forgotten
 from delosmq.model.message import Home, Message
@@ -120,14 +119,12 @@ class Duplicates:
     def __init__(
         self,
         log: Log,
-        ids: Identifiers,
         bindings: Bindings,
         events: EngineEvents,
         *,
         settings: BrokerSettings,
     ) -> None:
         self._log = log
-        self._ids = ids
         self._bindings = bindings
         self._events = events
         self._persistent: bool = settings.persist_id_cache
@@ -213,7 +210,7 @@ class Duplicates:
         if not (durable and self._persistent):
             self._record_release(self._add(known, DuplicateId(address, duplicate_id, durable=durable)))
             return
-        entry = DuplicateId(address, duplicate_id, int(self._ids.next()))
+        entry = DuplicateId(address, duplicate_id, int(self._log.next_id()))
         gone = self._add(known, entry)
         evicted = 0
         if gone:
@@ -230,7 +227,7 @@ class Duplicates:
     def record_for(self, transaction: int, entry: DuplicateId) -> None:
         """Records an id that counts once the transaction is committed, unless nothing is to be recorded."""
         if self._persistent and self.of(entry.address).size > 0:
-            entry.number = int(self._ids.next())
+            entry.number = int(self._log.next_id())
             entry.record(self._log, 0, transaction)
 
     def adopt(self, entries: list[DuplicateId]) -> None:

@@ -1,4 +1,4 @@
-"""Recording decisions: the log, its batches and the port that a store implements.
+"""Recording decisions: the log, its batches, the numbers it gives and the port that a store implements.
 
 One decision is one batch. A batch lies in the store as a whole or not at all, and its position is the engine's own
 count. What leaves the broker carries the position it depends on and waits until the store reports it as synced.
@@ -10,14 +10,16 @@ from typing import Final
 from mypy_extensions import mypyc_attr
 
 from delosmq.engine.base.jobs import FULL_NAP_NS, LOOK_AGAIN_NS
-from delosmq.engine.log.records import encode_referenced
+from delosmq.engine.log.ports import Replay
+from delosmq.engine.log.records import QueueRecords, encode_ids, encode_referenced, encode_stored
 from delosmq.model.errors import InvariantError, LimitError
-from delosmq.model.ids import Position
+from delosmq.model.ids import MessageId, Position, Sequence
 from delosmq.model.message import Home, Message
 
 NO_BODY: Final = b""
-EVERYTHING: Final = Position(1 << 61)
-"""Higher than any position."""
+IDS_RESERVED: Final = 1 << 20
+IDS_RESERVED_WHEN_LOW: Final = 1 << 28
+"""While the store has little room, so that ids take none of it however long that lasts."""
 FITS: Final = 0
 WAITS: Final = 1
 NO_ROOM: Final = 2
@@ -221,57 +223,6 @@ class Batch:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Replay(ABC):
-    """Receives what a store holds, at start."""
-
-    @abstractmethod
-    def replay_state(self, position: Position, state: bytes) -> None:
-        """The newest state block and the position it was taken at; called at most once and before any record."""
-
-    @abstractmethod
-    def replay_record(self, position: Position, meta: bytes, home: Home) -> None:
-        """One record of the batch at ``position``, oldest first. ``home`` says where its body lies (size 0: none).
-
-        Records older than the state block come too, those of live segments: the engine skips what the state covers.
-        """
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class StateSource(ABC):
-    """Gives a store the state that must outlive the segments in which it was recorded."""
-
-    @abstractmethod
-    def state(self) -> bytes:
-        """Bindings, high-water marks and leases as they stand after the last appended batch."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class StoreEvents(ABC):
-    """What a store reports while it runs. Called on the engine's thread only."""
-
-    @abstractmethod
-    def on_synced(self, position: Position) -> None:
-        """Everything up to ``position`` survives a crash."""
-
-    @abstractmethod
-    def on_space(self, low: bool) -> None:
-        """True: no durable message may be accepted until False follows. Removals are always taken."""
-
-    @abstractmethod
-    def on_full(self, full: bool) -> None:
-        """Why space is low. True: the disk gives no more. False: nothing is wrong, the next file will be ready in a
-        moment. Comes after the `on_space` that it is about."""
-
-    @abstractmethod
-    def on_failure(self, error: Exception) -> None:
-        """A write or sync failed: nothing more will be synced. The broker must stop."""
-
-    def awaited(self) -> Position:
-        """The newest position whose sync is waited for, or ever was. A store may put off what lies behind it."""
-        return EVERYTHING
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Store(ABC):
     """The port behind which journals, databases and memory look alike."""
 
@@ -350,6 +301,7 @@ class Log:
         synced: everything up to here survives a crash.
         storage_low: the store can take no more messages for now; removals it still takes.
         storage_full: and not for a moment only: the disk gives no more.
+        ids_reserved_below: ids up to here (exclusive) may have been given out.
     """
 
     def __init__(self, store: Store) -> None:
@@ -363,6 +315,39 @@ class Log:
         self.synced: Position = Position(0)
         self.storage_low: bool = False
         self.storage_full: bool = False
+        self.ids_reserved_below: int = 1
+        self._next_id: int = 1
+
+    # -- ids: one counter for messages, queues and what else has a number (docs/decisions/0023) ----------------------
+    # The next block is reserved when half of the current one is used, so its record is long on disk before an id of it
+    # leaves the broker.
+
+    def replay_reserved_ids(self, below: int) -> None:
+        """What an earlier life of the broker had reserved; all of it counts as used."""
+        if below > self.ids_reserved_below:
+            self.ids_reserved_below = below
+            self._next_id = below
+
+    def reserve_ids(self) -> None:
+        """Reserves the first block of this life; to be synced before the first client is served."""
+        self.ids_reserved_below = self._next_id + IDS_RESERVED
+        self.record(encode_ids(self.ids_reserved_below))
+
+    def next_id(self) -> Sequence:
+        """A new id, never given before, whatever crashed."""
+        return self.take_ids(1)
+
+    def take_ids(self, count: int) -> Sequence:
+        """The first of ``count`` new ids in a row."""
+        first = self._next_id
+        self._next_id = first + count
+        if self.ids_reserved_below - self._next_id < IDS_RESERVED // 2:
+            block = IDS_RESERVED_WHEN_LOW if self.storage_low else IDS_RESERVED
+            self.ids_reserved_below = max(self.ids_reserved_below, self._next_id) + block
+            self.record(encode_ids(self.ids_reserved_below))
+        return Sequence(first)
+
+    # -- the batch of the decision under way -------------------------------------------------------------------------
 
     def batch(self) -> Batch:
         """The batch of the decision under way; opened by its first record."""
@@ -416,6 +401,20 @@ class Log:
             f"the disk has no room for a message of {size_bytes} bytes, which needs most of a journal file and another"
             " file behind it; nothing is lost: free some space or consume messages, then send it again",
         )
+
+    def append(self, message: Message, holders: list[QueueRecords]) -> None:
+        """Gives a routed message its number, and records it.
+
+        Args:
+            holders: of the queues of the store that hold it; none when it is not stored.
+        """
+        sequence = self.take_ids(1)
+        message.message_id = MessageId(sequence)
+        message.sequence = sequence
+        if len(holders) == 1:
+            self.store(message, holders[0].stored(message), 1)
+        elif holders:
+            self.store(message, encode_stored(message, [holder.queue_id for holder in holders]), len(holders))
 
     def store(self, message: Message, meta: bytes, references: int) -> None:
         """Records a message that so many queues of the store hold; its home is known once the batch is closed."""

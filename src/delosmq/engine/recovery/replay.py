@@ -14,8 +14,8 @@ from delosmq.engine.delivery.redelivery import longest_delay_ms
 from delosmq.engine.dispatch.schedule import Schedule
 from delosmq.engine.leases.lease import LeaseGroup
 from delosmq.engine.leases.leases import Leases
-from delosmq.engine.log.ids import Identifiers
-from delosmq.engine.log.log import Log, Replay, StateSource, Store
+from delosmq.engine.log.log import Log, Store
+from delosmq.engine.log.ports import Replay, StateSource
 from delosmq.engine.log.records import (
     BINDING,
     COUNTED,
@@ -55,16 +55,16 @@ PURGED_PER_BATCH: Final = 200
 class EngineState(StateSource):
     """Writes what must outlive the segments in which it was recorded: bindings, ids, leases, prepared branches."""
 
-    def __init__(self, bindings: Bindings, ids: Identifiers, leases: Leases, branches: Branches) -> None:
+    def __init__(self, bindings: Bindings, log: Log, leases: Leases, branches: Branches) -> None:
         self._bindings = bindings
-        self._ids = ids
+        self._log = log
         self._leases = leases
         self._branches = branches
 
     def state(self) -> bytes:
         value: Json = {
             "version": 1,
-            "reserved_below": self._ids.reserved_below,
+            "reserved_below": self._log.ids_reserved_below,
             "addresses": [address_as_json(a) for a in self._bindings.addresses.values() if not a.auto_created],
             "queues": [queue_as_json(q) for q in self._bindings.queues.values() if q.settings.durable],
             "groups": [_group_as_json(group) for group in self._leases.groups.values()],
@@ -114,7 +114,7 @@ class EngineReplay(Replay):
     def __init__(
         self,
         bindings: Bindings,
-        ids: Identifiers,
+        log: Log,
         memory: MemoryLimits,
         *,
         schedule: Schedule,
@@ -123,7 +123,7 @@ class EngineReplay(Replay):
         leases: LeaseReplay,
     ) -> None:
         self._bindings = bindings
-        self._ids = ids
+        self._log = log
         self._leases = leases
         self._memory = memory
         self._schedule = schedule
@@ -152,7 +152,7 @@ class EngineReplay(Replay):
                 f"the state block has version {value['version']}, this DelosMQ reads 1; start the release that wrote"
                 " it",
             )
-        self._ids.replay_reserved(json_int(value["reserved_below"]))
+        self._log.replay_reserved_ids(json_int(value["reserved_below"]))
         for address in json_list(value["addresses"]):
             self._replay_address(json_object(address))
         for queue in json_list(value["queues"]):
@@ -342,7 +342,7 @@ class EngineReplay(Replay):
 
     def _replay_change(self, kind: int, meta: bytes) -> None:
         if kind == IDS:
-            self._ids.replay_reserved(decode_ids(meta))
+            self._log.replay_reserved_ids(decode_ids(meta))
         elif kind == BINDING:
             self._replay_binding(decode_json(meta))
         elif kind == LEASE:
@@ -426,8 +426,9 @@ class EngineReplay(Replay):
                 self._schedule.add_pending(queue, slot, message.due_at_ms, delayed=False)
         queue.counters.added = 0
 
-    def purge_dropped(self, log: Log) -> None:
+    def purge_dropped(self) -> None:
         """Ends the references of queues that are gone; without it their segments would never be free."""
+        log = self._log
         for queue_id, references in self._dropped.items():
             for sequence in sorted(references):
                 slot = references[sequence]

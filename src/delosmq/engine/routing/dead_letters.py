@@ -30,7 +30,6 @@ class DeadLetters:
         self._log = parts.log
         self._held = held
         held.movers[DEAD] = HeldDeadLetters(self)
-        self._ids = parts.ids
         self._removals = parts.removals
         self._events = parts.events
         self._dropped = parts.dropped
@@ -149,7 +148,7 @@ class DeadLetters:
         stamped = annotations_of(message)
         stamped[ORIGINAL_ADDRESS] = address
         stamped[ORIGINAL_QUEUE] = ""  # it was in none, whatever its sender wrote
-        stamped[ORIGINAL_MESSAGE_ID] = str(self._ids.next())
+        stamped[ORIGINAL_MESSAGE_ID] = str(self._log.next_id())
         message.address = name
         message.annotations = stamped
         message.expires_at_ms = 0

@@ -1,17 +1,15 @@
 """Enqueuing routed messages: memory, slots, records, rings."""
 
+from typing import Final
+
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.schedule import Schedule
-from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.origin import OriginalPlace
-from delosmq.engine.log.records import (
-    PURGED,
-    encode_stored,
-)
+from delosmq.engine.log.records import PURGED, QueueRecords
 from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.last_value import LastValueRule
 from delosmq.engine.queues.memory_limits import MemoryLimits
@@ -22,6 +20,8 @@ from delosmq.engine.routing.expiry_times import ExpiryTimes
 from delosmq.model.ids import MessageId
 from delosmq.model.message import Message
 from delosmq.model.settings import UNLIMITED
+
+NOT_STORED: Final[list[QueueRecords]] = []
 
 
 class RoutedMessage:
@@ -41,13 +41,13 @@ class RoutedMessage:
         self.divert: Divert | None = None
         self.original_place: OriginalPlace | None = None
 
-    def stamp_original(self, ids: Identifiers) -> None:
+    def stamp_original(self, log: Log) -> None:
         """Says in a copy which message it is one of."""
         original = self.original
         if original is not None and self.divert is not None:
             if original.message_id == 0:
                 # It went nowhere itself.
-                original.message_id = MessageId(ids.next())
+                original.message_id = MessageId(log.next_id())
             self.divert.stamp_id(self.message, original)
 
     def tell_divert(self, events: EngineEvents) -> None:
@@ -62,7 +62,6 @@ class Enqueuer:
     def __init__(
         self,
         log: Log,
-        ids: Identifiers,
         memory: MemoryLimits,
         *,
         removals: Removals,
@@ -74,7 +73,6 @@ class Enqueuer:
         events: EngineEvents,
     ) -> None:
         self._log = log
-        self._ids = ids
         self._memory = memory
         self._removals = removals
         self._dispatcher = dispatcher
@@ -87,7 +85,7 @@ class Enqueuer:
     def enqueue_routed(self, routed: list[RoutedMessage]) -> None:
         """Adds messages, and the copies that diverts made of them, to their queues. Originals stand before copies."""
         for item in routed:
-            item.stamp_original(self._ids)
+            item.stamp_original(self._log)
             self.enqueue(item.message, item.queues, item.address)
             item.tell_divert(self._events)
 
@@ -97,9 +95,6 @@ class Enqueuer:
         Args:
             address: what it was sent to.
         """
-        sequence = self._ids.next()
-        message.message_id = MessageId(sequence)
-        message.sequence = sequence
         address.routed_messages += 1
         if message.account is None:  # what a transaction sends was charged with its send
             self._memory.charge(address.account, message)
@@ -111,8 +106,9 @@ class Enqueuer:
             message.due_at_ms = due_at_ms = 0
         if message.expires_at_ms:
             self._expiry_times.note(message.expires_at_ms)
-        if durable:
-            self._record(message, queues)
+        self._log.append(
+            message, [queue.records for queue in queues if queue.settings.durable] if durable else NOT_STORED
+        )
         for queue in queues:
             pending = queue.pending
             slot = Slot(message, durable and queue.settings.durable)
@@ -163,13 +159,3 @@ class Enqueuer:
             self._dispatcher.mark(queue)
         if address.publishes_advisories:
             self._events.message_routed(message, [queue.name for queue in queues])
-
-    def _record(self, message: Message, queues: list[Queue]) -> None:
-        if len(queues) == 1:
-            queue = queues[0]
-            if queue.settings.durable:
-                self._log.store(message, queue.records.stored(message), 1)
-            return
-        durable = [int(queue.id) for queue in queues if queue.settings.durable]
-        if durable:
-            self._log.store(message, encode_stored(message, durable), len(durable))

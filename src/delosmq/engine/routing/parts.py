@@ -9,7 +9,6 @@ from delosmq.engine.base.jobs import Jobs
 from delosmq.engine.base.timers import Timers
 from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.schedule import Schedule
-from delosmq.engine.log.ids import Identifiers
 from delosmq.engine.log.log import Log, Store, largest_batch_bytes, ordinary_batch_bytes
 from delosmq.engine.queues.eviction import Evictions
 from delosmq.engine.queues.last_value import LastValueRule
@@ -59,20 +58,18 @@ class EngineParts:
         self.events = events
         self.conversions = conversions
         self.log: Log = Log(store)
-        self.ids: Identifiers = Identifiers(self.log)
         self.memory: MemoryLimits = MemoryLimits(settings.global_max_size_bytes)
         self.dropped: DroppedMessages = DroppedMessages()
         self.timers: Timers = Timers()
         self.jobs: Jobs = Jobs(clock, self.timers)
         self.bindings: Bindings = Bindings(
             self.log,
-            self.ids,
             AddressSettingsTable(settings.address_settings, settings.wildcards),
             events,
             clock=clock,
             settings=settings,
         )
-        self.duplicates: Duplicates = Duplicates(self.log, self.ids, self.bindings, events, settings=settings)
+        self.duplicates: Duplicates = Duplicates(self.log, self.bindings, events, settings=settings)
         self.dispatcher: Dispatcher = Dispatcher(clock, self.timers, conversions, jobs=self.jobs, events=events)
         self.removals: Removals = Removals(self.log, self.memory, events)
         self.evictions: Evictions = Evictions(self.removals, events, log=self.log, jobs=self.jobs)
@@ -89,7 +86,6 @@ class EngineParts:
         )
         self.enqueuer: Enqueuer = Enqueuer(
             self.log,
-            self.ids,
             self.memory,
             removals=self.removals,
             dispatcher=self.dispatcher,

@@ -55,7 +55,6 @@ class CommitSteps:
 
     def __init__(self, parts: EngineParts, producers: EngineProducers) -> None:
         self._log = parts.log
-        self._ids = parts.ids
         self._memory = parts.memory
         self._enqueuer = parts.enqueuer
         self._removals = parts.removals
@@ -88,7 +87,7 @@ class CommitSteps:
             routed = self._producers.route(sent.message, sent.queue_name, sent.routing)
             charged = sent.message.account
             for item in routed:
-                item.stamp_original(self._ids)
+                item.stamp_original(self._log)
                 transaction.planned_bytes += item.message.encoded_size_bytes
                 for queue in item.queues:
                     queue.pending_commits += 1
@@ -292,7 +291,7 @@ class CommitSteps:
         """The moment at which everything happens, whatever comes after."""
         transaction.state = COMMITTING
         count = transaction.indexes[-1] + 1 if transaction.indexes else len(transaction.planned)
-        transaction.first_sequence = self._ids.take(count)
+        transaction.first_sequence = self._log.take_ids(count)
         if transaction.recorded:
             value: dict[str, object] = {"op": "commit", "tx": transaction.id, "first": transaction.first_sequence}
             if heuristic and transaction.xid is not None:

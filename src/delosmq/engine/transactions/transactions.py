@@ -52,7 +52,6 @@ class EngineTransactions:
         deadlocks: Deadlocks,
     ) -> None:
         self._clock = parts.clock
-        self._ids = parts.ids
         self._log = parts.log
         self._jobs = parts.jobs
         self._memory = parts.memory
@@ -98,7 +97,7 @@ class EngineTransactions:
         return self._open(owner, xid, user)
 
     def _open(self, owner: str, xid: bytes | None, user: str) -> Transaction:
-        transaction = Transaction(int(self._ids.next()), owner, xid)
+        transaction = Transaction(int(self._log.next_id()), owner, xid)
         transaction.made_by = user
         transaction.began_ms = self._clock.wall_ms()
         transaction.began_ns = self._clock.monotonic_ns()
@@ -217,7 +216,7 @@ class EngineTransactions:
     def acknowledge_far(self, consumer: Consumer, sequence: int) -> bool:
         """Acknowledges very many messages, all up to this one, as one decision that takes its time: a transaction of
         their own. ``consumer.under_way`` says whom to ask. False when others acknowledge all of them."""
-        transaction = Transaction(int(self._ids.next()), "", None)
+        transaction = Transaction(int(self._log.next_id()), "", None)
         transaction.internal = True
         self._log.close()
         transaction.through = self._take(transaction, consumer, sequence)

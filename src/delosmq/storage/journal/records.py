@@ -9,7 +9,8 @@ from typing import Final
 
 from crc32c import crc32c
 
-from delosmq.engine.log.log import Batch, Replay
+from delosmq.engine.log.log import Batch
+from delosmq.engine.log.ports import Replay
 from delosmq.model.ids import Position
 from delosmq.model.message import Home
 

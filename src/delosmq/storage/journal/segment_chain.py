@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.log.log import StateSource
+from delosmq.engine.log.ports import StateSource
 from delosmq.model.errors import MisuseError
 from delosmq.model.ids import Position
 from delosmq.storage.journal.footers import FooterWriter

@@ -1,6 +1,6 @@
 """Whether a journal runs: it fails once, and after that nothing is written, synced or confirmed."""
 
-from delosmq.engine.log.log import StoreEvents
+from delosmq.engine.log.ports import StoreEvents
 from delosmq.model.errors import StorageError
 from delosmq.storage.journal.files import Files
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from mypy_extensions import mypyc_attr
 
-from delosmq.engine.log.log import Batch, Replay, StateSource, StoreEvents
+from delosmq.engine.log.log import Batch
+from delosmq.engine.log.ports import Replay, StateSource, StoreEvents
 from delosmq.model.errors import MisuseError, StorageError
 from delosmq.model.ids import MonotonicNs, Position
 from delosmq.model.message import Home

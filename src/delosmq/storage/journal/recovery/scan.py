@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from delosmq.engine.log.log import Replay
+from delosmq.engine.log.ports import Replay
 from delosmq.model.errors import StorageError
 from delosmq.model.ids import Position
 from delosmq.storage.journal.files import Files, read_header
