@@ -61,7 +61,7 @@ def test_it_chooses_as_if_it_looked_at_everything(kind: str, values: int, priori
         made = slot(sequence, random.randrange(10), random.randrange(values + 1))
         if not prioritized:
             made.level = 4
-        pending.add_tail(made)
+        pending.put_back(made)
         if random.random() < 0.3:  # dispatched
             head = pending.head()
             assert head is not None
@@ -83,7 +83,7 @@ def test_it_chooses_as_if_it_looked_at_everything(kind: str, values: int, priori
 def test_nothing_is_remembered_of_what_left_the_queue(choice: IndexedChoice) -> None:
     pending = PendingSlots()
     for sequence in range(1, 11):
-        pending.add_tail(slot(sequence, 4, sequence % 3))
+        pending.put_back(slot(sequence, 4, sequence % 3))
     assert not choice.learn(pending, 9)
     assert choice.learn(pending, 1)
     for one in pending.in_order():
@@ -95,11 +95,11 @@ def test_what_came_back_goes_when_nothing_else_is_left() -> None:
     pending = PendingSlots()
     choice = LowestPriority()
     first, second = slot(1, 4, 0), slot(2, 4, 0)
-    pending.add_tail(first)
+    pending.put_back(first)
     assert chosen_by(choice, pending) == [first]
     pending.remove(first)
     first.delivery_count = 1
-    pending.add_tail(second)
+    pending.put_back(second)
     pending.put_back(first)
     assert chosen_by(choice, pending) == [second]
     pending.remove(second)
@@ -111,10 +111,10 @@ def test_a_value_that_is_gone_is_none() -> None:
     choice = UniqueProperty("k", Conversions({"stomp": StompConversion()}))
     valued, *others = slot(1, 4, 7), slot(2, 4, 0), slot(3, 4, 0)
     for one in (valued, others[0]):
-        pending.add_tail(one)
+        pending.put_back(one)
     assert chosen_by(choice, pending) == [others[0]]
     pending.remove(valued)
-    pending.add_tail(others[1])
+    pending.put_back(others[1])
     assert chosen_by(choice, pending) == [others[0]]
 
 
@@ -123,9 +123,9 @@ def test_the_lowest_priority_forgets_the_places_of_what_has_left() -> None:
     choice = LowestPriority()
     with measured() as grown:
         low = slot(1, 0, 0)
-        pending.add_tail(low)
+        pending.put_back(low)
         for sequence in range(2, 5_000):
-            pending.add_tail(slot(sequence, 9, 0))
+            pending.put_back(slot(sequence, 9, 0))
             assert chosen_by(choice, pending) == [low]
             head = pending.head()
             assert head is not None

@@ -149,7 +149,7 @@ def test_keys_of_messages_that_left_are_forgotten():
         message = Message("q", "stomp/12", b"", b"", timestamp_ms=WallMs(1))
         message.sequence = Sequence(number)
         slot = Slot(message, False)
-        pending.add_tail(slot)
+        pending.put_back(slot)
         values.track(str(number), slot)
         if number % 10:
             pending.remove(slot)

@@ -116,7 +116,7 @@ def test_a_cursor_that_nobody_moves_keeps_few_places() -> None:
     pending = PendingSlots()
     slots = [made(number) for number in range(1, 4)]
     for slot in slots:
-        pending.add_tail(slot)
+        pending.put_back(slot)
     cursor = pending.cursor()
     for slot in slots:
         cursor.advance(slot)

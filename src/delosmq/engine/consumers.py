@@ -91,7 +91,7 @@ class EngineConsumers:
         if queue is not None:
             if consumer.full and not consumer.closed:
                 queue.rejoin(consumer)
-            self._dispatcher.mark(queue)
+            queue.ask_dispatch()
 
     def extend(self, consumer: Consumer, sequence: int, count: int) -> None:
         """The peer has taken ``count`` messages up to this one and will acknowledge them later: its credit grows by
@@ -198,7 +198,7 @@ class EngineConsumers:
         loans = consumer.loans
         done = loans is not None and loans.answer_through(sequence)
         if loans is not None:
-            settle_loans(loans, self._queue_of(consumer), self._jobs, self._dispatcher)
+            settle_loans(loans, self._queue_of(consumer), self._jobs)
         self.credit_changed(consumer)
         return done
 
@@ -221,7 +221,7 @@ class EngineConsumers:
         returning = consumer.all_held()
         self._dispatcher.leave(queue, consumer)
         if consumer.loans is not None:
-            settle_loans(consumer.loans, queue, self._jobs, self._dispatcher)
+            settle_loans(consumer.loans, queue, self._jobs)
         if not queue.holders:
             queue.usage.unused_since = self._clock.monotonic_ns()
             queue.usage.swept = False

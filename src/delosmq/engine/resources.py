@@ -139,7 +139,7 @@ class EngineResources:
         for queue in self._bindings.replace_settings(
             AddressSettingsTable(settings.address_settings, settings.wildcards)
         ):
-            self._parts.dispatcher.mark(queue)
+            queue.ask_dispatch()
         self._parts.memory.released = True  # producers that wait for room ask again
         refused: list[str] = []
         for address in settings.addresses:
@@ -161,7 +161,7 @@ class EngineResources:
             self._log.close()
             known = self._bindings.queues.get(wanted.name)
             if known is not None:
-                self._parts.dispatcher.mark(known)
+                known.ask_dispatch()
         # What was refused is not in force: the next reload tries it again.
         self._settings = replace(settings, queues=tuple(obeyed.values()))
         return refused
@@ -212,7 +212,7 @@ class EngineResources:
         if wanted.enabled:
             self._parts.dropped.enabled(name)
         self._log.close()
-        self._parts.dispatcher.mark(queue)
+        queue.ask_dispatch()
         return queue
 
     def delete_queue(self, name: str, user: str = "") -> None:

@@ -1,6 +1,7 @@
 """Addresses and queues: creating, changing, finding and deleting them, recorded so that they outlive a restart."""
 
 from abc import ABC, abstractmethod
+from collections import deque
 
 from mypy_extensions import mypyc_attr
 
@@ -49,6 +50,7 @@ class Bindings(Destinations):
     Attributes:
         listener: told of new queues.
         checks: whether one more may be made.
+        ready_queues: that may have something to deliver, for the dispatcher.
         history_fills: queues that are still given what their address keeps for queues to come.
         wild_changes: counts changes of wildcard addresses; an address whose ``linked_at`` is another number must look
             for its links again (`relink`).
@@ -72,6 +74,7 @@ class Bindings(Destinations):
         self.listener: QueueListener | None = None
         self.wild_changes: int = 0
         self.by_id: dict[int, Queue] = {}
+        self.ready_queues: deque[Queue] = deque()
         self.history_fills: HistoryFills = HistoryFills(log)
         self.temporary: dict[str, list[Address]] = {}
 
@@ -116,7 +119,7 @@ class Bindings(Destinations):
     def add_queue(self, queue_id: QueueId, settings: QueueSettings, made_by: str) -> Queue:
         """Makes a queue known and binds it. An address that is recorded is known before it."""
         address = self.add_address(settings.address, {settings.routing_type}, auto_created=True, made_by=made_by)
-        queue = Queue(queue_id, settings, address)
+        queue = Queue(queue_id, settings, address, self.ready_queues)
         queue.usage.created_at = self._clock.monotonic_ns()
         queue.owner = address.owner
         address.bind(queue)

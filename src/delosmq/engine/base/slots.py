@@ -226,12 +226,14 @@ class PendingSlots(SlotTotals):
         self._cursors: list[Cursor] = []
         self._first_order: int = 0
 
-    def add_tail(self, slot: Slot) -> None:
-        """Adds a newly routed message."""
-        priority = slot.level
-        self._levels[priority].append(slot)
-        self._occupied |= 1 << priority
+    def add(self, message: Message, recorded: bool, level: int) -> Slot:
+        """Adds a newly routed message, behind all others of its level."""
+        slot = Slot(message, recorded)
+        slot.level = level
+        self._levels[level].append(slot)
+        self._occupied |= 1 << level
         self.came(slot)
+        return slot
 
     def put_back(self, slot: Slot, near: Slot | None = None) -> int:
         """Returns a slot to its place by order within its priority; gives the steps walked.

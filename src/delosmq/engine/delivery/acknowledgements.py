@@ -71,7 +71,7 @@ class Acknowledgements:
         queue.settle(slot, consumer)
         queue.counters.acknowledged += 1
         self._removals.remove_one(queue, slot, ACKNOWLEDGED)
-        self.dispatcher.mark(queue)
+        queue.ask_dispatch()
         return True
 
     def acknowledge_through(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
@@ -84,7 +84,7 @@ class Acknowledgements:
             queue.settle(slot, consumer)
         queue.counters.acknowledged += len(slots)
         self._removals.remove(queue, slots, ACKNOWLEDGED)
-        self.dispatcher.mark(queue)
+        queue.ask_dispatch()
         return True
 
     def expire(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
@@ -106,7 +106,7 @@ class Acknowledgements:
         queue.settle(slot, consumer)
         self._expiry.expire(queue, slot)
         self._log.close()
-        self.dispatcher.mark(queue)
+        queue.ask_dispatch()
         return True
 
     # -- returning -----------------------------------------------------------------------------------------------
@@ -406,5 +406,5 @@ class _Return(Job):
             acks.close()
             acks.dispatcher.resume(queue)
         else:
-            acks.dispatcher.mark(queue)
+            queue.ask_dispatch()
         return True

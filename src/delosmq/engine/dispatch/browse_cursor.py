@@ -8,7 +8,7 @@ from typing import Final
 
 from delosmq.engine.base.jobs import Job, Jobs
 from delosmq.engine.base.slots import Cursor, Slot
-from delosmq.engine.dispatch.ports import ENDED, STAYS, BeforeDelivery, ReadyQueues
+from delosmq.engine.dispatch.ports import ENDED, STAYS, BeforeDelivery
 from delosmq.engine.dispatch.rotation import DispatchBudget, precedes
 from delosmq.engine.dispatch.selector_group import SelectorGroup
 from delosmq.engine.queues.consumer import Consumer
@@ -21,11 +21,11 @@ _TOGETHER: Final = 256
 """Sequences whose bits are one number: with other queues' messages between them a few of them still pay for it."""
 
 
-def settle_loans(loans: Loans, queue: Queue, jobs: Jobs, ready: ReadyQueues) -> None:
+def settle_loans(loans: Loans, queue: Queue, jobs: Jobs) -> None:
     """Ends the loans that are answered: now, or when they are many, in slices."""
     if not loans.settling and not loans.settle_some():
         loans.settling = True
-        jobs.add(_SettleLoans(loans, queue, ready))
+        jobs.add(_SettleLoans(loans, queue))
 
 
 class BrowseCursor:
@@ -108,14 +108,13 @@ class BrowseCursor:
 class _SettleLoans(Job):
     """Ends loans that are answered, a slice at a time."""
 
-    def __init__(self, loans: Loans, queue: Queue, ready: ReadyQueues) -> None:
+    def __init__(self, loans: Loans, queue: Queue) -> None:
         self._loans = loans
         self._queue = queue
-        self._ready = ready
 
     def step(self) -> bool:
         done = self._loans.settle_some()
-        self._ready.mark(self._queue)
+        self._queue.ask_dispatch()
         return done
 
 

@@ -6,7 +6,6 @@ Source: activemq-broker Queue.addSubscription and iterate; Artemis QueueImpl.can
 from typing import Final
 
 from delosmq.engine.base.timers import NS_PER_MS, Timer, Timers
-from delosmq.engine.dispatch.ports import ReadyQueues
 from delosmq.engine.queues.queue import Queue
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import DispatchProfile
@@ -25,19 +24,17 @@ class DispatchStart(Timer):
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
-        self._ready: ReadyQueues | None = None
         self._timers: Timers | None = None
         self._deadline: int = 0
         self._appointment: int = 0
         self.waiting: bool = False
         self.draining: bool = False
 
-    def consumer_came(self, now: MonotonicNs, timers: Timers, ready: ReadyQueues) -> None:
+    def consumer_came(self, now: MonotonicNs, timers: Timers) -> None:
         """A consumer joined: the first one begins the wait, enough of them end it."""
         queue = self._queue
         needed = queue.in_force.consumers_before_dispatch
         if queue.consumer_count == 1:
-            self._ready = ready
             self._begin(now, timers)
         if self.waiting and 0 < needed <= queue.consumer_count:
             self.waiting = False
@@ -81,5 +78,4 @@ class DispatchStart(Timer):
         self._appointment = 0
         if self.waiting and self._deadline and now >= self._deadline:
             self.waiting = False
-            if self._ready is not None:
-                self._ready.mark(self._queue)
+            self._queue.ask_dispatch()

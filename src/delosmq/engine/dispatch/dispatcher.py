@@ -13,7 +13,7 @@ from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.jobs import Jobs
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import Timers
-from delosmq.engine.dispatch.ports import ENDED, ROOM_TO_COME, BeforeDelivery, ReadyQueues
+from delosmq.engine.dispatch.ports import ENDED, ROOM_TO_COME, BeforeDelivery
 from delosmq.engine.dispatch.rotation import DispatchBudget
 from delosmq.engine.dispatch.rule_dispatch import RuleDispatch
 from delosmq.engine.dispatch.rules import DispatchRules, rules_of
@@ -30,8 +30,8 @@ WORK_PER_QUEUE_AND_TICK: Final = 512
 """Selectors evaluated and messages passed over, about 1 ms."""
 
 
-class Dispatcher(ReadyQueues):
-    """Keeps the list of queues that may have something to deliver.
+class Dispatcher:
+    """Delivers what is pending in the queues that may have something to deliver.
 
     Attributes:
         before: asked before a message leaves that may have expired, or whose delivery is recorded first.
@@ -40,26 +40,24 @@ class Dispatcher(ReadyQueues):
     """
 
     def __init__(
-        self, clock: Clock, timers: Timers, conversions: Conversions, *, jobs: Jobs, events: EngineEvents
+        self,
+        ready_queues: deque[Queue],
+        clock: Clock,
+        timers: Timers,
+        conversions: Conversions,
+        *,
+        jobs: Jobs,
+        events: EngineEvents,
     ) -> None:
         self._clock = clock
         self._timers = timers
         self._jobs = jobs
-        self._ready: deque[Queue] = deque()
+        self._ready = ready_queues
         self._budget: DispatchBudget = DispatchBudget(Subject(conversions))
         self._pulling: list[Consumer] = []
         self.before: BeforeDelivery | None = None
         self.evictions: Evictions | None = None
         self.events: EngineEvents = events
-
-    def mark(self, queue: Queue) -> None:
-        """Puts a queue on the ready list if it has both messages and consumers; cheap, for every change."""
-        if queue.ready or queue.suspended:
-            return
-        rules = queue.rules
-        if (queue.rotation and queue.pending.count) if rules is None else rules.has_work():
-            queue.ready = True
-            self._ready.append(queue)
 
     def suspend(self, queue: Queue) -> None:
         """Nothing is delivered until `resume`: something is on its way back, and would come too late."""
@@ -72,7 +70,7 @@ class Dispatcher(ReadyQueues):
             stalled, queue.stalled = queue.stalled, []
             for job in stalled:
                 self._jobs.add(job)
-        self.mark(queue)
+        queue.ask_dispatch()
 
     def join(self, queue: Queue, consumer: Consumer) -> None:
         if not consumer.options.plain:
@@ -81,10 +79,10 @@ class Dispatcher(ReadyQueues):
             rules = self._rules_for(queue)
             rules.join(consumer)
             queue.join(consumer)
-            rules.start.consumer_came(self._clock.monotonic_ns(), self._timers, self)
+            rules.start.consumer_came(self._clock.monotonic_ns(), self._timers)
         else:
             queue.join(consumer)
-        self.mark(queue)
+        queue.ask_dispatch()
 
     def leave(self, queue: Queue, consumer: Consumer) -> None:
         """A consumer leaves its queue; what it held comes back next."""
@@ -122,7 +120,7 @@ class Dispatcher(ReadyQueues):
             if queue.ring.counts_waiting and self.evictions is not None:
                 self.evictions.cut(queue)
             if more:
-                self.mark(queue)
+                queue.ask_dispatch()
         if self._pulling:
             self._answer_pulls()
         return len(ready) > 0

@@ -40,12 +40,3 @@ class BeforeDelivery(ABC):
     def record_delivery(self, queue: Queue, slot: Slot) -> None:
         """Records the delivery of a slot that the store holds. Once for each, where
         ``persist-delivery-count-before-delivery`` is set."""
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class ReadyQueues(ABC):
-    """Learns which queues may have something to dispatch."""
-
-    @abstractmethod
-    def mark(self, queue: Queue) -> None:
-        """There may be something to dispatch. Cheap, for every change."""

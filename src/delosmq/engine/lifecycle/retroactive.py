@@ -137,8 +137,7 @@ class Retroactive(QueueListener):
             if recorded:
                 parts.log.store_reference(message, queue.id)
             message.references += 1
-            slot = Slot(message, recorded)
-            queue.link(slot)
+            slot = queue.link(message, recorded)
             if queue.last_values is not None and not parts.last_value_rule.returned(queue, slot):
                 continue  # a newer one of its key came while the queue was filled
             if queue.ring.size != UNLIMITED:

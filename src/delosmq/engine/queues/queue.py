@@ -15,7 +15,7 @@ from delosmq.engine.queues.ring import Ring
 from delosmq.engine.queues.scheduled_slots import ScheduledSlots
 from delosmq.model.declared.queue import ResolvedSettings, resolve
 from delosmq.model.ids import QueueId, Sequence
-from delosmq.model.message import DEFAULT_PRIORITY
+from delosmq.model.message import DEFAULT_PRIORITY, Message
 from delosmq.model.names import INTERNAL_PREFIX
 from delosmq.model.settings import UNLIMITED, AddressSettings, DispatchProfile, QueueSettings, RingEviction
 from delosmq.selectors.selector import Selector, parse_selector
@@ -103,7 +103,7 @@ class Queue:
         expiring_count: messages that have an expiry, wherever they stand.
         next_expiry_ms: no pending message expires earlier (wall clock); a hint that may be too early.
         newest_sequence: of the last message added.
-        ready: on the dispatcher's list.
+        ready: on the list of queues that may have something to deliver, which all queues of a broker share.
         suspended: why nothing is delivered, 0 while it is: `PAUSED`, `DELETED`, and `RETURNING` for each that puts
             messages back, or empties or fills the queue: what was delivered meanwhile would be out of order.
         purging: how many of the last are purges; stalled: the ones that wait for the others.
@@ -114,7 +114,9 @@ class Queue:
         needs_rules: messages are not simply delivered in turn: ``rules`` decide, made when it is first needed.
     """
 
-    def __init__(self, queue_id: QueueId, settings: QueueSettings, address: QueueAddress) -> None:
+    def __init__(
+        self, queue_id: QueueId, settings: QueueSettings, address: QueueAddress, ready_queues: "deque[Queue]"
+    ) -> None:
         self.id = queue_id
         self.name = settings.name
         self.settings = settings
@@ -129,6 +131,7 @@ class Queue:
         self.needs_rules: bool = False
         self.rules: QueueRules | None = None
         self.ready: bool = False
+        self._ready_queues = ready_queues
         self.suspended: int = 0
         self.purging: int = 0
         self.stalled: list[Job] = []
@@ -221,18 +224,39 @@ class Queue:
         if rules is not None:
             rules.settings_changed()
 
-    def add(self, slot: Slot) -> None:
+    def ask_dispatch(self) -> None:
+        """Has the dispatcher come by if there may be something to deliver; cheap, for every change."""
+        if self.ready or self.suspended:
+            return
+        rules = self.rules
+        if (self.rotation and self.pending.count) if rules is None else rules.has_work():
+            self.ready = True
+            self._ready_queues.append(self)
+
+    def add(self, message: Message, recorded: bool) -> Slot:
         """Adds a newly routed message at the tail."""
+        slot = self.pending.add(message, recorded, message.priority if self.traits.prioritized else DEFAULT_PRIORITY)
+        self.counters.added += 1
+        self.newest_sequence = message.sequence
+        if message.expires_at_ms:
+            self._note_expiry(message.expires_at_ms)
+        if not self.ready:
+            self.ask_dispatch()
+        return slot
+
+    def restore(self, slot: Slot) -> None:
+        """Adds what an earlier life of the broker held; each sequence is higher than the one before."""
         if not self.traits.prioritized:
             slot.level = DEFAULT_PRIORITY
-        self.pending.add_tail(slot)
-        self.counters.added += 1
+        self.pending.put_back(slot)
         self.newest_sequence = slot.sequence
-        expires_at_ms = slot.message.expires_at_ms
-        if expires_at_ms:
-            if self.expiring_count == 0 or expires_at_ms < self.next_expiry_ms:
-                self.next_expiry_ms = expires_at_ms
-            self.expiring_count += 1
+        if slot.message.expires_at_ms:
+            self._note_expiry(slot.message.expires_at_ms)
+
+    def _note_expiry(self, expires_at_ms: int) -> None:
+        if self.expiring_count == 0 or expires_at_ms < self.next_expiry_ms:
+            self.next_expiry_ms = expires_at_ms
+        self.expiring_count += 1
 
     def unschedule(self, slot: Slot) -> None:
         """Makes a slot pending, at its place, that may be scheduled."""
@@ -253,16 +277,17 @@ class Queue:
         if self.last_values is not None:
             self.last_values.remove(slot)
 
-    def link(self, slot: Slot) -> None:
+    def link(self, message: Message, recorded: bool) -> Slot:
         """Adds a message of a large commit at its place: later ones may be there already."""
         newest = self.newest_sequence
-        self.add(slot)
+        slot = self.add(message, recorded)
         before = slot.previous
         if before is not None and before.order > slot.order:
             self.pending.remove(slot)
             self.pending.put_back(slot)
         if newest > self.newest_sequence:
             self.newest_sequence = newest
+        return slot
 
     def deliver(self, slot: Slot, holder: Holder) -> None:
         """Moves a pending slot into delivery to ``holder``."""

@@ -409,7 +409,7 @@ class EngineReplay(Replay):
                 charged = self._bindings.addresses.get(message.address, queue.address)
                 self._memory.charge(charged.account, message)
             message.references += 1
-            queue.add(slot)
+            queue.restore(slot)
             returned_until_ms = due_times.get(sequence, 0)
             if returned_until_ms in (DEAD, EXPIRED):
                 queue.pending.remove(slot)
@@ -424,7 +424,6 @@ class EngineReplay(Replay):
             elif message.due_at_ms:
                 # Compaction repeats the sender's time as if it were that of a redelivery.
                 self._schedule.add_pending(queue, slot, message.due_at_ms, delayed=False)
-        queue.counters.added = 0
 
     def purge_dropped(self) -> None:
         """Ends the references of queues that are gone; without it their segments would never be free."""

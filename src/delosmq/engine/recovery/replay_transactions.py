@@ -4,6 +4,7 @@ Records of a transaction count for nothing before its commit is found. What is l
 was never committed: then it is given up, so that its segments can be freed.
 """
 
+from collections import deque
 from typing import Final
 
 from delosmq.engine.addresses.address import Address
@@ -211,7 +212,7 @@ class TransactionReplay:
         queue = self._bindings.by_id.get(queue_id) or self._tombstones.get(queue_id)
         if queue is None:
             # Gone since: its references end when the branch does.
-            queue = Queue(QueueId(queue_id), QueueSettings("", address.name, ANYCAST, durable=True), address)
+            queue = Queue(QueueId(queue_id), QueueSettings("", address.name, ANYCAST, durable=True), address, deque())
             queue.suspended |= DELETED
             self._tombstones[queue_id] = queue
         return queue

@@ -5,7 +5,6 @@ from typing import Final
 from delosmq.engine.addresses.divert import Divert
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.base.slots import Slot
-from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.dispatch.schedule import Schedule
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.origin import OriginalPlace
@@ -65,7 +64,6 @@ class Enqueuer:
         memory: MemoryLimits,
         *,
         removals: Removals,
-        dispatcher: Dispatcher,
         evictions: Evictions,
         schedule: Schedule,
         last_value_rule: LastValueRule,
@@ -75,7 +73,6 @@ class Enqueuer:
         self._log = log
         self._memory = memory
         self._removals = removals
-        self._dispatcher = dispatcher
         self._evictions = evictions
         self._schedule = schedule
         self._last_value_rule = last_value_rule
@@ -110,9 +107,7 @@ class Enqueuer:
             message, [queue.records for queue in queues if queue.settings.durable] if durable else NOT_STORED
         )
         for queue in queues:
-            pending = queue.pending
-            slot = Slot(message, durable and queue.settings.durable)
-            queue.add(slot)
+            slot = queue.add(message, durable and queue.settings.durable)
             if due_at_ms:
                 self._schedule.add_pending(queue, slot, due_at_ms, delayed=message.delayed)
                 self._schedule.arm()
@@ -121,13 +116,11 @@ class Enqueuer:
             if queue.last_values is not None:
                 self._last_value_rule.added(queue, slot)
             ring = queue.ring
-            # What `Ring.pushed_out` and `Dispatcher.mark` ask first, asked here: nearly always there is nothing to do.
+            # What `Ring.pushed_out` asks first, asked here: nearly always there is nothing to do.
             if ring.size != UNLIMITED:
-                pushed_out = ring.pushed_out(pending)
+                pushed_out = ring.pushed_out(queue.pending)
                 if pushed_out is not None:
                     self._evictions.replace(queue, pushed_out)
-            if not queue.ready:
-                self._dispatcher.mark(queue)
         if address.publishes_advisories:
             self._events.message_routed(message, [queue.name for queue in queues])
 
@@ -140,11 +133,11 @@ class Enqueuer:
         if message.expires_at_ms:
             self._expiry_times.note(message.expires_at_ms)
         for queue in queues:
-            slot = Slot(message, message.home is not None and queue.settings.durable)
+            recorded = message.home is not None and queue.settings.durable
             if queue.deleted:
-                self._removals.remove_one(queue, slot, PURGED)
+                self._removals.remove_one(queue, Slot(message, recorded), PURGED)
                 continue
-            queue.link(slot)
+            slot = queue.link(message, recorded)
             if message.due_at_ms:
                 self._schedule.add_pending(queue, slot, message.due_at_ms, delayed=message.delayed)
                 self._schedule.arm()
@@ -156,6 +149,5 @@ class Enqueuer:
             pushed_out = queue.ring.pushed_out(queue.pending)
             if pushed_out is not None:
                 self._evictions.replace(queue, pushed_out)
-            self._dispatcher.mark(queue)
         if address.publishes_advisories:
             self._events.message_routed(message, [queue.name for queue in queues])

@@ -70,7 +70,9 @@ class EngineParts:
             settings=settings,
         )
         self.duplicates: Duplicates = Duplicates(self.log, self.bindings, events, settings=settings)
-        self.dispatcher: Dispatcher = Dispatcher(clock, self.timers, conversions, jobs=self.jobs, events=events)
+        self.dispatcher: Dispatcher = Dispatcher(
+            self.bindings.ready_queues, clock, self.timers, conversions, jobs=self.jobs, events=events
+        )
         self.removals: Removals = Removals(self.log, self.memory, events)
         self.evictions: Evictions = Evictions(self.removals, events, log=self.log, jobs=self.jobs)
         self.last_value_rule: LastValueRule = LastValueRule(self.evictions, conversions)
@@ -88,7 +90,6 @@ class EngineParts:
             self.log,
             self.memory,
             removals=self.removals,
-            dispatcher=self.dispatcher,
             evictions=self.evictions,
             schedule=self.schedule,
             last_value_rule=self.last_value_rule,

@@ -4,7 +4,6 @@ from array import array
 from typing import Final
 
 from delosmq.engine.base.jobs import Jobs
-from delosmq.engine.dispatch.dispatcher import Dispatcher
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.in_delivery import BulkAck
 from delosmq.engine.queues.queue import Queue
@@ -23,13 +22,10 @@ class TransactionAck(BulkAck):
         per_slice: how many it takes at a time.
     """
 
-    def __init__(
-        self, transaction: Transaction, queue: Queue, consumer: Consumer, sequence: int, dispatcher: Dispatcher
-    ) -> None:
+    def __init__(self, transaction: Transaction, queue: Queue, consumer: Consumer, sequence: int) -> None:
         super().__init__(consumer)
         self._transaction = transaction
         self._queue = queue
-        self._dispatcher = dispatcher
         before = consumer.under_way
         self._before: TransactionAck | None = before if isinstance(before, TransactionAck) else None
         # What is another's now, or on its way back, stays out of this, whatever becomes of it later: some of it may be
@@ -85,7 +81,7 @@ class TransactionAck(BulkAck):
                 transaction.acks.append(Promised(queue, consumer, slot))
         if consumer.full and not consumer.closed:
             queue.rejoin(consumer)
-        self._dispatcher.mark(queue)
+        queue.ask_dispatch()
 
     def _finish(self) -> None:
         self.over = True

@@ -58,7 +58,6 @@ class CommitSteps:
         self._memory = parts.memory
         self._enqueuer = parts.enqueuer
         self._removals = parts.removals
-        self._dispatcher = parts.dispatcher
         self._duplicates = parts.duplicates
         self._events = parts.events
         self._jobs = parts.jobs
@@ -179,7 +178,7 @@ class CommitSteps:
         for queue_id, slots in by_queue.items():
             queue = queues[queue_id]
             self._removals.remove(queue, slots, ACKNOWLEDGED)
-            self._dispatcher.mark(queue)
+            queue.ask_dispatch()
 
     # -- a large one: before the moment --------------------------------------------------------------------------
 
@@ -339,7 +338,7 @@ class CommitSteps:
         if stop > start:
             self._set_barriers(transaction, sequence)
             for queue in transaction.queues.values():
-                self._dispatcher.mark(queue)
+                queue.ask_dispatch()
         return stop
 
     def all_linked(self, transaction: Transaction) -> None:
@@ -352,7 +351,7 @@ class CommitSteps:
                 if queue.barrier_sequence == 0 and queue.id in transaction.queues:
                     queue.barrier_sequence = later.first_sequence - 1
         for queue in transaction.queues.values():
-            self._dispatcher.mark(queue)
+            queue.ask_dispatch()
 
     def end_acks(self, transaction: Transaction, start: int) -> int:
         """Removes some of what it acknowledged; gives where to go on."""
@@ -369,10 +368,6 @@ class CommitSteps:
             for address, ids in transaction.ids.items():
                 self._duplicates.of(address).coming.remove(ids)
         return stop
-
-    def mark(self, queue: Queue) -> None:
-        """A consumer of the queue may have room again."""
-        self._dispatcher.mark(queue)
 
     def committed(self, transaction: Transaction) -> None:
         transaction.state = COMMITTED

@@ -156,7 +156,7 @@ class RollbackSteps:
     def rolled_back(self, transaction: Transaction) -> None:
         """Nothing of it is left."""
         for queue in transaction.queues.values():
-            self._dispatcher.mark(queue)
+            queue.ask_dispatch()
         transaction.state = ROLLED_BACK
         if not transaction.internal:
             self._events.transaction_rolled_back(transaction.id, len(transaction.sends), len(transaction.acks))

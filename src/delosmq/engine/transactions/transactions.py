@@ -61,7 +61,6 @@ class EngineTransactions:
         self._commit_steps = commit_steps
         self._rollback_steps = rollback_steps
         self.deadlocks = deadlocks
-        self._dispatcher = parts.dispatcher
         self.at_once: int = ACKNOWLEDGED_AT_ONCE
         self.taken_per_slice: int = TAKEN_PER_SLICE
         self._owned: dict[str, int] = {}
@@ -204,7 +203,7 @@ class EngineTransactions:
             done = loans.answer_through(sequence)
             queue = consumer.queue
             assert queue is not None  # it was lent something
-            settle_loans(loans, queue, self._jobs, self._dispatcher)
+            settle_loans(loans, queue, self._jobs)
             return self._answered(consumer, done)
         if consumer.reaches_far(sequence, self.at_once):
             return self._take(transaction, consumer, sequence) is not None
@@ -232,14 +231,14 @@ class EngineTransactions:
     def _take(self, transaction: Transaction, consumer: Consumer, sequence: int) -> TransactionAck | None:
         queue = consumer.queue
         assert queue is not None
-        taking = TransactionAck(transaction, queue, consumer, sequence, self._dispatcher)
+        taking = TransactionAck(transaction, queue, consumer, sequence)
         taking.per_slice = self.taken_per_slice
         return taking if taking.start(self._jobs) else None
 
     def _answered(self, consumer: Consumer, done: bool) -> bool:
         queue = consumer.queue
         if queue is not None:
-            self._commit_steps.mark(queue)
+            queue.ask_dispatch()
         return done
 
     def _promise(self, transaction: Transaction, consumer: Consumer, slot: Slot) -> None:
@@ -249,7 +248,7 @@ class EngineTransactions:
         transaction.acks.append(Promised(queue, consumer, slot))
         if consumer.full and not consumer.closed:
             queue.rejoin(consumer)
-        self._commit_steps.mark(queue)
+        queue.ask_dispatch()
 
     # -- ends ----------------------------------------------------------------------------------------------------
 
