@@ -186,8 +186,8 @@ class Duplicates:
             self._said_full = True
             self._events.duplicate_ids_full(sizes.most_bytes)
         for _ in range(at_most):
-            known = sizes.largest()
-            if known is None or sizes.size_bytes + growth_bytes <= sizes.most_bytes:
+            known = sizes.gives_way() if sizes.size_bytes + growth_bytes > sizes.most_bytes else None
+            if known is None:
                 return
             assert isinstance(known, KnownIds)
             gone.append(self._take_oldest(known))

@@ -35,6 +35,7 @@ class BySize:
     def __init__(self) -> None:
         # By the number of binary digits of their size. What has no size is in none.
         self._ranks: list[list[Sized]] = []
+        self._turn: int = 0
 
     def change(self, one: Sized, size_bytes: int) -> None:
         """It has another size now."""
@@ -55,11 +56,14 @@ class BySize:
             one.at = len(self._ranks[rank])
             self._ranks[rank].append(one)
 
-    def largest(self) -> Sized | None:
-        """One of the largest; None when nothing has a size."""
+    def take_turn(self) -> Sized | None:
+        """One of the largest, of which each has its turn before one that came later; None when nothing has a size."""
         for others in reversed(self._ranks):
             if others:
-                return others[-1]
+                # Never the last to come while there are others: it takes the place of the next that goes.
+                turn = self._turn if self._turn < len(others) - 1 else 0
+                self._turn = turn + 1
+                return others[turn]
         return None
 
 
@@ -97,10 +101,10 @@ class IdCacheSizes:
         user.caches.change(cache, cache.size_bytes + growth_bytes)
         self._by_user.change(user, user.size_bytes + growth_bytes)
 
-    def largest(self) -> Sized | None:
-        """The cache that gives way; None when all are empty."""
-        user = self._by_user.largest()
+    def gives_way(self) -> Sized | None:
+        """The cache that gives up its oldest id next; None when all are empty."""
+        user = self._by_user.take_turn()
         if user is None:
             return None
         assert isinstance(user, UserCaches)
-        return user.caches.largest()
+        return user.caches.take_turn()
