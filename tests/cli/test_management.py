@@ -431,7 +431,7 @@ def test_a_filter_without_a_hit_says_so(call: Call) -> None:
         code, _, errors = call(kind, "stat", "--filter", "no.such.name")
         assert (code, errors) == (
             0,
-            f"there is no {kind} whose name contains 'no.such.name' that user 'admin' may view\n",
+            f"there is no {kind} with 'no.such.name' in its name that user 'admin' may view\n",
         )
 
 

@@ -82,7 +82,7 @@ MISTAKES = [
     (ACCEPTOR.format("tcp://localhost"), "DMQ4005", "write tcp://host:port"),
     (ACCEPTOR.format("tcp://localhost:70000"), "DMQ4005", "a port from 0 to 65535"),
     (ACCEPTOR.format("tcp://[a:b]:1"), "DMQ4005", "a URL with a host"),
-    (ACCEPTOR.format("tcp://localhost:1?protocols"), "DMQ4005", "options have values"),
+    (ACCEPTOR.format("tcp://localhost:1?protocols"), "DMQ4005", "a value for each option"),
     (
         SECURITY.format('<security-setting match="#"><permission type="sent" roles="a"/></security-setting>'),
         "DMQ4005",

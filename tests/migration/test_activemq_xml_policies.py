@@ -494,7 +494,7 @@ def test_a_list_of_names_is_several_matches(tmp_path: Path) -> None:
     [
         ("<policyEntry/>", 'a policyEntry without queue="..." or topic="..."'),
         ('<policyEntry queue="a.>.b"/>', "'>' at its end only"),
-        ('<policyEntry queue="a*"/>', "are words of their own"),
+        ('<policyEntry queue="a*"/>', "as words of their own"),
         ('<policyEntry queue="a.#"/>', "'#', too, is one here"),
         ('<policyEntry queue="a::b"/>', "without '::'"),
         ('<policyEntry queue="a"/><policyEntry queue="a"/>', "a second policyEntry for queue 'a'"),

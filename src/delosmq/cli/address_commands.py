@@ -164,7 +164,7 @@ def list_heuristics(
     user: User = "admin",
     password_file: PasswordFile = None,
 ) -> None:
-    """Show the branches that operators ended and whose coordinators have not forgotten them."""
+    """Show the branches that operators ended, until their coordinators forget them."""
     page = HttpClient(url, user, password_file).get(f"{_TRANSACTIONS}/heuristics", limit=limit)
     if as_json:
         print_json(page["heuristics"])

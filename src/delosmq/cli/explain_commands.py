@@ -168,8 +168,8 @@ def _detail(one: dict[str, Any]) -> str:
     if one["lease_group"]:
         parts.append(f"group '{one['lease_group']}', lease {one['lease'] or 'under way'}")
     if one["consumer"]:
-        whose = " ".join(text for text in (one["connection"], one["user"]) if text)
-        parts.append(f"consumer {one['consumer']}{f' ({whose})' if whose else ''}")
+        client = " ".join(text for text in (one["connection"], one["user"]) if text)
+        parts.append(f"consumer {one['consumer']}{f' ({client})' if client else ''}")
     if one["transaction"]:
         branch = f" (xid {one['xid']})" if one["xid"] else ""
         parts.append(f"transaction {one['transaction']}{branch}, {one['transaction_state']}")

@@ -46,7 +46,7 @@ def tell_missing(what: str, page: dict[str, Any], user: str, name_filter: str, *
     """Says on standard error that nothing was found, and what ``page``, the last of a list, could not show."""
     console = plain_console(stderr=True)
     if not found:
-        named = f" whose name contains '{name_filter}'" if name_filter else ""
+        named = f" with '{name_filter}' in its name" if name_filter else ""
         console.print(f"there is no {what}{named} that user '{user}' may view")
     # A broker of an earlier version says nothing of it.
     if page.get("notice"):

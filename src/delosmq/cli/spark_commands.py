@@ -26,7 +26,7 @@ User = Annotated[str, typer.Option(envvar="DELOSMQ_USER", help="Login.")]
 Password = Annotated[
     str, typer.Option(envvar="DELOSMQ_PASSWORD", help="Better in the variable or a file: others can see arguments.")
 ]
-PasswordFile = Annotated[Path | None, typer.Option(help="File whose only line is the password.")]
+PasswordFile = Annotated[Path | None, typer.Option(help="File with the password as its only line.")]
 
 
 @spark_app.command()

@@ -118,7 +118,7 @@ def load_roles(path: Path) -> dict[str, frozenset[str]]:
 
 
 def _logical_lines(content: bytes, findings: Findings) -> list[tuple[int, str]]:
-    # A line that ends in an odd number of backslashes goes on in the next one, whose leading blanks don't count.
+    # A line that ends in an odd number of backslashes goes on in the next one; leading blanks of that don't count.
     logical: list[tuple[int, str]] = []
     open_line: tuple[int, str] | None = None
     for number, raw in enumerate(re.split(rb"\r\n|\r|\n", content), start=1):

@@ -25,7 +25,7 @@ from delosmq.model.settings import AddressDefinition, BrokerSettings, DivertSett
 from delosmq.model.wildcard import AddressSettingsTable
 
 ASIDE: Final = ".aside"
-"""After the name of a stored queue whose own name a declared one has."""
+"""Behind the name of a stored queue when a declared one has its name."""
 
 
 class EngineResources:
@@ -170,7 +170,7 @@ class EngineResources:
         """Creates an address, or adds routing types to an existing one.
 
         Args:
-            user: whose client asks for it, "" for an operator.
+            user: of the client that asks for it, "" for an operator.
         """
         address = self._bindings.create_address(name, routing_types, user=user)
         if not user:
@@ -182,7 +182,7 @@ class EngineResources:
         """Creates a queue and, if need be, its address.
 
         Args:
-            user: whose client asks for it, "" for an operator.
+            user: of the client that asks for it, "" for an operator.
 
         Raises:
             MisuseError: the name is taken or a setting makes no sense.
@@ -219,7 +219,7 @@ class EngineResources:
         """Deletes a queue with everything in it; its consumers are closed, its lease groups lost.
 
         Args:
-            user: whose client asks for it, "" for an operator.
+            user: of the client that asks for it, "" for an operator.
         """
         queue = self._bindings.queue_named(name)
         messages = queue.message_count
@@ -242,7 +242,7 @@ class EngineResources:
         """Deletes an address; with ``force`` its queues and all they hold as well.
 
         Args:
-            user: whose client asks for it, "" for an operator.
+            user: of the client that asks for it, "" for an operator.
 
         Raises:
             NotFoundError: there is no such address.
@@ -312,7 +312,7 @@ class EngineResources:
         """Ends a subscription and what it holds.
 
         Args:
-            user: whose client asks for it, "" for none.
+            user: of the client that asks for it, "" for none.
 
         Raises:
             NotFoundError: there is none of that name.

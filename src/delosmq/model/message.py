@@ -80,7 +80,7 @@ class Message:
         due_at_ms: wall clock; not delivered earlier, 0 for at once. delayed: it is the end of a delay; not stored.
         group_id, group_sequence: as in ``JMSXGroupID`` and ``JMSXGroupSeq``; "" is no group.
         duplicate_id: as in ``_AMQ_DUPL_ID``; empty for none.
-        connection_id: whose SEND it was, for consumers that want no messages of their own connection; not stored.
+        connection_id: of its sender, for consumers that want no messages of their own connection; not stored.
         annotations: properties the broker adds (``_AMQ_ORIG_ADDRESS``, ...); None when there are none.
         user: who sent it, validated.
         message_id, sequence, position: given by the engine; the position is that of the batch which stored it.
@@ -176,7 +176,7 @@ class HubMessage:
     Attributes:
         body: text as UTF-8, map and stream bodies as JSON text (`delosmq.model.bodies`), others as they are.
         properties: application properties in the order they were sent.
-        property_kinds: the JMS type of those whose value alone does not say it: bytes, shorts, floats, small longs.
+        property_kinds: the JMS type where the value alone does not say it: bytes, shorts, floats, small longs.
         reply_to: one of the ``*_MARK`` constants and an address; without one, what only its sender understands.
     """
 

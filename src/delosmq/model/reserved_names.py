@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final
 
 CONNECTION_MARK: Final = "__AMQ_CID"
-"""Whose message it is, for no-local; named as in Artemis."""
+"""The connection that sent the message, for no-local; named as in Artemis."""
 
 ADVISORY_PREFIX: Final = "ActiveMQ.Advisory."
 """How the topics begin on which the broker tells of itself."""

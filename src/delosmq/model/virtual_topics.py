@@ -1,4 +1,4 @@
-"""Virtual topics: queues whose names say of which topic they get messages, as ``Consumer.NAME.VirtualTopic.X`` does.
+"""Virtual topics: queues named after the topic that they get messages of, as ``Consumer.NAME.VirtualTopic.X``.
 
 A rule is written as Artemis writes it in ``virtualTopicConsumerWildcards``: the names of such queues, with ``*`` for
 one word and ``>`` for all that follow, and how many words of such a name stand before that of the topic:
@@ -47,7 +47,7 @@ class VirtualTopicRule:
 
 
 def virtual_topic_of(name: str, rules: tuple[VirtualTopicRule, ...]) -> str:
-    """The topic whose messages a queue of that name gets; "" for a queue of its own."""
+    """The topic that a queue of that name gets messages of; "" for a queue of its own."""
     for rule in rules:
         topic = rule.topic_of(name)
         if topic:

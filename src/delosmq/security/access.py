@@ -46,7 +46,7 @@ _CACHE_LIMIT: Final = 1_000
 
 @dataclass(frozen=True)
 class Login:
-    """A user whose password was verified."""
+    """A user with a verified password."""
 
     user: str
     roles: frozenset[str]

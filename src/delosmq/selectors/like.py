@@ -1,4 +1,4 @@
-"""The patterns of LIKE as regular expressions whose cost is bounded."""
+"""The patterns of LIKE as regular expressions of bounded cost."""
 
 import re
 

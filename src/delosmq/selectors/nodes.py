@@ -21,7 +21,7 @@ class Node(ABC):
 
 
 class Condition(Node):
-    """A node whose value is true, false or unknown (None)."""
+    """A node with the value true, false or unknown (None)."""
 
     @abstractmethod
     def evaluate(self, properties: Properties) -> bool | None:

@@ -33,8 +33,8 @@ ID_BYTES: Final = 8
 _FINISH_S: Final = 5.0
 # How long we read on after the last byte: a socket closed with unread bytes is reset, which can overtake the ERROR.
 _LINGER_S: Final = 1.0
-# How long, and how much, we read on before that when the peer is in the middle of a frame that is refused: one whose
-# socket ends while it writes sees that alone, and no answer.
+# How long, and how much, we read on before that when the peer is in the middle of a frame that is refused: when
+# its socket ends while it writes, it sees that alone, and no answer.
 _UNREAD_S: Final = 5.0
 _UNREAD_LIMIT_BYTES: Final = 256 * 1024 * 1024
 _NS_PER_S: Final = 1_000_000_000
@@ -257,7 +257,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self.abort()
 
     def _looked(self, still: int) -> None:
-        """What waits for a peer whose socket is full counts with that of all the others."""
+        """While the socket is full, what waits for the peer counts with that of all others."""
         session = self._session
         if session is not None and not self._writable and not self._is_broken(session):
             self._parts.slow_readers.looked_at(self, session.outbox.kept_bytes(), still)

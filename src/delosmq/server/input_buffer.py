@@ -12,7 +12,7 @@ from delosmq.model.errors import PeerError
 FREE_BYTES: Final = 256 * 1024
 """What is not counted: one read of a connection, half a frame or frames that wait to be decoded."""
 _WITHOUT_BOUND_BYTES: Final = 1 << 30
-"""For brokers whose messages have no bound together."""
+"""For brokers without a bound for all messages together."""
 
 
 Member = TypeVar("Member")

@@ -116,7 +116,7 @@ class PeerLog:
 
 
 def peer_name(address: object) -> str:
-    """``address:port`` for people, of what a socket says of its peer."""
+    """``address:port`` of a peer, from what its socket says."""
     if isinstance(address, tuple) and len(address) >= 2:
         host = f"[{address[0]}]" if ":" in str(address[0]) else str(address[0])
         return f"{host}:{address[1]}"

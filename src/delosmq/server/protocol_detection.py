@@ -1,4 +1,4 @@
-"""Which protocol a connection speaks, and what a client is told whose protocol is not served there."""
+"""Which protocol a connection speaks, and what a client is told when that is not served there."""
 
 import asyncio
 from enum import Enum

@@ -21,7 +21,7 @@ class ServerParts:
 
     Attributes:
         buffer: where every socket is read into; what was read is copied before the next read.
-        handshakes: whose turn it is to compute a TLS handshake.
+        handshakes: lets connections compute TLS handshakes one after the other.
         incomplete_frames: what all of them hold of frames that are not complete.
         slow_readers: what waits for peers that do not read.
         http_port: of the HTTP interface, for those who look for it here; 0 when there is none.

@@ -1,6 +1,6 @@
 """Peers that do not read: how long they may take nothing, and what may wait for all of them together.
 
-A connection whose socket is full gets nothing more, and its consumers no messages (`Outbox.has_room`). It is looked at
+A connection with a full socket gets nothing more, and its consumers no messages (`Outbox.has_room`). It is looked at
 every few seconds. It is cut off when its peer then takes no byte for ``soWriteTimeout``, or when what waits for all
 such peers is more than ``global-max-size`` and its peer is the one that has taken nothing for longest, two looks at
 least. The peer is told nothing, as that would stand behind what it does not read. What it held goes back to its queues.
@@ -23,12 +23,12 @@ _LOOKS: Final = 4
 _LOOK_EVERY_MS: Final = 5_000
 """At most so far apart."""
 STILL_LOOKS: Final = 2
-"""A peer that takes nothing for so many looks may be cut off for want of room. Who reads, if a little, stays."""
+"""A peer that takes nothing for so many looks may be cut off for want of room. One that reads, if a little, stays."""
 _MS_PER_S: Final = 1_000
 
 
 class SlowReader(ABC):
-    """A connection whose peer does not read, for those that bound what waits for it."""
+    """A connection with a peer that does not read; `SlowReaders` bounds what waits for it."""
 
     @abstractmethod
     def cut_off(self, reason: PeerError) -> None:
@@ -36,7 +36,7 @@ class SlowReader(ABC):
 
 
 class SlowReaders(SharedLimit[SlowReader]):
-    """What waits for peers whose sockets are full, in the order in which they last took something."""
+    """What waits for peers with full sockets, in the order in which they last took something."""
 
     def __init__(self, global_max_bytes: int) -> None:
         super().__init__(global_max_bytes)
@@ -64,8 +64,8 @@ class SlowReaders(SharedLimit[SlowReader]):
     def reason(self, size_bytes: int) -> PeerError:
         return PeerError(
             "DMQ6713",
-            f"it does not read: {size_bytes} bytes wait for it, and {self.used_bytes} bytes for all peers whose sockets"
-            f" are full, more than the {self.most_bytes} of global-max-size; this one has taken nothing for longest;"
+            f"it does not read: {size_bytes} bytes wait for it, and {self.used_bytes} bytes for all peers with full"
+            f" sockets, more than the {self.most_bytes} of global-max-size; this one has taken nothing for longest;"
             " cut off."
             " Let the client read, or consume fewer messages at a time (prefetch, consumer-window-size); or raise"
             " global-max-size, or lower connectionsAllowed or writeBufferHighWaterMark.",

@@ -195,7 +195,7 @@ class Ticker(SyncAsker):
             self.fatal(error)
             return
         self._store_timer = self._loop.call_later(_STORE_TICK_S, self._on_store_timer)
-        # Jobs whose time has come (leases, waiting requests) need a tick even when no bytes come.
+        # Jobs that are due (leases, waiting requests) need a tick even when no bytes come.
         self.schedule()
 
 

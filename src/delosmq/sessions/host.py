@@ -48,10 +48,10 @@ class SessionServices:
 
 
 class Peer:
-    """Who is at the other end.
+    """The client at the other end.
 
     Attributes:
-        name: address and port, for people.
+        name: address and port, as logged.
         connection_id: unique while the broker runs.
         user: who is logged in, "" before.
     """

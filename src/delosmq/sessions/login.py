@@ -24,7 +24,7 @@ class RedirectError(PeerError):
 
 
 class LoginRequest:
-    """A login whose password is right.
+    """A login with the right password.
 
     Attributes:
         client_id: what the peer calls itself; "" when it does not.

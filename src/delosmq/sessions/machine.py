@@ -30,7 +30,7 @@ BRIEF_AT_ONCE: Final = 16
 # States of a session. Frames are decoded in the first three.
 NEW: Final = 0
 NEGOTIATED: Final = 1
-"""Both sides know how frames are written; nobody is logged in."""
+"""Both sides know how frames are written; the peer is not logged in."""
 CONNECTED: Final = 2
 VERIFYING: Final = 3
 """A login is being decided."""
@@ -227,7 +227,7 @@ class SessionMachine(ParkedSendsOwner):
             self._handle_frames(now)
 
     def _decide(self, login: Login, now: MonotonicNs) -> None:
-        """Lets a user in whose password is right, unless the login port says otherwise."""
+        """Admits a user with the right password, unless the login port decides otherwise."""
         request = self._request
         self._request = None
         if request is None:
@@ -358,7 +358,7 @@ class SessionMachine(ParkedSendsOwner):
         liveness = session.liveness
         if liveness.beat_due(now):
             session.beat()
-        # Whoever waits for us owes nothing: one we do not read, or whose sends we keep waiting for space.
+        # A peer that waits for us may be silent: its connection is not read, or its sends are parked.
         parked_sends = session.parked_sends
         parked = parked_sends is not None and parked_sends.parked_bytes > 0
         if liveness.is_silent(now, waits_for_us=not self.reading or parked):

@@ -52,7 +52,7 @@ class GateWaiter(ABC):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class SyncAsker(ABC):
-    """Who has the store asked for a sync."""
+    """Has the store asked for a sync."""
 
     @abstractmethod
     def schedule(self) -> None:
@@ -70,7 +70,7 @@ class Outbox:
         in_flight_bytes: handed to the transport and not reported as written.
         reply_bytes: the part of unsynced, ready and in flight that are replies: bounded by not reading, not by credit.
         gentle_turns: how many more turns of the loop have one write each.
-        within_frame: what `take` gave last ends within a frame, whose next piece the next `take` gives.
+        within_frame: what `take` gave last ends within a frame; the next `take` gives its next piece.
     """
 
     def __init__(self, owner: OutboxOwner, gate: "Gate", limit_bytes: int) -> None:

@@ -142,7 +142,7 @@ class BlockTimeout(Timer):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ParkedSendsOwner(ABC):
-    """The session whose sends are parked."""
+    """The session that has parked sends."""
 
     @abstractmethod
     def parked_changed(self) -> None:
@@ -247,7 +247,7 @@ class ParkedSends(SpaceWaiter):
 
     def close(self) -> list[SessionTransaction]:
         """Drops everything: no client was told that it arrived. Gives the transactions that wait for their end, which
-        is not asked for any more, and those whose end goes on."""
+        is not asked for any more, and those with an end that goes on."""
         if self._waits_for:
             self._broker.blocked_producers.cancel(self._waits_for, self)
             self._waits_for = ""

@@ -20,7 +20,7 @@ FrameParts = tuple[bytes, bytes, bytes]
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DeliveryPort(ConsumerPort):
-    """A consumer whose deliveries wait in an outbox."""
+    """A consumer; its deliveries wait in an outbox."""
 
     @abstractmethod
     def encode(self, slot: Slot, delivery_count: int) -> FrameParts:
@@ -37,7 +37,7 @@ Entry = tuple[bytes, Slot | None, int, "Stream", DeliveryPort | None]
 
 
 class Stream:
-    """A sequence of writes whose order is kept.
+    """Writes that keep their order.
 
     Attributes:
         written: sequence of the newest delivery that is in the peer's socket; `NO_SEQUENCE` before the first.

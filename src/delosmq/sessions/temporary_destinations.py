@@ -1,4 +1,4 @@
-"""Temporary destinations of protocols whose clients are told of none, for protocols whose clients must be.
+"""Temporary destinations of all protocols, told to the protocols that pass them on to their clients.
 
 JMS clients refuse to send to a temporary destination that they have not heard of.
 """
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class TemporaryListener:
-    """Who is told. The base is told nothing."""
+    """Is told of temporary destinations."""
 
     def made(self, address: str, routing: int, owner: str) -> None:
         """A temporary destination exists; ``owner`` is the id of its connection."""

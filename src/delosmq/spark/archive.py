@@ -110,8 +110,8 @@ def archive(
 ) -> ArchiveReport:
     """Archive until the queue's present content is done (available-now) or until `stop` is set (continuous).
 
-    `on_progress` gets a line for each committed batch; `on_batch` the number of a batch whose files are in place but
-    which Spark has not committed yet, on another thread.
+    `on_progress` gets a line for each committed batch. `on_batch`, on another thread, gets the number of a batch that
+    has its files in place but is not committed by Spark yet.
 
     Raises:
         ArchiveError: the directory is taken, or the query failed; what was archived stays, the next run goes on.

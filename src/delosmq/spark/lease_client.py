@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 BUSY_ATTEMPTS = 180
 BUSY_PAUSE_S = 0.5
-"""Together 90 s: longer than the 60 s for which a broker holds a group whose first lease is not acknowledged for its
-reader. A query killed before its checkpoint had its first offset is restarted within."""
+"""Together 90 s: longer than the 60 s for which a broker holds a group for its reader before the first lease is
+acknowledged. A query killed before its checkpoint had its first offset is restarted within."""
 BROWSE_PAGE_ROWS = 10_000
 
 

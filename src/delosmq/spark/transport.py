@@ -1,7 +1,7 @@
 """HTTP to one of several servers: logs in, retries for a bounded time, moves on to the next server.
 
-A broker that restarts must not fail a query at once. Every call made through here is idempotent, so a request whose
-answer was lost may be sent again.
+A broker that restarts must not fail a query at once. Every call made through here is idempotent, so a request may
+be sent again when its answer was lost.
 """
 
 import base64

@@ -207,7 +207,7 @@ def _split_url(text: str) -> _AcceptorUrl:
         elif (item := ACCEPTOR_OPTIONS.get(pair.strip())) is not None and item.policy is Policy.NOT_YET:
             options.append((item.name, ""))
         elif pair.strip():
-            raise ValueError(f"a URL whose options have values; {_FORM}")
+            raise ValueError(f"a URL with a value for each option; {_FORM}")
     return _AcceptorUrl("tcp", parts.hostname, port, options)
 
 

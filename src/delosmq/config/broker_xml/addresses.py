@@ -19,7 +19,7 @@ from delosmq.model.wildcard import AddressSettingsTable
 _ROUTING_TYPES: Final = {"anycast": ANYCAST, "multicast": MULTICAST}
 
 _COMPARED: Final = frozenset(name.replace("_", "-") for name in (*CONTRADICTORY, "exclusive", "group_rebalance"))
-"""Attributes whose contradictions a queue answers for, when it has one of them itself."""
+"""Attributes that may contradict each other: the error names the queue when it has one of them itself."""
 
 
 def read_addresses(

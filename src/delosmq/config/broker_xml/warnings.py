@@ -72,7 +72,7 @@ def warnings_about(settings: BrokerSettings) -> list[Notice]:
 
 
 def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[Notice]:
-    """Matches whose message-eviction and message-eviction-key have no effect without each other."""
+    """Matches with only one of message-eviction and message-eviction-key, which have no effect alone."""
     keyless, unused = [], []
     for entry in settings.address_settings:
         resolved = table.resolve(with_any_words_apart(entry.match, settings.wildcards))

@@ -58,10 +58,10 @@ class Address(QueueAddress):
         constant_routes: by routing type, the queues that every message reaches which is sent with it, while the address
             is plain; empty where that changes from message to message, or there is none. Don't change the lists.
         blocked: senders wait for room, or did so a moment ago.
-        owner: the connection whose temporary destination it is, "" for all others.
+        owner: of a temporary destination: its connection; "" for all others.
         unrouted_messages: since start, as ``routed_messages``.
         messages_at_scan: what was sent to it until the last scan.
-        made_by: whose client made it, "" for none.
+        made_by: the user of the client that made it, "" for none.
         state_bytes: what it takes in a state block; 0 for one that is not recorded.
     """
 

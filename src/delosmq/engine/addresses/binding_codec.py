@@ -97,7 +97,7 @@ def address_as_json(address: Address) -> Json:
 
 
 def maker_from_json(value: Json) -> str:
-    """Whose client made an address or queue; "" for none, and in journals that don't say it."""
+    """The user of the client that made an address or queue; "" for none, and in journals that don't say it."""
     return str(value.get("made_by", ""))
 
 

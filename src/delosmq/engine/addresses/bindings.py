@@ -52,8 +52,8 @@ class Bindings(Destinations):
         checks: whether one more may be made.
         ready_queues: that may have something to deliver, for the dispatcher.
         history_fills: queues that are still given what their address keeps for queues to come.
-        wild_changes: counts changes of wildcard addresses; an address whose ``linked_at`` is another number must look
-            for its links again (`relink`).
+        wild_changes: counts changes of wildcard addresses; an address with another number in ``linked_at`` must
+            look for its links again (`relink`).
     """
 
     def __init__(
@@ -84,7 +84,8 @@ class Bindings(Destinations):
         """Makes an address known, or widens the routing types of one that is.
 
         Args:
-            made_by: whose client made it. One that is known and recorded with this counts to that user from now on.
+            made_by: the user of the client that made it. An address that is recorded with it counts to that user from
+                now on.
         """
         address = self.addresses.get(name)
         if address is None:
@@ -246,8 +247,8 @@ class Bindings(Destinations):
         One that is auto-created is not recorded: it comes again with its next use, or with its durable queues.
 
         Args:
-            owner: the connection whose temporary destination it is.
-            user: whose client makes it, "" for none.
+            owner: of a temporary destination: its connection.
+            user: of the client that makes it, "" for none.
 
         Raises:
             LimitError: the disk has no room for what describes more addresses and queues, or there are as many as
@@ -309,7 +310,7 @@ class Bindings(Destinations):
 
     def keep_history(self, address: Address, user: str) -> None:
         """Gives an address the queues that keep messages for queues to come, as its settings say. They count to
-        ``user``, whose client asks for what needs them: not always the maker of the address."""
+        ``user``: its client asks for what needs them, and may not have made the address."""
         if address.owner or MULTICAST not in address.routing_types:
             return
         for settings in keeping_queues(address.name, address.settings, auto_created=address.auto_created):
@@ -365,7 +366,7 @@ class Bindings(Destinations):
             checked: `DestinationChecks.check_queue` has allowed it, before the queue that it replaces ended.
             retroactive: its subscriber asks for what the address keeps for those.
             of_client: the address is made automatically, whatever the queue is.
-            user: to whom it counts: whose client makes it, "" for none.
+            user: of the client that makes it: it counts to that user; "" for none.
             by_broker: the broker makes it on account of what that user made; it is not refused for their number.
 
         Raises:
@@ -474,7 +475,7 @@ class Bindings(Destinations):
         """Adds a routing type that an address lacks when its settings create addresses, and refuses it otherwise.
 
         Args:
-            user: to whom that counts: whose client asks for it, "" for none.
+            user: of the client that asks for it: what is made counts to that user; "" for none.
 
         Source: Artemis ServerSessionImpl.checkAutoCreate.
 

@@ -51,7 +51,7 @@ class ClientLimits:
         """Whether a client may make something.
 
         Args:
-            user: whose client makes it; "" for none.
+            user: of the client that makes it; "" for none.
             count: how many addresses and queues more there would be.
             size_bytes: how much more they would take in a state block.
 
@@ -75,7 +75,7 @@ class ClientLimits:
         """Whether a client may make something with a filter.
 
         Args:
-            user: whose client makes it; "" for none.
+            user: of the client that makes it; "" for none.
             characters: how many more the filters of this user would have.
 
         Raises:
@@ -96,7 +96,7 @@ class ClientLimits:
         """Whether a client may begin another branch of a distributed transaction.
 
         Args:
-            user: whose client begins it; "" for none.
+            user: of the client that begins it; "" for none.
 
         Raises:
             LimitError: it may not.

@@ -78,7 +78,7 @@ class KnownIds(Sized):
 
     Attributes:
         size: how many there may be.
-        user: to whose caches this one counts.
+        user: the caches of the user that this one counts to.
         order: oldest first.
         coming: ids of commits that have happened but are not worked off.
     """
@@ -231,7 +231,7 @@ class Duplicates:
             entry.record(self._log, 0, transaction)
 
     def adopt(self, entries: list[DuplicateId]) -> None:
-        """Remembers ids whose records are written, or that need none."""
+        """Remembers ids with a record that is written, or that need none."""
         gone: list[DuplicateId] = []
         for entry in entries:
             known = self.of(entry.address)

@@ -59,7 +59,7 @@ def check_filter(owner: str, text: str) -> None:
     """Refuses a filter that is no selector.
 
     Args:
-        owner: whose filter it is, such as ``queue 'orders'``.
+        owner: what has the filter, such as ``queue 'orders'``.
 
     Raises:
         MisuseError: says what is wrong and where.

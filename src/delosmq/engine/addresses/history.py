@@ -22,7 +22,7 @@ from delosmq.model.settings import AddressSettings, QueueSettings
 
 HISTORY_PREFIX: Final = INTERNAL_PREFIX + "history."
 MOST_KEPT: Final = 100_000
-"""Messages of an address whose settings bound their age or size alone."""
+"""Messages of an address that has a bound for their age or size alone."""
 _SHORTEST_PERIOD_MS: Final = 1_000
 """Source: TimedSubscriptionRecoveryPolicy looks each second."""
 _LOOKS: Final = 256

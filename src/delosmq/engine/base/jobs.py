@@ -66,8 +66,8 @@ class Jobs:
         return len(self._jobs) > 0
 
     def run(self) -> bool:
-        """A slice of each job, or of those whose turn it is. True while any is left. A job whose slice raises is
-        dropped; what it raised goes to the caller, and the others have their turn in the next tick."""
+        """A slice of each job, or of those next in turn. True while any is left. A job that raises is dropped; what it
+        raised goes to the caller, and the others have their turn in the next tick."""
         for _ in range(min(len(self._jobs), SLICES_PER_TICK)):
             job = self._jobs.popleft()
             if not job.step():
@@ -102,7 +102,7 @@ class PhasedJob(Job):
                 return nap_ns > 0
         finally:
             if not more:
-                self._phases = None  # what it worked on is freed, whoever asks later whether it is over
+                self._phases = None  # frees what it worked on, even if its end is asked for later
         return True
 
 

@@ -52,7 +52,7 @@ class Timers:
             cancelled.clear()
 
     def run(self, now: MonotonicNs) -> None:
-        """Calls all whose time has come."""
+        """Calls all that are due."""
         appointments = self._appointments
         while appointments and appointments[0][0] <= now:
             _, number, timer = heappop(appointments)

@@ -37,7 +37,7 @@ settings say, poison is a dead letter whatever its count."""
 
 
 class Written:
-    """Slots about which a record is due: pending ones whose count grew, and those that wait."""
+    """Slots about which a record is due: pending ones with a higher delivery count, and those that wait."""
 
     def __init__(self) -> None:
         self.counted: list[Slot] = []
@@ -231,7 +231,7 @@ class Acknowledgements:
             self._jobs.add(work)
 
     def death_of(self, queue: Queue, consumer: Holder, slot: Slot, how: int) -> str:
-        """Why a slot whose delivery to ``consumer`` failed becomes a dead letter; "" when it doesn't."""
+        """Why a slot becomes a dead letter when its delivery to ``consumer`` failed; "" when it doesn't."""
         if how == POISON:
             cause = "" if self._dead_letters.at_home(queue) else CALLED_POISON
         else:

@@ -1,4 +1,4 @@
-"""Messages that are too old: found when their turn comes, and by a scan for those whose turn doesn't come.
+"""Messages that are too old: found when their turn comes, and by a scan when it doesn't come.
 
 The scan walks the queues with a cursor each, a slice at a time, and only those that may hold something expired: a heap
 of times would have to keep an entry for each message with an expiry until that time, long after it was consumed. Small
@@ -47,7 +47,7 @@ SMALL_BROKER: Final = 1_000
 EARLY_SLOTS: Final = 10_000
 """Messages looked at in one early walk; what is left is due again at once."""
 UNKNOWN_AGAIN_MS: Final = 1_000
-"""When to look again at a queue of which consumers hold messages, whose expiries the walk did not see."""
+"""When to look again at a queue with messages in delivery: the walk did not see when those expire."""
 
 
 class Expiry(BeforeDelivery):

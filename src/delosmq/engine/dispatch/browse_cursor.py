@@ -18,7 +18,7 @@ from delosmq.engine.queues.queue import Queue
 
 UNBOUNDED: Final = -1
 _TOGETHER: Final = 256
-"""Sequences whose bits are one number: with other queues' messages between them a few of them still pay for it."""
+"""Sequences that share one number, with a bit each. Even with those of other queues between them that takes less."""
 
 
 def settle_loans(loans: Loans, queue: Queue, jobs: Jobs) -> None:

@@ -34,7 +34,7 @@ class Dispatcher:
     """Delivers what is pending in the queues that may have something to deliver.
 
     Attributes:
-        before: asked before a message leaves that may have expired, or whose delivery is recorded first.
+        before: asked before a message leaves that may have expired, or must be recorded first.
         evictions: ends what is too much for a consumer that was found full.
         events: told who owns what.
     """

@@ -64,14 +64,14 @@ class Rotation(ABC):
 
     @abstractmethod
     def first(self) -> Consumer | None:
-        """Who comes next."""
+        """The consumer that comes next."""
 
     @abstractmethod
     def put(self, consumer: Consumer) -> None:
         """Takes a consumer in."""
 
     def take_out(self, consumer: Consumer) -> None:
-        """Lets a consumer go, wherever it stands."""
+        """Removes a consumer from any place."""
         entry = consumer.entry
         if entry is not None:
             entry.consumer = None

@@ -68,7 +68,7 @@ class SelectorGroup(ConsumerState):
                 return
 
     def first(self) -> Consumer | None:
-        """The consumer with the highest priority, and of these the one whose turn it is."""
+        """The consumer with the highest priority, and of these the next in turn."""
         for rotation in self._rotations:
             if rotation.count:
                 return rotation.first()

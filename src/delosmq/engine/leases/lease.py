@@ -79,10 +79,11 @@ class LeaseGroup(Holder):
     Attributes:
         acked: leases up to this number are acknowledged; newest: number of the newest lease made.
         draft: rows taken for the lease under way.
-        settling: acknowledged leases whose references are not all ended yet.
-        contact_ms: wall clock of the last call by its run, for people; contact_ns: monotonic, 0 before the first one
-            since the start.
-        made_by: whose client opened it first, "" for none; to that user counts what a state block says of it.
+        settling: acknowledged leases that still have references to end.
+        contact_ms: wall clock of the last call by its run, for diagnostics; contact_ns: monotonic, 0 before the first
+            one since the start.
+        made_by: the user of the client that opened it first, "" for none; what a state block says of it counts to that
+            user.
         state_bytes: that, without its leases.
         owns_queue: its queue is the subscription to a topic that was made for it, and ends with it.
         waits_for_room: the next message has to be stored with the lease, or has expired and is to be copied, and the

@@ -39,7 +39,7 @@ LIVE_WINDOW_MS: Final = 10_000
 FIRST_BATCH_WINDOW_MS: Final = 60_000
 """As `LIVE_WINDOW_MS` while a lease is made but none acknowledged: the run works on its first batch, has read its rows
 and calls again only when it is through. Wrongly taken over, both runs would archive that lease. Not longer, because a
-restarted query whose checkpoint holds nothing yet looks like a stranger and has to wait as long."""
+restarted query with nothing in its checkpoint yet looks like a stranger and has to wait as long."""
 RETENTION_MS: Final = 7 * 24 * 3600 * 1000
 
 
@@ -301,7 +301,7 @@ class Leases:
             group.waiters.remove(waiter)
 
     def wake(self) -> bool:
-        """Called each tick: tells waiters whose queue has messages. True when one was told."""
+        """Called each tick: tells waiters that their queue has messages. True when one was told."""
         told = False
         no_room = self._log.storage_low and not self._log.storage_full
         for group in self.groups.values():

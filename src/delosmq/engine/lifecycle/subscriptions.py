@@ -29,8 +29,8 @@ class SubscriptionOptions:
         retroactive: it starts with what the address keeps for those that ask (``subscription-recovery-*``), or for
             all but not for all subscribers (``always-retroactive`` false).
         pending_limit: how many messages wait at most in a queue that goes with its only consumer; None for any number.
-        user: whose client it is; what is made for it counts to that user.
-        connection_id: whose subscription it is; only the owner of a temporary destination may consume from it.
+        user: of the client; what is made for the subscription counts to that user.
+        connection_id: of the subscriber; only the owner of a temporary destination may consume from it.
     """
 
     def __init__(

@@ -276,7 +276,7 @@ class Store(ABC):
         return True
 
     def compaction_victim(self) -> int:
-        """The segment whose living messages should be stored again elsewhere, so that it can be freed; 0 for none.
+        """The segment to free: its living messages should be stored again elsewhere; 0 for none.
 
         To be asked about once a second: it looks at all segments. A store without segments never wants it.
         """
@@ -290,7 +290,7 @@ class Log:
 
     - What ends something doesn't ask: removals, drops, the outcome of what is prepared, what leases acknowledge.
     - What stores messages leaves it alone: sends look at `storage_low`; copies, leases and what transactions write ask
-      `takes` or `waits`; what is larger than ordinary asks `ask_large`. Who has looked is not refused.
+      `takes` or `waits`; what is larger than ordinary asks `ask_large`. A caller that looked is not refused.
     - What begins something leaves it alone on a full disk: `ask_room`. Or a peer that begins and ends things all day
       would use it up.
 
@@ -382,7 +382,7 @@ class Log:
         """To be asked by who is about to begin something that stores no message, before anything has changed.
 
         Args:
-            what: would be recorded, for people: "a new queue".
+            what: would be recorded, for the error: "a new queue".
 
         Raises:
             LimitError: the disk is full, and what is left is for removals.

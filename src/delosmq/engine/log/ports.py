@@ -59,5 +59,5 @@ class StoreEvents(ABC):
         """A write or sync failed: nothing more will be synced. The broker must stop."""
 
     def awaited(self) -> Position:
-        """The newest position whose sync is waited for, or ever was. A store may put off what lies behind it."""
+        """The newest position that an answer waits for, or waited for. A store may put off syncs behind it."""
         return EVERYTHING

@@ -28,8 +28,8 @@ Version 2 of STORED has more, each by its flag and in this order, behind the ann
     GROUP     group_sequence i64 | size u16 | group id
     SENT      the message exists once its transaction is committed: ``message_id`` is the id of the transaction,
               ``sequence`` the message's place in it. Its sequence is the first one of the commit plus that.
-    COPY      place of the original u64 | size u16 | property      (with SENT: a divert's copy, whose property names
-              the id of its original, which it gets with the commit)
+    COPY      place of the original u64 | size u16 | property      (with SENT: a divert's copy; the property is to get
+              the id of its original, with the commit)
 
 A record's fixed part is packed by one call of one Struct: one call per field costs five times as much.
 """

@@ -17,7 +17,7 @@ MOST_LENT: Final = 65_536
 nothing before they have seen all."""
 
 _SIZE_BITS: Final = 40
-"""No message is larger than a frame, whose size has 32 bits."""
+"""No message is larger than a frame, and the size of that has 32 bits."""
 _SIZE: Final = (1 << _SIZE_BITS) - 1
 _NOT_LENT: Final = 0
 """Numbers begin at 1."""

@@ -22,7 +22,7 @@ class PendingLimit(Ring):
     """The limit of one subscription.
 
     Attributes:
-        consumer: whose room counts; None until it is there.
+        consumer: the subscriber: messages count that it has no room for; None until it is there.
     """
 
     def __init__(self, size: int, choice: EvictionChoice) -> None:

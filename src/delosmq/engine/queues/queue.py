@@ -91,11 +91,11 @@ class Queue:
         last_values: which of its messages is the newest of its key; None when it is no last-value queue.
         filter: the selector that lets messages in; None lets all in. Parsed when it is set, so that no send has to.
         filter_characters: how long it is said to be in the share of its maker.
-        owner: the connection whose temporary destination it is, "" for all others; no other consumes from it.
+        owner: of a temporary destination: its connection, which alone consumes from it; "" for all others.
         unshared: the one consumer it has wants no other beside it (a subscription with a name).
         internal: made by the broker for itself; clients and operators don't see it.
         declared: broker.xml names it.
-        made_by: whose client made it, or for whose queue the broker did; "" for none.
+        made_by: the user of the client that made it, or made the queue for which the broker did; "" for none.
         state_bytes: what it takes in a state block.
         pending_commits: open transactions that will add to it; they keep it from being deleted, as consumers do.
         scheduled: what is not due yet.

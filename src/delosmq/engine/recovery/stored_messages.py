@@ -85,7 +85,7 @@ class StoredMessages:
     # -- records -------------------------------------------------------------------------------------------------
 
     def decode(self, meta: bytes, home: Home) -> StoredRecord:
-        """Reads a STORED record whose message lies at ``home``."""
+        """Reads a STORED record; its message lies at ``home``."""
         _, _, priority, body_kind, sequence, message_id, timestamp_ms, expires_at_ms, head_size = _unpack_front(meta)
         key = meta[_FRONT_SIZE:]
         tail = self._tails.get(key)

@@ -97,13 +97,13 @@ class BlockedProducers:
         self._events.address_unblocked(name)
         for waiter in waiters:
             waiter.on_space()
-        # An address whose producers wait again keeps its turn among the others.
+        # When its producers wait again, the address keeps its turn among the others.
         if address.blocked and self._blocked.index(address) > place:
             self._blocked.remove(address)
             self._blocked.insert(place, address)
 
     def wake(self) -> None:
-        """Wakes the producers whose address has room again. Called each tick."""
+        """Wakes the producers that wait for an address that has room again. Called each tick."""
         if not self._memory.released:
             return
         self._memory.released = False

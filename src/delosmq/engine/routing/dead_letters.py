@@ -70,7 +70,7 @@ class DeadLetters:
         address takes it, it stays in its queue, held.
 
         Args:
-            cause: why, for people.
+            cause: the reason, as text.
         """
         moved_to = self._copy(queue, slot, cause)
         if moved_to is None:

@@ -1,6 +1,6 @@
 """Where a message goes when that takes more than a look: filters, wildcards, diverts, one queue by name.
 
-The short way, for an address whose queues take everything, is `Address.constant_routes`.
+The short way, for an address with queues that take everything, is `Address.constant_routes`.
 """
 
 from typing import Final
@@ -57,7 +57,7 @@ class Routes:
             queue: the only one of its address that may get it; None for all.
 
         Raises:
-            BrokerError: a divert leads nowhere, in a circle, or to a full address whose policy is FAIL.
+            BrokerError: a divert leads nowhere, in a circle, or to a full address with the policy FAIL.
         """
         self._begin(strict=True)
         self._find(message, address, routing, queue, [])
@@ -80,7 +80,7 @@ class Routes:
         """The address of a send, created with its queue where they are missing and may be created.
 
         Args:
-            user: whose client sends, "" for none.
+            user: of the client that sends, "" for none.
 
         Raises:
             NotFoundError: there is none, and it may not be created.

@@ -28,7 +28,7 @@ ALL_STEPS: Final = 1 << 60
 
 
 class Deadlocks:
-    """The transactions whose senders wait, and what they hold.
+    """The transactions that wait for room, and what they hold.
 
     Attributes:
         at_once: see `AT_ONCE`.

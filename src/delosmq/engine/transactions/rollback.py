@@ -78,7 +78,7 @@ class RollbackSteps:
     def _look_at_acks(
         self, promised: list[Promised], keep_delivered: bool, returning: dict[int, _Returning], held: dict[int, Queue]
     ) -> None:
-        """Finds out whose messages return, and has their queues deliver nothing meanwhile."""
+        """Finds the consumers that give messages back, and suspends their queues meanwhile."""
         for item in promised:
             queue = item.queue
             queue.counters.rolled_back += 1

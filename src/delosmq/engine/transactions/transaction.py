@@ -74,7 +74,7 @@ class Transaction:
     Attributes:
         xid: of a branch; None for a local transaction.
         owner: who began it, as named there.
-        made_by: whose client began it (branches only), "" for none; to that user it counts.
+        made_by: the user of the client that began it (branches only), "" for none; it counts to that user.
         state: one of the constants of this module.
         cause: why it can only be rolled back.
         began_ms: wall clock; prepared_ms: likewise, 0 while it isn't.

@@ -354,7 +354,7 @@ class EngineTransactions:
         order, as when a consumer closes (RING-7).
 
         Args:
-            keep_delivered: it stays in delivery to its consumer instead, whose client delivers it again by itself.
+            keep_delivered: it stays in delivery to its consumer instead: the client delivers it again by itself.
 
         Raises:
             MisuseError: it has ended, or ends just now.

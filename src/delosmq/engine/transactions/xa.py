@@ -75,7 +75,7 @@ STATES: Final[dict[tuple[str, str], str]] = {
 
 
 class XaError(BrokerError):
-    """A call that a transaction manager must not make now, or whose branch came to something else.
+    """A call that a transaction manager must not make now, or that comes too late for its branch.
 
     Attributes:
         xa_code: of the XA specification.
@@ -90,7 +90,7 @@ class HeuristicOutcome:
     """What an operator did to a branch, until its coordinator or an operator forgets it.
 
     Attributes:
-        made_by: whose client began the branch, "" for none; to that user it still counts.
+        made_by: the user of the client that began the branch, "" for none; it still counts to that user.
     """
 
     def __init__(self, committed: bool, made_by: str) -> None:
@@ -123,7 +123,7 @@ class Branches(Timer):
         """A session begins to work in a branch: a new one, or with TMJOIN or TMRESUME a known one.
 
         Args:
-            owner: the connection, for people.
+            owner: the name of the connection.
             user: to whom a new one counts, "" for none.
 
         Raises:

@@ -27,7 +27,7 @@ from delosmq.model.message import Message
 from delosmq.security.access import VIEW, Login
 
 COUNTED_AT_MOST: Final = 100_000
-"""Pending messages whose rule is looked up one by one; the rest is told as not looked at."""
+"""Pending messages that are explained one by one; the rest is told as not looked at."""
 CONSUMERS_AT_MOST: Final = 200
 GROUPS_AT_MOST: Final = 100
 QUEUES_AT_MOST: Final = 1_000
@@ -43,7 +43,7 @@ class ConsumerStanding:
     Attributes:
         kind: consumer, browser or lease group; name: of the lease group.
         connection, user: "" when they are not known.
-        held: messages in delivery; acknowledged ones whose transaction is open among them.
+        held: messages in delivery; among them those that open transactions acknowledge.
         has_room: its credit, and what is on its way to it, allow one more.
         owned_groups: message groups that only this one gets.
     """
@@ -363,7 +363,7 @@ def _standing_info(broker: EngineBroker, standing: inspect.Standing) -> Standing
 
 
 def _waited_for(standing: inspect.Standing) -> Consumer | None:
-    """Whose room a pending message waits for: the owner of the queue, or of its group."""
+    """The consumer that a pending message waits for: the owner of the queue, or of its group."""
     rules = rules_of(standing.queue)
     if rules is None or standing.standing != inspect.WAITING:
         return None

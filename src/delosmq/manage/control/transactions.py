@@ -1,4 +1,4 @@
-"""Transactions: which are open or prepared, and the end an operator gives to a branch whose coordinator is gone."""
+"""Transactions: which are open or prepared, and the end an operator gives to a branch without its coordinator."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class TransactionStatus:
     Attributes:
         xid: of a branch, in hexadecimal; "" for a local transaction.
         owner: the connection that began it, "" after a restart.
-        user: of a branch: whose client began it, and to whom it counts; "" for none.
+        user: of the client that began a branch, which counts to that user; "" for none.
         state: active, ended (no session works in it), suspended, prepared, committing, ...
         began_ms, prepared_ms: wall clock, 0 for not known or not yet.
         sends, acknowledgements: what it does when it is committed; size_bytes: of the sends.
@@ -48,7 +48,7 @@ class HeuristicStatus:
     Attributes:
         xid: in hexadecimal.
         outcome: "committed" or "rolled back".
-        user: whose client began the branch, and to whom it counts; "" for none.
+        user: of the client that began the branch, which counts to that user; "" for none.
     """
 
     xid: str

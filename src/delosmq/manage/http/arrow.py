@@ -126,7 +126,7 @@ class RowStream:
 
 
 class _BatchWriter:
-    """An Arrow stream whose bytes are taken away after every batch."""
+    """An Arrow stream; its bytes are taken away after every batch."""
 
     def __init__(self, arrow: Any, schema: Any) -> None:
         self._arrow = arrow

@@ -1,4 +1,4 @@
-"""Who is calling: HTTP Basic against the broker's users."""
+"""The user that calls: HTTP Basic against the broker's users."""
 
 import base64
 import binascii

@@ -159,7 +159,7 @@ _READERS: Final = f"{BASE}/leases/"
 _AUDITED_CHARACTERS: Final = 500
 
 ANONYMOUS: Final = Login("", frozenset())
-"""Who calls what needs no login."""
+"""The user of calls that need no login."""
 
 LARGE_ANSWER: Final = 100
 """Entries from which on an answer is encoded outside the loop."""

@@ -188,7 +188,7 @@ class _Protocol(H11Protocol, SlowReader):
         else:
             self._warn("%s: what came from %s is no HTTP request; %s", _NO_REQUEST, self._peer(), advice)
         if not self.waits():
-            # The request whose body this is still runs: what it answers from now on goes nowhere.
+            # The request that has this body still runs: what it answers from now on goes nowhere.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):

@@ -98,7 +98,7 @@ def _read_individual(strategy: Section, what: str, fields: dict[str, str], targe
     if strategy.flag("destinationPerDurableSubscriber", False):
         strategy.impossible(
             f"the dead letters of {what} have one queue for each topic, not for each durable subscriber; the property "
-            "_AMQ_ORIG_QUEUE tells whose they are"
+            "_AMQ_ORIG_QUEUE names the subscription of each"
         )
     prefix, suffix = prefixes[kind], suffixes[kind]
     if not prefix and not suffix:

@@ -54,7 +54,7 @@ def write_instance(
 ) -> ConvertedInstance:
     """Makes an instance directory of what was converted.
 
-    Takes tens of milliseconds for each user, whose password is hashed.
+    Takes tens of milliseconds for each user, to hash the password.
 
     Args:
         password: of the administrator; None makes a random one.

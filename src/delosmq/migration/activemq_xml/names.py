@@ -46,7 +46,7 @@ def match_of(text: str) -> str:
         raise ValueError("a name with '>' at its end only")
     for word in words:
         if word == ALL or (len(word) > 1 and any(letter in word for letter in f"{_CLASSIC_ALL}{_ONE}{ALL}")):
-            raise ValueError("a name whose wildcards '*' and '>' are words of their own; '#', too, is one here")
+            raise ValueError("a name with the wildcards '*' and '>' as words of their own; '#', too, is one here")
     return _checked(".".join(ALL if word == _CLASSIC_ALL else word for word in words))
 
 

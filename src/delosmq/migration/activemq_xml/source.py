@@ -31,7 +31,7 @@ def is_open(text: str) -> bool:
 
 
 class Section:
-    """One element whose attributes and children are taken one by one; `close` lists what was not taken."""
+    """One element: its attributes and children are taken one by one; `close` lists what was not taken."""
 
     def __init__(self, element: XmlElement, remarks: ConversionReport) -> None:
         self.element = element

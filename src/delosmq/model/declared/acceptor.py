@@ -157,7 +157,7 @@ class AcceptorSettings:
     so_write_timeout_ms: int = at_restart(
         600_000,
         at_least(0),
-        "a peer whose system takes nothing for so long while something waits for it is cut off; 0 for never (an "
+        "a peer that takes nothing for so long while something waits for it is cut off; 0 for never (an "
         "option of Classic, there 0 by default)",
         written="soWriteTimeout",
     )

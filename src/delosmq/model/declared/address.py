@@ -58,7 +58,7 @@ class AddressSettings:
     """
 
     dead_letter_address: str = at_reload(
-        "", str, "where messages go whose attempts are used up; without one they are dropped", explained=True
+        "", str, "where messages go when their attempts are used up; without one they are dropped", explained=True
     )
     auto_create_dead_letter_resources: bool = at_reload(
         False, parse_boolean, "a queue on it for each address that messages come from"
@@ -210,7 +210,7 @@ class AddressSettings:
     dispatch_profile: DispatchProfile = at_restart(
         DispatchProfile.ARTEMIS,
         one_of(DispatchProfile),
-        "DelosMQ only: whose habits queues have, artemis or classic",
+        "DelosMQ only: the habits of queues, artemis or classic",
         explained=True,
     )
     strict_order_dispatch: bool = at_restart(
@@ -231,7 +231,7 @@ class AddressSettings:
     group_cache_size: int | None = at_restart(
         None,
         unlimited_or_at_least(1, "all groups"),
-        "DelosMQ only: message groups of a queue whose consumer is remembered; -1 for all",
+        "DelosMQ only: message groups of a queue that keep their consumer, the last used; -1 for all",
         shown="100000; 1024 with dispatch-profile classic",
     )
     persist_delivery_count_before_delivery: bool = at_restart(

@@ -47,7 +47,7 @@ class Columns:
         values: one list for each name, all of the same length.
         rows: how many there are.
         grown_bytes: by how much the bodies are larger than the broker keeps them, as they were compressed.
-        unreadable: messages whose encoding could not be read; their row has the body as it is and no properties.
+        unreadable: messages with an encoding that could not be read; their row has the body as it is and no properties.
     """
 
     def __init__(self, names: tuple[str, ...], queue: str, conversions: Conversions) -> None:

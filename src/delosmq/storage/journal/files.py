@@ -37,7 +37,7 @@ class Files(ABC):
 
     @abstractmethod
     def path(self, name: str) -> str:
-        """The name for people."""
+        """The name for error messages."""
 
     @abstractmethod
     def names(self) -> list[str]:

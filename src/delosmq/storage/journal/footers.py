@@ -56,7 +56,7 @@ class FooterWriter:
         return pending.segment.handle
 
     def take_finished(self) -> list[Segment]:
-        """Segments whose footer the sync now asked for covers: nothing is written to them any more."""
+        """Segments with a footer that the sync now asked for covers: nothing is written to them any more."""
         finished = self._finished
         self._finished = []
         return finished

@@ -80,7 +80,7 @@ class Manifest:
 
     Attributes:
         sealed: the segments that count, oldest first.
-        opened: number of the newest segment whose beginning is on the disk; 0 when there has not been one.
+        opened: number of the newest segment with its beginning on the disk; 0 when there has not been one.
         file: number of its file.
         base: the last position before it.
         synced: everything up to there was synced when this was written.

@@ -129,5 +129,5 @@ class OpenSegment:
 
     @property
     def path(self) -> str:
-        """Of its file, for people."""
+        """Of its file, for error messages."""
         return self._files.path(self.segment.name)

@@ -39,7 +39,7 @@ LENGTHS: Final = struct.Struct("<II")
 LENGTHS_SIZE: Final = 8
 U32: Final = struct.Struct("<I")
 CRC_SIZE: Final = 4
-# segment, messages of it whose last reference this batch removed
+# segment, messages of it that lost their last reference with this batch
 ACCOUNT: Final = struct.Struct("<QI")
 ACCOUNT_SIZE: Final = 12
 # position, meta length, body length, body offset (0 without a body)
@@ -65,7 +65,7 @@ class FileHeader:
 
     Attributes:
         number: of the segment the file holds or is prepared for; never used twice in a journal.
-        node_id: 16 bytes, whose journal this is.
+        node_id: 16 bytes, of the broker that has the journal.
         mark: begins every block of this segment.
         version: of the format the segment is written in.
     """

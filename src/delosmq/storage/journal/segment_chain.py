@@ -44,7 +44,7 @@ class SegmentChain:
         self._state: bytes | None = None
         self._state_position = Position(0)
         self._previous = 0
-        # The newest segment of the life before, whose footer is still to be written.
+        # The newest segment of the life before, while its footer is still to be written.
         self._old_tail: Segment | None = None
         self.state_is_old = False
 

@@ -1,6 +1,6 @@
 """Which segments count, and when one is free.
 
-A segment counts the living messages it stores, and is pinned while it holds a removal whose target lies in another
+A segment counts the living messages it stores, and is pinned while it holds a removal with a target in another
 segment that still counts: forgetting the removal would bring the message back. At zero and unpinned a sealed segment is
 free, in any order. A compaction appends the living messages of one segment again as ordinary batches, which release
 their old homes; the segment is then freed by the same rule. All the journal does for it is to name the segment.
@@ -113,7 +113,7 @@ class VictimSearch:
         self._dead[keeper] = self._dead.get(keeper, 0) + segment.taken - alive
 
     def found(self, segments: dict[int, Segment], percentage: int, most_bytes: int) -> int:
-        """The best one whose living messages take at most ``most_bytes``; 0 unless little enough of all is alive."""
+        """The best one with at most ``most_bytes`` of living messages; 0 unless little enough of all is alive."""
         if self._living * 100 >= self._size * percentage:
             return 0
         found = 0
@@ -217,7 +217,7 @@ class Ledger:
         return any(number in self._segments and number != segment.number for number in segment.accounts)
 
     def victim(self, open_segment: Segment, percentage: int, most_bytes: int) -> int:
-        """The sealed segment whose living messages should move: the one with the largest dead share, where the dead
+        """The sealed segment to free by moving its living messages: the one with the largest dead share, where the dead
         part of the segments that it keeps from being free counts as its own. 0 unless less than ``percentage`` in 100
         of all is alive.
 

@@ -21,7 +21,7 @@ class JournalStatus:
         self.events: StoreEvents | None = None
 
     def fail(self, error: OSError | StorageError, name: str) -> None:
-        """Ends the journal, whose open segment lies in the file ``name``."""
+        """Ends the journal; its open segment lies in the file ``name``."""
         if self.failure is not None:
             return
         if isinstance(error, StorageError):

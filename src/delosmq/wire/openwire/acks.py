@@ -44,7 +44,7 @@ class AckReader:
         self._odd: bool = False
 
     def read(self, encoded: bytes, at: int, end: int) -> MessageAck:
-        """The acknowledgement whose type stands at ``at`` and whose frame stops at ``end``.
+        """The acknowledgement with its type at ``at`` and the end of its frame at ``end``.
 
         Raises:
             PeerError: as `FieldReader.read_command`.

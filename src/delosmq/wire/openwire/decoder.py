@@ -89,7 +89,7 @@ class OpenWireDecoder(FrameDecoder):
     def __init__(self, limits: OpenWireLimits, unread: frozenset[int] = frozenset()) -> None:
         """
         Args:
-            unread: types of commands whose start is all that is wanted: their fields are not decoded.
+            unread: types of commands that are decoded without their fields.
         """
         self.closed: bool = False
         self._unread = unread
@@ -200,7 +200,7 @@ class OpenWireDecoder(FrameDecoder):
         return buffered < count <= buffered + self._later_size
 
     def _take_large(self, messages: MessageReader, count: int) -> Structure | None:
-        """A large message whose content is put together at once, instead of with its frame first.
+        """A large message: its content is put together at once, instead of with its frame first.
 
         Returns None, with nothing changed, when it is no message or its content is not where it should be.
         """

@@ -99,7 +99,7 @@ def encode_head(message: MessageCommand, version: int, received_at_ms: int) -> b
 
 def measure(message: MessageCommand, version: int) -> None:
     """Encodes what stands before and behind the content anew, from the fields; for messages that did not come loosely
-    encoded, or whose fields were changed."""
+    encoded, or have changed fields."""
     if message.message_id is None:
         raise errors.missing("message_id")
     fields = PLAIN_FORMATS[version].layout[message.code]

@@ -53,7 +53,7 @@ class MessageReader:
         self._like_producer: ProducerId | None = None
 
     def read(self, encoded: bytes, at: int, end: int) -> MessageCommand:
-        """The message whose type stands at ``at`` and whose frame stops at ``end``.
+        """The message with its type at ``at`` and the end of its frame at ``end``.
 
         Raises:
             PeerError: as `FieldReader.read_command`; DMQ5209 when it has no message id.
@@ -64,7 +64,7 @@ class MessageReader:
             raise errors.truncated(encoded[at]) from None
 
     def content_at(self, encoded: bytes, at: int) -> int:
-        """Where the content begins of the message whose type stands at ``at`` and whose frame reaches beyond
+        """Where the content of the message begins that has its type at ``at`` and a frame that reaches beyond
         ``encoded``; -1 when that is not certain."""
         message = MessageCommand()
         try:

@@ -176,7 +176,7 @@ CLASSES: Final[dict[int, type[Structure]]] = {
     **_IDS,
     MESSAGE_ACK: MessageAck,
 }
-"""What stands for a type, but for messages and destinations, whose classes hold several."""
+"""The class of each type, but for messages and destinations: their classes have several types."""
 
 
 def _codes() -> dict[type, frozenset[int]]:

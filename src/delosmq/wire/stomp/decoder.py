@@ -5,7 +5,7 @@ r"""Bytes to STOMP frames: incremental, in bounded memory, one pass over the byt
 What the specifications leave open, or where versions differ:
 
 - Line ends. LF in all versions; CR LF too in 1.2, in CONNECT, STOMP and CONNECTED (sent before a version is agreed),
-  in 1.0 (whose peers trim header lines) and between frames. In 1.1 CR is an ordinary character, so a command line or
+  in 1.0 (its peers trim header lines) and between frames. In 1.1 CR is an ordinary character, so a command line or
   blank line that ends in CR LF is refused with a sentence that says so, and a CR inside a header stays.
 - Padding. 1.0 trims spaces and tabs around names and values, as its own examples (``destination: /queue/a``) need.
   1.1 and 1.2 never trim, except around the number in ``content-length``.
@@ -87,7 +87,7 @@ class StompDecoder(FrameDecoder):
         self._partial: bytearray = bytearray()
         # How far the incomplete frame was searched in vain, from _offset.
         self._searched: int = 0
-        # The frame whose head is read and whose body is not, and its content-length.
+        # The frame that has its head read and its body not, and its content-length.
         self._pending: StompFrame | None = None
         self._length: int = _NO_LENGTH
         self._body_rule: int = _BODY_ALLOWED

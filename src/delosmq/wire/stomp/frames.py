@@ -1,4 +1,4 @@
-"""A STOMP frame in memory, what the commands of the protocol allow, and SENDs whose heads repeat."""
+"""A STOMP frame in memory, what the commands of the protocol allow, and SENDs with heads that repeat."""
 
 from typing import Final
 

@@ -35,7 +35,7 @@ QUEUE: Final[Table] = table(
         in_effect("@enabled", "false takes it out of routing", "true"),
         in_effect("filter", 'only messages that `string="..."` selects enter'),
         in_effect("durable", "the queue and its durable messages survive a restart", "true"),
-        in_effect("user", "whose it is"),
+        in_effect("user", "the user that owns it"),
     ],
 )
 """Attributes and children of ``<queue>``."""

@@ -33,7 +33,7 @@ _IN_EFFECT: Final = [
     in_effect("address-settings", "holds `<address-setting>`"),
     in_effect("diverts", "holds `<divert>`"),
     in_effect("security-enabled", "a login is always required, and the start says so if this is false", "true"),
-    in_effect("security-settings", "holds `<security-setting>`; without any, nobody may do anything"),
+    in_effect("security-settings", "holds `<security-setting>`; without any, no user may do anything"),
 ]
 
 _JOURNAL: Final = [

@@ -135,7 +135,7 @@ class TransactionCalls(Handlers):
 
     @operation("GET", f"{_TRANSACTIONS}/heuristics", "listHeuristics", _MANAGE)
     async def list_heuristics(self, call: Call, wanted: HeuristicPage) -> Answer[HeuristicList]:
-        """A page of the branches that operators ended and whose coordinators have not forgotten them."""
+        """A page of the branches that operators ended, until their coordinators forget them."""
         found = self._control.heuristics(call.login, after=wanted.after, limit=wanted.limit)
         shown = found[: wanted.limit]
         following = shown[-1].xid if len(found) > wanted.limit else ""

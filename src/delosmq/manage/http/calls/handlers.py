@@ -48,7 +48,7 @@ class Handlers:
 
 
 class RowHandlers(Handlers):
-    """Handlers among whose answers are rows."""
+    """Handlers that answer with rows, too."""
 
     def __init__(
         self, broker: EngineBroker, host: Host, gate: Gate, *, conversions: Conversions, logger: logging.Logger

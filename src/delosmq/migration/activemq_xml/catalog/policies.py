@@ -269,7 +269,7 @@ CHILDREN: Final[Rows] = rows(
         ),
         queues(
             "cacheSize",
-            "is the number of message groups whose consumer is remembered",
+            "is the number of message groups that keep their consumer",
             "group-cache-size",
             page,
             "1024",

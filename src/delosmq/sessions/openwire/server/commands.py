@@ -1,7 +1,7 @@
 """What a peer that is logged in asks for: sessions, producers, messages, consumers, destinations, transactions.
 
 Each function handles one kind of command; the table at the end names it. Source: TransportConnection of ActiveMQ
-Classic, whose processBeginTransaction and its neighbours are `transact`.
+Classic; its processBeginTransaction and the like are `transact`.
 """
 
 from collections.abc import Callable
@@ -221,7 +221,7 @@ def _end_association(connection: OpenWireConnection, command: TransactionInfo, t
 
 
 def _roll_back(connection: OpenWireConnection, transaction_id: TransactionId) -> None:
-    """Rolls back. What was acknowledged in it stays with its consumers, whose client delivers it again."""
+    """Rolls back. What was acknowledged in it stays with its consumers: the client delivers it again."""
     work = _take(connection, transaction_id)
     connection.parked_sends.drop([work])
     connection.transactions.rollback(work, keep_delivered=True)

@@ -157,8 +157,7 @@ class OpenWireConnection(ConnectionPort):
             self.advisories.consumer_closed(subscription.info)
 
     def set_rollback_only(self, command: Structure, error: BrokerError) -> None:
-        """A command failed whose sender goes on without waiting for an answer, so the end of its transaction has to
-        tell."""
+        """A command failed and its sender waits for no answer, so the end of its transaction has to tell."""
         if isinstance(command, MessageCommand | MessageAck) and command.transaction_id is not None:
             self.transactions.set_rollback_only(command.transaction_id, error)
 

@@ -105,7 +105,7 @@ def connection_id_taken(connection_id: str, peer: str) -> str:
 @openwire_error("DMQ5299", IO, Scope.CONNECTION)
 def beyond_max_frame_size(message: str, limit: int, peer: str) -> str:
     return (
-        f"{message} is larger than the maxFrameSize of {limit} agreed on with {peer}, whose connection is closed; raise"
+        f"{message} is larger than the maxFrameSize of {limit} agreed on with {peer}; its connection is closed: raise"
         " wireFormat.maxFrameSize in its URL, or openwireMaxFrameSize of the acceptor where that is the smaller one."
     )
 
@@ -384,7 +384,7 @@ def branch_id_wrong(length: int, limit: int) -> str:
 def advisories_lost(limit: int) -> str:
     return (
         f"{limit} advisories wait to be sent, so what happens meanwhile is not told; switch off advisory-for-* where"
-        " nobody needs them."
+        " no client needs them."
     )
 
 

@@ -35,8 +35,8 @@ REPEATS: Final = ("AMQ_SCHEDULED_CRON", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_R
 _SPECIAL: Final = (b"AMQ_SCHED", b"_AMQ_DUPL_ID")
 
 _TARGETS_LIMIT: Final = 1_000
-"""Of all destinations whose rights were checked, so that these are not looked up for each message; as many as one
-connection may have producers. Then all are forgotten."""
+"""Destinations with checked rights, so that these are not looked up for each message: as many as one connection may
+have producers. Then all are dropped."""
 _LONGEST_KEPT: Final = 4_096
 """Characters of a destination; longer ones are decoded for each message."""
 _LATEST_MS: Final = (1 << 63) - 1

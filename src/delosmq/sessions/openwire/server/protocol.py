@@ -54,7 +54,7 @@ class OpenWireEvents(EngineEvents):
     """Passes on what concerns advisories and consumers of wildcards.
 
     Attributes:
-        registry: None before the first connection, when there is nobody to tell.
+        registry: None before the first connection.
     """
 
     def __init__(self) -> None:

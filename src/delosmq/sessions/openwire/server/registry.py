@@ -10,7 +10,7 @@ from delosmq.wire.openwire.structures import BrokerId
 
 
 class Registry:
-    """Who is connected, and what all are told.
+    """The connections of the broker, and what all are told.
 
     Attributes:
         broker_id: new each time the broker starts.

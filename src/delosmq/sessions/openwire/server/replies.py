@@ -15,8 +15,8 @@ An answer waits for what its peer may conclude from it, should the power fail ri
 
 The two latter may leave before answers that wait, and before refusals of commands that wanted no answer. Clients find
 answers by the command's number, and a client that waits for a message to be stored asks for an answer to that one.
-Source: ResponseCorrelator of ActiveMQ Classic's client; KahaDBStore, whose syncs only those commands wait for that are
-messages or acknowledgements and want an answer.
+Source: ResponseCorrelator of ActiveMQ Classic's client; KahaDBStore: only messages and
+acknowledgements that want an answer wait for its syncs.
 """
 
 from delosmq.engine.api import Log
@@ -74,7 +74,7 @@ class Replies:
             self.outbox.reply_early(self._log.bindings_position, frame)
 
     def part(self, command: Command, sent: Position) -> None:
-        """Says that something is gone whose connection has ``sent`` all its messages as far as that position."""
+        """Confirms the end of something, once all that its connection has ``sent`` is synced."""
         if command.response_required:
             self.confirm(command, max(sent, self._log.bindings_position))
 

@@ -80,7 +80,7 @@ class OpenWireSession(ProtocolSession):
         assert isinstance(frame, Structure)
         connection = self._connection
         work = HANDLERS.get(frame.code)
-        # Whose doing it is, should a destination come into being.
+        # The maker of destinations that come into being.
         self._destinations.acting = self._info.connection_id
         try:
             if connection is not None and work is not None:
@@ -303,7 +303,7 @@ class OpenWireSession(ProtocolSession):
     def handle_written(self) -> bool:
         form = self._replies.form
         if form.too_large:
-            # As by Classic, whose transport fails there. Closing gives the message back.
+            # As by Classic: its transport fails there. Closing gives the message back.
             what = form.too_large
             form.too_large = ""
             machine = self._machine

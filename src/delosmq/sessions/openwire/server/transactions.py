@@ -137,7 +137,7 @@ class OpenWireTransactions:
         raise errors.unknown_transaction(key)
 
     def set_rollback_only(self, transaction_id: TransactionId, cause: BrokerError) -> None:
-        """Something in it failed whose sender waits for no answer: its commit will tell."""
+        """A command in it failed and its sender waits for no answer: its commit will tell."""
         work = self._works.get(transaction_id.key())
         if work is not None and work.rollback_only is None:
             work.rollback_only = cause

@@ -24,7 +24,7 @@ class StompTarget:
     Attributes:
         queue_name: "" unless ``address::queue`` was given.
         temporary: it is private to a connection and is never made by a SEND.
-        virtual: it is a queue of a virtual topic, whose users know nothing of the topic.
+        virtual: it is a queue of a virtual topic; its consumers know nothing of the topic.
         send_checked: the permission to send was granted.
         create_checked: every permission that a send could need to create something was granted.
     """

@@ -28,7 +28,7 @@ _TARGETS_LIMIT: Final = 1_000
 
 
 class ParkedReply(Parked):
-    """A frame that was handled, or goes on in slices, and whose receipt ("" for none) must wait its turn."""
+    """A frame that was handled, or goes on in slices; its receipt ("" for none) must wait its turn."""
 
     def __init__(
         self,

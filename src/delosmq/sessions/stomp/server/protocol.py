@@ -39,7 +39,7 @@ class StompProtocol(Protocol):
     def __init__(self, acceptors: tuple[AcceptorSettings, ...] = ()) -> None:
         """
         Args:
-            acceptors: whose prefixes its messages may have.
+            acceptors: its messages may have their prefixes.
         """
         self.name = STOMP
         self.family = "stomp"

@@ -33,7 +33,7 @@ WINDOW: Final = "consumer-window-size"
 PREFETCH: Final = "activemq.prefetchSize"
 
 # Deliveries one subscription may leave unanswered, whatever it asked for. Each costs the broker a slot it can't give
-# to anybody else; 65,536 is twice the largest prefetch of any client we know.
+# to another consumer; 65,536 is twice the largest prefetch of any client we know.
 MAX_UNACKNOWLEDGED: Final = 65_536
 
 _ORIGINAL_ADDRESS: Final = "_AMQ_ORIG_ADDRESS"
@@ -52,7 +52,7 @@ class StompSubscription(DeliveryPort):
     Attributes:
         key: the ``id`` of SUBSCRIBE, or the destination in STOMP 1.0 without one.
         destination: as the peer wrote it; replaces: messages show it instead of the one they were sent to.
-        connection, user: who reads, for people who ask.
+        connection, user: of the consumer. Diagnostics only.
         consumer: set right after subscribing, before anything is delivered.
         machine: of its session; None before, and again when it is closed.
     """

@@ -13,7 +13,7 @@ from delosmq.sessions.stomp.server import errors
 
 TRANSACTION: Final = "transaction"
 OPEN_LIMIT: Final = 100
-"""Open transactions per connection; those whose COMMIT is under way count too."""
+"""Open transactions per connection; those with a COMMIT under way count too."""
 # Each may bring one more for what it rejects.
 _ENGINE_LIMIT: Final = 2 * OPEN_LIMIT
 
@@ -74,7 +74,7 @@ class StompTransactions:
         return work
 
     def take(self, name: str, command: str) -> StompTransaction:
-        """The same, whose name is free from now on: it ends."""
+        """The same; its name is free from now on: it ends."""
         work = self.named(name, command)
         del self._named[name]
         return work

@@ -1,4 +1,4 @@
-"""The first format, which had no manifest: the newest segment whose list is complete says which segments count.
+"""The first format, which had no manifest: the newest segment with a complete list says which segments count.
 
 Frozen: this reads what releases before the manifest wrote. The rules stand in docs/decisions/0049-manifest.md.
 """
@@ -39,7 +39,7 @@ class FirstFormat:
             reading.listed = self._tail.listed
 
     def _scan_candidate(self, number: int) -> Scan | None:
-        """The scan of a segment that was begun; None for one whose state block isn't there."""
+        """The scan of a segment that was begun; None for one without its state block."""
         name, header = self._reading.headers[number]
         handle = self._reading.files.open(name)
         try:
@@ -81,7 +81,7 @@ class FirstFormat:
         return True
 
     def _look_behind(self) -> None:
-        """The footer of the tail may name a successor whose state block is damaged: what does that one know?"""
+        """The footer of the tail may name a successor with a damaged state block: what does that one know?"""
         if self._tail is None:
             return
         header = self._tail.header

@@ -152,7 +152,7 @@ class Reading:
     Attributes:
         names: all journal files.
         headers: number -> file and header, of all formats.
-        scans: segments whose blocks were read, and that are not known to be synced.
+        scans: segments with blocks that were read, and that are not known to be synced.
         evidence: the highest position that anything read says was synced.
         listed: number, end and last position of the sealed segments that count, oldest first.
         tail: the newest segment that counts; None for an empty journal.

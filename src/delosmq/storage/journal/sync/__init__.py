@@ -1,1 +1,1 @@
-"""Who syncs and prepares files in the background: a process, or threads."""
+"""Syncers sync and prepare files in the background: a process, or threads."""

@@ -1,4 +1,4 @@
-"""Who syncs: the port, and the thread that an embedded broker uses.
+"""Syncers: the port, and the thread that an embedded broker uses.
 
 The loop never syncs, never fills a file. It hands over tickets and orders, and is woken through a descriptor.
 """

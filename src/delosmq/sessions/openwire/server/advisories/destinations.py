@@ -28,7 +28,7 @@ class DestinationAdvisories(PresentObjects):
     """Tells of queues and topics.
 
     Attributes:
-        acting: the connection whose command is being handled; None for no command.
+        acting: the connection with the command that is being handled; None for no command.
     """
 
     def __init__(self, broker: EngineBroker, publisher: AdvisoryPublisher, notices: PendingAdvisories) -> None:

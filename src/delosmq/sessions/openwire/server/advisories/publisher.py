@@ -87,7 +87,7 @@ class AdvisoryPublisher:
         self._wild = [(pattern, one) for pattern, one in self._wild if one.consumer_id.key() != key]
 
     def listeners_of(self, topic: str) -> list[AdvisoryListener]:
-        """Who hears what is told on a topic."""
+        """The listeners of a topic."""
         found = self._by_topic.get(topic, _NO_LISTENERS)
         if self._wild:
             found = found + [one for pattern, one in self._wild if pattern.matches(topic)]
@@ -168,7 +168,7 @@ class AdvisoryPublisher:
             except InvariantError:
                 raise
             except BrokerError:
-                # A subscriber whose address is full misses one; it is worth no failure of what it tells of.
+                # When its address is full a subscriber misses one; it is worth no failure of what it tells of.
                 continue
 
 

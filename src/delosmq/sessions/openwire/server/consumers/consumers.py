@@ -26,7 +26,7 @@ class Consumers:
 
     Attributes:
         by_key: by the key of their id.
-        shared: those whose sources share one credit.
+        shared: those with sources that share one credit.
         places: how many destinations they have, each of a composite one counted.
         wildcards: of subscriptions; reattachment: of subscriptions that lost their queue; slow: may be too slow.
     """

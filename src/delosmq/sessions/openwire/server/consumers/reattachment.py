@@ -1,4 +1,4 @@
-"""Consumers whose queue was deleted under them: they read it again once there is one of its name.
+"""Reattachment: a consumer that lost its queue reads the next queue of that name.
 
 Source: AbstractRegion.removeDestination and addDestination of ActiveMQ Classic, which keeps the subscriptions of what
 is deleted by force and gives them to a new destination.

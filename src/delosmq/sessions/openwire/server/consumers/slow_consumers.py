@@ -1,4 +1,4 @@
-"""Which consumers are slow: full while messages wait for them. Only they are looked at whose destination asks for it.
+"""Which consumers are slow: full while messages wait for them. Only looked at where the destination asks for it.
 
 Source: PrefetchSubscription and TopicSubscription of ActiveMQ Classic: a subscription of a topic is slow once as much
 waits as it may have in delivery. AbortSlowConsumerStrategy and AbortSlowAckConsumerStrategy for how they end.

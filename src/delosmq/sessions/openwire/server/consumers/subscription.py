@@ -36,9 +36,9 @@ class OpenWireSubscription:
         pulls: the prefetch is 0; from others a pull means nothing.
         pull_until: when an outstanding pull is given up; `NO_TIMER` for never.
         pulling: a pull waits for a message; pull_now: only for one that is there.
-        connection, user: who reads, for people who ask.
-        order: sequences in the order of their dispatch, and whose they are, answered ones perhaps included; None with a
-            single source, whose consumer keeps that order.
+        connection, user: of the consumer. Diagnostics only.
+        order: sequences in the order of their dispatch, with their sources, answered ones perhaps included; None with a
+            single source: its consumer keeps that order.
         queue_names: what it reads.
         tracked: it wants to know of each dispatch.
         refused_sources: sources that found the credit spent, which they share with others.
@@ -67,12 +67,12 @@ class OpenWireSubscription:
         self.places: int = 0
         self.waiting_wildcards: int = 0
         self.tracked: bool = False
-        # Ids of messages in delivery, and messages whose id is not known yet; both only for peers that want them.
+        # Ids of messages in delivery, and messages without a known id yet; both only for peers that want them.
         self._names: dict[str, int] | None = None
         self._unnamed: deque[tuple[Source, int]] = deque()
         self._served: int = 0
         self._order_limit: int = _ORDERED
-        # Acknowledged while in delivery: by transactions, whose end is not seen here.
+        # Acknowledged while in delivery, by transactions: their end is not seen here.
         self._promised: deque[int] = deque()
 
     def display_name(self) -> str:
@@ -87,7 +87,7 @@ class OpenWireSubscription:
         self.tracked = True
 
     def source_of(self, sequence: int) -> "Source | None":
-        """The one of whose queue that message was dispatched and is not answered."""
+        """The source that dispatched the message, while that is not answered."""
         order = self.order
         if order is not None:
             known = order.get(sequence)
@@ -100,7 +100,7 @@ class OpenWireSubscription:
         return None
 
     def holder_of(self, sequence: int) -> Consumer | None:
-        """Who has that message, unless a transaction acknowledges it."""
+        """The consumer that has that message, unless a transaction acknowledges it."""
         source = self.source_of(sequence)
         consumer = None if source is None else source.consumer
         if consumer is None or (consumer.loans is None and consumer.held(sequence) is None):
