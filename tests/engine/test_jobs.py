@@ -13,6 +13,7 @@ from delosmq.engine.base.timers import NS_PER_MS, Timers
 from delosmq.engine.log.log import Batch
 from delosmq.engine.transactions.commit import Commit
 from tests.engine.support import Bench, ManualClock, RecordingStore, anycast
+from tests.engine.test_leases import Reader
 
 WORDS = " ".join(f"m{k}" for k in range(650))
 
@@ -222,9 +223,37 @@ def move_held(bench: Bench) -> Callable[[], object]:
     return lambda: bench.later(60_000)
 
 
+def settle_a_lease(bench: Bench) -> Callable[[], object]:
+    return read_leases(bench, acknowledged=True)
+
+
+def release_a_group(bench: Bench) -> Callable[[], object]:
+    return read_leases(bench, acknowledged=False)
+
+
+def read_leases(bench: Bench, *, acknowledged: bool) -> Callable[[], object]:
+    bench.send("q", WORDS * 3)
+    reader = Reader(bench)
+    reader.take(0)
+    if acknowledged:
+        return lambda: bench.broker.leases.acknowledge("g", 1, reader.epoch)
+    return lambda: bench.broker.lease_groups.release("g")
+
+
 WORKS = {
     one.__name__: one
-    for one in (commit, prepare, commit_prepared, roll_back_prepared, compact, become_due, expire, move_held)
+    for one in (
+        commit,
+        prepare,
+        commit_prepared,
+        roll_back_prepared,
+        compact,
+        become_due,
+        expire,
+        move_held,
+        settle_a_lease,
+        release_a_group,
+    )
 }
 
 

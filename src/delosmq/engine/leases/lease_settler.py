@@ -1,7 +1,9 @@
 """The lease settler: ends the references of acknowledged leases, and gives back the leases of a released group, in
 slices."""
 
-from delosmq.engine.base.jobs import Job, Jobs
+from collections.abc import Iterator
+
+from delosmq.engine.base.jobs import NEXT_TICK, Jobs, PhasedJob
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.acknowledgements import NONE_UNSEEN, Acknowledgements
 from delosmq.engine.dispatch.dispatcher import Dispatcher
@@ -9,46 +11,6 @@ from delosmq.engine.leases.lease import ROWS_PER_SLICE, Lease, LeaseGroup
 from delosmq.engine.log.log import Log
 from delosmq.engine.log.records import ACKNOWLEDGED, PURGED
 from delosmq.engine.queues.removal import Removals
-
-
-class _SettleLease(Job):
-    """Ends the references of an acknowledged lease, a slice at a time."""
-
-    def __init__(self, settler: "LeaseSettler", group: LeaseGroup, lease: Lease) -> None:
-        self._settler = settler
-        self._group = group
-        self._lease = lease
-        self._at = 0
-
-    def step(self) -> bool:
-        if self._lease.number not in self._group.settling:
-            return True
-        part = self._lease.slots[self._at : self._at + ROWS_PER_SLICE]
-        self._at += len(part)
-        self._settler.end_references(self._group, part)
-        if self._at < len(self._lease.slots):
-            return False
-        del self._group.settling[self._lease.number]
-        return True
-
-
-class _GiveBackLeases(Job):
-    """Returns what a released group held, a slice at a time."""
-
-    def __init__(self, settler: "LeaseSettler", group: LeaseGroup, newest_first: list[Slot]) -> None:
-        self._settler = settler
-        self._group = group
-        self._slots = newest_first
-        self._at = 0
-
-    def step(self) -> bool:
-        part = self._slots[self._at : self._at + ROWS_PER_SLICE]
-        self._at += len(part)
-        self._settler.give_back(self._group, part)
-        if self._at < len(self._slots):
-            return False
-        self._settler.given_back(self._group)
-        return True
 
 
 class LeaseSettler:
@@ -72,9 +34,18 @@ class LeaseSettler:
         """Ends the references of an acknowledged lease in slices."""
         lease = group.settling.get(number)
         if lease is not None:
-            self._jobs.add(_SettleLease(self, group, lease))
+            self._jobs.add(PhasedJob(self._jobs, self._end(group, lease)))
 
-    def end_references(self, group: LeaseGroup, slots: list[Slot]) -> None:
+    def _end(self, group: LeaseGroup, lease: Lease) -> Iterator[int]:
+        for start in range(0, len(lease.slots), ROWS_PER_SLICE):
+            if start:
+                yield NEXT_TICK
+            if lease.number not in group.settling:
+                return
+            self._end_references(group, lease.slots[start : start + ROWS_PER_SLICE])
+        group.settling.pop(lease.number, None)
+
+    def _end_references(self, group: LeaseGroup, slots: list[Slot]) -> None:
         """Ends a slice of acknowledged references, as a decision of its own."""
         held = [slot for slot in slots if slot.in_list is group.in_delivery]
         if not held:
@@ -89,7 +60,7 @@ class LeaseSettler:
         """Does at once what `settle_later` had not reached yet."""
         for lease in group.settling.values():
             for at in range(0, len(lease.slots), ROWS_PER_SLICE):
-                self.end_references(group, lease.slots[at : at + ROWS_PER_SLICE])
+                self._end_references(group, lease.slots[at : at + ROWS_PER_SLICE])
         group.settling = {}
 
     def give_back_all(self, group: LeaseGroup) -> int:
@@ -102,12 +73,20 @@ class LeaseSettler:
         if newest_first:
             self._dispatcher.suspend(group.queue)
             self.releasing.append(group)
-            work = _GiveBackLeases(self, group, newest_first)
+            work = PhasedJob(self._jobs, self._return(group, newest_first))
             if not work.step():
                 self._jobs.add(work)
         return len(newest_first)
 
-    def give_back(self, group: LeaseGroup, newest_first: list[Slot]) -> None:
+    def _return(self, group: LeaseGroup, newest_first: list[Slot]) -> Iterator[int]:
+        for start in range(0, len(newest_first), ROWS_PER_SLICE):
+            if start:
+                yield NEXT_TICK
+            self._give_back(group, newest_first[start : start + ROWS_PER_SLICE])
+        self.releasing.remove(group)
+        self._dispatcher.resume(group.queue)
+
+    def _give_back(self, group: LeaseGroup, newest_first: list[Slot]) -> None:
         """Returns a slice of what a released group held; when its queue is gone, ends the references instead."""
         queue = group.queue
         if queue.deleted:
@@ -117,8 +96,3 @@ class LeaseSettler:
         else:
             self._acks.give_back(queue, group, newest_first, NONE_UNSEEN)
         self._log.close()
-
-    def given_back(self, group: LeaseGroup) -> None:
-        """All of it is back: its queue delivers again."""
-        self.releasing.remove(group)
-        self._dispatcher.resume(group.queue)

@@ -6,10 +6,11 @@ so that clients which come back find their queues. Artemis never deletes an addr
 here it goes too, once nothing was sent to it between two scans. Likewise a queue that was never used.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from delosmq.engine.addresses.address import Address
-from delosmq.engine.base.jobs import Job
+from delosmq.engine.base.jobs import NEXT_TICK, PhasedJob
 from delosmq.engine.base.timers import NS_PER_MS, Timer
 from delosmq.engine.lifecycle.deletion import Deletion
 from delosmq.engine.queues.queue import Queue
@@ -54,10 +55,23 @@ class AutoDelete(Timer):
             self._parts.timers.at(self._parts.clock.monotonic_ns() + self._period_ns, self)
 
     def on_timer(self, now: MonotonicNs) -> None:
-        bindings = self._parts.bindings
-        self._parts.jobs.add(_Scan(self, list(bindings.queues.values()), list(bindings.addresses.values())))
+        self._parts.jobs.add(PhasedJob(self._parts.jobs, self._scan()))
 
-    def look_at_queue(self, queue: Queue) -> None:
+    def _scan(self) -> Iterator[int]:
+        """One look at everything."""
+        queues = list(self._parts.bindings.queues.values())
+        addresses = list(self._parts.bindings.addresses.values())
+        for number, queue in enumerate(queues, 1):
+            self._look_at_queue(queue)
+            if number % LOOKED_AT_PER_SLICE == 0:
+                yield NEXT_TICK
+        for number, address in enumerate(addresses, len(queues) + 1):
+            self._look_at_address(address)
+            if number % LOOKED_AT_PER_SLICE == 0:
+                yield NEXT_TICK
+        self.again()
+
+    def _look_at_queue(self, queue: Queue) -> None:
         """Deletes a queue that is unused for the second time."""
         if queue.deleted:
             return
@@ -82,7 +96,7 @@ class AutoDelete(Timer):
         since = queue.usage.since(skip_usage_check=queue.address.settings.auto_delete_queues_skip_usage_check)
         return self._parts.clock.monotonic_ns() - since >= queue.in_force.auto_delete_delay * NS_PER_MS
 
-    def look_at_address(self, address: Address) -> None:
+    def _look_at_address(self, address: Address) -> None:
         """Deletes an address that is unused for the second time."""
         if self._parts.bindings.addresses.get(address.name) is not address:
             return
@@ -107,27 +121,3 @@ class AutoDelete(Timer):
             return False
         since = address.usage.since(skip_usage_check=settings.auto_delete_addresses_skip_usage_check)
         return self._parts.clock.monotonic_ns() - since >= settings.auto_delete_addresses_delay * NS_PER_MS
-
-
-class _Scan(Job):
-    """One look at everything."""
-
-    def __init__(self, auto_delete: AutoDelete, queues: list[Queue], addresses: list[Address]) -> None:
-        self._auto_delete = auto_delete
-        self._queues = queues
-        self._addresses = addresses
-        self._at: int = 0
-
-    def step(self) -> bool:
-        queues = len(self._queues)
-        stop = min(self._at + LOOKED_AT_PER_SLICE, queues + len(self._addresses))
-        for at in range(self._at, stop):
-            if at < queues:
-                self._auto_delete.look_at_queue(self._queues[at])
-            else:
-                self._auto_delete.look_at_address(self._addresses[at - queues])
-        self._at = stop
-        if stop < queues + len(self._addresses):
-            return False
-        self._auto_delete.again()
-        return True
