@@ -6,6 +6,7 @@ Of a message that its sender marked to be retained it gets a copy, which says so
 Source: Artemis manual, "Retroactive Addresses"; activemq-broker, the SubscriptionRecoveryPolicy classes.
 """
 
+from collections.abc import Iterator
 from heapq import heappop, heappush, heapreplace
 from typing import Final
 
@@ -13,7 +14,7 @@ from delosmq.engine.addresses.address import RETAIN, Address, address_of
 from delosmq.engine.addresses.bindings import Bindings, QueueListener
 from delosmq.engine.addresses.filter import Conditions
 from delosmq.engine.addresses.history import HistoryAgeLimit, HistoryRing
-from delosmq.engine.base.jobs import Job
+from delosmq.engine.base.jobs import NEXT_TICK, PhasedJob
 from delosmq.engine.base.slots import Cursor, Slot
 from delosmq.engine.log.log import FITS
 from delosmq.engine.log.origin import annotations_of, copy_for
@@ -61,13 +62,14 @@ class Retroactive(QueueListener):
             work.take_all(address, self._parts.bindings if address.wild else None)
         elif settings.always_retroactive is None and address.history is not None:
             work.take_last(address.history, settings.retroactive_message_count)
-        if not work.step():
-            self._go_on(work, queue)
+        job = PhasedJob(self._parts.jobs, work.phases())
+        if not job.step():
+            self._go_on(work, job, queue)
 
-    def _go_on(self, work: "_Fill", queue: Queue) -> None:
+    def _go_on(self, work: "_Fill", job: PhasedJob, queue: Queue) -> None:
         self._parts.dispatcher.suspend(queue)
         work.holds_dispatch = True
-        self._parts.jobs.add(work)
+        self._parts.jobs.add(job)
 
     def fill_again(self, queue: Queue, first: int, through: int, copied: int) -> None:
         """Goes on where a crash broke off; the numbers as in `HistoryFills`."""
@@ -78,7 +80,7 @@ class Retroactive(QueueListener):
             work.take_all(address, self._parts.bindings if address.wild else None)
         elif address.history is not None:
             work.take_rest(address.history)
-        self._go_on(work, queue)
+        self._go_on(work, PhasedJob(self._parts.jobs, work.phases()), queue)
 
     def give_retained(self, work: "_Fill", queue: Queue, retained: Queue) -> bool:
         """Gives a queue a copy of what was retained before it was made. False when the store has no room for it now:
@@ -113,10 +115,6 @@ class Retroactive(QueueListener):
         if message.encoded_size_bytes + MARK_BYTES > self._parts.ordinary_message_bytes:
             return not log.storage_full and log.ask_large(size) == FITS
         return log.takes(size)
-
-    def wait(self, work: Job) -> None:
-        """Goes on with it in a moment; on a full disk it may take longer till there is room."""
-        self._parts.jobs.add_later(self._parts.log.nap_ns, work)
 
     def _as_retained(self, message: Message) -> Message:
         annotations = annotations_of(message)
@@ -157,12 +155,14 @@ class Retroactive(QueueListener):
             parts.log.close()
             parts.dispatcher.resume(queue)
 
-    def close(self) -> None:
-        """Ends the decision under way."""
-        self._parts.log.close()
+    def pause(self, *, needs_room: bool) -> int:
+        """Ends the decision under way; gives when to go on."""
+        log = self._parts.log
+        log.close()
+        return log.nap_ns if needs_room else NEXT_TICK
 
 
-class _Fill(Job):
+class _Fill:
     """Refers to what was there when the queue was made, then copies what was retained. What the ring pushes out before
     its turn is no longer among the last messages, and left out.
 
@@ -188,7 +188,7 @@ class _Fill(Job):
         self._copied_from: set[str] = set()
         self.first: int = 0
         self.copied: int = 0
-        self._waits: bool = False
+        self._needs_room: bool = False
         self.holds_dispatch: bool = False
 
     def take_all(self, address: Address, bindings: Bindings | None) -> None:
@@ -236,26 +236,19 @@ class _Fill(Job):
         """What one address keeps."""
         self._take(history)
 
-    def step(self) -> bool:
-        room = MESSAGES_PER_SLICE
-        self._waits = False
-        if not self._queue.deleted:
-            room = self._look(room)
-            room = self._refer(room)
+    def phases(self) -> Iterator[int]:
+        """Looks for addresses, refers to what they keep, then copies; each slice has room for some of that."""
+        while not self._queue.deleted:
+            room = self._refer(self._look(MESSAGES_PER_SLICE))
             if room <= 0 or self._uncopied:
                 self.record()  # more follows in decisions of its own
-            room = self._copy(room)
-        if self._queue.deleted or room > 0:
-            for history, cursor in zip(self._histories, self._cursors, strict=True):
-                history.pending.drop(cursor)
-            self._retroactive.filled(self._queue, holds_dispatch=self.holds_dispatch)
-            return True
-        if self.holds_dispatch:
-            self._retroactive.close()
-            if self._waits:
-                self._retroactive.wait(self)
-                return True
-        return False
+            if self._copy(room):
+                break
+            # The first slice is part of the decision that makes the queue.
+            yield self._retroactive.pause(needs_room=self._needs_room) if self.holds_dispatch else NEXT_TICK
+        for history, cursor in zip(self._histories, self._cursors, strict=True):
+            history.pending.drop(cursor)
+        self._retroactive.filled(self._queue, holds_dispatch=self.holds_dispatch)
 
     def _look(self, room: int) -> int:
         """Finds addresses for which a wildcard stands and that keep messages; gives what is left of ``room``."""
@@ -316,12 +309,14 @@ class _Fill(Job):
         self._retroactive.refer(self._queue, slots)
         return room
 
-    def _copy(self, room: int) -> int:
+    def _copy(self, room: int) -> bool:
+        """Copies what was retained. True when all is there, and ``room`` is left."""
         uncopied = self._uncopied
+        self._needs_room = False
         while uncopied and room > 0:
             if not self._retroactive.give_retained(self, self._queue, self._retained[uncopied[0][1]]):
-                self._waits = True
-                return 0
+                self._needs_room = True
+                return False
             heappop(uncopied)
             room -= COPY_COST
-        return room
+        return room > 0
