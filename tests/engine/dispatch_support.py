@@ -6,7 +6,7 @@ from delosmq.engine.queues.credit import Credit, MessageCredit, OpenCredit
 from delosmq.model.ids import WallMs
 from delosmq.model.message import ANYCAST, Message
 from delosmq.model.settings import DispatchProfile, QueueSettings
-from delosmq.selectors.selector import parse_selector
+from delosmq.selectors.selector import Selector, parse_selector
 from tests.engine.support import Bench, Collector
 
 CLASSIC = DispatchProfile.CLASSIC
@@ -69,7 +69,7 @@ class Field(Bench):
         *,
         priority: int = 0,
         exclusive: bool = False,
-        selector: str = "",
+        selector: str | Selector = "",
         no_local: str = "",
         browser: bool = False,
     ) -> Peer:
@@ -77,7 +77,7 @@ class Field(Bench):
         options = ConsumerOptions(
             priority=priority,
             exclusive=exclusive,
-            selector=parse_selector(selector) if selector else None,
+            selector=parse_selector(selector) if isinstance(selector, str) and selector else selector or None,
             no_local=no_local,
             browser=browser,
         )
