@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import typer
 
 from delosmq.cli.http_client import HttpClient, in_path
-from delosmq.cli.options import DEFAULT_URL, AsJson, Filter, Force, Limit, PasswordFile, Url, User
+from delosmq.cli.options import AsJson, Filter, Force, Limit, of_broker
 from delosmq.cli.output import plain_console, print_json, print_table, tell_missing
 from delosmq.model.phrases import counted
 
@@ -51,18 +51,17 @@ def address() -> None:
 
 
 @address_app.command("stat")
+@of_broker
 def stat_addresses(
     name_filter: Filter = "",
     limit: Limit = 1_000,
     as_json: AsJson = False,
     *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
+    client: HttpClient,
 ) -> None:
     """Show what each address holds against its limits."""
-    page = HttpClient(url, user, password_file).get(_ADDRESSES, limit=limit, filter=name_filter)
-    tell_missing("address", page, user, name_filter, found=bool(page["addresses"]))
+    page = client.get(_ADDRESSES, limit=limit, filter=name_filter)
+    tell_missing("address", page, client.user, name_filter, found=bool(page["addresses"]))
     if as_json:
         print_json(page["addresses"])
     else:
@@ -72,42 +71,35 @@ def stat_addresses(
 
 
 @address_app.command("create")
+@of_broker
 def create_address(
     name: Name,
     anycast: Annotated[bool, typer.Option("--anycast", help="One of its queues gets each message.")] = False,
     multicast: Annotated[bool, typer.Option("--multicast", help="All of its queues get each message.")] = False,
     *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
+    client: HttpClient,
 ) -> None:
     """Create an address, or give it more routing types; MULTICAST unless told."""
     kinds = (["ANYCAST"] if anycast else []) + (["MULTICAST"] if multicast or not anycast else [])
     body = {"name": name, "routing_types": kinds}
-    made = HttpClient(url, user, password_file).call("POST", _ADDRESSES, body)
+    made = client.call("POST", _ADDRESSES, body)
     plain_console().print(f"address '{name}' takes {', '.join(made['routing_types'])}")
 
 
 @address_app.command("delete")
-def delete_address(
-    name: Name,
-    force: Force = False,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
-) -> None:
+@of_broker
+def delete_address(name: Name, force: Force = False, *, client: HttpClient) -> None:
     """Delete an address; with --force its queues and all they hold as well."""
     path = f"{_ADDRESSES}/{in_path(name)}" + ("?force=true" if force else "")
-    gone = HttpClient(url, user, password_file).call("DELETE", path)
+    gone = client.call("DELETE", path)
     plain_console().print(f"address '{name}' is deleted, and {counted(gone['queues'], 'queue')} with it")
 
 
 @address_app.command("clear-duplicate-ids")
-def clear_duplicate_ids(
-    name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None
-) -> None:
+@of_broker
+def clear_duplicate_ids(name: Name, client: HttpClient) -> None:
     """Forget which duplicate ids were sent to an address."""
-    done = HttpClient(url, user, password_file).call("DELETE", f"{_ADDRESSES}/{in_path(name)}/duplicate-ids")
+    done = client.call("DELETE", f"{_ADDRESSES}/{in_path(name)}/duplicate-ids")
     ids = counted(done["cleared"], f"duplicate id of address '{name}' is", f"duplicate ids of address '{name}' are")
     plain_console().print(f"{ids} forgotten")
 
@@ -118,6 +110,7 @@ def transaction() -> None:
 
 
 @transaction_app.command("list")
+@of_broker
 def list_transactions(
     prepared: Annotated[
         bool, typer.Option("--prepared", help="Only branches that wait for their coordinator.")
@@ -125,13 +118,11 @@ def list_transactions(
     limit: Limit = 1_000,
     as_json: AsJson = False,
     *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
+    client: HttpClient,
 ) -> None:
     """Show the open and prepared transactions."""
     query = "true" if prepared else ""
-    page = HttpClient(url, user, password_file).get(_TRANSACTIONS, limit=limit, prepared=query)
+    page = client.get(_TRANSACTIONS, limit=limit, prepared=query)
     if as_json:
         print_json(page["transactions"])
     else:
@@ -141,31 +132,27 @@ def list_transactions(
 
 
 @transaction_app.command("commit")
-def commit(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+@of_broker
+def commit(xid: Xid, client: HttpClient) -> None:
     """Commit a prepared branch in place of its coordinator."""
-    done = HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid, 'XID')}/commit", {})
+    done = client.call("POST", f"{_TRANSACTIONS}/{in_path(xid, 'XID')}/commit", {})
     ending = "" if done["done"] else "; the rest of its messages follow by themselves"
     plain_console().print(f"branch {xid} is committed{ending}")
 
 
 @transaction_app.command("rollback")
-def rollback(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+@of_broker
+def rollback(xid: Xid, client: HttpClient) -> None:
     """Roll a prepared branch back in place of its coordinator."""
-    HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid, 'XID')}/rollback", {})
+    client.call("POST", f"{_TRANSACTIONS}/{in_path(xid, 'XID')}/rollback", {})
     plain_console().print(f"branch {xid} is rolled back")
 
 
 @transaction_app.command("heuristics")
-def list_heuristics(
-    limit: Limit = 1_000,
-    as_json: AsJson = False,
-    *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
-) -> None:
+@of_broker
+def list_heuristics(limit: Limit = 1_000, as_json: AsJson = False, *, client: HttpClient) -> None:
     """Show the branches that operators ended, until their coordinators forget them."""
-    page = HttpClient(url, user, password_file).get(f"{_TRANSACTIONS}/heuristics", limit=limit)
+    page = client.get(f"{_TRANSACTIONS}/heuristics", limit=limit)
     if as_json:
         print_json(page["heuristics"])
     else:
@@ -175,7 +162,8 @@ def list_heuristics(
 
 
 @transaction_app.command("forget")
-def forget(xid: Xid, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+@of_broker
+def forget(xid: Xid, client: HttpClient) -> None:
     """Forget a branch that an operator ended, in place of its coordinator."""
-    HttpClient(url, user, password_file).call("POST", f"{_TRANSACTIONS}/{in_path(xid, 'XID')}/forget", {})
+    client.call("POST", f"{_TRANSACTIONS}/{in_path(xid, 'XID')}/forget", {})
     plain_console().print(f"branch {xid} is forgotten")

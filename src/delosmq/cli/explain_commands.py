@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from delosmq.cli.http_client import HttpClient, in_path
-from delosmq.cli.options import DEFAULT_URL, PasswordFile, Url, User
+from delosmq.cli.options import of_broker
 from delosmq.cli.output import plain_console, print_table, shown_time
 from delosmq.model.phrases import counted
 
@@ -59,19 +59,18 @@ def explain() -> None:
 
 
 @explain_app.command("queue")
+@of_broker
 def explain_queue(
     name: Annotated[str, typer.Argument(help="Name of the queue.")],
     after: Annotated[int, typer.Option(min=0, help="List messages with a higher sequence.")] = 0,
     limit: Annotated[int, typer.Option(min=0, max=1_000, help="List at most so many messages.")] = 10,
     as_json: AsJson = False,
     *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
+    client: HttpClient,
 ) -> None:
     """What a queue does with what it holds, and why."""
     path = f"/api/v1/queues/{in_path(name)}/explain?after={after}&limit={limit}"
-    found = HttpClient(url, user, password_file).get(path)
+    found = client.get(path)
     out = plain_console()
     if as_json:
         out.print(json.dumps(found, indent=1, ensure_ascii=False))
@@ -101,16 +100,15 @@ def explain_queue(
 
 
 @explain_app.command("address")
+@of_broker
 def explain_address(
     name: Annotated[str, typer.Argument(help="Name of the address.")],
     as_json: AsJson = False,
     *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
+    client: HttpClient,
 ) -> None:
     """Where messages sent to an address go: its queues, its diverts, and how many reached none."""
-    found = HttpClient(url, user, password_file).get(f"/api/v1/addresses/{in_path(name)}/explain")
+    found = client.get(f"/api/v1/addresses/{in_path(name)}/explain")
     out = plain_console()
     if as_json:
         out.print(json.dumps(found, indent=1, ensure_ascii=False))
@@ -132,19 +130,16 @@ def explain_address(
 
 
 @explain_app.command("message")
+@of_broker
 def explain_message(
     message_id: Annotated[str, typer.Argument(metavar="ID", help="As STOMP's message-id or a browser shows it.")],
     queue: Annotated[str, typer.Option(help="Look in this queue only.")] = "",
     as_json: AsJson = False,
     *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
+    client: HttpClient,
 ) -> None:
     """Where a message stands in each queue that has it, and why."""
-    found = HttpClient(url, user, password_file).get(
-        f"/api/v1/messages/{in_path(message_id, 'ID')}/explain", queue=queue
-    )
+    found = client.get(f"/api/v1/messages/{in_path(message_id, 'ID')}/explain", queue=queue)
     out = plain_console()
     if as_json:
         out.print(json.dumps(found, indent=1, ensure_ascii=False))

@@ -8,6 +8,7 @@ import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
+from functools import cached_property
 from http import HTTPStatus
 from http.client import BadStatusLine, HTTPException, RemoteDisconnected
 from pathlib import Path
@@ -37,11 +38,13 @@ class HttpClient:
 
     def __init__(self, url: str, user: str, password_file: Path | None) -> None:
         self._url = (url if "://" in url else f"http://{url}").rstrip("/")
-        self._user = user
-        self._password = self._read_password(password_file)
+        self.user = user
+        self._password_file = password_file
 
-    @staticmethod
-    def _read_password(password_file: Path | None) -> str:
+    @cached_property
+    def _password(self) -> str:
+        """Read with the first call: what is wrong with the other arguments is said first."""
+        password_file = self._password_file
         if password_file is None:
             password = os.environ.get("DELOSMQ_PASSWORD")
             if password is None:
@@ -88,7 +91,7 @@ class HttpClient:
         request = urllib.request.Request(self._url + path, content, method=method)
         if content is not None:
             request.add_header("Content-Type", "application/json")
-        token = base64.b64encode(f"{self._user}:{self._password}".encode()).decode()
+        token = base64.b64encode(f"{self.user}:{self._password}".encode()).decode()
         request.add_header("Authorization", f"Basic {token}")
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:

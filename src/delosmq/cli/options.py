@@ -1,18 +1,28 @@
 """Options that the management commands share."""
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
+from delosmq.cli.http_client import HttpClient
 from delosmq.cli.usage import WrongCallError
 from delosmq.model.declared.queue import QUEUE_SETTINGS
 
 DEFAULT_URL: Final = "http://127.0.0.1:8161"
 
-Url = Annotated[str, typer.Option(help="HTTP address of the broker.")]
-User = Annotated[str, typer.Option(envvar="DELOSMQ_USER", help="Login.")]
-PasswordFile = Annotated[Path | None, typer.Option(help="File that holds the password; else DELOSMQ_PASSWORD.")]
+_CONNECTION: Final[dict[str, tuple[object, object]]] = {
+    "url": (Annotated[str, typer.Option(help="HTTP address of the broker.")], DEFAULT_URL),
+    "user": (Annotated[str, typer.Option(envvar="DELOSMQ_USER", help="Login.")], "admin"),
+    "password_file": (
+        Annotated[Path | None, typer.Option(help="File that holds the password; else DELOSMQ_PASSWORD.")],
+        None,
+    ),
+}
+"""Options of each command on a running broker, with their defaults."""
 Filter = Annotated[str, typer.Option("--filter", help="Only names that contain this text.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As one JSON list, with every field.")]
 Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
@@ -21,6 +31,24 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A setting as in broker.xml, such as ring-size=5; repeatable."),
 ]
+
+
+def of_broker(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options that say which broker and who asks; it is called with ``client`` instead of them."""
+
+    @wraps(command)
+    def with_client(url: str, user: str, password_file: Path | None, **given: Any) -> None:
+        command(client=HttpClient(url, user, password_file), **given)
+
+    own = [one for one in signature(command).parameters.values() if one.name != "client"]
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in _CONNECTION.items()
+    ]
+    with_client.__signature__ = signature(command).replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    with_client.__annotations__ = {one.name: one.annotation for one in (*own, *options)}
+    return with_client
+
 
 SWITCHES: Final = frozenset(
     {"enabled", "paused", "durable", *(name for name, setting in QUEUE_SETTINGS.items() if setting.kind is bool)}

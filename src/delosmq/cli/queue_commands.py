@@ -9,18 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from delosmq.cli.http_client import HttpClient, check_body, in_path
-from delosmq.cli.options import (
-    DEFAULT_URL,
-    AsJson,
-    Filter,
-    Force,
-    Limit,
-    PasswordFile,
-    Settings,
-    Url,
-    User,
-    read_settings,
-)
+from delosmq.cli.options import AsJson, Filter, Force, Limit, Settings, of_broker, read_settings
 from delosmq.cli.output import plain_console, print_json, print_table, shown_time, shown_value, tell_missing
 from delosmq.cli.usage import WrongCallError
 from delosmq.model.errors import BrokerError
@@ -72,17 +61,9 @@ def queue() -> None:
 
 
 @queue_app.command()
-def stat(
-    name_filter: Filter = "",
-    limit: Limit = 100_000,
-    as_json: AsJson = False,
-    *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
-) -> None:
+@of_broker
+def stat(name_filter: Filter = "", limit: Limit = 100_000, as_json: AsJson = False, *, client: HttpClient) -> None:
     """Show what each queue holds. The password comes from --password-file or DELOSMQ_PASSWORD."""
-    client = HttpClient(url, user, password_file)
     queues: list[dict[str, Any]] = []
     following = ""
     while len(queues) < limit:
@@ -91,7 +72,7 @@ def stat(
         following = page["next"]
         if not following:
             break
-    tell_missing("queue", page, user, name_filter, found=bool(queues))
+    tell_missing("queue", page, client.user, name_filter, found=bool(queues))
     if as_json:
         print_json(queues)
     else:
@@ -104,6 +85,7 @@ def stat(
 
 
 @queue_app.command()
+@of_broker
 def create(
     name: Name,
     address: Annotated[str, typer.Option(help="Its address; the name unless told.")] = "",
@@ -111,32 +93,25 @@ def create(
     non_durable: Annotated[bool, typer.Option("--non-durable", help="Goes with the broker.")] = False,
     settings: Settings = None,
     *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
+    client: HttpClient,
 ) -> None:
     """Create a queue, and its address if need be."""
     body = {"name": name, "durable": not non_durable, "routing_type": "MULTICAST" if multicast else "ANYCAST"}
     if address:
         body["address"] = address
-    made = HttpClient(url, user, password_file).call("POST", _ROOT, body | read_settings(settings))
+    made = client.call("POST", _ROOT, body | read_settings(settings))
     plain_console().print(f"queue '{name}' is created on address '{made['address']}' ({made['routing_type']})")
     _show_notices(made)
 
 
 @queue_app.command()
-def update(
-    name: Name,
-    settings: Settings = None,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
-) -> None:
+@of_broker
+def update(name: Name, settings: Settings = None, *, client: HttpClient) -> None:
     """Change settings of a queue while it runs; NAME=default goes back to the default of its address."""
     changes = read_settings(settings)
     if not changes:
         raise WrongCallError("DMQ7102", "nothing is to be changed; name settings with --set, such as --set ring-size=5")
-    made = HttpClient(url, user, password_file).call("PATCH", f"{_ROOT}/{in_path(name)}", changes)
+    made = client.call("PATCH", f"{_ROOT}/{in_path(name)}", changes)
     shown = ", ".join(f"{field.replace('_', '-')} {shown_value(made[field]) or 'none'}" for field in changes)
     plain_console().print(f"queue '{name}' now has {shown}")
     _show_notices(made)
@@ -148,16 +123,11 @@ def _show_notices(made: dict[str, Any]) -> None:
 
 
 @queue_app.command()
-def delete(
-    name: Name,
-    force: Force = False,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
-) -> None:
+@of_broker
+def delete(name: Name, force: Force = False, *, client: HttpClient) -> None:
     """Delete a queue and what it holds; with --force although it has consumers, or dead messages go there."""
     path = f"{_ROOT}/{in_path(name)}" + ("?force=true" if force else "")
-    gone = HttpClient(url, user, password_file).call("DELETE", path)
+    gone = client.call("DELETE", path)
     plain_console().print(f"queue '{name}' is deleted, and {counted(gone['messages'], 'message')} with it")
 
 
@@ -166,44 +136,32 @@ def _verb(client: HttpClient, name: str, verb: str) -> dict[str, object]:
     return done
 
 
-@queue_app.command()
-def pause(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
-    """Deliver nothing until the queue is resumed, over restarts too."""
-    _verb(HttpClient(url, user, password_file), name, "pause")
-    plain_console().print(f"queue '{name}' is paused")
+def _add_verb(verb: str, about: str, done: str) -> None:
+    @queue_app.command(verb, help=about)
+    @of_broker
+    def command(name: Name, client: HttpClient) -> None:
+        _verb(client, name, verb)
+        plain_console().print(f"queue '{name}' {done}")
+
+
+_add_verb("pause", "Deliver nothing until the queue is resumed, over restarts too.", "is paused")
+_add_verb("resume", "Deliver again.", "delivers again")
+_add_verb("disable", "Let no message enter until the queue is enabled, over restarts too.", "is disabled")
+_add_verb("enable", "Let messages enter again.", "is enabled")
 
 
 @queue_app.command()
-def resume(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
-    """Deliver again."""
-    _verb(HttpClient(url, user, password_file), name, "resume")
-    plain_console().print(f"queue '{name}' delivers again")
-
-
-@queue_app.command()
-def disable(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
-    """Let no message enter until the queue is enabled, over restarts too."""
-    _verb(HttpClient(url, user, password_file), name, "disable")
-    plain_console().print(f"queue '{name}' is disabled")
-
-
-@queue_app.command()
-def enable(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
-    """Let messages enter again."""
-    _verb(HttpClient(url, user, password_file), name, "enable")
-    plain_console().print(f"queue '{name}' is enabled")
-
-
-@queue_app.command()
-def purge(name: Name, url: Url = DEFAULT_URL, user: User = "admin", password_file: PasswordFile = None) -> None:
+@of_broker
+def purge(name: Name, client: HttpClient) -> None:
     """Remove all messages that are not in delivery."""
-    done = _verb(HttpClient(url, user, password_file), name, "purge")
+    done = _verb(client, name, "purge")
     ending = "" if done["done"] else " so far; the rest follows by itself"
     removed = counted(int(str(done["removed"])), f"message of queue '{name}' is", f"messages of queue '{name}' are")
     plain_console().print(f"{removed} removed{ending}")
 
 
 @queue_app.command()
+@of_broker
 def browse(
     name: Name,
     after: Annotated[int, typer.Option(min=0, help="Only messages with a higher sequence.")] = 0,
@@ -211,13 +169,11 @@ def browse(
     letters: Annotated[int, typer.Option("--text", min=0, max=10_000, help="So many letters of each body.")] = 60,
     as_json: Annotated[bool, typer.Option("--json", help="The broker's answer as it is.")] = False,
     *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
+    client: HttpClient,
 ) -> None:
     """Show messages of a queue with their properties, and how their bodies begin. Takes nothing."""
     path = f"{_ROOT}/{in_path(name)}/messages?after={after}&limit={limit}&text={letters}"
-    page = HttpClient(url, user, password_file).get(path)
+    page = client.get(path)
     if as_json:
         plain_console().print(json.dumps(page, indent=1, ensure_ascii=False))
         return
@@ -231,6 +187,7 @@ def browse(
 
 
 @queue_app.command("send")
+@of_broker
 def send_text(
     name: Name,
     text: Annotated[str | None, typer.Option(help="The body.")] = None,
@@ -238,13 +195,11 @@ def send_text(
     priority: Annotated[int, typer.Option(min=0, max=9, help="0 to 9.")] = 4,
     non_durable: Annotated[bool, typer.Option("--non-durable", help="Goes with the broker.")] = False,
     *,
-    url: Url = DEFAULT_URL,
-    user: User = "admin",
-    password_file: PasswordFile = None,
+    client: HttpClient,
 ) -> None:
     """Send one text to a queue that exists; at most 1 MiB as JSON."""
     body = {"text": _text_of(text, file), "priority": priority, "durable": not non_durable}
-    sent = HttpClient(url, user, password_file).call("POST", f"{_ROOT}/{in_path(name)}/messages", body)
+    sent = client.call("POST", f"{_ROOT}/{in_path(name)}/messages", body)
     if sent["replaced"]:
         plain_console().print(
             f"message {sent['message_id']} was accepted, and the ring of queue '{name}' pushed it out at once: it is"

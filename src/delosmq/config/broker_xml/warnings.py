@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from delosmq.model.settings import UNLIMITED, AddressFullPolicy, BrokerSettings, MessageEviction, QueueSettings
@@ -16,62 +17,53 @@ class Notice(NamedTuple):
     sentence: str
 
 
-def warnings_about(settings: BrokerSettings) -> list[Notice]:
+def warnings_about(settings: BrokerSettings) -> Iterator[Notice]:
     """In no order that matters."""
-    notices: list[Notice] = []
     if not settings.acceptors:
-        notices.append(
-            Notice(
-                "DMQ4108",
-                "no acceptor is open, so no client can connect; add one with protocols=OPENWIRE for JMS, STOMP, "
-                "or both",
-            )
+        yield Notice(
+            "DMQ4108",
+            "no acceptor is open, so no client can connect; add one with protocols=OPENWIRE for JMS, STOMP, or both",
         )
-    notices += _artemis_journal(settings.journal.directory)
+    yield from _artemis_journal(settings.journal.directory)
     if not settings.security_settings:
         every = settings.wildcards.any_words
         sentence = f'there are no security-settings, so no user may do anything; add one with match="{every}"'
-        notices.append(Notice("DMQ4105", sentence))
+        yield Notice("DMQ4105", sentence)
     granted = {name for entry in settings.security_settings for name, roles in entry.permissions.items() if roles}
     if granted and VIEW not in granted:
         sentence = (
             "no security-setting grants 'view', so `delosmq queue stat` and the HTTP interface show no queue;"
             " grant 'view' and 'edit' to the role of your administrators, where Artemis needs 'manage' only"
         )
-        notices.append(Notice("DMQ4116", sentence))
+        yield Notice("DMQ4116", sentence)
     table = AddressSettingsTable(settings.address_settings, settings.wildcards)
     if _pages_somewhere(settings):
-        notices.append(
-            Notice(
-                "DMQ4104",
-                "address-full-policy PAGE acts as BLOCK, as paging is not in effect yet: "
-                "producers wait when memory is full",
-            )
+        yield Notice(
+            "DMQ4104",
+            "address-full-policy PAGE acts as BLOCK, as paging is not in effect yet: "
+            "producers wait when memory is full",
         )
     # RING-10
     rings = [queue.name for queue in settings.queues if _is_ring(queue, table) and _pages(queue.address, table)]
     if rings:
-        notices.append(
-            Notice(
-                "DMQ4106",
-                f"ring queues on addresses with address-full-policy PAGE: {', '.join(rings)}; a ring doesn't "
-                f"bound what is paged, so write BLOCK, FAIL or DROP for them",
-            )
+        yield Notice(
+            "DMQ4106",
+            f"ring queues on addresses with address-full-policy PAGE: {', '.join(rings)}; a ring doesn't "
+            f"bound what is paged, so write BLOCK, FAIL or DROP for them",
         )
     empty = [entry.match for entry in settings.address_settings if entry.fields.get("default_ring_size") == 0]
     if empty:
-        notices.append(
-            Notice(
-                "DMQ4150",
-                f"default-ring-size 0 for {', '.join(empty)}: queues there keep nothing, each message that comes "
-                f"is pushed out at once; give a larger one, or -1 for none",
-            )
+        yield Notice(
+            "DMQ4150",
+            f"default-ring-size 0 for {', '.join(empty)}: queues there keep nothing, each message that comes "
+            f"is pushed out at once; give a larger one, or -1 for none",
         )
-    notices += _evictions(settings, table)
-    return notices + _without_queues(settings, table) + _diverted_nowhere(settings)
+    yield from _evictions(settings, table)
+    yield from _without_queues(settings, table)
+    yield from _diverted_nowhere(settings)
 
 
-def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[Notice]:
+def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> Iterator[Notice]:
     """Matches with only one of message-eviction and message-eviction-key, which have no effect alone."""
     keyless, unused = [], []
     for entry in settings.address_settings:
@@ -81,43 +73,33 @@ def _evictions(settings: BrokerSettings, table: AddressSettingsTable) -> list[No
             keyless.append(entry.match)
         if entry.fields.get("message_eviction_key") and not is_unique:
             unused.append(entry.match)
-    notices: list[Notice] = []
     if keyless:
-        notices.append(
-            Notice(
-                "DMQ4156",
-                f"message-eviction unique-property without message-eviction-key for {', '.join(keyless)}: a slow "
-                "consumer loses the oldest messages; name the property",
-            )
+        yield Notice(
+            "DMQ4156",
+            f"message-eviction unique-property without message-eviction-key for {', '.join(keyless)}: a slow "
+            "consumer loses the oldest messages; name the property",
         )
     if unused:
-        notices.append(
-            Notice(
-                "DMQ4157",
-                f"message-eviction-key without message-eviction unique-property for {', '.join(unused)} has no "
-                "effect; add the one or remove the other",
-            )
+        yield Notice(
+            "DMQ4157",
+            f"message-eviction-key without message-eviction unique-property for {', '.join(unused)} has no "
+            "effect; add the one or remove the other",
         )
-    return notices
 
 
-def _diverted_nowhere(settings: BrokerSettings) -> list[Notice]:
+def _diverted_nowhere(settings: BrokerSettings) -> Iterator[Notice]:
     """Ends of diverts that nothing in the file declares: most of them are misspelt."""
     declared = {queue.address for queue in settings.queues} | {address.name for address in settings.addresses}
-    notices: list[Notice] = []
     for divert in settings.diverts:
         ends = [divert.address, *divert.forwarding_addresses]
         missing = sorted({end for end in ends if end not in declared})
         if missing:
             lost = "; being exclusive, it takes what it moves from all others" if divert.exclusive else ""
-            notices.append(
-                Notice(
-                    "DMQ4111",
-                    f"divert '{divert.name}' names addresses that are not below <addresses>: "
-                    f"{', '.join(missing)}; what is moved to one without a queue is gone, so check the names{lost}",
-                )
+            yield Notice(
+                "DMQ4111",
+                f"divert '{divert.name}' names addresses that are not below <addresses>: "
+                f"{', '.join(missing)}; what is moved to one without a queue is gone, so check the names{lost}",
             )
-    return notices
 
 
 def _pages_somewhere(settings: BrokerSettings) -> bool:
@@ -136,7 +118,7 @@ def _pages(address: str, table: AddressSettingsTable) -> bool:
     return table.resolve(address).address_full_policy is AddressFullPolicy.PAGE
 
 
-def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> list[Notice]:
+def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> Iterator[Notice]:
     """Dead-letter and expiry addresses that nothing in the file gives a queue."""
     declared = {queue.address for queue in settings.queues}
     dead: dict[str, None] = {}
@@ -148,24 +130,20 @@ def _without_queues(settings: BrokerSettings, table: AddressSettingsTable) -> li
             dead[resolved.dead_letter_address] = None
         if not resolved.auto_create_expiry_resources:
             expired[resolved.expiry_address] = None
-    notices: list[Notice] = []
     for setting, resources, addresses in (
         ("dead-letter-address", "auto-create-dead-letter-resources", dead),
         ("expiry-address", "auto-create-expiry-resources", expired),
     ):
         missing = sorted(addresses.keys() - declared - {""})
         if missing:
-            notices.append(
-                Notice(
-                    "DMQ4109",
-                    f"{setting} without a queue below <addresses>: {', '.join(missing)}; what goes there is "
-                    f"held in its queue until it has one, so declare a queue, or set {resources}",
-                )
+            yield Notice(
+                "DMQ4109",
+                f"{setting} without a queue below <addresses>: {', '.join(missing)}; what goes there is "
+                f"held in its queue until it has one, so declare a queue, or set {resources}",
             )
-    return notices
 
 
-def _artemis_journal(directory: str) -> list[Notice]:
+def _artemis_journal(directory: str) -> Iterator[Notice]:
     """Files of Artemis where the journal is to be."""
     names: list[str] = []
     if directory:
@@ -175,14 +153,12 @@ def _artemis_journal(directory: str) -> list[Notice]:
                 name for name in os.listdir(directory) if name.startswith("activemq-data-") and name.endswith(".amq")
             ]
     if not names:
-        return []
+        return
     names.sort(key=lambda name: (len(name), name))
     listed = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]} ({len(names)} files)"
-    return [
-        Notice(
-            "DMQ4113",
-            f"{directory} holds the journal of an Artemis broker: {listed}; DelosMQ does not read it, so its messages "
-            "stay in those files and no client sees them here; let consumers empty it with Artemis first and then "
-            "move the files away, or name another journal-directory",
-        )
-    ]
+    yield Notice(
+        "DMQ4113",
+        f"{directory} holds the journal of an Artemis broker: {listed}; DelosMQ does not read it, so its messages "
+        "stay in those files and no client sees them here; let consumers empty it with Artemis first and then "
+        "move the files away, or name another journal-directory",
+    )

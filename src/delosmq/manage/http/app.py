@@ -26,6 +26,7 @@ from delosmq.manage.http import openapi
 from delosmq.manage.http.answers import FirstPage
 from delosmq.manage.http.calls.broker import BrokerCalls, TransactionCalls
 from delosmq.manage.http.calls.explain import ExplainCalls, MessageCalls
+from delosmq.manage.http.calls.handlers import CallParts
 from delosmq.manage.http.calls.leases import LeaseCalls
 from delosmq.manage.http.calls.queues import QueueCalls
 from delosmq.manage.http.health import HealthCalls
@@ -91,18 +92,16 @@ class HttpApi:
         leases = LeaseControl(broker, access)
         addresses = AddressControl(broker, access)
         control = BrokerControl(broker, host, clock=broker.clock, version=version)
+        parts = CallParts(broker, host, gate, conversions, logger)
         calls: list[object] = [
-            QueueCalls(broker, queues, host, gate=gate, conversions=conversions, logger=logger),
-            MessageCalls(broker, MessageControl(broker, queues, conversions), host),
+            QueueCalls(parts, queues),
+            MessageCalls(parts, MessageControl(broker, queues, conversions)),
             ExplainCalls(
-                broker,
-                ExplainControl(broker, queues, conversions),
-                ExplainAddressControl(broker, addresses, access),
-                host,
+                parts, ExplainControl(broker, queues, conversions), ExplainAddressControl(broker, addresses, access)
             ),
-            LeaseCalls(broker, leases, host, gate=gate, drain=self.drain, conversions=conversions, logger=logger),
-            BrokerCalls(broker, control, addresses, host),
-            TransactionCalls(broker, TransactionControl(broker, access), host),
+            LeaseCalls(parts, leases, self.drain),
+            BrokerCalls(parts, control, addresses),
+            TransactionCalls(parts, TransactionControl(broker, access)),
             HealthCalls(control, queues, addresses, leases),
             self,
         ]

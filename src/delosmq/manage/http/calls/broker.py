@@ -4,10 +4,9 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from delosmq.engine.api import EngineBroker, JobWaiter
+from delosmq.engine.api import JobWaiter
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl, BrokerStatus
-from delosmq.manage.control.host import Host
 from delosmq.manage.control.pagination import Page
 from delosmq.manage.control.transactions import (
     COMMITTED,
@@ -23,7 +22,7 @@ from delosmq.manage.http.answers import (
     HeuristicList,
     TransactionList,
 )
-from delosmq.manage.http.calls.handlers import Handlers, peek_all
+from delosmq.manage.http.calls.handlers import CallParts, Handlers, peek_all
 from delosmq.manage.http.operations import BASE, EDIT, LOGIN, VIEW, Answer, Call, operation
 from delosmq.manage.http.requests import CreateAddress, Forced, HeuristicPage, ListPage, Nothing, TransactionPage
 from delosmq.model.errors import BrokerError
@@ -39,8 +38,8 @@ COMMIT_WAIT_S: Final = 5.0
 class BrokerCalls(Handlers):
     """Handlers of ``/api/v1/broker`` and ``/api/v1/addresses``."""
 
-    def __init__(self, broker: EngineBroker, control: BrokerControl, addresses: AddressControl, host: Host) -> None:
-        super().__init__(broker, host)
+    def __init__(self, parts: CallParts, control: BrokerControl, addresses: AddressControl) -> None:
+        super().__init__(parts)
         self._control = control
         self._addresses = addresses
 
@@ -92,8 +91,8 @@ class _CommitWaiter(JobWaiter):
 class TransactionCalls(Handlers):
     """Handlers of ``/api/v1/transactions``."""
 
-    def __init__(self, broker: EngineBroker, control: TransactionControl, host: Host) -> None:
-        super().__init__(broker, host)
+    def __init__(self, parts: CallParts, control: TransactionControl) -> None:
+        super().__init__(parts)
         self._control = control
 
     @operation("GET", _TRANSACTIONS, "listTransactions", _MANAGE)

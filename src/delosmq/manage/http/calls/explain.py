@@ -5,12 +5,10 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import Final, TypeVar
 
-from delosmq.engine.api import EngineBroker
 from delosmq.manage.control.explain import ExplainControl, MessageExplanation, QueueExplanation
 from delosmq.manage.control.explain_address import AddressExplanation, ExplainAddressControl
-from delosmq.manage.control.host import Host
 from delosmq.manage.control.messages import MessageControl, MessagePage, SentMessage
-from delosmq.manage.http.calls.handlers import Handlers
+from delosmq.manage.http.calls.handlers import CallParts, Handlers
 from delosmq.manage.http.operations import BASE, BROWSE, VIEW, Answer, Call, operation
 from delosmq.manage.http.requests import ExplainMessage, ExplainQueue, LookAtMessages, SendText
 
@@ -22,10 +20,8 @@ _MESSAGES: Final = f"{BASE}/queues/{{name}}/messages"
 class ExplainCalls(Handlers):
     """Handlers of ``/explain`` below a queue, a message and an address."""
 
-    def __init__(
-        self, broker: EngineBroker, control: ExplainControl, addresses: ExplainAddressControl, host: Host
-    ) -> None:
-        super().__init__(broker, host)
+    def __init__(self, parts: CallParts, control: ExplainControl, addresses: ExplainAddressControl) -> None:
+        super().__init__(parts)
         self._addresses = addresses
         self._control = control
 
@@ -50,8 +46,8 @@ class ExplainCalls(Handlers):
 class MessageCalls(Handlers):
     """Handlers of ``/api/v1/queues/{name}/messages``."""
 
-    def __init__(self, broker: EngineBroker, control: MessageControl, host: Host) -> None:
-        super().__init__(broker, host)
+    def __init__(self, parts: CallParts, control: MessageControl) -> None:
+        super().__init__(parts)
         self._control = control
 
     @operation("GET", _MESSAGES, "lookAtMessages", BROWSE)

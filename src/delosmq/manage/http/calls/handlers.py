@@ -1,8 +1,9 @@
-"""What the handlers of all calls share."""
+"""What the handlers of all calls have in common."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from starlette.responses import Response
@@ -34,34 +35,34 @@ async def peek_all(keys: Sequence[K], peek: Callable[[K], V | None]) -> list[V]:
     return found
 
 
+@dataclass(frozen=True)
+class CallParts:
+    """What the handlers of all calls share."""
+
+    broker: EngineBroker
+    host: Host
+    gate: Gate
+    conversions: Conversions
+    logger: logging.Logger
+
+
 class Handlers:
     """Handlers of calls on a broker."""
 
-    def __init__(self, broker: EngineBroker, host: Host) -> None:
-        self._broker = broker
-        self._host = host
+    def __init__(self, parts: CallParts) -> None:
+        self._parts = parts
+        self._broker = parts.broker
+        self._host = parts.host
 
     def _answer(self, content: V, *, entries: int = 1) -> Answer[V]:
         """An answer that waits until all that is decided so far is synced."""
         self._host.changed()
         return Answer(content, self._broker.log.position, entries)
 
-
-class RowHandlers(Handlers):
-    """Handlers that answer with rows, too."""
-
-    def __init__(
-        self, broker: EngineBroker, host: Host, gate: Gate, *, conversions: Conversions, logger: logging.Logger
-    ) -> None:
-        super().__init__(broker, host)
-        self._gate = gate
-        self._conversions = conversions
-        self._logger = logger
-
     async def _rows(self, slots: list[Slot], columns: tuple[str, ...], queue: str) -> Response:
         position = self._broker.log.position
         self._host.changed()
-        rows = RowStream(slots, columns, queue, conversions=self._conversions, logger=self._logger)
+        rows = RowStream(slots, columns, queue, conversions=self._parts.conversions, logger=self._parts.logger)
         response = await rows.response()
-        await wait_synced(self._gate, position)
+        await wait_synced(self._parts.gate, position)
         return response

@@ -1,18 +1,15 @@
 """The calls of lease readers."""
 
 import asyncio
-import logging
 from typing import Final
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from delosmq.engine.api import EngineBroker
-from delosmq.manage.control.host import Host
 from delosmq.manage.control.leases import LeaseControl
 from delosmq.manage.http.answers import Acked, GroupList, LeaseList, Released
 from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
-from delosmq.manage.http.calls.handlers import RowHandlers
+from delosmq.manage.http.calls.handlers import CallParts, Handlers
 from delosmq.manage.http.operations import BASE, Answer, Call, operation
 from delosmq.manage.http.problems import ProblemError
 from delosmq.manage.http.requests import (
@@ -25,10 +22,8 @@ from delosmq.manage.http.requests import (
     ReleaseGroup,
 )
 from delosmq.manage.http.sync_wait import Drain, LongPoll
-from delosmq.model.conversion import Conversions
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession, nothing_new
-from delosmq.sessions.outbox import Gate
 
 _ALL: Final = f"{BASE}/leases"
 _ONE: Final = f"{_ALL}/{{group}}"
@@ -37,21 +32,11 @@ SETTLE_PAUSE_S: Final = 0.005
 """While ticks work off what a group acknowledged, before it is released."""
 
 
-class LeaseCalls(RowHandlers):
+class LeaseCalls(Handlers):
     """Handlers of ``/api/v1/leases``."""
 
-    def __init__(
-        self,
-        broker: EngineBroker,
-        control: LeaseControl,
-        host: Host,
-        *,
-        gate: Gate,
-        drain: Drain,
-        conversions: Conversions,
-        logger: logging.Logger,
-    ) -> None:
-        super().__init__(broker, host, gate, conversions=conversions, logger=logger)
+    def __init__(self, parts: CallParts, control: LeaseControl, drain: Drain) -> None:
+        super().__init__(parts)
         self._control = control
         self._drain = drain
 

@@ -1,25 +1,21 @@
 """The calls on queues."""
 
 import asyncio
-import logging
 from functools import partial
 from typing import Any, Final
 
 from starlette.responses import Response
 
-from delosmq.engine.api import EngineBroker, Purge
-from delosmq.manage.control.host import Host
+from delosmq.engine.api import Purge
 from delosmq.manage.control.pagination import Page
 from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import ROUTING_TYPES, QueueControl
 from delosmq.manage.http.answers import DeletedQueue, Purged, QueueList
 from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
-from delosmq.manage.http.calls.handlers import RowHandlers, peek_all
+from delosmq.manage.http.calls.handlers import CallParts, Handlers, peek_all
 from delosmq.manage.http.operations import BASE, BROWSE, EDIT, VIEW, Answer, Call, operation
 from delosmq.manage.http.requests import BrowseRows, CreateQueue, Forced, ListPage, Nothing, QueueFields, UpdateQueue
-from delosmq.model.conversion import Conversions
 from delosmq.model.settings import QueueSettings
-from delosmq.sessions.outbox import Gate
 
 _ALL: Final = f"{BASE}/queues"
 _ONE: Final = f"{_ALL}/{{name}}"
@@ -27,20 +23,11 @@ PURGE_WAIT_S: Final = 5.0
 """A purge that takes longer goes on without its caller."""
 
 
-class QueueCalls(RowHandlers):
+class QueueCalls(Handlers):
     """Handlers of ``/api/v1/queues``."""
 
-    def __init__(
-        self,
-        broker: EngineBroker,
-        control: QueueControl,
-        host: Host,
-        *,
-        gate: Gate,
-        conversions: Conversions,
-        logger: logging.Logger,
-    ) -> None:
-        super().__init__(broker, host, gate, conversions=conversions, logger=logger)
+    def __init__(self, parts: CallParts, control: QueueControl) -> None:
+        super().__init__(parts)
         self._control = control
 
     @operation("GET", _ALL, "listQueues", VIEW)
