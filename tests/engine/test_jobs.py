@@ -12,6 +12,8 @@ from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timers
 from delosmq.engine.log.log import Batch
 from delosmq.engine.transactions.commit import Commit
+from delosmq.model.message import MULTICAST
+from delosmq.model.settings import QueueSettings
 from tests.engine.support import Bench, ManualClock, RecordingStore, anycast
 from tests.engine.test_leases import Reader
 
@@ -240,6 +242,20 @@ def read_leases(bench: Bench, *, acknowledged: bool) -> Callable[[], object]:
     return lambda: bench.broker.lease_groups.release("g")
 
 
+def close_a_consumer(bench: Bench) -> Callable[[], object]:
+    bench.send("q", WORDS * 3)
+    consumer, port = bench.consume("q")
+    bench.run()
+    assert len(port.slots) > 1_900
+    return lambda: bench.broker.consumers.close(consumer)
+
+
+def fill(bench: Bench) -> Callable[[], object]:
+    bench.send("news", WORDS * 3, routing=MULTICAST)
+    queue = QueueSettings("late", "news", MULTICAST)
+    return lambda: bench.broker.resources.create_queue(queue)
+
+
 WORKS = {
     one.__name__: one
     for one in (
@@ -253,6 +269,8 @@ WORKS = {
         move_held,
         settle_a_lease,
         release_a_group,
+        close_a_consumer,
+        fill,
     )
 }
 
@@ -261,7 +279,11 @@ def begun(work: str) -> tuple[Trap, Bench, Callable[[], object]]:
     trap = Trap()
     bench = Bench(
         queues=(anycast("q"), anycast("kept"), anycast("other")),
-        settings={"kept": {"expiry_address": "late"}, "#": {"auto_create_queues": False}},
+        settings={
+            "kept": {"expiry_address": "late"},
+            "news": {"subscription_recovery_count": 2_000, "always_retroactive": True},
+            "#": {"auto_create_queues": False},
+        },
         store=TrapStore(trap),
         events=TrapEvents(trap),
     )

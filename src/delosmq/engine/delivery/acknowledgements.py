@@ -1,9 +1,10 @@
 """Ends of a delivery: acknowledge, reject, give back. Each public call is one decision and closes one batch."""
 
 from array import array
+from collections.abc import Iterator
 from typing import Final
 
-from delosmq.engine.base.jobs import Job
+from delosmq.engine.base.jobs import NEXT_TICK, PhasedJob
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.delivery.expiry import Expiry
 from delosmq.engine.delivery.redelivery import record_counts, redelivery_delay_ms
@@ -90,13 +91,16 @@ class Acknowledgements:
     def expire(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
         """Ends the delivery of a message that its consumer found expired; False as in `acknowledge`. Without room for
         the copy that an expiry address gets the message stays with the consumer, until there is some or it returns."""
-        work = _Expire(self, queue, consumer, sequence)
         if consumer.held(sequence) is None:
             return False
-        work.step()
+        PhasedJob(self._jobs, self._expire(queue, consumer, sequence)).step()
         return True
 
-    def expire_held(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
+    def _expire(self, queue: Queue, consumer: Holder, sequence: int) -> Iterator[int]:
+        while not self._expire_held(queue, consumer, sequence):
+            yield self._log.nap_ns
+
+    def _expire_held(self, queue: Queue, consumer: Holder, sequence: int) -> bool:
         """Does that, as a decision of its own. False when there is no room for the copy: nothing has changed then."""
         slot = consumer.held(sequence)
         if slot is None:
@@ -223,12 +227,17 @@ class Acknowledgements:
         self.dispatcher.suspend(queue)
         work.held_queue = True
         consumer.returns.append(sequences)
+        job = PhasedJob(self._jobs, self._go_on(work))
         if under_way is not None:
-            under_way.returning.append(work)
+            under_way.returning.append(job)
         elif work.waits:
-            self.wait(work)
+            self._jobs.add_later(self._log.nap_ns, job)
         else:
-            self._jobs.add(work)
+            self._jobs.add(job)
+
+    def _go_on(self, work: "_Return") -> Iterator[int]:
+        while not work.work():
+            yield self._log.nap_ns if work.waits else NEXT_TICK
 
     def death_of(self, queue: Queue, consumer: Holder, slot: Slot, how: int) -> str:
         """Why a slot becomes a dead letter when its delivery to ``consumer`` failed; "" when it doesn't."""
@@ -245,10 +254,6 @@ class Acknowledgements:
     def counts_wait(self, count: int) -> bool:
         """The same for what is recorded of so many returns."""
         return self._log.waits(RECORD_BYTES + COUNT_BYTES * min(count, SLICE_COST))
-
-    def wait(self, work: Job) -> None:
-        """Goes on with it in a moment; on a full disk it may take longer till there is room."""
-        self._jobs.add_later(self._log.nap_ns, work)
 
     def bury(self, queue: Queue, consumer: Holder, slot: Slot, cause: str) -> None:
         """Makes a slot that ``consumer`` holds a dead letter, as a decision of its own: a batch with all copies might
@@ -297,22 +302,7 @@ class Acknowledgements:
         self._log.close()
 
 
-class _Expire(Job):
-    """Ends a message that its consumer found expired, once there is room for the copy."""
-
-    def __init__(self, acks: Acknowledgements, queue: Queue, consumer: Holder, sequence: int) -> None:
-        self._acks = acks
-        self._queue = queue
-        self._consumer = consumer
-        self._sequence = sequence
-
-    def step(self) -> bool:
-        if not self._acks.expire_held(self._queue, self._consumer, self._sequence):
-            self._acks.wait(self)
-        return True
-
-
-class _Return(Job):
+class _Return:
     """Returns what a consumer held, newest first."""
 
     def __init__(
@@ -340,13 +330,6 @@ class _Return(Job):
         self.count_deliveries: bool = True
         self.poison_cause: str = ""
         self.waits: bool = False
-
-    def step(self) -> bool:
-        done = self.work()
-        if not done and self.waits:
-            self._acks.wait(self)
-            return True
-        return done
 
     def work(self) -> bool:
         """A slice, or less when ``waits`` says so afterwards. True when all is done."""
