@@ -234,6 +234,10 @@ def test_what_is_not_compiled_asks_of_no_abstract_class_that_is(tmp_path: Path) 
     ]
 
 
+def test_what_benchmarks_fetched_is_not_looked_at(tmp_path: Path) -> None:
+    assert found(tmp_path, {"benchmarks/.cache/foreign.py": "print 'Python 2'\n"}) == []
+
+
 KEPT = {
     "src/delosmq/__init__.py": (
         "from delosmq.version import __version__\nif TYPE_CHECKING:\n    from delosmq.embedded import Broker\n"

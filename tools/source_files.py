@@ -89,9 +89,9 @@ def is_self(node: ast.expr) -> bool:
 
 
 def read_tree(root: Path, folders: Iterable[str]) -> list[SourceFile]:
-    """All Python files below ``folders``."""
+    """All Python files below ``folders``, but for what lies in hidden ones: what benchmarks fetch is not ours."""
     paths = sorted(path for folder in folders for path in (root / folder).rglob("*.py"))
-    return [read_file(path, root) for path in paths]
+    return [read_file(path, root) for path in paths if not any(part[0] == "." for part in path.relative_to(root).parts)]
 
 
 def read_file(path: Path, root: Path) -> SourceFile:
