@@ -395,7 +395,7 @@ def is_over(engine: Engine, what: str, count: int) -> bool:
     """Whether the long work has come about."""
     queue = engine.broker.queues[engine.names[0]]
     if what == "close with 65,536":
-        return queue.pending.count == count and not queue.returning
+        return queue.pending.count == count and not queue.suspensions
     return queue.message_count == (count if what == "commit of sends" else 0)
 
 

@@ -40,7 +40,7 @@ def recount(broker: EngineBroker) -> None:
         held = held_of(broker, queue)
         slots = pending + scheduled + held
         assert len({slot.sequence for slot in slots}) == len(slots), queue.name
-        assert (queue.returning, queue.purging, queue.barrier_sequence) == (0, 0, 0), queue.name
+        assert (queue.suspensions, queue.purging, queue.barrier_sequence) == (0, 0, 0), queue.name
         assert (queue.pending.count, queue.scheduled.count) == (len(pending), len(scheduled)), queue.name
         assert queue.delivering.count == len(held), queue.name
         assert queue.delivering.bytes == size(held)

@@ -308,7 +308,7 @@ def test_a_commit_waits_for_what_its_transaction_is_taking() -> None:
     assert waiter.ended == [None]
     assert bench.pending("q") == words(2_001, MANY)
     assert bench.restart().pending("q") == words(2_001, MANY)
-    assert broker.queues["q"].returning == 0
+    assert broker.queues["q"].suspensions == 0
 
 
 def test_a_queue_deleted_amid_a_large_acknowledgement_keeps_nothing() -> None:

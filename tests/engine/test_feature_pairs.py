@@ -82,11 +82,17 @@ def test_a_queue_becomes_exclusive_under_its_consumers() -> None:
 # -- borrowed messages ----------------------------------------------------------------------------------------------
 
 
-def test_a_borrowed_message_acknowledged_in_a_transaction_makes_room_for_the_next() -> None:
+def borrow() -> tuple[Bench, Consumer, Collector]:
+    """A queue that keeps its messages ``a b``; its consumer has the first, and credit for no more."""
     bench = Bench(queues=(QueueSettings("q", "q", ANYCAST, non_destructive=True),))
     consumer, port = bench.consume("q", MessageCredit(1))
     bench.send("q", "a b")
     bench.run()
+    return bench, consumer, port
+
+
+def test_a_borrowed_message_acknowledged_in_a_transaction_makes_room_for_the_next() -> None:
+    bench, consumer, port = borrow()
     transaction = bench.broker.transactions.begin("s")
     assert bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence, transaction)
     bench.run()
@@ -96,10 +102,7 @@ def test_a_borrowed_message_acknowledged_in_a_transaction_makes_room_for_the_nex
 
 
 def test_a_borrowed_message_that_its_reader_finds_expired_makes_room_for_the_next() -> None:
-    bench = Bench(queues=(QueueSettings("q", "q", ANYCAST, non_destructive=True),))
-    consumer, port = bench.consume("q", MessageCredit(1))
-    bench.send("q", "a b")
-    bench.run()
+    bench, consumer, port = borrow()
     assert bench.broker.consumers.expire_delivered(consumer, port.slots[0].sequence)
     bench.run()
     assert port.bodies == "a b"

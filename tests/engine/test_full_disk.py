@@ -377,7 +377,7 @@ def test_a_subscription_begins_and_what_is_retained_for_it_waits_for_room():
         bench.broker.consumers.subscribe("news", ports[-1], OpenCredit(), routing=MULTICAST, subscription=options)
     bench.later(SECOND_MS)
     assert [len(port.slots) for port in ports] == [0, 0]
-    assert [bench.broker.queues[name].returning for name in ("wants", "rejects")] == [1, 0]
+    assert [bench.broker.queues[name].suspensions for name in ("wants", "rejects")] == [1, 0]
     fill(bench, store, full=False)
     bench.later(SECOND_MS)
     assert [len(port.slots) for port in ports] == [1, 0]

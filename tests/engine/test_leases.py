@@ -506,7 +506,7 @@ def test_a_large_release_is_worked_off_in_slices_and_out_of_order_nothing_is_han
     bench.broker.tick()
     assert (queue.pending.count, port.bodies, other.building) == (2 * ROWS_PER_SLICE, "", [])
     bench.run()
-    assert (port.bodies, queue.returning, bench.broker.leases.settler.releasing) == (bodies, 0, [])
+    assert (port.bodies, queue.suspensions, bench.broker.leases.settler.releasing) == (bodies, 0, [])
 
 
 def test_what_a_release_has_not_returned_is_back_after_a_restart():

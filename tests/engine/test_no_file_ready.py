@@ -113,7 +113,7 @@ def test_what_expired_is_not_delivered_while_its_copy_waits(consumers: str):
     store.room = 1 << 20
     bench.later(MOMENT_MS)
     assert (port.bodies, bench.pending("DLQ")) == ("B C", "A")
-    assert bench.broker.queues["q"].returning == 0
+    assert bench.broker.queues["q"].suspensions == 0
 
 
 def test_nor_is_it_lent_or_leased_then():
@@ -260,7 +260,7 @@ def test_a_purge_rests_while_what_it_waits_for_waits_for_a_file():
     assert first.done
     assert second.done
     assert bench.counts("q") == (0, 0, 0)
-    assert bench.broker.queues["q"].returning == 0
+    assert bench.broker.queues["q"].suspensions == 0
     bench.broker.set_storage_low(False)
     bench.send("q", "C")
     bench.consume("q")

@@ -231,7 +231,7 @@ class Machine(RuleBasedStateMachine):
         waiting = sum(len(one.sends) for one in self.open)
         assert self.bench.broker.addresses["q"].account.used_messages == len(self.alive) + waiting
         assert queue.barrier_sequence == 0
-        assert queue.returning == 0
+        assert queue.suspensions == 0
 
     def teardown(self) -> None:
         if not hasattr(self, "store"):

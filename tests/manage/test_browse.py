@@ -102,5 +102,5 @@ def test_messages_that_a_released_group_returns_are_found(bench: Bench):
     for _ in range(3):
         broker.leases.request("g", after=0, max_rows=1200, max_bytes=ALL, epoch=1, until=None)
     broker.lease_groups.release("g")
-    assert broker.queues["q"].returning == 1
+    assert broker.queues["q"].suspensions == 1
     assert bodies(page(bench, max_rows=2000)) == numbered(*range(1200))

@@ -1,6 +1,7 @@
 """``delosmq address`` and ``delosmq transaction``."""
 
-from typing import Annotated, Final
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -109,6 +110,15 @@ def transaction() -> None:
     """Transactions of a running broker."""
 
 
+def _print_page(rows: list[dict[str, Any]], columns: Sequence[tuple[str, str]], *, as_json: bool, more: object) -> None:
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows, columns)
+    if more:
+        plain_console(stderr=True).print("there are more; raise --limit")
+
+
 @transaction_app.command("list")
 @of_broker
 def list_transactions(
@@ -123,12 +133,7 @@ def list_transactions(
     """Show the open and prepared transactions."""
     query = "true" if prepared else ""
     page = client.get(_TRANSACTIONS, limit=limit, prepared=query)
-    if as_json:
-        print_json(page["transactions"])
-    else:
-        print_table(page["transactions"], TRANSACTION_COLUMNS)
-    if page["next"]:
-        plain_console(stderr=True).print("there are more; raise --limit")
+    _print_page(page["transactions"], TRANSACTION_COLUMNS, as_json=as_json, more=page["next"])
 
 
 @transaction_app.command("commit")
@@ -153,12 +158,7 @@ def rollback(xid: Xid, client: HttpClient) -> None:
 def list_heuristics(limit: Limit = 1_000, as_json: AsJson = False, *, client: HttpClient) -> None:
     """Show the branches that operators ended, until their coordinators forget them."""
     page = client.get(f"{_TRANSACTIONS}/heuristics", limit=limit)
-    if as_json:
-        print_json(page["heuristics"])
-    else:
-        print_table(page["heuristics"], HEURISTIC_COLUMNS)
-    if page["next"]:
-        plain_console(stderr=True).print("there are more; raise --limit")
+    _print_page(page["heuristics"], HEURISTIC_COLUMNS, as_json=as_json, more=page["next"])
 
 
 @transaction_app.command("forget")

@@ -218,14 +218,14 @@ class EngineConsumers:
     def leave(self, queue: Queue, consumer: Consumer, unseen: set[int] | frozenset[int]) -> None:
         """Takes a consumer off its queue and returns what it holds, whatever becomes of the queue."""
         self._client_limits.change_filters(consumer.selector_user, -consumer.options.selector_characters)
-        returning = consumer.all_held()
+        sequences = consumer.all_held()
         self._dispatcher.leave(queue, consumer)
         if consumer.loans is not None:
             settle_loans(consumer.loans, queue, self._jobs)
         if not queue.holders:
             queue.usage.unused_since = self._clock.monotonic_ns()
             queue.usage.swept = False
-        self._acks.give_back_far(queue, consumer, returning, unseen)
+        self._acks.give_back_far(queue, consumer, sequences, unseen)
         self._log.close()
         self._events.consumer_closed(queue.name, consumer.id)
 

@@ -319,7 +319,7 @@ class Life(World):
         else:
             room = len(held) < listener.limit
             # What a rollback returns in slices is held again until it is back.
-            bound = listener.limit if consumer.queue is None or not consumer.queue.returning else len(held)
+            bound = listener.limit if consumer.queue is None or not consumer.queue.suspensions else len(held)
             assert len(held) <= bound, f"a consumer of {listener.queue} holds {len(held)} of {listener.limit}"
         assert consumer.credit.has_room() == room, f"credit of a consumer of {listener.queue} has leaked"
 

@@ -113,7 +113,7 @@ class Acknowledgements:
         queue.ask_dispatch()
         return True
 
-    # -- returning -----------------------------------------------------------------------------------------------
+    # -- give back -----------------------------------------------------------------------------------------------
 
     def reject(
         self,
@@ -226,10 +226,10 @@ class Acknowledgements:
             return
         self.dispatcher.suspend(queue)
         work.held_queue = True
-        consumer.returns.append(sequences)
+        consumer.giving_back.append(sequences)
         job = PhasedJob(self._jobs, self._go_on(work))
         if under_way is not None:
-            under_way.returning.append(job)
+            under_way.follow_ups.append(job)
         elif work.waits:
             self._jobs.add_later(self._log.nap_ns, job)
         else:
@@ -385,7 +385,7 @@ class _Return:
             acks.close()
             return False
         if self.held_queue:
-            self._consumer.returns.remove(sequences)
+            self._consumer.giving_back.remove(sequences)
             acks.close()
             acks.dispatcher.resume(queue)
         else:

@@ -154,7 +154,7 @@ class Browser(BrowseCursor):
         self._seen: Sequences = Sequences()
         # In delivery, not looked at yet in this pass: place in the queue, sequence, and to whom. No slots: while the
         # browser has no room, the messages may be acknowledged.
-        self._held: list[tuple[int, int, int, Holder]] = []
+        self._in_delivery: list[tuple[int, int, int, Holder]] = []
         self._collected: bool = False
         self._new: bool = False
         # Collecting goes on behind ``_at``, in the list of the consumer at ``_from``.
@@ -184,26 +184,26 @@ class Browser(BrowseCursor):
                 return slot
 
     def _first(self) -> Slot | None:
-        held = self._held
+        in_delivery = self._in_delivery
         pending = self._cursor.peek()
-        while held:
-            slot = held[0][3].slot_of(held[0][2])
+        while in_delivery:
+            slot = in_delivery[0][3].slot_of(in_delivery[0][2])
             if slot is not None:
                 return slot if pending is None or precedes(slot, pending) else pending
-            heappop(held)
+            heappop(in_delivery)
             self._new = True  # gone, or with another consumer by now, where the next pass finds it
         return pending
 
     def _take(self, slot: Slot) -> None:
-        if self._held and self._held[0][2] == slot.sequence:
-            heappop(self._held)
+        if self._in_delivery and self._in_delivery[0][2] == slot.sequence:
+            heappop(self._in_delivery)
         else:
             self._cursor.advance(slot)
 
     def _end(self) -> None:
         super()._end()
         self._seen = Sequences()
-        self._held = []
+        self._in_delivery = []
         self._sources = None
         self._at = None
 
@@ -225,7 +225,7 @@ class Browser(BrowseCursor):
                     return False
                 self._at = slot
                 if not self._seen.holds(slot.sequence):
-                    heappush(self._held, (-slot.level, slot.order, int(slot.sequence), consumer))
+                    heappush(self._in_delivery, (-slot.level, slot.order, int(slot.sequence), consumer))
                 slot = slot.next
             self._from += 1
             self._at = None

@@ -19,7 +19,7 @@ from delosmq.engine.dispatch.rule_dispatch import RuleDispatch
 from delosmq.engine.dispatch.rules import DispatchRules, rules_of
 from delosmq.engine.queues.consumer import Consumer
 from delosmq.engine.queues.eviction import Evictions
-from delosmq.engine.queues.queue import RETURNING, Queue
+from delosmq.engine.queues.queue import SUSPENSION, Queue
 from delosmq.model.conversion import Conversions
 from delosmq.model.ports import Clock
 from delosmq.selectors.subject import Subject
@@ -61,11 +61,11 @@ class Dispatcher:
 
     def suspend(self, queue: Queue) -> None:
         """Nothing is delivered until `resume`: something is on its way back, and would come too late."""
-        queue.suspended += RETURNING
+        queue.suspended += SUSPENSION
 
     def resume(self, queue: Queue) -> None:
         """Ends one `suspend`."""
-        queue.suspended -= RETURNING
+        queue.suspended -= SUSPENSION
         if queue.stalled:
             stalled, queue.stalled = queue.stalled, []
             for job in stalled:
@@ -135,7 +135,7 @@ class Dispatcher:
             queue = consumer.queue
             if consumer.closed or queue is None or not consumer.credit.has_room():
                 continue
-            if queue.ready or queue.returning:
+            if queue.ready or queue.suspensions:
                 waiting.append(consumer)
             else:
                 consumer.port.pull_unanswered()

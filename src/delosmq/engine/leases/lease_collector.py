@@ -49,7 +49,7 @@ class LeaseCollector:
             LimitError: the disk is too full for its first message.
         """
         group.waits_for_room = False
-        if group.queue.returning:
+        if group.queue.suspensions:
             return False  # first all of what a released group held has to be back in its place
         barrier = group.queue.barrier_sequence
         now_ms = self._clock.wall_ms()

@@ -66,9 +66,9 @@ class Purge(Job):
                 queue.counters.killed += len(part)
             self._removals.remove(queue, part, PURGED if queue.deleted else KILLED)
             self._log.close()
-        # What others are just returning to the queue was there when the purge began.
+        # Messages that are just given back to the queue were there when the purge began.
         full = len(part) == MESSAGES_PER_SLICE or self._room == 0
-        self.done = not full and (queue.deleted or queue.returning <= queue.purging)
+        self.done = not full and (queue.deleted or queue.suspensions <= queue.purging)
         if self.done and cursor is not None:
             queue.pending.drop(cursor)
             self._cursor = None

@@ -16,14 +16,14 @@ class BulkAck(Job):
     Attributes:
         waiter: told when its transaction has all of the messages; of one that exists for them alone, when it is
             committed.
-        returning: what goes on afterwards: the consumer was closed, or rejected something.
+        follow_ups: jobs that go on afterwards: the consumer was closed, or rejected something.
         over: nothing is left to do.
     """
 
     def __init__(self, consumer: "Holder") -> None:
         self.consumer = consumer
         self.waiter: JobWaiter | None = None
-        self.returning: list[Job] = []
+        self.follow_ups: list[Job] = []
         self.over: bool = False
 
     def tell(self, error: BrokerError | None) -> None:
@@ -45,8 +45,8 @@ class Holder:
         client_counts: its client counts deliveries and says itself which message is poison.
         promised_count: how many of the messages it holds open transactions acknowledge.
         under_way: the latest cumulative acknowledgement that goes on in slices, until its transaction has all of it.
-        returns: what it gave back, or rejected, and still holds as that goes on in slices: by sequence, a list for each
-            time. A later cumulative acknowledgement does not include it.
+        giving_back: what it gave back, or rejected, and still holds as that goes on in slices: by sequence, a list for
+            each time. A later cumulative acknowledgement does not include it.
     """
 
     def __init__(self, credit: Credit | None = None, *, is_consumer: bool = False, client_counts: bool = False) -> None:
@@ -58,7 +58,7 @@ class Holder:
         self.client_counts = client_counts
         self.promised_count: int = 0
         self.under_way: BulkAck | None = None
-        self.returns: list[array[int]] = []
+        self.giving_back: list[array[int]] = []
         self._by_sequence: dict[int, Slot] = {}
 
     @property
@@ -131,7 +131,7 @@ class Holder:
         last = self._by_sequence.get(sequence)
         if last is None:
             return False
-        if self.under_way is not None or self.returns:
+        if self.under_way is not None or self.giving_back:
             return True
         slot = self.in_delivery.head
         if self.in_delivery.count <= at_most:

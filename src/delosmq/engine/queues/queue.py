@@ -25,7 +25,7 @@ BEFORE_ALL: Final = -(1 << 60)
 
 PAUSED: Final = 1
 DELETED: Final = 2
-RETURNING: Final = 4
+SUSPENSION: Final = 4
 """Why a queue delivers nothing (`Queue.suspended`)."""
 
 
@@ -104,7 +104,7 @@ class Queue:
         next_expiry_ms: no pending message expires earlier (wall clock); a hint that may be too early.
         newest_sequence: of the last message added.
         ready: on the list of queues that may have something to deliver, which all queues of a broker share.
-        suspended: why nothing is delivered, 0 while it is: `PAUSED`, `DELETED`, and `RETURNING` for each that puts
+        suspended: why nothing is delivered, 0 while it is: `PAUSED`, `DELETED`, and `SUSPENSION` for each that puts
             messages back, or empties or fills the queue: what was delivered meanwhile would be out of order.
         purging: how many of the last are purges; stalled: the ones that wait for the others.
         barrier_sequence: while a large commit is linked in, the last of its messages that is there: what has a higher
@@ -167,9 +167,9 @@ class Queue:
         return self.suspended & DELETED != 0
 
     @property
-    def returning(self) -> int:
-        """How many have suspended it until what they put back is there."""
-        return self.suspended // RETURNING
+    def suspensions(self) -> int:
+        """How many jobs suspend it until they are done."""
+        return self.suspended // SUSPENSION
 
     @property
     def operators(self) -> bool:

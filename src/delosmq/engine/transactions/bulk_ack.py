@@ -39,8 +39,8 @@ class TransactionAck(BulkAck):
     def _coming(self) -> set[int]:
         """What those before it will take, and what returns."""
         coming: set[int] = set()
-        for returning in self.consumer.returns:
-            coming.update(returning)
+        for sequences in self.consumer.giving_back:
+            coming.update(sequences)
         before = self._before
         while before is not None and not before.over:
             coming.update(before._sequences)
@@ -91,8 +91,8 @@ class TransactionAck(BulkAck):
             self.consumer.under_way = None
         jobs = self._jobs
         if jobs is not None:
-            for job in self.returning:
+            for job in self.follow_ups:
                 jobs.add(job)
-        self.returning = []
+        self.follow_ups = []
         if not self._transaction.internal:
             self.tell(None)

@@ -20,7 +20,7 @@ RETURNED_PER_SLICE: Final = 500
 FREED_PER_SLICE: Final = 1_000
 
 
-class _Returning:
+class _GiveBack:
     """What one consumer gives back, and how many messages that are."""
 
     def __init__(self, queue: Queue, consumer: Holder) -> None:
@@ -54,19 +54,21 @@ class RollbackSteps:
         """Gives up all of it; what it acknowledged goes back, or stays with consumers that are there."""
         while transaction.taking:
             yield NEXT_TICK
-        returning: dict[int, _Returning] = {}
-        held: dict[int, Queue] = {}
+        give_backs: dict[int, _GiveBack] = {}
+        suspended: dict[int, Queue] = {}
         for start in range(0, len(transaction.acks), LOOKED_AT_PER_SLICE):
-            self._look_at_acks(transaction.acks[start : start + LOOKED_AT_PER_SLICE], keep_delivered, returning, held)
+            self._look_at_acks(
+                transaction.acks[start : start + LOOKED_AT_PER_SLICE], keep_delivered, give_backs, suspended
+            )
             yield NEXT_TICK
-        for part in returning.values():
+        for part in give_backs.values():
             sequences = part.consumer.all_held()
             while True:
                 part.count -= self.give_back(transaction, part.queue, part.consumer, sequences)
                 yield NEXT_TICK
                 if part.count == 0 or not sequences:
                     break
-        for queue in held.values():
+        for queue in suspended.values():
             self._dispatcher.resume(queue)
         at = self.discard(transaction, 0)
         while at < len(transaction.planned or transaction.sends):
@@ -76,7 +78,11 @@ class RollbackSteps:
         self.rolled_back(transaction)
 
     def _look_at_acks(
-        self, promised: list[Promised], keep_delivered: bool, returning: dict[int, _Returning], held: dict[int, Queue]
+        self,
+        promised: list[Promised],
+        keep_delivered: bool,
+        give_backs: dict[int, _GiveBack],
+        suspended: dict[int, Queue],
     ) -> None:
         """Finds the consumers that give messages back, and suspends their queues meanwhile."""
         for item in promised:
@@ -85,12 +91,12 @@ class RollbackSteps:
             if keep_delivered and not item.consumer.closed:
                 item.consumer.keep(item.slot)
                 continue
-            part = returning.get(id(item.consumer))
+            part = give_backs.get(id(item.consumer))
             if part is None:
-                part = _Returning(queue, item.consumer)
-                returning[id(item.consumer)] = part
-                if queue.id not in held:
-                    held[queue.id] = queue
+                part = _GiveBack(queue, item.consumer)
+                give_backs[id(item.consumer)] = part
+                if queue.id not in suspended:
+                    suspended[queue.id] = queue
                     self._dispatcher.suspend(queue)
             part.count += 1
 
@@ -129,17 +135,17 @@ class RollbackSteps:
         """Gives up the records of its duplicate ids."""
         self._duplicates.release_records(transaction.notes)
 
-    def give_back(self, transaction: Transaction, queue: Queue, consumer: Holder, held: "array[int]") -> int:
+    def give_back(self, transaction: Transaction, queue: Queue, consumer: Holder, sequences: "array[int]") -> int:
         """Returns some of what a consumer holds that the transaction acknowledged, newest first, as when the consumer
         closes (RING-7); gives how many.
 
         Args:
-            held: the sequences to look at, in order of delivery; those that were are gone from there.
+            sequences: to look at, in order of delivery; those that were are gone from there.
         """
         newest_first: list[Slot] = []
         looked_at = 0
-        while held and looked_at < LOOKED_AT_PER_SLICE and len(newest_first) < RETURNED_PER_SLICE:
-            slot = consumer.slot_of(held.pop())
+        while sequences and looked_at < LOOKED_AT_PER_SLICE and len(newest_first) < RETURNED_PER_SLICE:
+            slot = consumer.slot_of(sequences.pop())
             looked_at += 1
             if slot is not None and slot.transaction == transaction.id:
                 consumer.keep(slot)

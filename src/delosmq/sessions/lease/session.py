@@ -132,7 +132,7 @@ class LeaseSession:
         )
         if lease is not None:
             return LeaseStep(extent(lease), False, False)
-        collecting = len(found.building) > 0 or found.queue.returning > 0 or found.waits_for_room
+        collecting = len(found.building) > 0 or found.queue.suspensions > 0 or found.waits_for_room
         return LeaseStep(None, collecting, wanted.until is None)
 
     def wait(self, group: str, waiter: LeaseWaiter) -> None:
