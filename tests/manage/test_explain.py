@@ -1,8 +1,6 @@
 """Explaining messages and queues: every standing and rule, with what to do about it."""
 
-from collections.abc import Generator
 from dataclasses import replace
-from typing import TypeVar
 
 import pytest
 
@@ -21,9 +19,8 @@ from delosmq.model.settings import AddressMatch, DivertSettings
 from delosmq.security.access import Login
 from delosmq.selectors.selector import parse_selector
 from tests.engine.support import stood_on
-from tests.manage.support import START_MS, Api, problem, succeeded
+from tests.manage.support import START_MS, Api, found_by, problem, succeeded
 
-T = TypeVar("T")
 QUEUES = "/api/v1/queues"
 
 
@@ -56,16 +53,6 @@ def consume(api: Api, credit: int = 1, queue: str = "q", **options: object) -> C
     )
     tick(api)
     return consumer
-
-
-def found_by(walk: Generator[None, None, T]) -> T:
-    """What a walk gives at its end."""
-    while True:
-        try:
-            next(walk)
-        except StopIteration as end:
-            found: T = end.value
-            return found
 
 
 def tick(api: Api) -> None:
