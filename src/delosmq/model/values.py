@@ -117,11 +117,21 @@ def _whole_number(text: str, rule: str) -> int:
 
 def at_least(least: int, *, most: int = _LARGEST) -> Callable[[str], int]:
     """A parser of whole numbers from ``least`` to ``most``."""
-    rule = f"a whole number of at least {least}"
+    return _bounded(_whole_number, f"a whole number of at least {least}", least, most)
+
+
+def _bounded(
+    read: Callable[[str, str], int], rule: str, least: int, most: int, other: int | None = None
+) -> Callable[[str], int]:
+    """A parser of numbers from ``least`` to ``most``, and of ``other``.
+
+    Args:
+        read: a text, by the rule that it says where the text is no number.
+    """
 
     def parse(text: str) -> int:
-        number = _whole_number(text, rule)
-        if number < least:
+        number = read(text, rule)
+        if number < least and number != other:
             raise ValueError(rule)
         if number > most:
             raise ValueError(f"{rule} and at most {most}")
@@ -133,16 +143,7 @@ def at_least(least: int, *, most: int = _LARGEST) -> Callable[[str], int]:
 def unlimited_or_at_least(least: int, meaning: str = "no limit", *, most: int = _LARGEST) -> Callable[[str], int]:
     """A parser of whole numbers from ``least`` to ``most``, and of -1, which has the given ``meaning``."""
     rule = f"-1 ({meaning}) or a whole number of at least {least}"
-
-    def parse(text: str) -> int:
-        number = _whole_number(text, rule)
-        if number != UNLIMITED and number < least:
-            raise ValueError(rule)
-        if number > most:
-            raise ValueError(f"{rule} and at most {most}")
-        return number
-
-    return parse
+    return _bounded(_whole_number, rule, least, most, UNLIMITED)
 
 
 def parse_bytes(text: str) -> int:
@@ -168,17 +169,7 @@ def parse_limit_bytes(text: str) -> int:
 
 def bytes_at_least(least: int, *, most: int = _LARGEST) -> Callable[[str], int]:
     """A parser of sizes from ``least`` to ``most`` bytes."""
-    rule = f"a size of at least {least} bytes"
-
-    def parse(text: str) -> int:
-        size = parse_bytes(text)
-        if size < least:
-            raise ValueError(rule)
-        if size > most:
-            raise ValueError(f"{rule} and at most {most}")
-        return size
-
-    return parse
+    return _bounded(lambda text, rule: parse_bytes(text), f"a size of at least {least} bytes", least, most)
 
 
 def percentage_of_at_least(least: int) -> Callable[[str], int]:

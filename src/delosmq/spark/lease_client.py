@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from delosmq.spark import errors
 from delosmq.spark.options import ConnectionOptions, SourceDestination
@@ -17,6 +17,8 @@ from delosmq.spark.transport import Transport, UnansweredError, segment
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 BUSY_ATTEMPTS = 180
 BUSY_PAUSE_S = 0.5
@@ -105,14 +107,7 @@ class LeaseClient:
                 if attempt > BUSY_ATTEMPTS:
                     raise
                 sleep(BUSY_PAUSE_S)
-        return Group(
-            name=_text(answer, "group"),
-            queue=_text(answer, "queue"),
-            incarnation=_text(answer, "incarnation"),
-            epoch=_count(answer, "epoch"),
-            acked=_count(answer, "acked"),
-            lease=_count(answer, "lease"),
-        )
+        return _read(Group, answer, name="group")
 
     def check_destination(self, name: str, destination: SourceDestination) -> None:
         """Ask whether the group `name` may read `destination`; changes nothing at the broker.
@@ -145,7 +140,11 @@ class LeaseClient:
             "epoch": group.epoch,
             "until": until,
         }
-        lease = _lease(self.transport.call("POST", f"/api/v1/leases/{segment(group.name)}/lease", body))
+        lease = _read(
+            LeaseSummary,
+            self.transport.call("POST", f"/api/v1/leases/{segment(group.name)}/lease", body),
+            number="lease",
+        )
         if lease.number not in (after, after + 1):
             raise errors.AnswerError(
                 "DMQ8030", f"group {group.name!r} answered lease {lease.number} to a request after lease {after}"
@@ -154,17 +153,7 @@ class LeaseClient:
 
     def stat(self, group: str) -> GroupSummary:
         """Where the group stands; changes nothing."""
-        answer = self.transport.call("GET", f"/api/v1/leases/{segment(group)}/stat")
-        return GroupSummary(
-            queue=_text(answer, "queue"),
-            incarnation=_text(answer, "incarnation"),
-            newest_sequence=_count(answer, "newest_sequence"),
-            ready=_count(answer, "ready"),
-            leased=_count(answer, "leased"),
-            oldest_age_ms=_count(answer, "oldest_age_ms"),
-            acked=_count(answer, "acked"),
-            lease=_count(answer, "lease"),
-        )
+        return _read(GroupSummary, self.transport.call("GET", f"/api/v1/leases/{segment(group)}/stat"))
 
     def describe(self, group: str, after: int, upto: int) -> list[LeaseSummary]:
         """The leases above `after` up to `upto`, for splitting them.
@@ -173,7 +162,9 @@ class LeaseClient:
             LeaseLostError: one of them is gone.
         """
         path = f"/api/v1/leases/{segment(group)}/describe?from={after}&to={upto}"
-        leases = [_lease(entry) for entry in _list(self.transport.call("GET", path), "leases")]
+        leases = [
+            _read(LeaseSummary, entry, number="lease") for entry in _list(self.transport.call("GET", path), "leases")
+        ]
         if [lease.number for lease in leases] != list(range(after + 1, upto + 1)):
             raise errors.LeaseLostError(
                 "DMQ8023",
@@ -197,12 +188,7 @@ class LeaseClient:
 
     def queue(self, name: str) -> QueueRange:
         """Which sequences the queue holds now."""
-        answer = self.transport.call("GET", f"/api/v1/queues/{segment(name)}")
-        return QueueRange(
-            oldest_sequence=_count(answer, "oldest_sequence"),
-            newest_sequence=_count(answer, "newest_sequence"),
-            message_count=_count(answer, "message_count"),
-        )
+        return _read(QueueRange, self.transport.call("GET", f"/api/v1/queues/{segment(name)}"))
 
     def rows(self, group: str, number: int, lo: int, hi: int, names: tuple[str, ...]) -> Iterator["pa.RecordBatch"]:
         """Rows `lo` (inclusive) to `hi` (exclusive) of a lease in order, with exactly the columns `names`.
@@ -285,13 +271,15 @@ def _wanted(names: tuple[str, ...]) -> str:
     return f"headers={headers}&columns={','.join(names)}"
 
 
-def _lease(answer: Mapping[str, Any]) -> LeaseSummary:
-    return LeaseSummary(
-        number=_count(answer, "lease"),
-        rows=_count(answer, "rows"),
-        bytes=_count(answer, "bytes"),
-        first_sequence=_count(answer, "first_sequence"),
-        last_sequence=_count(answer, "last_sequence"),
+def _read(kind: type[T], answer: Mapping[str, Any], **names: str) -> T:
+    """An answer as an object of a dataclass of texts and counts.
+
+    Args:
+        names: of fields that the answer calls otherwise.
+    """
+    readers = {int: _count, str: _text}
+    return kind(
+        **{field: readers[wanted](answer, names.get(field, field)) for field, wanted in get_type_hints(kind).items()}
     )
 
 

@@ -4,7 +4,7 @@ Both show the moment and confirm nothing, so neither waits for the disk: a slow 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +26,8 @@ from delosmq.model.ids import Position
 from delosmq.sessions.lease.answers import GroupStat
 
 _MS_PER_S: Final = 1000
+_Rows = tuple[tuple[str, str, str], ...]
+"""Name of the metric, field that it shows, and what that is."""
 
 _QUEUE_GAUGES: Final = (
     ("messages", "message_count", "Messages in the queue: pending, scheduled and in delivery"),
@@ -77,55 +79,46 @@ _GROUP_GAUGES: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Figures:
-    """What one scrape shows."""
+@dataclass(frozen=True, eq=False)
+class Figures(Collector):
+    """What one scrape shows of one broker at one moment. Made for each: several brokers may share a process."""
 
     broker: BrokerStatus
     queues: list[QueueInfo]
     addresses: list[AddressInfo]
     groups: list[GroupStat]
 
-
-class FiguresCollector(Collector):
-    """Metrics of one broker at one moment. Made for each scrape: several brokers may share a process."""
-
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
-
     def describe(self) -> Iterable[Metric]:
         """Nothing: the registry lives as long as the scrape."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        figures = self._figures
         for name, field, text in _BROKER_GAUGES:
-            yield GaugeMetricFamily(f"delosmq_{name}", text, value=float(getattr(figures.broker, field)))
-        for name, field, text in _QUEUE_GAUGES:
-            yield self._of_queues(GaugeMetricFamily(f"delosmq_queue_{name}", text, labels=["queue", "address"]), field)
-        for name, field, text in _QUEUE_COUNTERS:
-            yield self._of_queues(
-                CounterMetricFamily(f"delosmq_queue_{name}", text, labels=["queue", "address"]), field
-            )
-        for name, field, text in _ADDRESS_GAUGES:
-            yield self._of_addresses(GaugeMetricFamily(f"delosmq_address_{name}", text, labels=["address"]), field)
-        for name, field, text in _ADDRESS_COUNTERS:
-            yield self._of_addresses(CounterMetricFamily(f"delosmq_address_{name}", text, labels=["address"]), field)
+            yield GaugeMetricFamily(f"delosmq_{name}", text, value=float(getattr(self.broker, field)))
+        yield from _families("queue", self.queues, ("name", "address"), _QUEUE_GAUGES, _QUEUE_COUNTERS)
+        yield from _families("address", self.addresses, ("name",), _ADDRESS_GAUGES, _ADDRESS_COUNTERS)
         for name, field, scale, text in _GROUP_GAUGES:
             gauge = GaugeMetricFamily(f"delosmq_lease_group_{name}", text, labels=["group", "queue"])
-            for group in figures.groups:
+            for group in self.groups:
                 gauge.add_metric([group.group, group.queue], getattr(group, field) / scale)
             yield gauge
 
-    def _of_queues(self, family: GaugeMetricFamily | CounterMetricFamily, field: str) -> Metric:
-        for queue in self._figures.queues:
-            family.add_metric([queue.name, queue.address], float(getattr(queue, field)))
-        return family
 
-    def _of_addresses(self, family: GaugeMetricFamily | CounterMetricFamily, field: str) -> Metric:
-        for address in self._figures.addresses:
-            family.add_metric([address.name], float(getattr(address, field)))
-        return family
+def _families(
+    kind: str, shown: Sequence[object], named_by: tuple[str, ...], gauges: _Rows, counters: _Rows
+) -> Iterator[Metric]:
+    """A metric for each row, of all that is shown of one kind.
+
+    Args:
+        named_by: its fields that are labels; the first is called as the kind.
+    """
+    labels = [kind, *named_by[1:]]
+    for family_of, rows in ((GaugeMetricFamily, gauges), (CounterMetricFamily, counters)):
+        for name, field, text in rows:
+            family = family_of(f"delosmq_{kind}_{name}", text, labels=labels)
+            for one in shown:
+                family.add_metric([getattr(one, label) for label in named_by], float(getattr(one, field)))
+            yield family
 
 
 class HealthCalls:
@@ -171,5 +164,5 @@ class HealthCalls:
 
 def _render(figures: Figures, encode: Callable[[CollectorRegistry], bytes]) -> bytes:
     registry = CollectorRegistry()
-    registry.register(FiguresCollector(figures))
+    registry.register(figures)
     return encode(registry)
