@@ -211,6 +211,18 @@ def test_run_refuses_what_is_no_instance_and_a_broken_configuration(tmp_path: Pa
     assert "Traceback" not in broken.stderr
 
 
+def test_a_refused_start_names_what_can_be_left_out(instance: Path) -> None:
+    broker_xml = instance / "etc" / "broker.xml"
+    text = broker_xml.read_text(encoding="utf-8")
+    broker_xml.write_text(text.replace("<name>", "<ha-policy/><cluster-connections/><bridges/><name>"), "utf-8")
+    refused = call("run", str(instance), "--without", "bridges")
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == (
+        "--without bridges,cluster-connections,ha-policy leaves out what is not supported; "
+        f"`delosmq check {instance}` lists everything"
+    )
+
+
 def test_queue_stat_says_when_nobody_listens() -> None:
     refused = call("queue", "stat", "--url", "http://127.0.0.1:9", DELOSMQ_PASSWORD="x")
     assert refused.returncode == 1

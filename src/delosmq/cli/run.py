@@ -15,7 +15,7 @@ from typing import Final
 
 from delosmq.cli.usage import FAILED, WrongCallError, exit_code
 from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sentence, not_collecting, open_store
-from delosmq.config.findings import LEFT_OUT
+from delosmq.config.findings import LEFT_OUT, FindingKind, FlawedFileError
 from delosmq.config.instance import Instance, load_instance, read_without
 from delosmq.model.errors import BrokerError
 from delosmq.model.phrases import in_groups
@@ -88,6 +88,10 @@ def run_main(arguments: Sequence[str]) -> int:
             return runner.run(_serve(instance, store, logger, read=read, drain_s=parsed.drain))
     except BrokerError as error:
         sys.stderr.write(f"{error}\n")
+        if isinstance(error, FlawedFileError) and (names := error.findings.names(FindingKind.UNSUPPORTED)):
+            wanted = ",".join(sorted(without.union(names)))
+            lists = f"`delosmq check {parsed.directory}` lists everything"
+            sys.stderr.write(f"--without {wanted} leaves out what is not supported; {lists}\n")
         return exit_code(error)
 
 
