@@ -1,0 +1,434 @@
+"""The machine of a client's connection: bytes of the broker in, bytes for the broker and events out.
+
+    WireFormatInfo both ways, ConnectionInfo and its answer, the consumer of advisories and its answer: `opened`.
+
+The owner moves the bytes, calls `handle_timer` when `next_timer` is due, and hears of changes by `ClientEvents`.
+
+Source: ActiveMQConnection, WireFormatNegotiator and AbstractInactivityMonitor of the Java client.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from delosmq.model.errors import PeerError
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.ports import Clock, Random
+from delosmq.sessions.client_errors import ClientError
+from delosmq.sessions.openwire.client import errors
+from delosmq.sessions.openwire.client.acknowledgement import NOTHING_SEEN
+from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
+from delosmq.sessions.openwire.client.options import AckMode, ClientOptions
+from delosmq.sessions.openwire.client.ports import (
+    NS_PER_MS,
+    ClientEvents,
+    CommandSender,
+    PendingRequest,
+    finished,
+)
+from delosmq.sessions.openwire.client.session import OpenWireClientSession
+from delosmq.sessions.openwire.client.temporary import TemporaryNames
+from delosmq.wire.openwire.codec import encode_command
+from delosmq.wire.openwire.commands import (
+    BrokerInfo,
+    ConnectionControl,
+    ConnectionError,
+    ConnectionInfo,
+    ConsumerControl,
+    ExceptionResponse,
+    KeepAliveInfo,
+    MessageCommand,
+    MessageDispatch,
+    ProducerAck,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
+    Response,
+    ShutdownInfo,
+)
+from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
+from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
+from delosmq.wire.openwire.structures import Command, ConnectionId, ConsumerId, SessionId, Structure
+from delosmq.wire.openwire.wire_format import WireFormat
+
+NEGOTIATING: Final = 1
+LOGGING_IN: Final = 2
+OPEN: Final = 3
+CLOSING: Final = 4
+ENDED: Final = 5
+
+_BEATS_PER_TIMEOUT: Final = 3
+_FRAME_SIZE_BYTES: Final = 4
+_LOGIN: Final = "the login"
+_END: Final = "the end of the connection"
+
+
+@dataclass(frozen=True)
+class ClientIdentity:
+    """Who connects, and where to.
+
+    Attributes:
+        connection_id: unique in the world.
+        client_id: what the broker calls this client when the options name none.
+        peer: the broker's address, for people.
+        host: by which the broker was looked for.
+    """
+
+    connection_id: str
+    client_id: str
+    user: str
+    password: str
+    peer: str
+    host: str = ""
+
+
+class OpenWireClient(CommandSender):
+    """
+    Attributes:
+        state: NEGOTIATING, LOGGING_IN, OPEN, CLOSING or ENDED.
+    """
+
+    def __init__(
+        self, events: ClientEvents, options: ClientOptions, identity: ClientIdentity, clock: Clock, chance: Random
+    ) -> None:
+        super().__init__(events, options, clock, chance, ConnectionId(identity.connection_id))
+        self.state: int = NEGOTIATING
+        self.sessions: dict[int, OpenWireClientSession] = {}
+        self.temporaries: TemporaryNames = TemporaryNames(self)
+        self.has_client_id: bool = options.client_id != ""
+        if not self.client_id:
+            self.client_id = identity.client_id
+        self._identity = identity
+        limits = OpenWireLimits(max_frame_bytes=options.wire_format.max_frame_size_bytes)
+        self._decoder: OpenWireDecoder = OpenWireDecoder(limits)
+        self._form: WireFormat | None = None
+        self._output: list[bytes] = []
+        self._command_id: int = 0
+        self._pending: dict[int, PendingRequest] = {}
+        self._sessions_made: int = 0
+        self._ours: WireFormatInfo = self._offer()
+        self._silence_ns: int = 0
+        self._heard_at: int = 0
+        self._wrote: bool = False
+        self._output.append(encode_wire_format_info(self._ours))
+
+    def _offer(self) -> WireFormatInfo:
+        wanted = self.options.wire_format
+        info = WireFormatInfo(wanted.version)
+        info.max_frame_bytes = wanted.max_frame_size_bytes
+        info.max_inactivity_duration_ms = wanted.max_inactivity_duration_ms
+        info.max_inactivity_initial_delay_ms = wanted.max_inactivity_duration_inital_delay_ms
+        info.tight_encoding_enabled = wanted.tight_encoding_enabled
+        info.cache_enabled = wanted.cache_enabled
+        info.stack_trace_enabled = wanted.stack_trace_enabled
+        info.tcp_no_delay_enabled = wanted.tcp_no_delay_enabled
+        info.provider_name = "DelosMQ"
+        info.host = self._identity.host or None
+        return info
+
+    # --- bytes and time
+
+    def receive(self, chunk: bytes) -> None:
+        """Bytes of the broker."""
+        if self.state == ENDED:
+            return
+        self._heard_at = self.clock.monotonic_ns()
+        self._decoder.feed(chunk)
+        try:
+            while (frame := self._decoder.next_frame()) is not None:
+                self._handle(frame)
+        except PeerError as error:
+            peer = self._identity.peer
+            if self.state == NEGOTIATING:
+                self.lose(errors.no_broker(peer, error.message))
+            else:
+                self.lose(errors.lost(peer, f"it sent what can't be read: {error.message}"))
+
+    def take_output(self) -> bytes:
+        """What is to be sent to the broker."""
+        output = b"".join(self._output)
+        self._output = []
+        return output
+
+    def next_timer(self) -> MonotonicNs:
+        """When to call `handle_timer`; 0 for never."""
+        return self.appointments.next_at
+
+    def handle_timer(self) -> None:
+        self.appointments.run(self.clock.monotonic_ns())
+
+    def lose(self, error: ClientError | None = None) -> None:
+        """The connection is gone; the first to know says why."""
+        if self.state == ENDED:
+            return
+        closing = self.state == CLOSING
+        negotiating = self.state == NEGOTIATING
+        self.state = ENDED
+        self.running = False
+        self.appointments.clear()
+        self._decoder.close()
+        why = error or self._closed_by_peer(negotiating)
+        for session in self.sessions.values():
+            session.lose()
+        self.sessions.clear()
+        pending = self._pending
+        self._pending = {}
+        for request in pending.values():
+            self._finish(request, None, why)
+        self.events.ended(None if closing and error is None else why)
+
+    def _closed_by_peer(self, negotiating: bool) -> ClientError:
+        peer = self._identity.peer
+        if negotiating:
+            return errors.no_broker(peer, "it closes the connection without a word.")
+        return errors.lost(peer, "the broker has closed it: see the broker's log.")
+
+    # --- commands
+
+    def send(self, command: Command) -> None:
+        self._command_id += 1
+        command.command_id = self._command_id
+        self._write(command)
+
+    def request(
+        self,
+        command: Command,
+        what: str,
+        then: Callable[[PendingRequest], None] | None = None,
+        timeout_ms: int = 0,
+    ) -> PendingRequest:
+        request = PendingRequest(what, then)
+        if self.state == ENDED:
+            self._finish(request, None, errors.closed("connection"))
+            return request
+        self._command_id += 1
+        command_id = self._command_id
+        command.command_id = command_id
+        command.response_required = True
+        self._write(command)
+        self._pending[command_id] = request
+        if timeout_ms > 0:
+            self.after_ms(timeout_ms, lambda: self._give_up(command_id, timeout_ms))
+        return request
+
+    def _write(self, command: Command) -> None:
+        form = self._form
+        if form is None or self.state == ENDED:
+            return
+        frame = encode_command(command, form)
+        size = len(frame) - _FRAME_SIZE_BYTES
+        if size > form.max_frame_bytes and isinstance(command, MessageCommand):
+            raise errors.message_too_large(size, form.max_frame_bytes)
+        self._wrote = True
+        self._output.append(frame)
+
+    def _give_up(self, command_id: int, timeout_ms: int) -> None:
+        request = self._pending.pop(command_id, None)
+        if request is not None:
+            self._finish(request, None, errors.unanswered(request.what, timeout_ms))
+
+    def _finish(self, request: PendingRequest, response: Response | None, error: ClientError | None) -> None:
+        if request.done:
+            return
+        request.done = True
+        request.response = response
+        request.error = error
+        if request.then is not None:
+            request.then(request)
+        self.events.answered(request)
+
+    # --- from the broker
+
+    def _handle(self, frame: Structure) -> None:
+        if isinstance(frame, MessageDispatch):
+            self._dispatch(frame)
+        elif isinstance(frame, Response):
+            self._answer(frame)
+        elif isinstance(frame, ProducerAck):
+            self._make_room(frame)
+        elif isinstance(frame, WireFormatInfo):
+            self._agree(frame)
+        elif isinstance(frame, KeepAliveInfo):
+            if frame.response_required:
+                self.send(KeepAliveInfo())
+        elif isinstance(frame, ConnectionError):
+            self.events.troubled(errors.refused("a command without an answer", frame.exception))
+        elif isinstance(frame, BrokerInfo):
+            self._stop_optimising(frame.fault_tolerant_configuration)
+        elif isinstance(frame, ConnectionControl):
+            self._stop_optimising(frame.fault_tolerant)
+        elif isinstance(frame, ConsumerControl):
+            self._control(frame)
+
+    def _dispatch(self, dispatch: MessageDispatch) -> None:
+        consumer_id = dispatch.consumer_id
+        if consumer_id is None:
+            return
+        if self.temporaries.handles(consumer_id):
+            self.temporaries.handle(dispatch)
+            return
+        consumer = self._consumer(consumer_id)
+        if consumer is not None:
+            consumer.handle(dispatch)
+
+    def _consumer(self, consumer_id: ConsumerId) -> OpenWireConsumer | None:
+        session = self.sessions.get(consumer_id.session_id)
+        return None if session is None else session.consumers.get(consumer_id.value)
+
+    def _answer(self, response: Response) -> None:
+        request = self._pending.pop(response.correlation_id, None)
+        if request is None:
+            return
+        error = errors.refused(request.what, response.exception) if isinstance(response, ExceptionResponse) else None
+        self._finish(request, response, error)
+
+    def _make_room(self, ack: ProducerAck) -> None:
+        producer_id = ack.producer_id
+        session = None if producer_id is None else self.sessions.get(producer_id.session_id)
+        if producer_id is not None and session is not None:
+            producer = session.producers.get(producer_id.value)
+            if producer is not None:
+                producer.handle_ack(ack)
+                self.events.changed(producer.waiter)
+
+    def _stop_optimising(self, fault_tolerant: bool) -> None:
+        if fault_tolerant and self.optimizes:
+            self.optimizes = False
+            for session in self.sessions.values():
+                for consumer in session.consumers.values():
+                    consumer.stop_optimising()
+
+    def _control(self, control: ConsumerControl) -> None:
+        consumer = None if control.consumer_id is None else self._consumer(control.consumer_id)
+        if consumer is None:
+            return
+        if control.close:
+            consumer.close()
+        else:
+            consumer.set_prefetch(control.prefetch)
+
+    # --- the beginning
+
+    def _agree(self, theirs: WireFormatInfo) -> None:
+        if self.state != NEGOTIATING:
+            return
+        agreement = agree(self._ours, theirs)
+        self._form = agreement.form
+        self._decoder.agreed(agreement.form)
+        if agreement.read_timeout_ms > 0:
+            self._silence_ns = agreement.read_timeout_ms * NS_PER_MS
+            self._heard_at = self.clock.monotonic_ns() + agreement.initial_delay_ms * NS_PER_MS
+            self.after_ms(agreement.read_timeout_ms // _BEATS_PER_TIMEOUT + 1, self._beat)
+        self.state = LOGGING_IN
+        info = ConnectionInfo()
+        info.connection_id = self.connection_id
+        info.client_id = self.client_id
+        info.user_name = self._identity.user or None
+        info.password = self._identity.password or None
+        info.manageable = True
+        info.client_master = True
+        self.request(info, _LOGIN, self._logged_in, self.options.connect_response_timeout_ms)
+
+    def _logged_in(self, request: PendingRequest) -> None:
+        if request.error is not None:
+            self.lose(request.error)
+        elif self.options.watch_topic_advisories:
+            self.request(self.temporaries.watch(), "news of temporary destinations", self._watched)
+        else:
+            self._watched(request)
+
+    def _watched(self, request: PendingRequest) -> None:
+        if request.error is not None:
+            self.lose(request.error)
+        elif self.state == LOGGING_IN:
+            self.state = OPEN
+            self.events.opened()
+
+    def _beat(self) -> None:
+        """A third of the longest silence has passed."""
+        if self.state == ENDED:
+            return
+        if self.clock.monotonic_ns() - self._heard_at >= self._silence_ns:
+            self.lose(errors.silent(self._identity.peer, self._silence_ns // NS_PER_MS))
+            return
+        if not self._wrote:
+            self.send(KeepAliveInfo())
+        self._wrote = False
+        self.after_ms(self._silence_ns // NS_PER_MS // _BEATS_PER_TIMEOUT + 1, self._beat)
+
+    # --- sessions
+
+    def check_open(self) -> None:
+        """
+        Raises:
+            IllegalStateError: DMQ9001.
+        """
+        if self.state != OPEN:
+            raise errors.closed("connection")
+
+    def create_session(self, mode: AckMode) -> OpenWireClientSession:
+        self.check_open()
+        self._sessions_made += 1
+        session_id = SessionId(self.connection_id.value, self._sessions_made)
+        session = OpenWireClientSession(self, session_id, mode)
+        self.sessions[session_id.value] = session
+        self.send(session.info())
+        return session
+
+    def close_session(self, session: OpenWireClientSession) -> PendingRequest:
+        self.sessions.pop(session.session_id.value, None)
+        return session.close()
+
+    def unsubscribe(self, name: str) -> PendingRequest:
+        """Ends a durable subscription that no consumer reads."""
+        self.check_open()
+        info = RemoveSubscriptionInfo()
+        info.connection_id = self.connection_id
+        info.subscription_name = name
+        info.client_id = self.client_id
+        return self.request(info, f"the end of the durable subscription '{name}'")
+
+    def start(self) -> None:
+        """Has messages delivered, and those that came in the meantime first."""
+        self.running = True
+        for session in self.sessions.values():
+            for consumer in session.consumers.values():
+                self.events.changed(consumer.waiter)
+
+    def stop(self) -> None:
+        """Has none delivered until `start`."""
+        self.running = False
+
+    # --- the end
+
+    def close(self) -> PendingRequest:
+        """Ends it in order. `ended` follows, when the broker has answered or `close_timeout_ms` has passed."""
+        if self.state in (CLOSING, ENDED):
+            return finished(_END)
+        self.state = CLOSING
+        self.running = False
+        self.temporaries.end_watch()
+        request = PendingRequest(_END)
+        self._close_next(request, NOTHING_SEEN)
+        return request
+
+    def _close_next(self, request: PendingRequest, seen: int) -> None:
+        """Ends one session after the other, then the connection."""
+        if self.sessions:
+            session = self.sessions.pop(next(iter(self.sessions)))
+
+            def go_on() -> None:
+                if self.state == CLOSING:
+                    self._close_next(request, max(seen, session.last_delivered_sequence))
+
+            session.dispose(go_on)
+            return
+        remove = RemoveInfo()
+        remove.object_id = self.connection_id
+        remove.last_delivered_sequence_id = seen
+
+        def bid_farewell(answered: PendingRequest) -> None:
+            self.send(ShutdownInfo())
+            self._finish(request, answered.response, None)
+            self.lose()
+
+        self.request(remove, _END, bid_farewell, self.options.close_timeout_ms)

@@ -1,0 +1,141 @@
+"""What the parts of a client's machine need of each other, and what the machine tells its owner."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.ports import Clock, Random
+from delosmq.sessions.client_errors import ClientError
+from delosmq.sessions.openwire.client.options import ClientOptions
+from delosmq.wire.openwire.commands import Response
+from delosmq.wire.openwire.structures import Command, ConnectionId
+
+NS_PER_MS: Final = 1_000_000
+
+
+class PendingRequest:
+    """A command that the broker answers.
+
+    Attributes:
+        what: it asks for, in words.
+        done: the answer came, or never will.
+        error: why it failed; None while it is not done.
+        response: the answer, if it came from the broker.
+        waiter: the owner's; the machine doesn't look at it.
+    """
+
+    def __init__(self, what: str, then: "Callable[[PendingRequest], None] | None" = None) -> None:
+        self.what = what
+        self.then = then
+        self.done: bool = False
+        self.error: ClientError | None = None
+        self.response: Response | None = None
+        self.waiter: object = None
+
+
+def finished(what: str) -> PendingRequest:
+    """One for which the broker needs not be asked."""
+    request = PendingRequest(what)
+    request.done = True
+    return request
+
+
+class Appointments:
+    """What is to happen at a time. An action that is no longer wanted is called all the same, and looks if it is."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[int, int, Callable[[], None]]] = []
+        self._made: int = 0
+
+    @property
+    def next_at(self) -> MonotonicNs:
+        """The first one; 0 for none."""
+        return MonotonicNs(self._due[0][0] if self._due else 0)
+
+    def at(self, due: int, action: Callable[[], None]) -> None:
+        self._made += 1
+        heappush(self._due, (due, self._made, action))
+
+    def run(self, now: MonotonicNs) -> None:
+        """Calls all whose time has come."""
+        while self._due and self._due[0][0] <= now:
+            heappop(self._due)[2]()
+
+    def clear(self) -> None:
+        self._due = []
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ClientEvents(ABC):
+    """The owner of a machine hears what has changed.
+
+    It is called within calls of the machine, so it only takes note."""
+
+    @abstractmethod
+    def opened(self) -> None:
+        """The broker has let us in."""
+
+    @abstractmethod
+    def answered(self, request: PendingRequest) -> None:
+        """``request`` is done."""
+
+    @abstractmethod
+    def changed(self, waiter: object) -> None:
+        """A consumer may have a message or has ended, or a producer has room: whose `waiter` this is looks again."""
+
+    @abstractmethod
+    def troubled(self, error: ClientError) -> None:
+        """Something failed that nobody waits for; the connection goes on."""
+
+    @abstractmethod
+    def ended(self, error: ClientError | None) -> None:
+        """The connection is over: closed as was asked for, or lost."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class CommandSender(ABC):
+    """The connection as its parts see it.
+
+    Attributes:
+        optimizes: acknowledgements may be put off; no longer once the broker says that it is fault tolerant.
+        running: messages are delivered; between start and stop.
+    """
+
+    def __init__(
+        self, events: ClientEvents, options: ClientOptions, clock: Clock, chance: Random, connection_id: ConnectionId
+    ) -> None:
+        self.events = events
+        self.options = options
+        self.clock = clock
+        self.chance = chance
+        self.connection_id = connection_id
+        self.client_id: str = options.client_id
+        self.appointments: Appointments = Appointments()
+        self.optimizes: bool = options.optimize_acknowledge
+        self.running: bool = False
+        self._transactions: int = 0
+
+    def next_transaction(self) -> int:
+        self._transactions += 1
+        return self._transactions
+
+    def after_ms(self, delay_ms: int, action: Callable[[], None]) -> None:
+        self.appointments.at(self.clock.monotonic_ns() + delay_ms * NS_PER_MS, action)
+
+    @abstractmethod
+    def send(self, command: Command) -> None:
+        """Sends what has no answer."""
+
+    @abstractmethod
+    def request(
+        self,
+        command: Command,
+        what: str,
+        then: Callable[[PendingRequest], None] | None = None,
+        timeout_ms: int = 0,
+    ) -> PendingRequest:
+        """Sends what has one. ``then`` is called with it, before the owner hears of it."""

@@ -1,0 +1,100 @@
+"""A producer: its messages get their ids here, and wait for the broker's answer or not.
+
+Source: ActiveMQMessageProducer and ActiveMQSession.send of the Java client.
+"""
+
+from delosmq.sessions.openwire.client.acknowledgement import NOT_COUNTED
+from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest
+from delosmq.sessions.openwire.client.transaction import LocalTransaction
+from delosmq.wire.openwire.commands import MessageCommand, ProducerAck, ProducerInfo, RemoveInfo
+from delosmq.wire.openwire.structures import Destination, MessageId, ProducerId
+
+
+class OpenWireProducer:
+    """
+    Attributes:
+        waiter: the owner's, told of by `ClientEvents.changed` when there is room again.
+        destination: of all its messages; None when each names its own.
+    """
+
+    def __init__(
+        self, sender: CommandSender, transaction: LocalTransaction, info: ProducerInfo, *, transacted: bool
+    ) -> None:
+        self.waiter: object = None
+        self.info = info
+        self.closed: bool = False
+        self._sender = sender
+        self._transaction = transaction
+        self._transacted = transacted
+        self._sequence: int = 0
+        self._unanswered_bytes: int = 0
+
+    @property
+    def destination(self) -> Destination | None:
+        return self.info.destination
+
+    @property
+    def producer_id(self) -> ProducerId:
+        producer_id = self.info.producer_id
+        assert producer_id is not None  # each producer has one
+        return producer_id
+
+    def has_room(self) -> bool:
+        """Whether the producer window lets one more message be sent."""
+        return self.info.window_size <= 0 or self._unanswered_bytes < self.info.window_size
+
+    def send(
+        self,
+        message: MessageCommand,
+        destination: Destination,
+        *,
+        persistent: bool = True,
+        priority: int = 4,
+        time_to_live_ms: int = 0,
+        confirmed: bool = False,
+    ) -> PendingRequest | None:
+        """Sends ``message``, whose body and properties are set.
+
+        Args:
+            confirmed: the broker's answer is waited for in any case.
+
+        Returns:
+            The request that the answer ends; None when there will be none.
+        """
+        sender = self._sender
+        options = sender.options
+        if self._transacted:
+            self._transaction.begin()
+        self._sequence += 1
+        now_ms = sender.clock.wall_ms()
+        message.destination = destination
+        message.producer_id = self.producer_id
+        message.message_id = MessageId(self.producer_id, self._sequence)
+        message.transaction_id = self._transaction.transaction_id
+        message.persistent = persistent
+        message.priority = priority
+        message.timestamp = 0 if options.disable_time_stamps_by_default else now_ms
+        message.expiration = now_ms + time_to_live_ms if time_to_live_ms > 0 else 0
+        silent = not persistent or options.use_async_send or message.transaction_id is not None
+        if confirmed or options.send_timeout_ms > 0 or options.always_sync_send or not silent:
+            what = f"a message for {destination.qualified_name()}"
+            return sender.request(message, what, timeout_ms=options.send_timeout_ms)
+        sender.send(message)
+        if self.info.window_size > 0:
+            self._unanswered_bytes += message.size_bytes()
+        return None
+
+    def handle_ack(self, ack: ProducerAck) -> None:
+        self._unanswered_bytes = max(0, self._unanswered_bytes - ack.size)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            remove = RemoveInfo()
+            remove.object_id = self.info.producer_id
+            remove.last_delivered_sequence_id = NOT_COUNTED
+            self._sender.send(remove)
+
+    def dispose(self) -> None:
+        """Ends it without a word; its session's end is told."""
+        self.closed = True

@@ -1,0 +1,107 @@
+"""The local transactions of a session, one after the other.
+
+Source: TransactionContext of the Java client.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+from mypy_extensions import mypyc_attr
+
+from delosmq.sessions.client_errors import ConnectionLostError
+from delosmq.sessions.openwire.client import errors
+from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest, finished
+from delosmq.wire.openwire.commands import BEGIN, COMMIT_ONE_PHASE, ROLLBACK, TransactionInfo
+from delosmq.wire.openwire.structures import LocalTransactionId, TransactionId
+
+_COMMIT: Final = "a commit"
+_ROLLBACK: Final = "a rollback"
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Participant(ABC):
+    """What takes part in a transaction, and hears how it ends."""
+
+    @abstractmethod
+    def before_end(self) -> None:
+        """It is about to end; what belongs to it can still be sent."""
+
+    @abstractmethod
+    def committed(self) -> None:
+        """It has happened."""
+
+    @abstractmethod
+    def rolled_back(self) -> None:
+        """It has not."""
+
+
+class LocalTransaction:
+    """
+    Attributes:
+        transaction_id: of the one that is open; None between two.
+    """
+
+    def __init__(self, sender: CommandSender) -> None:
+        self._sender = sender
+        self.transaction_id: TransactionId | None = None
+        self._participants: list[Participant] = []
+
+    def begin(self) -> None:
+        """Begins one unless one is open."""
+        if self.transaction_id is None:
+            sender = self._sender
+            self._participants = []
+            self.transaction_id = LocalTransactionId(sender.next_transaction(), sender.connection_id)
+            sender.send(self._info(BEGIN))
+
+    def add(self, participant: Participant) -> None:
+        self._participants.append(participant)
+
+    def commit(self) -> PendingRequest:
+        self._before_end()
+        if self.transaction_id is None:
+            return finished(_COMMIT)
+        info = self._info(COMMIT_ONE_PHASE)
+        participants = self._take()
+        return self._sender.request(info, _COMMIT, lambda request: _commit_answered(request, participants))
+
+    def rollback(self, timeout_ms: int = 0) -> PendingRequest:
+        self._before_end()
+        if self.transaction_id is None:
+            return finished(_ROLLBACK)
+        info = self._info(ROLLBACK)
+        participants = self._take()
+        return self._sender.request(info, _ROLLBACK, lambda request: _roll_back(participants), timeout_ms)
+
+    def _take(self) -> list[Participant]:
+        """Ends it here: what is sent from now on belongs to the next one."""
+        participants = self._participants
+        self._participants = []
+        self.transaction_id = None
+        return participants
+
+    def _info(self, kind: int) -> TransactionInfo:
+        info = TransactionInfo()
+        info.connection_id = self._sender.connection_id
+        info.transaction_id = self.transaction_id
+        info.type = kind
+        return info
+
+    def _before_end(self) -> None:
+        for participant in self._participants:
+            participant.before_end()
+
+
+def _commit_answered(request: PendingRequest, participants: list[Participant]) -> None:
+    if request.error is None:
+        for participant in participants:
+            participant.committed()
+        return
+    if isinstance(request.error, ConnectionLostError):
+        request.error = errors.in_doubt()
+    _roll_back(participants)
+
+
+def _roll_back(participants: list[Participant]) -> None:
+    for participant in participants:
+        participant.rolled_back()
