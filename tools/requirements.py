@@ -68,6 +68,9 @@ MEANINGS = {
         "(STOMP: the TTL follows from the heart-beats)."
     ),
     "TTL-2": "`connection-ttl-override` and `connection-ttl-check-interval` are obeyed.",
+    "TTL-4": "The client's connections, sessions, producers and consumers end with their with or async with block.",
+    "TTL-5": "The client's forgotten connections and sessions are closed; a warning names where they were made.",
+    "TTL-6": "A broker that is silent for too long is noticed by the client, whose exception listener hears of it.",
     "EXCL-1": "One exclusive consumer gets everything in order; when it leaves, the next one does.",
     "EXCL-2": "Another takes over only with a strictly higher priority, or with 127, always.",
     "EXCL-3": (
@@ -80,19 +83,27 @@ MEANINGS = {
     ),
     "ACK-1": (
         "Automatic, cumulative and individual acknowledgement (STOMP: `auto`, `client`, `client-individual`); in the "
-        "engine what Classic's clients call DELIVERED, POISON and EXPIRED too."
+        "engine what Classic's clients call DELIVERED, POISON and EXPIRED too. The client's modes and types are those "
+        "of the Java client."
     ),
-    "ACK-2": "Broker's side: a prefetch that grows with what is reported as delivered; 0 gives what is pulled.",
+    "ACK-2": (
+        "Broker's side: a prefetch that grows with what is reported as delivered; 0 gives what is pulled. Client's "
+        "side: optimizeAcknowledge with its thresholds and times, a prefetch for each kind of consumer, 0 as a pull."
+    ),
+    "ACK-3": "A session has listeners or receive(), never both; a listener with prefetch 0 is an error.",
     "ACK-4": (
         "Broker's side: a returned message waits as its address says; one that was returned as often as "
-        "`max-delivery-attempts` allows goes to the dead-letter address."
+        "`max-delivery-attempts` allows goes to the dead-letter address. Client's side: delays, back-off, and POISON "
+        "after the last redelivery."
     ),
     "ACK-5": (
         "Local and XA transactions: sends and acknowledgements all or nothing, across a crash too; a rollback "
         "redelivers and counts; a prepared branch waits for its coordinator."
     ),
+    "ACK-6": "Options of the client stand in the URL (`jms.*`) and behind a destination (`?consumer.*`), which wins.",
     "ACK-7": (
-        "A consumer that does not keep up stops nobody else; a producer whose address is full waits, and only it."
+        "A consumer that does not keep up stops nobody else; a producer whose address is full waits, and only it. "
+        "The client sends with and without waiting, within a producer window."
     ),
     "PIPE-1": (
         "A streaming and a batch source for queues and topics: no message lost, each one exactly once in the "

@@ -1,7 +1,7 @@
 """DelosMQ, a durable message broker.
 
-Importing this package loads no broker code, so that clients and Spark executors stay light; ``Broker`` and
-``BrokerError`` are loaded when they are first asked for.
+Importing this package loads no broker code, so that clients and Spark executors stay light; ``Broker``,
+``BrokerError`` and ``connect`` are loaded when they are first asked for.
 """
 
 from importlib import import_module
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from delosmq.version import __version__
 
 if TYPE_CHECKING:
+    from delosmq.client import connect
     from delosmq.embedded import Broker
     from delosmq.model.errors import BrokerError
 
-__all__ = ["Broker", "BrokerError", "__version__"]
+__all__ = ["Broker", "BrokerError", "__version__", "connect"]
 
-_ELSEWHERE = {"Broker": "delosmq.embedded", "BrokerError": "delosmq.model.errors"}
+_ELSEWHERE = {"Broker": "delosmq.embedded", "BrokerError": "delosmq.model.errors", "connect": "delosmq.client"}
 
 
 def __getattr__(name: str) -> object:

@@ -174,3 +174,18 @@ class DestinationOptions:
     no_local: bool | None = None
     no_range_acks: bool | None = None
     browser: bool | None = None
+
+
+DESTINATION_KINDS: Final[dict[str, type]] = {
+    "prefetch_size": int,
+    "maximum_pending_message_limit": int,
+    "dispatch_async": bool,
+    "exclusive": bool,
+    "priority": int,
+    "retroactive": bool,
+    "selector": str,
+    "no_local": bool,
+    "no_range_acks": bool,
+    "browser": bool,
+}
+"""What each of these is, when it is anything."""

@@ -1,0 +1,261 @@
+"""The client for asyncio: the names of JMS in snake case, as coroutines.
+
+    async with connect("tcp://localhost:61616", user="app", password=secret) as connection:
+        await connection.send("orders", "one pot of tea")
+        async for message in connection.messages("orders", timeout_s=5):
+            print(message.text)
+
+All of a connection is used in the event loop in which it was made. What waits can be cancelled at any time: a message
+that was not handed out stays with the broker or with its consumer.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+from weakref import WeakSet
+
+from delosmq.client.aio_sessions import AsyncSession
+from delosmq.client.destinations import Named, named
+from delosmq.client.forgotten import watch
+from delosmq.client.link import Link, tls_context
+from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.client.urls import ConnectionPlan, plan_of
+from delosmq.client.values import PropertyContent
+from delosmq.sessions.client_errors import ClientError
+from delosmq.sessions.openwire.client import errors as machine_errors
+from delosmq.sessions.openwire.client.options import AckMode
+
+ErrorListener = Callable[[ClientError], Awaitable[None] | None]
+
+
+def connect(
+    url: str, *, user: str = "", password: str = "", client_id: str = "", ssl_context: ssl.SSLContext | None = None
+) -> "Connecting":
+    """A connection that delivers messages: ``async with connect(...) as connection``, or ``await connect(...)``.
+
+    Args:
+        url: such as ``tcp://localhost:61616?jms.prefetchPolicy.queuePrefetch=10``.
+        client_id: needed by durable subscriptions.
+        ssl_context: goes before what the URL says of TLS.
+
+    Raises:
+        ClientOptionError: DMQ9050 to DMQ9052, the URL can't be meant so.
+    """
+    return Connecting(plan_for(url, user, password, client_id), ssl_context)
+
+
+def plan_for(url: str, user: str, password: str, client_id: str) -> ConnectionPlan:
+    """What the URL says, and what arguments say better."""
+    plan = plan_of(url)
+    options = replace(plan.options, client_id=client_id) if client_id else plan.options
+    return replace(plan, options=options, user=user or plan.user, password=password or plan.password)
+
+
+class Connecting:
+    """A connection that is about to be made."""
+
+    def __init__(self, plan: ConnectionPlan, context: ssl.SSLContext | None) -> None:
+        self._plan = plan
+        self._context = context
+        self._connection: AsyncConnection | None = None
+
+    def __await__(self) -> Generator[object, None, "AsyncConnection"]:
+        return self._make().__await__()
+
+    async def __aenter__(self) -> "AsyncConnection":
+        self._connection = await self._make()
+        return self._connection
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _make(self) -> "AsyncConnection":
+        connection = await AsyncConnection.open(self._plan, self._context)
+        connection.start()
+        return connection
+
+
+class AsyncConnection:
+    """A connection to a broker. Made by `connect`, or by a ConnectionFactory."""
+
+    def __init__(self, link: Link, *, watched: bool = True) -> None:
+        self._link = link
+        self._closed = False
+        self._sender: AsyncSession | None = None
+        self._sessions: WeakSet[AsyncSession] = WeakSet()
+        self._error_listeners: list[ErrorListener] = []
+        self._reporting: asyncio.Task[None] | None = None
+        if watched:
+            watch(self, "connection", link.is_open, link.close_soon)
+
+    @classmethod
+    async def open(
+        cls, plan: ConnectionPlan, context: ssl.SSLContext | None = None, *, watched: bool = True
+    ) -> "AsyncConnection":
+        """One that delivers no messages yet."""
+        link = Link(plan, context if context is not None else tls_context(plan.address))
+        await link.open()
+        return cls(link, watched=watched)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def client_id(self) -> str:
+        return self._link.machine.client_id
+
+    @property
+    def closed(self) -> bool:
+        """It was closed, or is lost."""
+        return self._closed or not self._link.is_open()
+
+    def start(self) -> None:
+        """Has messages delivered."""
+        self._check()
+        self._link.machine.start()
+        self._link.flush()
+
+    def stop(self) -> None:
+        """Has none delivered until `start`; what comes in the meantime waits."""
+        self._check()
+        self._link.machine.stop()
+
+    async def create_session(self, mode: AckMode = AckMode.AUTO, *, watched: bool = True) -> AsyncSession:
+        """
+        Raises:
+            IllegalStateError: DMQ9001, the connection is closed.
+        """
+        self._check()
+        session = AsyncSession(self._link, self._link.machine.create_session(mode), self)
+        self._sessions.add(session)
+        if watched:
+            watch(session, "session", session.is_open, session.close_soon())
+        self._link.flush()
+        return session
+
+    async def unsubscribe(self, name: str) -> None:
+        """Ends a durable subscription that no consumer reads.
+
+        Raises:
+            InvalidDestinationError: DMQ9021, there is none.
+        """
+        self._check()
+        await self._link.answer(self._link.machine.unsubscribe(name))
+
+    def set_exception_listener(self, listener: ErrorListener | None) -> None:
+        """Who hears what nobody waits for: refused messages and acknowledgements that wait for no answer, and why the
+        connection was lost."""
+        self._check()
+        self._error_listeners[:] = [] if listener is None else [listener]
+        if listener is not None and self._reporting is None:
+            self._reporting = self._link.loop.create_task(_report(self._link, self._error_listeners))
+
+    async def close(self, *, waits: bool = True) -> None:
+        """Ends it with all its sessions. Transactions are rolled back, and what was not acknowledged goes back."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._reporting is not None and self._reporting is not asyncio.current_task():
+            self._reporting.cancel()
+        for session in list(self._sessions):
+            await session.stop_listening(waits=waits)
+        await asyncio.shield(self._link.close())
+
+    def closed_error(self) -> ClientError:
+        """Why it can't be used any more."""
+        return self._link.error or machine_errors.closed("connection")
+
+    def _check(self) -> None:
+        self._link.check_loop()
+        if self._link.error is not None:
+            raise self._link.error
+        self._link.machine.check_open()
+
+    # --- the short way
+
+    async def send(
+        self,
+        destination: Named,
+        message: Sendable,
+        *,
+        properties: Mapping[str, PropertyContent] | None = None,
+        persistent: bool = True,
+        priority: int = 4,
+        time_to_live_ms: int = 0,
+        delay_ms: int = 0,
+    ) -> str:
+        """Sends one message; a persistent one is safe with the broker then. Gives its id."""
+        if self._sender is None:
+            self._sender = await self.create_session(watched=False)
+        producer = await self._sender.shared_producer()
+        return await producer.send(
+            message,
+            destination=destination,
+            properties=properties,
+            persistent=persistent,
+            priority=priority,
+            time_to_live_ms=time_to_live_ms,
+            delay_ms=delay_ms,
+        )
+
+    async def messages(
+        self, destination: Named, *, timeout_s: float | None = None, selector: str = ""
+    ) -> AsyncIterator[JmsMessage]:
+        """Messages one by one, until none has come for ``timeout_s``; None waits for ever.
+
+        A message is acknowledged when its turn ends well: when the next one is asked for. When the turn raises or
+        leaves the loop it goes back, and its delivery counts.
+        """
+        session = await self.create_session(AckMode.INDIVIDUAL, watched=False)
+        try:
+            consumer = await session.create_consumer(named(destination), selector)
+            while (message := await consumer.receive(timeout_s)) is not None:
+                yield message
+                message.acknowledge()
+        finally:
+            await session.close()
+
+
+async def _report(link: Link, listeners: list[ErrorListener]) -> None:
+    """Tells the exception listener; holds no connection, so that one can be forgotten."""
+    while True:
+        error = await link.on_error.get()
+        for listener in listeners:
+            told = listener(error)
+            if told is not None:
+                await told
+
+
+class AsyncConnectionFactory:
+    """Connections to one broker, as JMS has it.
+
+    Raises:
+        ClientOptionError: DMQ9050 to DMQ9052, the URL can't be meant so.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        user: str = "",
+        password: str = "",
+        client_id: str = "",
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._plan = plan_for(url, user, password, client_id)
+        self._context = ssl_context
+
+    async def create_connection(self) -> AsyncConnection:
+        """One that delivers no messages until it is started."""
+        return await AsyncConnection.open(self._plan, self._context)

@@ -1,0 +1,299 @@
+"""Consumers and browsers of the asyncio client."""
+
+import asyncio
+import inspect
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from types import TracebackType
+from typing import Final, Self
+
+from delosmq.client import errors
+from delosmq.client.destinations import JmsDestination
+from delosmq.client.link import Link
+from delosmq.client.messages import JmsMessage, received
+from delosmq.sessions.openwire.client import errors as machine_errors
+from delosmq.sessions.openwire.client.acknowledgement import Delivery
+from delosmq.sessions.openwire.client.consumer import NO_WAIT, OpenWireConsumer, check_listener
+from delosmq.sessions.openwire.client.options import AckMode
+
+MessageListener = Callable[[JmsMessage], Awaitable[None] | None]
+
+_LOG: Final = logging.getLogger("delosmq.client")
+_MS_PER_S: Final = 1_000
+
+
+class ConsumerOwner(ABC):
+    """A session as its consumers see it.
+
+    Attributes:
+        thread_safe: makes of a function that is to be called in the loop one that other threads may call; None when
+            there are no others.
+    """
+
+    def __init__(self, mode: AckMode) -> None:
+        self.mode = mode
+        self.thread_safe: Callable[[Callable[[], None]], Callable[[], None]] | None = None
+
+    @abstractmethod
+    def check(self) -> None:
+        """
+        Raises:
+            IllegalStateError: DMQ9001, it is closed; DMQ9059, another event loop runs here.
+            ConnectionLostError: DMQ9009, the connection is gone.
+        """
+
+    @property
+    @abstractmethod
+    def has_listener(self) -> bool:
+        """One of its consumers has a listener."""
+
+    @abstractmethod
+    def acknowledge(self) -> None:
+        """All that its consumers have delivered."""
+
+    @abstractmethod
+    def listen(self, consumer: "AsyncConsumer", listener: MessageListener) -> asyncio.Event:
+        """Has the consumer's messages given to its listener; what is to be set when one comes."""
+
+    @abstractmethod
+    def unlisten(self, consumer: "AsyncConsumer") -> None:
+        """No longer."""
+
+    @abstractmethod
+    def end_consumer(self, machine: OpenWireConsumer) -> None:
+        """Tells the broker."""
+
+
+class AsyncConsumer:
+    """Made by `AsyncSession.create_consumer`. ``async for`` gives messages for ever, until it is closed."""
+
+    def __init__(
+        self, session: ConsumerOwner, link: Link, machine: OpenWireConsumer, destination: JmsDestination
+    ) -> None:
+        self.destination = destination
+        self._session = session
+        self._link = link
+        self._machine = machine
+        self._arrived = asyncio.Event()
+        machine.waiter = self._arrived
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __aiter__(self) -> AsyncIterator[JmsMessage]:
+        return self._iterate()
+
+    async def _iterate(self) -> AsyncIterator[JmsMessage]:
+        while (message := await self.receive()) is not None:
+            yield message
+
+    @property
+    def closed(self) -> bool:
+        return self._machine.closed or self._machine.closing
+
+    async def receive(self, timeout_s: float | None = None) -> JmsMessage | None:
+        """The next message; None when none came in time, or when the consumer was closed meanwhile.
+
+        Args:
+            timeout_s: None waits for ever, 0 not at all.
+
+        Raises:
+            IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener.
+        """
+        delivery = await self.reserve(timeout_s)
+        return None if delivery is None else self.hand_out(delivery)
+
+    async def reserve(self, timeout_s: float | None) -> Delivery | None:
+        """The next message, neither acknowledged nor counted yet; `hand_out` or `put_back` follows."""
+        self._check()
+        if self._session.has_listener:
+            raise errors.has_listener()
+        if timeout_s is not None and timeout_s < 0:
+            raise errors.wrong_argument("timeout_s", timeout_s, "None, 0 or more")
+        loop = self._link.loop
+        deadline = None if timeout_s is None else loop.time() + timeout_s
+        asked_at = -1
+        while True:
+            self._arrived.clear()
+            delivery = self._machine.reserve()
+            self._link.flush()
+            if delivery is not None:
+                return delivery
+            if self.closed:
+                if self._link.error is not None:
+                    raise self._link.error
+                return None
+            late = deadline is not None and loop.time() >= deadline
+            if not self._machine.pulls:
+                if late:
+                    return None
+            elif 0 <= asked_at < self._machine.ends or (late and timeout_s != 0 and asked_at < 0):
+                return None
+            elif self._machine.pull(self._pull_ms(deadline, timeout_s)):
+                asked_at = self._machine.ends
+                self._link.flush()
+            elif late and asked_at < 0:
+                return None
+            await self._wait(None if asked_at >= 0 else deadline)
+
+    def _pull_ms(self, deadline: float | None, timeout_s: float | None) -> int:
+        if deadline is None:
+            return 0
+        remaining_ms = int((deadline - self._link.loop.time()) * _MS_PER_S)
+        return NO_WAIT if timeout_s == 0 else max(1, remaining_ms)
+
+    async def _wait(self, deadline: float | None) -> None:
+        """Until something has changed, or the time has come."""
+        if deadline is None:
+            await self._arrived.wait()
+            return
+        timer = self._link.loop.call_at(deadline, self._arrived.set)
+        try:
+            await self._arrived.wait()
+        finally:
+            timer.cancel()
+
+    def hand_out(self, delivery: Delivery) -> JmsMessage:
+        """The application gets a message that was reserved for it."""
+        self.consume(delivery)
+        return self.message_of(delivery)
+
+    def consume(self, delivery: Delivery) -> None:
+        self._machine.consumed(delivery)
+        self._link.flush()
+
+    def message_of(self, delivery: Delivery) -> JmsMessage:
+        return received(delivery.message, self._acknowledger(delivery))
+
+    def put_back(self, delivery: Delivery) -> None:
+        self._machine.put_back(delivery)
+
+    async def wait_for_more(self) -> bool:
+        """Of a browser: whether there is one more message; waits until that is known."""
+        while True:
+            self._arrived.clear()
+            if self._machine.waiting_count:
+                return True
+            if self.closed or self._machine.ends:
+                return False
+            if self._machine.pull(NO_WAIT):
+                self._link.flush()
+            await self._arrived.wait()
+
+    def _acknowledger(self, delivery: Delivery) -> Callable[[], None] | None:
+        mode = self._session.mode
+        if mode not in (AckMode.CLIENT, AckMode.INDIVIDUAL):
+            return None
+        acknowledge = self._acknowledge_all if mode == AckMode.CLIENT else lambda: self._acknowledge_one(delivery)
+        thread_safe = self._session.thread_safe
+        return acknowledge if thread_safe is None else thread_safe(acknowledge)
+
+    def _acknowledge_all(self) -> None:
+        self._check()
+        self._session.acknowledge()
+
+    def _acknowledge_one(self, delivery: Delivery) -> None:
+        self._check()
+        self._link.report(self._machine.acknowledge_one(delivery))
+        self._link.flush()
+
+    def acknowledge(self) -> None:
+        """All that this consumer has delivered; of a session with AckMode.CLIENT.
+
+        Raises:
+            IllegalStateError: DMQ9001, DMQ9003.
+        """
+        self._check()
+        if self._session.mode == AckMode.TRANSACTED:
+            raise machine_errors.transacted("acknowledge()")
+        self._link.report(self._machine.acknowledge())
+        self._link.flush()
+
+    async def set_listener(self, listener: MessageListener | None) -> None:
+        """Has each message given to ``listener``, a function or a coroutine function; None takes it away.
+
+        The session calls its listeners one at a time. A message whose listener raises is delivered again in sessions
+        with AUTO, DUPS_OK (of a queue) and INDIVIDUAL, by the redelivery policy; otherwise the next one follows.
+
+        Raises:
+            IllegalStateError: DMQ9005, the prefetch is 0; DMQ9058, there is one already.
+        """
+        self._check()
+        if listener is None:
+            self._machine.listens = False
+            self._machine.waiter = self._arrived
+            self._session.unlisten(self)
+            return
+        check_listener(self._machine)
+        if self._machine.listens:
+            raise errors.listener_set()
+        self._machine.listens = True
+        self._machine.waiter = self._session.listen(self, listener)
+
+    async def deliver(self, listener: MessageListener) -> bool:
+        """Gives the listener one message, if there is one."""
+        delivery = self._machine.reserve()
+        if delivery is None:
+            self._link.flush()
+            return False
+        self._machine.before(delivery)
+        self._link.flush()
+        try:
+            told = listener(self.message_of(delivery))
+            if inspect.isawaitable(told):
+                await told
+        except Exception:
+            _LOG.exception(
+                "DMQ9066 the listener of %s failed with message %s: it is delivered again as the session's mode and the"
+                " redelivery policy say; have the listener handle what can go wrong.",
+                self.destination,
+                delivery.message_id.key(),
+            )
+            self._machine.failed(delivery)
+        else:
+            self._machine.after(delivery)
+        self._link.flush()
+        return True
+
+    def _check(self) -> None:
+        self._session.check()
+        if self.closed:
+            raise machine_errors.closed("consumer")
+
+    async def close(self) -> None:
+        """Ends it; what it has not handed out goes back. What its transaction has delivered stays in that."""
+        self._link.check_loop()
+        self._session.unlisten(self)
+        if not self.closed:
+            self._session.end_consumer(self._machine)
+
+
+class AsyncBrowser:
+    """What a queue holds: ``async for message in browser``, each time from the beginning."""
+
+    def __init__(
+        self, queue: JmsDestination, selector: str, open_consumer: Callable[[], Awaitable[AsyncConsumer]]
+    ) -> None:
+        self.queue = queue
+        self.selector = selector
+        self._open_consumer = open_consumer
+
+    def __aiter__(self) -> AsyncIterator[JmsMessage]:
+        return self.browse()
+
+    async def browse(self) -> AsyncGenerator[JmsMessage, None]:
+        """One look, from the beginning; it ends when all was seen, or with `aclose`."""
+        consumer = await self._open_consumer()
+        try:
+            while await consumer.wait_for_more():
+                delivery = await consumer.reserve(0)
+                if delivery is not None:
+                    yield consumer.hand_out(delivery)
+        finally:
+            await consumer.close()

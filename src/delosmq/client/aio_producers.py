@@ -1,0 +1,144 @@
+"""Producers of the asyncio client."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Final, Self
+
+from delosmq.client import errors
+from delosmq.client.destinations import JmsDestination, Named, named
+from delosmq.client.link import Link
+from delosmq.client.messages import DEFAULT_PRIORITY, Sendable, command_of, message_of, note_sent, with_delay
+from delosmq.client.values import PropertyContent
+from delosmq.sessions.openwire.client import errors as machine_errors
+from delosmq.sessions.openwire.client.producer import OpenWireProducer
+
+_HIGHEST_PRIORITY: Final = 9
+
+
+class ProducerOwner(ABC):
+    """A session as its producers see it."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """
+        Raises:
+            ClientError: it can't be used.
+        """
+
+    @abstractmethod
+    def end_producer(self, machine: OpenWireProducer) -> None:
+        """Tells the broker."""
+
+
+class AsyncProducer:
+    """
+    Attributes:
+        persistent, priority, time_to_live_ms: of messages that are sent without a word about it.
+    """
+
+    def __init__(
+        self, session: ProducerOwner, link: Link, machine: OpenWireProducer, destination: JmsDestination | None
+    ) -> None:
+        self.destination = destination
+        self.persistent: bool = True
+        self.priority: int = DEFAULT_PRIORITY
+        self.time_to_live_ms: int = 0
+        self._session = session
+        self._link = link
+        self._machine = machine
+        self._room = asyncio.Event()
+        machine.waiter = self._room
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def send(
+        self,
+        message: Sendable,
+        *,
+        destination: Named | None = None,
+        properties: Mapping[str, PropertyContent] | None = None,
+        persistent: bool | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+        delay_ms: int = 0,
+    ) -> str:
+        """Sends a message, or one made of a body: text of a str; bytes, a map or a stream of what these are.
+
+        A persistent message outside a transaction is safe with the broker when this returns, unless
+        ``jms.useAsyncSend`` says that it is not waited for.
+
+        Args:
+            destination: needed when the producer was made without one.
+            priority: 0 to 9.
+            time_to_live_ms: after it the broker drops the message, or moves it to where expired ones go; 0 for never.
+            delay_ms: the broker keeps the message for so long.
+
+        Returns:
+            The message's id.
+
+        Raises:
+            MessageFormatError: DMQ9060, a property or the body has no type in JMS.
+            ClientError: the broker refuses it.
+        """
+        self._check()
+        target = self._target(destination)
+        priority = self.priority if priority is None else priority
+        if not 0 <= priority <= _HIGHEST_PRIORITY:
+            raise errors.wrong_argument("priority", priority, f"a number from 0 to {_HIGHEST_PRIORITY}")
+        life_ms = self.time_to_live_ms if time_to_live_ms is None else time_to_live_ms
+        if life_ms < 0 or delay_ms < 0:
+            raise errors.wrong_argument("time_to_live_ms or delay_ms", min(life_ms, delay_ms), "0 or more")
+        made = message_of(message, properties)
+        if delay_ms:
+            with_delay(made, delay_ms)
+        link = self._link
+        command = command_of(made, compresses=link.machine.options.use_compression)
+        await link.room.wait()
+        while not self._machine.has_room():
+            self._room.clear()
+            await self._room.wait()
+            self._check()
+        wire = target.wire()
+        if link.machine.temporaries.is_gone(wire):
+            raise machine_errors.deleted_destination(str(target))
+        request = self._machine.send(
+            command,
+            wire,
+            persistent=self.persistent if persistent is None else persistent,
+            priority=priority,
+            time_to_live_ms=life_ms,
+        )
+        note_sent(made, command)
+        await link.answer(request)
+        return made.message_id
+
+    def _target(self, destination: Named | None) -> JmsDestination:
+        if destination is None:
+            if self.destination is None:
+                raise errors.no_destination()
+            return self.destination
+        target = named(destination)
+        if self.destination is not None and target != self.destination:
+            raise errors.other_destination(str(self.destination))
+        return target
+
+    def _check(self) -> None:
+        self._session.check()
+        if self._machine.closed:
+            raise machine_errors.closed("producer")
+
+    @property
+    def closed(self) -> bool:
+        return self._machine.closed
+
+    async def close(self) -> None:
+        self._link.check_loop()
+        self._session.end_producer(self._machine)

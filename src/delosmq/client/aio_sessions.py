@@ -1,0 +1,277 @@
+"""Sessions of the asyncio client."""
+
+import asyncio
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from delosmq.client.aio_consumers import AsyncBrowser, AsyncConsumer, ConsumerOwner, MessageListener
+from delosmq.client.aio_producers import AsyncProducer, ProducerOwner
+from delosmq.client.destinations import JmsDestination, Named, named
+from delosmq.client.link import Link
+from delosmq.sessions.openwire.client import errors as machine_errors
+from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
+from delosmq.sessions.openwire.client.producer import OpenWireProducer
+from delosmq.sessions.openwire.client.session import ConsumerWish, OpenWireClientSession
+
+
+class AsyncSession(ConsumerOwner, ProducerOwner):
+    """What is done in one order: its consumers deliver one message at a time, and its transaction holds all it does."""
+
+    def __init__(self, link: Link, machine: OpenWireClientSession, connection: object) -> None:
+        """
+        Args:
+            connection: is not forgotten while the session is in use.
+        """
+        super().__init__(machine.mode)
+        self._connection = connection
+        self._link = link
+        self._machine = machine
+        self._shared: AsyncProducer | None = None
+        self._listening: dict[AsyncConsumer, MessageListener] = {}
+        self._arrived = asyncio.Event()
+        self._pump: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._machine.closed
+
+    def check(self) -> None:
+        self._link.check_loop()
+        if self._link.error is not None:
+            raise self._link.error
+        self._machine.check_open()
+
+    def close_soon(self) -> Callable[[], None]:
+        """What ends it when it was forgotten; doesn't hold it."""
+        link, machine = self._link, self._machine
+
+        def close() -> None:
+            link.machine.close_session(machine)
+            link.flush()
+
+        return lambda: link.soon(close)
+
+    @property
+    def is_open(self) -> Callable[[], bool]:
+        """Tells whether it is; doesn't hold it."""
+        machine = self._machine
+        return lambda: not machine.closed
+
+    # --- destinations
+
+    def queue(self, name: str) -> JmsDestination:
+        """A queue by its name, with options for its consumers: ``orders?consumer.prefetchSize=10``."""
+        return named(name)
+
+    def topic(self, name: str) -> JmsDestination:
+        """A topic, likewise."""
+        return named(name, topic=True)
+
+    async def create_temporary_queue(self) -> JmsDestination:
+        """A queue that only this connection consumes from, and that ends with it."""
+        return await self._create_temporary(topic=False)
+
+    async def create_temporary_topic(self) -> JmsDestination:
+        return await self._create_temporary(topic=True)
+
+    async def _create_temporary(self, *, topic: bool) -> JmsDestination:
+        self.check()
+        destination, request = self._link.machine.temporaries.create(topic=topic)
+        await self._link.answer(request)
+        return JmsDestination(destination.name, topic, True)
+
+    async def delete_temporary(self, destination: JmsDestination) -> None:
+        """Ends a temporary destination of this connection, of which no consumer is left."""
+        self.check()
+        await self._link.answer(self._link.machine.temporaries.delete(destination.wire()))
+
+    # --- producers
+
+    async def create_producer(self, destination: Named | None = None) -> "AsyncProducer":
+        """
+        Args:
+            destination: of all its messages; without one, each message names its own.
+        """
+        self.check()
+        wanted = None if destination is None else named(destination)
+        machine, request = self._machine.add_producer(None if wanted is None else wanted.wire())
+        producer = AsyncProducer(self, self._link, machine, wanted)
+        try:
+            await self._link.answer(request)
+        except BaseException:
+            self.end_producer(machine)
+            raise
+        return producer
+
+    async def shared_producer(self) -> "AsyncProducer":
+        """The one for messages that name their destination."""
+        if self._shared is None:
+            self._shared = await self.create_producer()
+        return self._shared
+
+    def end_producer(self, machine: OpenWireProducer) -> None:
+        self._machine.close_producer(machine)
+        self._link.flush()
+
+    # --- consumers
+
+    async def create_consumer(
+        self, destination: Named, selector: str = "", *, no_local: bool = False
+    ) -> "AsyncConsumer":
+        """
+        Raises:
+            InvalidSelectorError: DMQ9022, the broker can't read the selector.
+            InvalidDestinationError: DMQ9007, a temporary destination is another connection's.
+        """
+        return await self._create_consumer(named(destination), selector, no_local=no_local)
+
+    async def create_durable_consumer(
+        self, topic: Named, name: str, selector: str = "", *, no_local: bool = False
+    ) -> "AsyncConsumer":
+        """A consumer of the durable subscription ``name`` of this client id: what comes while there is none is kept.
+
+        Raises:
+            IllegalStateError: DMQ9004, the connection was given no client id.
+        """
+        if not self._link.machine.has_client_id:
+            raise machine_errors.no_client_id(name)
+        return await self._create_consumer(named(topic, topic=True), selector, name=name, no_local=no_local)
+
+    async def create_browser(self, queue: Named, selector: str = "") -> "AsyncBrowser":
+        """Looks at what a queue holds, oldest first, without taking it."""
+        destination = named(queue)
+        return AsyncBrowser(destination, selector, lambda: self._create_consumer(destination, selector, browser=True))
+
+    async def _create_consumer(
+        self,
+        destination: JmsDestination,
+        selector: str,
+        *,
+        name: str = "",
+        no_local: bool = False,
+        browser: bool = False,
+    ) -> "AsyncConsumer":
+        self.check()
+        wire = destination.wire()
+        if destination.is_temporary and not self._link.machine.temporaries.is_ours(wire):
+            raise machine_errors.foreign_temporary(str(destination))
+        wish = ConsumerWish(
+            wire,
+            destination.options,
+            selector=selector.strip(),
+            subscription_name=name,
+            no_local=no_local,
+            browser=browser,
+        )
+        machine, request = self._machine.add_consumer(wish)
+        consumer = AsyncConsumer(self, self._link, machine, destination)
+        try:
+            await self._link.answer(request)
+        except asyncio.CancelledError:
+            await consumer.close()
+            raise
+        except BaseException:
+            self._machine.drop_consumer(machine)
+            raise
+        return consumer
+
+    def end_consumer(self, machine: OpenWireConsumer) -> None:
+        self._machine.close_consumer(machine)
+        self._link.flush()
+
+    # --- acknowledgement and transactions
+
+    def acknowledge(self) -> None:
+        """All that this session has delivered.
+
+        Raises:
+            IllegalStateError: DMQ9003, it is transacted.
+        """
+        self.check()
+        for request in self._machine.acknowledge():
+            self._link.report(request)
+        self._link.flush()
+
+    async def recover(self) -> None:
+        """Delivers again, after the delay of the redelivery policy, what was delivered and not acknowledged.
+
+        Raises:
+            IllegalStateError: DMQ9003, it is transacted.
+        """
+        self.check()
+        self._machine.recover()
+        self._link.flush()
+
+    async def commit(self) -> None:
+        """Makes all that was done since the last commit or rollback happen at once.
+
+        Raises:
+            IllegalStateError: DMQ9002, it is not transacted.
+            TransactionRolledBackError: DMQ9025, nothing of it has happened.
+            TransactionInDoubtError: DMQ9012, the connection broke before the answer.
+        """
+        self.check()
+        await self._link.answer(self._machine.commit())
+
+    async def rollback(self) -> None:
+        """Undoes it. What was delivered is delivered again, after the delay of the redelivery policy.
+
+        Raises:
+            IllegalStateError: DMQ9002, it is not transacted.
+        """
+        self.check()
+        await self._link.answer(self._machine.rollback())
+
+    # --- listeners
+
+    @property
+    def has_listener(self) -> bool:
+        return bool(self._listening)
+
+    def listen(self, consumer: "AsyncConsumer", listener: MessageListener) -> asyncio.Event:
+        self._listening[consumer] = listener
+        if self._pump is None:
+            self._pump = self._link.loop.create_task(self._deliver())
+        self._arrived.set()
+        return self._arrived
+
+    def unlisten(self, consumer: "AsyncConsumer") -> None:
+        self._listening.pop(consumer, None)
+
+    async def stop_listening(self, *, waits: bool = True) -> None:
+        """Calls no listener any more, and waits until the one at work has ended; that one itself can't wait."""
+        pump = self._pump
+        self._listening.clear()
+        self._arrived.set()
+        if waits and pump is not None and pump is not asyncio.current_task():
+            await asyncio.wait((pump,))
+
+    async def _deliver(self) -> None:
+        while self._listening and not self._machine.closed:
+            self._arrived.clear()
+            delivered = False
+            for consumer, listener in list(self._listening.items()):
+                if consumer in self._listening and await consumer.deliver(listener):
+                    delivered = True
+            if not delivered:
+                await self._arrived.wait()
+        self._pump = None
+
+    async def close(self, *, waits: bool = True) -> None:
+        """Ends it with its consumers and producers. A transaction is rolled back; what was not acknowledged goes
+        back."""
+        if self._machine.closed:
+            return
+        self._link.check_loop()
+        await self.stop_listening(waits=waits)
+        if self._link.error is None:
+            await asyncio.shield(self._link.answer(self._link.machine.close_session(self._machine)))

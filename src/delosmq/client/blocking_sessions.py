@@ -1,0 +1,391 @@
+"""Sessions, producers, consumers and browsers of the blocking client."""
+
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Final, Self
+
+from delosmq.client.aio_consumers import AsyncBrowser, AsyncConsumer
+from delosmq.client.aio_producers import AsyncProducer
+from delosmq.client.aio_sessions import AsyncSession
+from delosmq.client.destinations import JmsDestination, Named, named
+from delosmq.client.loop_thread import LoopThread
+from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.client.values import PropertyContent
+from delosmq.sessions.openwire.client.acknowledgement import Delivery
+from delosmq.sessions.openwire.client.options import AckMode
+
+_this_thread: Final = threading.local()
+
+
+def in_listener() -> bool:
+    """Whether the caller is a listener: it can't wait for its own end."""
+    return getattr(_this_thread, "listens", False)
+
+
+class ClientSession:
+    """What is done in one order: its consumers deliver one message at a time, and its transaction holds all it does."""
+
+    def __init__(self, thread: LoopThread, inner: AsyncSession, connection: object) -> None:
+        """
+        Args:
+            connection: is not forgotten while the session is in use.
+        """
+        self._thread = thread
+        self._inner = inner
+        self._connection = connection
+        self._listeners: ThreadPoolExecutor | None = None
+        inner.thread_safe = self._thread_safe()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _thread_safe(self) -> Callable[[Callable[[], None]], Callable[[], None]]:
+        thread = self._thread
+        return lambda function: lambda: thread.call(function)
+
+    @property
+    def mode(self) -> AckMode:
+        return self._inner.mode
+
+    @property
+    def closed(self) -> bool:
+        return self._inner.closed
+
+    # --- destinations
+
+    def queue(self, name: str) -> JmsDestination:
+        """A queue by its name, with options for its consumers: ``orders?consumer.prefetchSize=10``."""
+        return named(name)
+
+    def topic(self, name: str) -> JmsDestination:
+        """A topic, likewise."""
+        return named(name, topic=True)
+
+    def create_temporary_queue(self) -> JmsDestination:
+        """A queue that only this connection consumes from, and that ends with it."""
+        return self._thread.run(self._inner.create_temporary_queue())
+
+    def create_temporary_topic(self) -> JmsDestination:
+        return self._thread.run(self._inner.create_temporary_topic())
+
+    def delete_temporary(self, destination: JmsDestination) -> None:
+        """Ends a temporary destination of this connection, of which no consumer is left."""
+        self._thread.run(self._inner.delete_temporary(destination))
+
+    # --- what it makes
+
+    def create_producer(self, destination: Named | None = None) -> "MessageProducer":
+        """
+        Args:
+            destination: of all its messages; without one, each message names its own.
+        """
+        return MessageProducer(self._thread, self._thread.run(self._inner.create_producer(destination)), self)
+
+    def create_consumer(self, destination: Named, selector: str = "", *, no_local: bool = False) -> "MessageConsumer":
+        """
+        Raises:
+            InvalidSelectorError: DMQ9022, the broker can't read the selector.
+            InvalidDestinationError: DMQ9007, a temporary destination is another connection's.
+        """
+        inner = self._thread.run(self._inner.create_consumer(destination, selector, no_local=no_local))
+        return MessageConsumer(self._thread, inner, self)
+
+    def create_durable_consumer(
+        self, topic: Named, name: str, selector: str = "", *, no_local: bool = False
+    ) -> "MessageConsumer":
+        """A consumer of the durable subscription ``name`` of this client id: what comes while there is none is kept.
+
+        Raises:
+            IllegalStateError: DMQ9004, the connection was given no client id.
+        """
+        inner = self._thread.run(self._inner.create_durable_consumer(topic, name, selector, no_local=no_local))
+        return MessageConsumer(self._thread, inner, self)
+
+    def create_browser(self, queue: Named, selector: str = "") -> "QueueBrowser":
+        """Looks at what a queue holds, oldest first, without taking it."""
+        return QueueBrowser(self._thread, self._thread.run(self._inner.create_browser(queue, selector)))
+
+    # --- acknowledgement and transactions
+
+    def acknowledge(self) -> None:
+        """All that this session has delivered.
+
+        Raises:
+            IllegalStateError: DMQ9003, it is transacted.
+        """
+        self._thread.call(self._inner.acknowledge)
+
+    def recover(self) -> None:
+        """Delivers again, after the delay of the redelivery policy, what was delivered and not acknowledged.
+
+        Raises:
+            IllegalStateError: DMQ9003, it is transacted.
+        """
+        self._thread.run(self._inner.recover())
+
+    def commit(self) -> None:
+        """Makes all that was done since the last commit or rollback happen at once.
+
+        Raises:
+            IllegalStateError: DMQ9002, it is not transacted.
+            TransactionRolledBackError: DMQ9025, nothing of it has happened.
+            TransactionInDoubtError: DMQ9012, the connection broke before the answer.
+        """
+        self._thread.run(self._inner.commit())
+
+    def rollback(self) -> None:
+        """Undoes it. What was delivered is delivered again, after the delay of the redelivery policy.
+
+        Raises:
+            IllegalStateError: DMQ9002, it is not transacted.
+        """
+        self._thread.run(self._inner.rollback())
+
+    # --- listeners
+
+    def listener_thread(self) -> ThreadPoolExecutor:
+        """The one in which this session calls its listeners."""
+        if self._listeners is None:
+            self._listeners = ThreadPoolExecutor(1, "delosmq-listener", initializer=_mark_listener)
+        return self._listeners
+
+    def close(self) -> None:
+        """Ends it with its consumers and producers. A transaction is rolled back; what was not acknowledged goes
+        back."""
+        if not self._inner.closed:
+            self._thread.run(self._inner.close(waits=not in_listener()))
+        self.end_listeners()
+
+    def end_listeners(self) -> None:
+        """Ends their thread, once the last one has returned."""
+        if self._listeners is not None:
+            self._listeners.shutdown(wait=not in_listener())
+
+
+def _mark_listener() -> None:
+    _this_thread.listens = True
+
+
+class MessageProducer:
+    """Sends messages; made by `ClientSession.create_producer`."""
+
+    def __init__(self, thread: LoopThread, inner: AsyncProducer, session: ClientSession) -> None:
+        self._thread = thread
+        self._inner = inner
+        self._session = session
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def destination(self) -> JmsDestination | None:
+        return self._inner.destination
+
+    @property
+    def persistent(self) -> bool:
+        """Of messages that are sent without a word about it."""
+        return self._inner.persistent
+
+    @persistent.setter
+    def persistent(self, value: bool) -> None:
+        self._inner.persistent = value
+
+    @property
+    def priority(self) -> int:
+        """Likewise."""
+        return self._inner.priority
+
+    @priority.setter
+    def priority(self, value: int) -> None:
+        self._inner.priority = value
+
+    @property
+    def time_to_live_ms(self) -> int:
+        """Likewise."""
+        return self._inner.time_to_live_ms
+
+    @time_to_live_ms.setter
+    def time_to_live_ms(self, value: int) -> None:
+        self._inner.time_to_live_ms = value
+
+    def send(
+        self,
+        message: Sendable,
+        *,
+        destination: Named | None = None,
+        properties: Mapping[str, PropertyContent] | None = None,
+        persistent: bool | None = None,
+        priority: int | None = None,
+        time_to_live_ms: int | None = None,
+        delay_ms: int = 0,
+    ) -> str:
+        """Sends a message, or one made of a body: text of a str; bytes, a map or a stream of what these are.
+
+        A persistent message outside a transaction is safe with the broker when this returns, unless
+        ``jms.useAsyncSend`` says that it is not waited for.
+
+        Args:
+            destination: needed when the producer was made without one.
+            priority: 0 to 9.
+            time_to_live_ms: after it the broker drops the message, or moves it to where expired ones go; 0 for never.
+            delay_ms: the broker keeps the message for so long.
+
+        Returns:
+            The message's id.
+
+        Raises:
+            MessageFormatError: DMQ9060, a property or the body has no type in JMS.
+            ClientError: the broker refuses it.
+        """
+        return self._thread.run(
+            self._inner.send(
+                message,
+                destination=destination,
+                properties=properties,
+                persistent=persistent,
+                priority=priority,
+                time_to_live_ms=time_to_live_ms,
+                delay_ms=delay_ms,
+            )
+        )
+
+    def close(self) -> None:
+        if not self._inner.closed:
+            self._thread.run(self._inner.close())
+
+
+class MessageConsumer:
+    """Made by `ClientSession.create_consumer`. ``for`` gives messages for ever, until it is closed."""
+
+    def __init__(self, thread: LoopThread, inner: AsyncConsumer, session: ClientSession) -> None:
+        self._thread = thread
+        self._inner = inner
+        self._session = session
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[JmsMessage]:
+        while (message := self.receive()) is not None:
+            yield message
+
+    @property
+    def destination(self) -> JmsDestination:
+        return self._inner.destination
+
+    @property
+    def closed(self) -> bool:
+        return self._inner.closed
+
+    def receive(self, timeout_s: float | None = None) -> JmsMessage | None:
+        """The next message; None when none came in time, or when the consumer was closed meanwhile.
+
+        An exception in the waiting thread, such as KeyboardInterrupt, loses no message.
+
+        Args:
+            timeout_s: None waits for ever, 0 not at all.
+
+        Raises:
+            IllegalStateError: DMQ9001, it is closed; DMQ9057, the session has a listener.
+        """
+        inner = self._inner
+        reserved: list[Delivery] = []
+
+        async def reserve() -> None:
+            delivery = await inner.reserve(timeout_s)
+            if delivery is not None:
+                reserved.append(delivery)
+
+        def put_back() -> None:
+            while reserved:
+                inner.put_back(reserved.pop())
+
+        try:
+            self._thread.run(reserve())
+            if not reserved:
+                return None
+            message = inner.message_of(reserved[0])
+        except BaseException:
+            self._thread.soon(put_back)
+            raise
+        delivery = reserved.pop()
+        self._thread.soon(lambda: inner.consume(delivery))
+        return message
+
+    def acknowledge(self) -> None:
+        """All that this consumer has delivered; of a session with AckMode.CLIENT.
+
+        Raises:
+            IllegalStateError: DMQ9001, DMQ9003.
+        """
+        self._thread.call(self._inner.acknowledge)
+
+    def set_listener(self, listener: Callable[[JmsMessage], None] | None) -> None:
+        """Has each message given to ``listener``, in a thread of the session; None takes it away.
+
+        The session calls its listeners one at a time. A message whose listener raises is delivered again in sessions
+        with AUTO, DUPS_OK (of a queue) and INDIVIDUAL, by the redelivery policy; otherwise the next one follows.
+
+        Raises:
+            IllegalStateError: DMQ9005, the prefetch is 0; DMQ9058, there is one already.
+        """
+        if listener is None:
+            self._thread.run(self._inner.set_listener(None))
+            return
+        loop = self._thread.loop
+        threads = self._session.listener_thread()
+
+        async def tell(message: JmsMessage) -> None:
+            await loop.run_in_executor(threads, listener, message)
+
+        self._thread.run(self._inner.set_listener(tell))
+
+    def close(self) -> None:
+        """Ends it; what it has not handed out goes back. What its transaction has delivered stays in that."""
+        if not self._inner.closed:
+            self._thread.run(self._inner.close())
+
+
+class QueueBrowser:
+    """What a queue holds: ``for message in browser``, each time from the beginning."""
+
+    def __init__(self, thread: LoopThread, inner: AsyncBrowser) -> None:
+        self._thread = thread
+        self._inner = inner
+
+    @property
+    def queue(self) -> JmsDestination:
+        return self._inner.queue
+
+    @property
+    def selector(self) -> str:
+        return self._inner.selector
+
+    def __iter__(self) -> Iterator[JmsMessage]:
+        messages = self._inner.browse()
+        try:
+            while (message := self._thread.run(_next_of(messages))) is not None:
+                yield message
+        finally:
+            self._thread.run(messages.aclose())
+
+
+async def _next_of(messages: AsyncGenerator[JmsMessage, None]) -> JmsMessage | None:
+    return await anext(messages, None)

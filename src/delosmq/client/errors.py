@@ -1,0 +1,96 @@
+"""The sentences of the client's surface; the classes are those of `delosmq.sessions.client_errors`."""
+
+from delosmq.sessions.client_errors import (
+    ClientOptionError,
+    ConnectionLostError,
+    IllegalStateError,
+    MessageFormatError,
+    TimedOutError,
+)
+
+
+def wrong_option(where: str, name: str, nearest: str) -> ClientOptionError:
+    meant = f"did you mean '{nearest}'?" if nearest else "see the manual's page on the client for those there are."
+    return ClientOptionError("DMQ9050", f"{where}: there is no option '{name}'; {meant}")
+
+
+def wrong_option_value(where: str, name: str, value: str, wanted: str) -> ClientOptionError:
+    return ClientOptionError("DMQ9051", f"{where}: '{name}' is '{value}', but must be {wanted}.")
+
+
+def wrong_url(url: str, why: str) -> ClientOptionError:
+    return ClientOptionError("DMQ9052", f"'{url}' is no URL of a broker: {why}")
+
+
+def no_destination() -> ClientOptionError:
+    return ClientOptionError(
+        "DMQ9053", "the producer was made without a destination: say destination= with each message."
+    )
+
+
+def other_destination(own: str) -> ClientOptionError:
+    return ClientOptionError(
+        "DMQ9054", f"the producer sends to {own} alone: make one without a destination for messages that name theirs."
+    )
+
+
+def wrong_destination(name: str, why: str) -> ClientOptionError:
+    return ClientOptionError("DMQ9055", f"'{name}' is no destination: {why}")
+
+
+def wrong_argument(name: str, value: object, wanted: str) -> ClientOptionError:
+    return ClientOptionError("DMQ9056", f"{name} is {value!r}, but must be {wanted}.")
+
+
+def has_listener() -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9057",
+        "a consumer of this session has a listener, and a session delivers one message at a time: call receive() in"
+        " another session, or take the listener away with set_listener(None).",
+    )
+
+
+def listener_set() -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9058", "the consumer has a listener already: take that away first with set_listener(None)."
+    )
+
+
+def foreign_loop() -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9059",
+        "this belongs to another event loop: use it in the loop that connected, or the blocking client in threads.",
+    )
+
+
+def wrong_value(name: str, why: str) -> MessageFormatError:
+    return MessageFormatError("DMQ9060", f"'{name}' can't be sent: {why}. Send it as text, or as a type that JMS has.")
+
+
+def wrong_kind(kind: str, wanted: str, remedy: str) -> MessageFormatError:
+    return MessageFormatError("DMQ9061", f"a {kind} has no {wanted}: {remedy}")
+
+
+def unreadable(what: str, why: str) -> MessageFormatError:
+    return MessageFormatError("DMQ9062", f"the {what} of the message can't be read: {why}")
+
+
+def unreachable(peer: str, why: str) -> ConnectionLostError:
+    return ConnectionLostError(
+        "DMQ9063", f"{peer} can't be reached: {why}. See whether the broker is up, and whether host and port are right."
+    )
+
+
+def not_connected_in_time(peer: str, timeout_s: float) -> TimedOutError:
+    return TimedOutError(
+        "DMQ9064",
+        f"{peer} did not answer as a broker within {timeout_s:g} s: see whether the port is that of an OpenWire"
+        " acceptor and the scheme is right (ssl:// where the acceptor has TLS, else tcp://).",
+    )
+
+
+def in_the_loop() -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9065",
+        "the blocking client was called in its own event loop, which would wait for itself: call it in another thread.",
+    )

@@ -1,0 +1,150 @@
+"""URLs of brokers: ``tcp://host:61616?jms.useAsyncSend=true&wireFormat.maxInactivityDuration=0``."""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from delosmq.client.errors import wrong_option, wrong_option_value, wrong_url
+from delosmq.client.option_texts import filled, kinds_of, names, nearest, parameters, parsed, written
+from delosmq.sessions.openwire.client.options import (
+    ClientOptions,
+    PrefetchPolicy,
+    RedeliveryPolicy,
+    WireFormatOptions,
+)
+
+DEFAULT_PORTS: Final = {"tcp": 61616, "ssl": 61617}
+MAX_PREFETCH: Final = 32767
+
+_JMS: Final = "jms."
+_PREFETCH: Final = "jms.prefetchPolicy."
+_REDELIVERY: Final = "jms.redeliveryPolicy."
+_WIRE_FORMAT: Final = "wireFormat."
+_TRANSPORT: Final = "transport."
+_ALL: Final = "jms.prefetchPolicy.all"
+_USER: Final = "jms.userName"
+_PASSWORD: Final = "jms.password"
+
+
+@dataclass(frozen=True)
+class TransportOptions:
+    """Of the socket.
+
+    Attributes:
+        connection_timeout_ms: within this the broker has let us in, or has said why not.
+        trust_store: a PEM file with the authorities that are believed; "" for those of the system.
+        key_store: a PEM file with a certificate and key of our own.
+        verify_host_name: the broker's certificate names the host that was asked for.
+    """
+
+    connection_timeout_ms: int = 30_000
+    tcp_no_delay: bool = True
+    keep_alive: bool = False
+    trust_store: str = ""
+    key_store: str = ""
+    key_store_password: str = field(default="", repr=False)
+    verify_host_name: bool = True
+
+
+@dataclass(frozen=True)
+class BrokerAddress:
+    """Where a broker is."""
+
+    scheme: str
+    host: str
+    port: int
+    transport: TransportOptions = TransportOptions()
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class ConnectionPlan:
+    """All that a URL says."""
+
+    address: BrokerAddress
+    options: ClientOptions
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+def plan_of(url: str) -> ConnectionPlan:
+    """
+    Raises:
+        ClientOptionError: DMQ9050 to DMQ9052.
+    """
+    shown = url.partition("?")[0]
+    try:
+        split = urlsplit(url)
+        port = split.port
+    except ValueError as error:
+        raise wrong_url(shown, f"{error}.") from None
+    if split.scheme not in DEFAULT_PORTS:
+        near = nearest(split.scheme, DEFAULT_PORTS)
+        meant = f"did you mean {near}://?" if near else "write tcp://host:port, or ssl://host:port for TLS."
+        raise wrong_url(shown, f"the scheme '{split.scheme}' is not known; {meant}")
+    if not split.hostname:
+        raise wrong_url(shown, f"it names no host; write {split.scheme}://host:{DEFAULT_PORTS[split.scheme]}.")
+    if split.username is not None or split.password is not None:
+        raise wrong_url(f"{split.scheme}://...", "it holds a user; say user= and password=, or jms.userName= in it.")
+    if split.path not in ("", "/"):
+        raise wrong_url(shown, f"leave out '{split.path}'.")
+    texts = parameters(shown, split.query)
+    address = BrokerAddress(split.scheme, split.hostname, port or DEFAULT_PORTS[split.scheme])
+    user, password = texts.pop(_USER, ""), texts.pop(_PASSWORD, "")
+    _refuse_unknown(shown, texts)
+    transport = {
+        _TRANSPORT + name.removeprefix(_TRANSPORT): text for name, text in texts.items() if _is_transport(name)
+    }
+    others = {name: text for name, text in texts.items() if not _is_transport(name)}
+    return ConnectionPlan(
+        replace(address, transport=filled(TransportOptions(), transport, _TRANSPORT, shown)),
+        _options(shown, others),
+        user,
+        password,
+    )
+
+
+def _options(shown: str, texts: dict[str, str]) -> ClientOptions:
+    sorted_out: dict[str, dict[str, str]] = {prefix: {} for prefix in (_PREFETCH, _REDELIVERY, _WIRE_FORMAT, _JMS)}
+    prefetch = PrefetchPolicy()
+    for name, text in texts.items():
+        if name == _ALL:
+            number = parsed(shown, name, text, int)
+            assert isinstance(number, int)  # by its kind
+            prefetch = PrefetchPolicy(number, number, number, number, number)
+            continue
+        sorted_out[next(prefix for prefix in sorted_out if name.startswith(prefix))][name] = text
+    prefetch = filled(prefetch, sorted_out[_PREFETCH], _PREFETCH, shown)
+    for name in kinds_of(prefetch):
+        number = getattr(prefetch, name)
+        if not 0 <= number <= MAX_PREFETCH and name.endswith("_prefetch"):
+            wanted = f"a number from 0 to {MAX_PREFETCH}"
+            raise wrong_option_value(shown, _PREFETCH + written(name), str(number), wanted)
+    return replace(
+        filled(ClientOptions(), sorted_out[_JMS], _JMS, shown),
+        prefetch_policy=prefetch,
+        redelivery_policy=filled(RedeliveryPolicy(), sorted_out[_REDELIVERY], _REDELIVERY, shown),
+        wire_format=filled(WireFormatOptions(), sorted_out[_WIRE_FORMAT], _WIRE_FORMAT, shown),
+    )
+
+
+def _refuse_unknown(shown: str, texts: dict[str, str]) -> None:
+    """Looks among the names of all kinds, as a prefix may be mistyped as well."""
+    known = {
+        *names(ClientOptions(), _JMS),
+        *names(PrefetchPolicy(), _PREFETCH),
+        *names(RedeliveryPolicy(), _REDELIVERY),
+        *names(WireFormatOptions(), _WIRE_FORMAT),
+        *names(TransportOptions(), _TRANSPORT),
+        *(_ALL, _USER, _PASSWORD),
+    }
+    for name in texts:
+        if name not in known and _TRANSPORT + name not in known:
+            raise wrong_option(shown, name, nearest(name, known))
+
+
+def _is_transport(name: str) -> bool:
+    return name.startswith(_TRANSPORT) or "." not in name

@@ -1,0 +1,221 @@
+"""The asyncio client against a broker, over sockets."""
+
+# ACK-1, ACK-3, ACK-5, TTL-4
+
+import asyncio
+
+import pytest
+
+import delosmq
+from delosmq.client import AckMode, ConnectionLostError, IllegalStateError, JmsMessage
+from delosmq.client.aio import AsyncConnection, AsyncConnectionFactory, connect
+from delosmq.client.aio_consumers import AsyncConsumer
+from delosmq.sessions.client_errors import ClientError
+from tests.client.support import WAIT_S, OpenAsync
+
+
+async def texts(consumer: AsyncConsumer, count: int) -> list[str]:
+    found = []
+    for _ in range(count):
+        message = await consumer.receive(WAIT_S)
+        assert message is not None
+        found.append(message.text)
+    return found
+
+
+async def test_messages_are_sent_and_taken_in_a_loop(aio: AsyncConnection, name: str, open_async: OpenAsync) -> None:
+    await aio.send(name, "one pot of tea")
+    assert [message.text async for message in aio.messages(name, timeout_s=0.2)] == ["one pot of tea"]
+    async with await open_async() as session:
+        assert [message async for message in await session.create_browser(name)] == []
+
+
+async def test_a_message_goes_back_when_its_turn_raises(aio: AsyncConnection, name: str, open_async: OpenAsync) -> None:
+    await aio.send(name, "bad")
+
+    async def work() -> None:
+        async for message in aio.messages(name, timeout_s=WAIT_S):
+            raise ValueError(message.text)
+
+    with pytest.raises(ValueError, match="bad"):
+        await work()
+    consumer = await (await open_async()).create_consumer(name)
+    message = await consumer.receive(WAIT_S)
+    assert message is not None
+    assert message.delivery_count == 2
+
+
+@pytest.mark.parametrize("mode", list(AckMode))
+@pytest.mark.parametrize("prefetch", [0, 1, 100])
+async def test_cancelling_a_receive_at_any_time_loses_no_message(
+    aio: AsyncConnection, name: str, mode: AckMode, prefetch: int, open_async: OpenAsync
+) -> None:
+    count = 40
+    producer = await (await open_async()).create_producer(name)
+    session = await open_async(mode)
+    consumer = await session.create_consumer(f"{name}?consumer.prefetchSize={prefetch}")
+    seen: list[str] = []
+    for number in range(count):
+        await producer.send(f"m{number}")
+        receiving = asyncio.ensure_future(consumer.receive(WAIT_S))
+        for _ in range(number % 9):
+            await asyncio.sleep(0)
+        receiving.cancel()
+        try:
+            message = await receiving
+        except asyncio.CancelledError:
+            continue
+        assert message is not None
+        seen.append(message.text)
+    seen += await texts(consumer, count - len(seen))
+    assert seen == [f"m{number}" for number in range(count)]
+
+
+async def test_a_cancelled_create_leaves_no_consumer(aio: AsyncConnection, name: str, open_async: OpenAsync) -> None:
+    session = await open_async()
+    await aio.send(name, "x")
+    for steps in range(3):
+        creating = asyncio.ensure_future(session.create_consumer(name))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        creating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await creating
+    assert await texts(await session.create_consumer(name), 1) == ["x"]
+
+
+async def test_a_coroutine_may_be_a_listener(aio: AsyncConnection, name: str, open_async: OpenAsync) -> None:  # ACK-3
+    heard: list[str] = []
+    all_heard = asyncio.Event()
+
+    async def listen(message: JmsMessage) -> None:
+        await asyncio.sleep(0)
+        heard.append(message.text)
+        if len(heard) == 3:
+            all_heard.set()
+
+    session = await open_async()
+    consumer = await session.create_consumer(name)
+    await consumer.set_listener(listen)
+    for text in "abc":
+        await aio.send(name, text)
+    await asyncio.wait_for(all_heard.wait(), WAIT_S)
+    assert heard == ["a", "b", "c"]
+    await session.close()
+
+
+async def test_what_a_listener_raises_is_delivered_again(
+    broker: delosmq.Broker, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[tuple[str, int]] = []
+    last = asyncio.Event()
+
+    def listen(message: JmsMessage) -> None:
+        heard.append((message.text, message.delivery_count))
+        if len(heard) == 1:
+            raise ValueError("no tea")
+        if message.text == "b":
+            last.set()
+
+    url = f"{broker.openwire_url}?jms.redeliveryPolicy.initialRedeliveryDelay=1"
+    async with connect(url, user=broker.user, password=broker.password) as connection:
+        session = await connection.create_session()
+        consumer = await session.create_consumer(name)
+        await consumer.set_listener(listen)
+        await connection.send(name, "a")
+        await connection.send(name, "b")
+        await asyncio.wait_for(last.wait(), WAIT_S)
+        await session.close()
+    assert heard == [("a", 1), ("a", 2), ("b", 1)]
+    assert "DMQ9066" in caplog.text
+
+
+async def test_a_closed_consumer_ends_its_loop(aio: AsyncConnection, name: str, open_async: OpenAsync) -> None:
+    session = await open_async()
+    consumer = await session.create_consumer(name)
+
+    seen = asyncio.Event()
+
+    async def take() -> list[str]:
+        found = []
+        async for message in consumer:
+            found.append(message.text)
+            seen.set()
+        return found
+
+    taking = asyncio.ensure_future(take())
+    await aio.send(name, "x")
+    await asyncio.wait_for(seen.wait(), WAIT_S)
+    await consumer.close()
+    assert await taking == ["x"]
+    with pytest.raises(IllegalStateError, match="DMQ9001"):
+        await consumer.receive(0)
+
+
+async def test_a_lost_connection_wakes_all_who_wait() -> None:
+    heard: list[ClientError] = []
+    told = asyncio.Event()
+
+    def listen(error: ClientError) -> None:
+        if isinstance(error, ConnectionLostError):  # and before it, that the broker is stopping
+            heard.append(error)
+            told.set()
+
+    broker = delosmq.Broker(http=False)
+    broker.start()
+    try:
+        connection = await connect(broker.openwire_url, user=broker.user, password=broker.password)
+        connection.set_exception_listener(listen)
+        consumer = await (await connection.create_session()).create_consumer("x")
+        receiving = asyncio.ensure_future(consumer.receive())
+        await asyncio.sleep(0)
+    finally:
+        await asyncio.to_thread(broker.stop)
+    with pytest.raises(ConnectionLostError):
+        await receiving
+    await asyncio.wait_for(told.wait(), WAIT_S)
+    assert len(heard) == 1
+    with pytest.raises(ConnectionLostError):
+        await connection.create_session()
+    await connection.close()
+
+
+async def test_a_factory_makes_connections(broker: delosmq.Broker, name: str) -> None:
+    factory = AsyncConnectionFactory(broker.openwire_url, user=broker.user, password=broker.password)
+    async with await factory.create_connection() as connection:
+        connection.start()
+        await connection.send(name, "x")
+
+
+async def test_two_receivers_of_one_consumer_share_its_messages(
+    aio: AsyncConnection, name: str, open_async: OpenAsync
+) -> None:
+    consumer = await (await open_async()).create_consumer(name)
+    receiving = [asyncio.ensure_future(consumer.receive(WAIT_S)) for _ in range(2)]
+    await asyncio.sleep(0)
+    for text in "ab":
+        await aio.send(name, text)
+    found = [await one for one in receiving]
+    assert sorted(one.text for one in found if one is not None) == ["a", "b"]
+
+
+def test_a_connection_belongs_to_its_loop(broker: delosmq.Broker) -> None:
+    with asyncio.Runner() as runner:
+        connection = runner.run(_open(broker))
+        with pytest.raises(IllegalStateError, match="DMQ9059"):
+            connection.start()
+        runner.run(connection.close())
+
+
+async def _open(broker: delosmq.Broker) -> AsyncConnection:
+    return await connect(broker.openwire_url, user=broker.user, password=broker.password)
+
+
+async def test_a_refused_message_without_an_answer_is_told(broker: delosmq.Broker) -> None:
+    heard: asyncio.Queue[ClientError] = asyncio.Queue()
+    async with connect(broker.openwire_url, user=broker.user, password=broker.password) as connection:
+        connection.set_exception_listener(heard.put_nowait)
+        producer = await (await connection.create_session()).create_producer()
+        await producer.send("x", destination="topic://ActiveMQ.Advisory.Connection", persistent=False)
+        error = await asyncio.wait_for(heard.get(), WAIT_S)
+        assert str(error).startswith("DMQ90")

@@ -1,0 +1,204 @@
+"""Whatever goes wrong is one of a few exceptions, and its sentence says what to do."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import delosmq
+from delosmq import client
+from delosmq.client import (
+    AckMode,
+    ClientConnection,
+    ClientError,
+    ClientOptionError,
+    ClientSecurityError,
+    ConnectionLostError,
+    IllegalStateError,
+    InvalidClientIdError,
+    InvalidSelectorError,
+    ResourceAllocationError,
+    TimedOutError,
+    connect,
+)
+from delosmq.model.settings import AcceptorSettings, BrokerSettings, TlsSettings
+from tests.certificates import make_stores
+from tests.client.support import OpenSession
+
+
+def test_all_exceptions_are_of_one_family() -> None:
+    kinds = [getattr(client, name) for name in client.__all__ if name.endswith("Error")]
+    assert len(kinds) >= 13
+    assert all(issubclass(kind, ClientError) for kind in kinds)
+
+
+def refusal(connecting: Callable[[], object], kind: type[ClientError]) -> str:
+    with pytest.raises(kind) as caught:
+        connecting()
+    return str(caught.value)
+
+
+@pytest.fixture
+def peer() -> Iterator[Callable[[bytes], int]]:
+    """Makes a port whose answer to whoever connects is given; b"" stays silent."""
+    listeners: list[socket.socket] = []
+    threads: list[threading.Thread] = []
+
+    def make(answer: bytes) -> int:
+        listener = socket.create_server(("127.0.0.1", 0))
+        listeners.append(listener)
+
+        def serve() -> None:
+            made, _ = listener.accept()
+            with made:
+                made.sendall(answer)
+                while made.recv(65536):
+                    pass
+
+        thread = threading.Thread(target=serve)
+        threads.append(thread)
+        thread.start()
+        return int(listener.getsockname()[1])
+
+    yield make
+    for one in threads:
+        one.join(10)
+    for listener in listeners:
+        listener.close()
+
+
+def test_nobody_is_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    said = refusal(lambda: connect(f"tcp://127.0.0.1:{port}"), ConnectionLostError)
+    assert said.startswith(f"DMQ9063: tcp://127.0.0.1:{port} can't be reached: ")
+
+
+def test_an_http_server_is_there(peer: Callable[[bytes], int]) -> None:
+    port = peer(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    said = refusal(lambda: connect(f"tcp://127.0.0.1:{port}"), ConnectionLostError)
+    assert said.startswith(f"DMQ9013: tcp://127.0.0.1:{port} does not speak OpenWire: ")
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ssl"])
+def test_a_port_that_says_nothing(peer: Callable[[bytes], int], scheme: str) -> None:
+    url = f"{scheme}://127.0.0.1:{peer(b'')}?transport.connectionTimeout=100"
+    assert refusal(lambda: connect(url), TimedOutError).startswith("DMQ9064: ")
+
+
+def test_a_port_of_stomp(broker: delosmq.Broker) -> None:
+    said = refusal(lambda: connect(broker.stomp_url), ConnectionLostError)
+    assert "it closes the connection without a word" in said
+
+
+def test_tls_where_there_is_none(broker: delosmq.Broker) -> None:
+    url = broker.openwire_url.replace("tcp://", "ssl://")
+    assert refusal(lambda: connect(url), ConnectionLostError).startswith("DMQ9063: ")
+
+
+def test_tls_with_a_certificate_that_is_believed_or_not(tmp_path: Path) -> None:
+    stores = make_stores(tmp_path)
+    acceptor = AcceptorSettings("openwire", "127.0.0.1", 0, ("OPENWIRE",), tls=TlsSettings(str(stores.server)))
+    with delosmq.Broker(settings=BrokerSettings(acceptors=(acceptor,)), http=False) as broker:
+        url = broker.openwire_url.replace("tcp://", "ssl://")
+        said = refusal(lambda: connect(url, user=broker.user, password=broker.password), ConnectionLostError)
+        assert "certificate verify failed" in said
+        trusting = f"{url}?transport.trustStore={stores.authority}"
+        with connect(trusting, user=broker.user, password=broker.password) as connection:
+            connection.send("x", "secret")
+        said = refusal(lambda: connect(f"{url}?transport.trustStore={tmp_path}/none.pem"), ConnectionLostError)
+        assert "trustStore or keyStore can't be used" in said
+
+
+def test_a_wrong_password(broker: delosmq.Broker) -> None:
+    said = refusal(lambda: connect(broker.openwire_url, user=broker.user, password="tea"), ClientSecurityError)
+    assert said.startswith("DMQ9020: the broker refused the login: ")
+    assert "tea" not in said
+
+
+def test_a_client_id_that_is_in_use(broker: delosmq.Broker, name: str) -> None:
+    def again() -> ClientConnection:
+        return connect(broker.openwire_url, user=broker.user, password=broker.password, client_id=name)
+
+    with again():
+        assert refusal(again, InvalidClientIdError).startswith("DMQ9023: ")
+
+
+def test_what_is_closed_says_so(connection: ClientConnection, name: str, open_session: OpenSession) -> None:
+    session = open_session(AckMode.CLIENT)
+    consumer = session.create_consumer(name)
+    producer = session.create_producer(name)
+    producer.send("x")
+    message = consumer.receive(10)
+    assert message is not None
+    consumer.close()
+    producer.close()
+    assert refusal(lambda: consumer.receive(0), IllegalStateError).startswith("DMQ9001: the consumer is closed")
+    assert refusal(message.acknowledge, IllegalStateError).startswith("DMQ9001: the consumer is closed")
+    assert refusal(lambda: producer.send("y"), IllegalStateError).startswith("DMQ9001: the producer is closed")
+    session.close()
+    session.close()
+    assert refusal(lambda: session.create_consumer(name), IllegalStateError).startswith("DMQ9001: the session is")
+    connection.close()
+    connection.close()
+    assert refusal(connection.create_session, IllegalStateError).startswith("DMQ9001: the connection is closed")
+    assert refusal(lambda: connection.send(name, "y"), IllegalStateError).startswith("DMQ9001: the connection is")
+
+
+def test_what_a_mode_has_no_use_for(open_session: OpenSession, name: str) -> None:
+    auto, transacted = open_session(), open_session(AckMode.TRANSACTED)
+    assert refusal(auto.commit, IllegalStateError).startswith("DMQ9002: commit()")
+    assert refusal(auto.rollback, IllegalStateError).startswith("DMQ9002: rollback()")
+    assert refusal(transacted.acknowledge, IllegalStateError).startswith("DMQ9003: acknowledge()")
+    assert refusal(transacted.recover, IllegalStateError).startswith("DMQ9003: recover()")
+    assert refusal(lambda: auto.create_durable_consumer(name, "s"), IllegalStateError).startswith("DMQ9004: ")
+
+
+def test_wrong_arguments(open_session: OpenSession, name: str) -> None:
+    session = open_session()
+    producer, consumer = session.create_producer(name), session.create_consumer(name)
+    for send in (
+        lambda: producer.send("x", priority=10),
+        lambda: producer.send("x", time_to_live_ms=-1),
+        lambda: producer.send("x", delay_ms=-1),
+        lambda: consumer.receive(-1),
+    ):
+        assert refusal(send, ClientOptionError).startswith("DMQ9056: ")
+    assert refusal(lambda: producer.send("x", destination="other"), ClientOptionError).startswith("DMQ9054: ")
+    assert refusal(lambda: session.create_producer().send("x"), ClientOptionError).startswith("DMQ9053: ")
+    said = refusal(lambda: session.create_consumer(name, "price >"), InvalidSelectorError)
+    assert said.startswith(f"DMQ9022: the broker refused a consumer of queue://{name}: ")
+    # The session goes on.
+    producer.send("still here")
+    message = consumer.receive(10)
+    assert message is not None
+    assert message.text == "still here"
+
+
+def test_a_message_that_is_too_large_is_refused_before_it_is_sent(broker: delosmq.Broker, name: str) -> None:
+    url = f"{broker.openwire_url}?wireFormat.maxFrameSize=10000"
+    with connect(url, user=broker.user, password=broker.password) as connection:
+        said = refusal(lambda: connection.send(name, "x" * 10_000), ResourceAllocationError)
+        assert said.startswith("DMQ9008: a message of 10")
+        connection.send(name, "small")
+        assert next(connection.messages(name)).text == "small"
+
+
+def test_the_blocking_client_in_its_own_loop(connection: ClientConnection) -> None:
+    from delosmq.client import loop_thread
+
+    thread = loop_thread.enter()
+    try:
+        said = thread.call(lambda: refusal(connection.create_session, IllegalStateError))
+    finally:
+        loop_thread.leave(thread)
+    assert said.startswith("DMQ9065: ")
+
+
+async def test_the_blocking_client_works_beside_a_running_loop(broker: delosmq.Broker, name: str) -> None:
+    with connect(broker.openwire_url, user=broker.user, password=broker.password) as connection:
+        connection.send(name, "x")
+        await asyncio.sleep(0)

@@ -1,0 +1,324 @@
+"""The blocking client against a broker, over sockets."""
+
+# ACK-1, ACK-2, ACK-3, ACK-5, ACK-7, TTL-4
+
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+import delosmq
+from delosmq.client import (
+    AckMode,
+    ClientConnection,
+    ClientSession,
+    ConnectionFactory,
+    IllegalStateError,
+    InvalidDestinationError,
+    JmsMessage,
+    MessageConsumer,
+    TextMessage,
+    connect,
+    loop_thread,
+)
+from delosmq.client.aio import AsyncConnection, plan_for
+from tests.client.support import WAIT_S, OpenSession
+
+T = TypeVar("T")
+
+
+def texts(consumer: MessageConsumer, count: int) -> list[str]:
+    found = []
+    for _ in range(count):
+        message = consumer.receive(WAIT_S)
+        assert message is not None
+        found.append(message.text)
+    return found
+
+
+def left(connection: ClientConnection, name: str) -> list[str]:
+    """What the queue holds and no consumer has."""
+    with connection.create_session() as session:
+        return [message.text for message in session.create_browser(name)]
+
+
+def test_messages_are_sent_and_taken_in_a_loop(connection: ClientConnection, name: str) -> None:
+    connection.send(name, "one pot of tea", properties={"price": 12})
+    connection.send(name, "two pots")
+    seen = [(message.text, message.properties) for message in connection.messages(name, timeout_s=0)]
+    seen += [(message.text, message.properties) for message in connection.messages(name, timeout_s=0.1)]
+    assert seen[:2] == [("one pot of tea", {"price": 12}), ("two pots", {})]
+    assert left(connection, name) == []
+
+
+def test_a_message_goes_back_when_its_turn_raises(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:
+    for text in ("good", "bad", "later"):
+        connection.send(name, text)
+
+    def work() -> None:
+        for message in connection.messages(name, timeout_s=WAIT_S):
+            if message.text == "bad":
+                raise ValueError(message.text)
+
+    with pytest.raises(ValueError, match="bad"):
+        work()
+    with open_session() as session:
+        consumer = session.create_consumer(name)
+        again = [consumer.receive(WAIT_S), consumer.receive(WAIT_S)]
+        assert [(one.text, one.delivery_count) for one in again if one] == [("bad", 2), ("later", 1)]
+
+
+def test_delosmq_connect_is_the_blocking_client(broker: delosmq.Broker, name: str) -> None:
+    with delosmq.connect(broker.openwire_url, user=broker.user, password=broker.password) as connection:
+        connection.send(name, "x")
+        assert next(connection.messages(name)).text == "x"
+    assert connection.closed
+
+
+def test_a_factory_s_connection_delivers_nothing_until_it_is_started(broker: delosmq.Broker, name: str) -> None:
+    factory = ConnectionFactory(f"{broker.openwire_url}?jms.userName={broker.user}", password=broker.password)
+    with factory.create_connection() as connection:
+        connection.send(name, "early")
+        consumer = connection.create_session().create_consumer(name)
+        assert consumer.receive(0) is None
+        assert consumer.receive(0.05) is None
+        connection.start()
+        assert texts(consumer, 1) == ["early"]
+
+
+@pytest.mark.parametrize("mode", [mode for mode in AckMode if mode != AckMode.TRANSACTED])
+def test_what_is_acknowledged_does_not_come_again(
+    connection: ClientConnection, name: str, mode: AckMode, open_session: OpenSession
+) -> None:
+    with open_session(mode) as session:
+        consumer = session.create_consumer(name)
+        producer = session.create_producer(name)
+        for number in range(5):
+            producer.send(f"m{number}")
+        seen = [consumer.receive(WAIT_S) for _ in range(4)]
+        third = seen[2]
+        assert third is not None
+        third.acknowledge()
+    kept = {
+        AckMode.AUTO: ["m4"],
+        AckMode.DUPS_OK: ["m4"],
+        # The session's range ends with what it has delivered, the fourth.
+        AckMode.CLIENT: ["m4"],
+        AckMode.INDIVIDUAL: ["m0", "m1", "m3", "m4"],
+    }
+    with open_session() as other:
+        assert texts(other.create_consumer(name), len(kept[mode])) == kept[mode]
+
+
+def test_a_transaction_happens_as_a_whole(connection: ClientConnection, name: str, open_session: OpenSession) -> None:
+    connection.send(name, "in")
+    with open_session(AckMode.TRANSACTED) as session:
+        consumer = session.create_consumer(f"{name}?consumer.prefetchSize=10")
+        producer = session.create_producer(f"{name}.out")
+        assert texts(consumer, 1) == ["in"]
+        producer.send("half")
+        assert left(connection, f"{name}.out") == []
+        session.commit()
+        assert left(connection, f"{name}.out") == ["half"]
+        producer.send("never")
+        session.rollback()
+    assert left(connection, f"{name}.out") == ["half"]
+    assert left(connection, name) == []
+
+
+def test_a_rollback_delivers_again_and_counts(broker: delosmq.Broker, name: str) -> None:
+    url = f"{broker.openwire_url}?jms.redeliveryPolicy.initialRedeliveryDelay=10"
+    with connect(url, user=broker.user, password=broker.password) as connection:
+        connection.send(name, "x")
+        session = connection.create_session(AckMode.TRANSACTED)
+        consumer = session.create_consumer(name)
+        first = consumer.receive(WAIT_S)
+        session.rollback()
+        second = consumer.receive(WAIT_S)
+        session.commit()
+        assert first is not None
+        assert second is not None
+        assert (first.delivery_count, first.redelivered) == (1, False)
+        assert (second.delivery_count, second.redelivered) == (2, True)
+
+
+def test_what_fails_too_often_is_a_dead_letter(broker: delosmq.Broker, name: str) -> None:
+    options = "jms.redeliveryPolicy.initialRedeliveryDelay=0&jms.redeliveryPolicy.maximumRedeliveries=0"
+    with connect(f"{broker.openwire_url}?{options}", user=broker.user, password=broker.password) as connection:
+        connection.send(name, "poison", properties={"who": name})
+        session = connection.create_session(AckMode.TRANSACTED)
+        consumer = session.create_consumer(name)
+        assert texts(consumer, 1) == ["poison"]
+        session.rollback()
+        dead = session.create_consumer("DLQ", f"who = '{name}'").receive(WAIT_S)
+        assert dead is not None
+        assert dead.text == "poison"
+
+
+def test_a_listener_hears_each_message_in_one_thread(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:  # ACK-3
+    heard: list[tuple[str, int]] = []
+    done = threading.Event()
+
+    def listen(message: JmsMessage) -> None:
+        heard.append((message.text, threading.get_ident()))
+        if len(heard) == 3:
+            done.set()
+
+    session = open_session()
+    consumer = session.create_consumer(name)
+    consumer.set_listener(listen)
+    for text in "abc":
+        connection.send(name, text)
+    assert done.wait(WAIT_S)
+    with pytest.raises(IllegalStateError, match="DMQ9058"):
+        consumer.set_listener(listen)
+    with pytest.raises(IllegalStateError, match="DMQ9057"):
+        consumer.receive(0)
+    session.close()
+    assert [text for text, _ in heard] == ["a", "b", "c"]
+    assert len({thread for _, thread in heard} - {threading.get_ident()}) == 1
+
+
+def test_a_listener_may_use_and_close_its_session(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:
+    done = threading.Event()
+    session = open_session(AckMode.TRANSACTED)
+    replies = session.create_producer(f"{name}.replies")
+
+    def listen(message: JmsMessage) -> None:
+        replies.send(message.text.upper())
+        session.commit()
+        session.close()
+        done.set()
+
+    session.create_consumer(name).set_listener(listen)
+    connection.send(name, "x")
+    assert done.wait(WAIT_S)
+    assert left(connection, f"{name}.replies") == ["X"]
+
+
+def test_a_prefetch_of_0_asks_for_each_message(
+    connection: ClientConnection, name: str, open_session: OpenSession
+) -> None:  # ACK-2, ACK-3
+    session = open_session()
+    consumer = session.create_consumer(f"{name}?consumer.prefetchSize=0")
+    with pytest.raises(IllegalStateError, match="DMQ9005"):
+        consumer.set_listener(lambda _: None)
+    assert consumer.receive(0) is None
+    assert consumer.receive(0.02) is None
+    connection.send(name, "x")
+    connection.send(name, "y")
+    assert texts(consumer, 1) == ["x"]
+    assert left(connection, name) == ["y"]
+
+
+def test_a_selector_chooses(connection: ClientConnection, name: str, open_session: OpenSession) -> None:
+    session = open_session()
+    for price in (5, 50):
+        connection.send(name, str(price), properties={"price": price})
+    assert texts(session.create_consumer(name, "price > 10"), 1) == ["50"]
+    assert left(connection, name) == ["5"]
+
+
+def test_a_durable_subscription_keeps_what_comes_meanwhile(broker: delosmq.Broker, name: str) -> None:
+    with connect(broker.openwire_url, user=broker.user, password=broker.password, client_id=name) as connection:
+        session = connection.create_session()
+        topic = session.topic(name)
+        session.create_durable_consumer(topic, "s").close()
+        connection.send(topic, "kept")
+        consumer = session.create_durable_consumer(name, "s")
+        assert texts(consumer, 1) == ["kept"]
+        consumer.close()
+        connection.unsubscribe("s")
+        with pytest.raises(InvalidDestinationError, match="DMQ9021"):
+            connection.unsubscribe("s")
+
+
+def test_a_request_is_answered_to_a_temporary_queue(
+    connection: ClientConnection, broker: delosmq.Broker, name: str, open_session: OpenSession
+) -> None:
+    with connect(broker.openwire_url, user=broker.user, password=broker.password) as other:
+        session = open_session()
+        replies = session.create_temporary_queue()
+        answers = session.create_consumer(replies)
+        session.create_producer(name).send(TextMessage("price of tea?", reply_to=replies, correlation_id="7"))
+        request = next(other.messages(name))
+        assert request.reply_to == replies
+        assert request.reply_to is not None
+        other.send(request.reply_to, TextMessage("two", correlation_id=request.correlation_id))
+        answer = answers.receive(WAIT_S)
+        assert answer is not None
+        assert (answer.text, answer.correlation_id) == ("two", "7")
+        with pytest.raises(InvalidDestinationError, match="DMQ9007"):
+            with other.create_session() as foreign:
+                foreign.create_consumer(replies)
+        answers.close()
+        session.delete_temporary(replies)
+        with pytest.raises(InvalidDestinationError, match="DMQ9006"):
+            session.create_producer().send("too late", destination=replies)
+
+
+def test_a_message_waits_for_its_time(connection: ClientConnection, name: str, open_session: OpenSession) -> None:
+    connection.send(name, "later", delay_ms=50)
+    connection.send(name, "now")
+    assert texts(open_session().create_consumer(name), 2) == ["now", "later"]
+
+
+def test_a_small_producer_window_lets_messages_through_one_by_one(broker: delosmq.Broker, name: str) -> None:  # ACK-7
+    url = f"{broker.openwire_url}?jms.producerWindowSize=1&jms.useAsyncSend=true"
+    with connect(url, user=broker.user, password=broker.password) as connection:
+        session = connection.create_session()
+        producer = session.create_producer(name)
+        for number in range(20):
+            producer.send(f"m{number}")
+        assert texts(session.create_consumer(name), 20) == [f"m{number}" for number in range(20)]
+
+
+def test_what_was_reserved_for_an_interrupted_caller_is_not_lost(broker: delosmq.Broker, name: str) -> None:
+    """Ctrl-C comes when the message is in the other thread's hands already: the worst time for it."""
+
+    class Interrupted(loop_thread.LoopThread):
+        interrupts = False
+
+        def run(self, work: Coroutine[Any, Any, T]) -> T:
+            done = super().run(work)
+            if self.interrupts:
+                raise KeyboardInterrupt
+            return done
+
+    thread = Interrupted()
+    connection = thread.run(AsyncConnection.open(plan_for(broker.openwire_url, broker.user, broker.password, "")))
+    thread.call(connection.start)
+    inner = thread.run(connection.create_session())
+    session = ClientSession(thread, inner, connection)
+    consumer = MessageConsumer(thread, thread.run(inner.create_consumer(name)), session)
+    thread.run(connection.send(name, "x"))
+    thread.interrupts = True
+    with pytest.raises(KeyboardInterrupt):
+        consumer.receive(WAIT_S)
+    thread.interrupts = False
+    message = consumer.receive(WAIT_S)
+    assert message is not None
+    assert (message.text, message.delivery_count) == ("x", 1)
+    thread.run(connection.close())
+    thread.end()
+
+
+def test_one_thread_serves_all_connections_and_ends_with_the_last(broker: delosmq.Broker) -> None:
+    def threads() -> list[str]:
+        return [one.name for one in threading.enumerate() if one.name == "delosmq-client"]
+
+    with connect(broker.openwire_url, user=broker.user, password=broker.password):
+        with connect(broker.openwire_url, user=broker.user, password=broker.password) as inner:
+            with inner.create_session() as session:
+                consumers = [session.create_consumer("thread.count") for _ in range(5)]
+                assert len(consumers) == 5
+            assert len(threads()) == 1
+        assert len(threads()) == 1
+    assert threads() == []

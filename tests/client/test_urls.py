@@ -1,0 +1,96 @@
+"""URLs and destinations: what they say, and how a mistake is answered."""
+
+# ACK-6
+
+import pytest
+
+from delosmq.client import ClientOptionError, JmsDestination
+from delosmq.client.destinations import named
+from delosmq.client.urls import BrokerAddress, TransportOptions, plan_of
+
+
+def test_a_url_without_options_has_the_java_client_s_defaults() -> None:
+    plan = plan_of("tcp://broker")
+    assert plan.address == BrokerAddress("tcp", "broker", 61616)
+    assert plan.options.prefetch_policy.queue_prefetch == 1000
+    assert plan.options.redelivery_policy.maximum_redeliveries == 6
+    assert str(plan_of("ssl://[::1]:1234").address) == "ssl://[::1]:1234"
+
+
+def test_options_of_all_kinds() -> None:
+    plan = plan_of(
+        "tcp://broker:1?jms.userName=u&jms.password=p%26&jms.clientID=c&jms.useAsyncSend=TRUE"
+        "&jms.optimizeAcknowledgeTimeOut=5&jms.prefetchPolicy.all=7&jms.prefetchPolicy.topicPrefetch=8"
+        "&jms.redeliveryPolicy.backOffMultiplier=2.5&wireFormat.maxInactivityDuration=0&wireFormat.maxFrameSize=9"
+        "&transport.keepAlive=true&connectionTimeout=10&jms.producerWindowSize=11"
+    )
+    options = plan.options
+    assert (plan.user, plan.password, options.client_id) == ("u", "p&", "c")
+    assert (options.use_async_send, options.optimize_acknowledge_time_out_ms) == (True, 5)
+    assert (options.prefetch_policy.queue_prefetch, options.prefetch_policy.topic_prefetch) == (7, 8)
+    assert options.redelivery_policy.back_off_multiplier == 2.5
+    assert (options.wire_format.max_inactivity_duration_ms, options.wire_format.max_frame_size_bytes) == (0, 9)
+    assert plan.address.transport == TransportOptions(connection_timeout_ms=10, keep_alive=True)
+    assert options.producer_window_size_bytes == 11
+    assert "p&" not in repr(plan)
+
+
+@pytest.mark.parametrize(
+    "url, said",
+    [
+        ("tcpp://x", "DMQ9052: 'tcpp://x' is no URL of a broker: the scheme 'tcpp' is not known; did you mean tcp://?"),
+        ("localhost:61616", "DMQ9052"),
+        ("tcp://", "DMQ9052: 'tcp://' is no URL of a broker: it names no host; write tcp://host:61616."),
+        ("tcp://x:99999", "DMQ9052"),
+        ("tcp://x/queue", "DMQ9052: 'tcp://x/queue' is no URL of a broker: leave out '/queue'."),
+        ("tcp://u:secret@x", "DMQ9052: 'tcp://...' is no URL of a broker: it holds a user;"),
+        (
+            "tcp://x?jms.prefetchPolicy.queuePrefech=1",
+            "DMQ9050: tcp://x: there is no option 'jms.prefetchPolicy.queuePrefech'; did you mean"
+            " 'jms.prefetchPolicy.queuePrefetch'?",
+        ),
+        ("tcp://x?useAsyncSend=true", "DMQ9050: tcp://x: there is no option 'useAsyncSend'; did you mean"),
+        ("tcp://x?jms.useAsyncSend=yes", "DMQ9051: tcp://x: 'jms.useAsyncSend' is 'yes', but must be true or false."),
+        ("tcp://x?jms.closeTimeout=1s", "DMQ9051: tcp://x: 'jms.closeTimeout' is '1s', but must be a whole number."),
+        ("tcp://x?jms.closeTimeout", "DMQ9051: tcp://x: 'jms.closeTimeout' is '', but must be written as name=value."),
+        ("tcp://x?jms.prefetchPolicy.all=40000", "DMQ9051: tcp://x: 'jms.prefetchPolicy.queuePrefetch' is '40000'"),
+    ],
+)
+def test_a_wrong_url_is_answered_with_what_was_meant(url: str, said: str) -> None:
+    with pytest.raises(ClientOptionError) as caught:
+        plan_of(url)
+    assert str(caught.value).startswith(said)
+    assert "secret" not in str(caught.value)
+
+
+def test_destinations_by_name() -> None:
+    assert named("orders") == JmsDestination("orders")
+    assert named("prices", topic=True) == named("topic://prices") == JmsDestination("prices", is_topic=True)
+    assert named("temp-queue://a:1") == JmsDestination("a:1", is_temporary=True)
+    assert [str(named(one)) for one in ("a", "topic://a", "temp-topic://a")] == [
+        "queue://a",
+        "topic://a",
+        "temp-topic://a",
+    ]
+
+
+def test_a_destination_s_options_are_its_consumers_and_no_part_of_its_name() -> None:
+    one = named("orders?consumer.exclusive=true&consumer.prefetchSize=3&consumer.selector=a%20%3D%201")
+    assert (one.name, one.options.exclusive, one.options.prefetch_size) == ("orders", True, 3)
+    assert one.options.selector == "a = 1"
+    assert one == named("orders")
+
+
+@pytest.mark.parametrize(
+    "written, said",
+    [
+        ("orders?consumer.exclusiv=true", "DMQ9050: destination orders: there is no option 'consumer.exclusiv'; did"),
+        ("orders?consumer.priority=high", "DMQ9051: destination orders: 'consumer.priority' is 'high'"),
+        ("", "DMQ9055"),
+        ("topic://", "DMQ9055"),
+    ],
+)
+def test_a_wrong_destination_is_refused(written: str, said: str) -> None:
+    with pytest.raises(ClientOptionError) as caught:
+        named(written)
+    assert str(caught.value).startswith(said)
