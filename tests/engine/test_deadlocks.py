@@ -7,7 +7,7 @@ from hypothesis import given, strategies
 
 from delosmq.engine.addresses.address import SpaceWaiter
 from delosmq.engine.routing.send_result import BLOCKED, ROUTED
-from delosmq.engine.transactions.deadlocks import AT_ONCE
+from delosmq.engine.transactions.deadlocks import AT_ONCE, PER_SLICE
 from delosmq.engine.transactions.transaction import Transaction
 from delosmq.model.errors import LimitError
 from tests.engine.support import Bench, anycast
@@ -303,3 +303,20 @@ def test_who_the_limit_of_the_whole_broker_holds_up_goes_on_when_somebody_else_e
         field.asking[number] = one
         one.on_space()
     assert [one.outcome for one in asking] == [BLOCKED, BLOCKED, REFUSED]
+
+
+def test_who_goes_on_while_what_it_holds_is_counted_may_send_elsewhere():
+    field = Field(0, -1)
+    bench = field.bench
+    transaction = bench.broker.transactions.begin("a")
+    for number in range(3 * PER_SLICE // 2):
+        assert send(bench, transaction, f"a{number}") == [ROUTED]
+    bench.send("q", "m " * 2 * HALF)
+    consumer, port = bench.consume("q")
+    bench.run()
+    assert send(bench, transaction, "q") == [BLOCKED]
+    assert bench.broker.tick()
+    bench.broker.consumers.acknowledge(consumer, port.slots[0].sequence)
+    assert send(bench, transaction, "b") == [ROUTED]
+    bench.run()
+    assert send(bench, transaction, "q") == [ROUTED]

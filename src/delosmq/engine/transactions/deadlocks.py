@@ -24,7 +24,6 @@ AT_ONCE: Final = 500
 """Transactions that wait, and accounts that they hold, that the sends of one tick look at together: about 1 ms."""
 PER_SLICE: Final = 1_000
 """Steps of a search, likewise."""
-ALL_STEPS: Final = 1 << 60
 
 
 class Deadlocks:
@@ -87,7 +86,8 @@ class Deadlocks:
             return
         self.spent += self._size
         search = _Search(self._waiting, self._bindings, self._memory)
-        search.go_on(ALL_STEPS)
+        for _ in search.steps():
+            pass
         if transaction.id in search.stuck:
             self.goes_on(transaction)
             raise _refusal(transaction, address, len(search.stuck))
@@ -132,8 +132,9 @@ class Deadlocks:
         waiting = {one.id: one for one in transactions if one.id not in self._gone}
         search = _Search(waiting, self._bindings, self._memory)
         self._search = search
-        while not search.go_on(PER_SLICE):
-            yield NEXT_TICK
+        for number, _ in enumerate(search.steps(), 1):
+            if number % PER_SLICE == 0:
+                yield NEXT_TICK
         return search
 
     def _refuse_later(self, transaction: Transaction, search: "_Search") -> None:
@@ -158,16 +159,12 @@ class _Search:
         self._bindings = bindings
         self._memory = memory
         self.stuck: dict[int, Transaction] = dict(waiting)
-        self._to_count: list[Transaction] = list(waiting.values())
-        # Of the last of these, what is still to count.
-        self._names: list[str] = []
         self._counted: dict[int, list[tuple[str, int, int]]] = {}
         self._charged: dict[str, Account] = {}
         self._charged_bytes: int = 0
         self._waiters: dict[str, list[Transaction]] = {}
-        # Addresses to look at, the waiters of those that have room, what those hold who go on.
+        # Addresses to look at, and what those hold who go on.
         self._to_check: list[str] = []
-        self._freed: list[Transaction] = []
         self._to_subtract: list[list[tuple[str, int, int]]] = []
 
     def goes_on(self, transaction: Transaction) -> None:
@@ -175,24 +172,20 @@ class _Search:
         if self.stuck.pop(transaction.id, None) is not None:
             self._to_subtract.append(self._counted.setdefault(transaction.id, []))
 
-    def go_on(self, steps: int) -> bool:
-        """Searches for so many steps; True when it is through."""
-        while steps > 0:
-            if self._to_count:
-                steps -= self._count(steps)
-            elif self._to_subtract:
-                steps -= self._subtract(steps)
-            elif self._freed:
-                steps -= 1
-                self.goes_on(self._freed.pop())
-            elif self._to_check:
-                steps -= 1
-                name = self._to_check.pop()
-                if name in self._waiters and not self.is_filled(name):
-                    self._freed = self._waiters.pop(name)
-            else:
-                return True
-        return False
+    def steps(self) -> Iterator[None]:
+        """Searches; yields after each step."""
+        for transaction in list(self.stuck.values()):
+            yield from self._count(transaction)
+        while self._to_subtract or self._to_check:
+            if self._to_subtract:
+                yield from self._subtract(self._to_subtract.pop())
+                continue
+            name = self._to_check.pop()
+            yield
+            if name in self._waiters and not self.is_filled(name):
+                for freed in self._waiters.pop(name):
+                    self.goes_on(freed)
+                    yield
 
     def is_filled(self, name: str) -> bool:
         """Whether what they hold leaves an address no room, whatever becomes of all else in it."""
@@ -203,49 +196,34 @@ class _Search:
         address = self._bindings.addresses.get(name)
         return account is not None and address is not None and fills(account, address.settings)
 
-    def _count(self, steps: int) -> int:
-        """Counts what one of them holds, or a part of that; gives the steps taken."""
-        transaction = self._to_count[-1]
-        names = self._names
-        counted = self._counted.get(transaction.id)
+    def _count(self, transaction: Transaction) -> Iterator[None]:
+        """Counts what one of them holds, unless it goes on meanwhile."""
         if transaction.id not in self.stuck:
-            names = []
-        elif counted is None:
-            counted = []
-            self._counted[transaction.id] = counted
-            name = transaction.waits_for
-            waiters = self._waiters.get(name)
-            if waiters is None:
-                self._waiters[name] = [transaction]
-                self._to_check.append(name)
-            else:
-                waiters.append(transaction)
-            names = list(transaction.charged)
-            self._names = names
-        left = steps - 1
-        held = self._charged
-        while names and counted is not None and left > 0:
-            left -= 1
-            name = names.pop()
-            account = transaction.charged[name]
-            known = held.get(name)
+            return
+        counted: list[tuple[str, int, int]] = []
+        self._counted[transaction.id] = counted
+        waiters = self._waiters.setdefault(transaction.waits_for, [])
+        if not waiters:
+            self._to_check.append(transaction.waits_for)
+        waiters.append(transaction)
+        yield
+        for name, account in list(transaction.charged.items()):
+            if transaction.id not in self.stuck:
+                return
+            known = self._charged.get(name)
             if known is None:
                 known = Account()
-                held[name] = known
+                self._charged[name] = known
             known.used_bytes += account.used_bytes
             known.used_messages += account.used_messages
             self._charged_bytes += account.used_bytes
             counted.append((name, account.used_bytes, account.used_messages))
-        if not names:
-            self._to_count.pop()
-        return steps - left
+            yield
 
-    def _subtract(self, steps: int) -> int:
-        """Takes away what one of them holds, likewise."""
-        counted = self._to_subtract[-1]
-        left = steps - 1
-        while counted and left > 0:
-            left -= 1
+    def _subtract(self, counted: list[tuple[str, int, int]]) -> Iterator[None]:
+        """Takes away what one of them holds."""
+        yield
+        while counted:
             name, used_bytes, used_messages = counted.pop()
             known = self._charged[name]
             known.used_bytes -= used_bytes
@@ -253,9 +231,7 @@ class _Search:
             self._charged_bytes -= used_bytes
             if name in self._waiters:
                 self._to_check.append(name)
-        if not counted:
-            self._to_subtract.pop()
-        return steps - left
+            yield
 
 
 def _refusal(transaction: Transaction, address: str, count: int) -> LimitError:
