@@ -102,7 +102,7 @@ MEANINGS = {
     ),
     "ACK-6": "Options of the client stand in the URL (`jms.*`) and behind a destination (`?consumer.*`), which wins.",
     "ACK-7": (
-        "A consumer that does not keep up stops nobody else; a producer whose address is full waits, and only it. "
+        "A consumer that does not keep up stops no other; a producer with a full address waits, and only it. "
         "The client sends with and without waiting, within a producer window."
     ),
     "PIPE-1": (

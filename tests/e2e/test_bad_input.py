@@ -182,7 +182,7 @@ def test_a_client_that_promised_to_beat_and_does_not_is_told_so(broker: RunningB
 
 
 # ACK-7
-def test_a_peer_that_reads_nothing_holds_up_nobody(broker: RunningBroker, name: str) -> None:
+def test_a_peer_that_reads_nothing_holds_up_no_other(broker: RunningBroker, name: str) -> None:
     with RawPeer(broker.port) as deaf, Client(broker.port, "1.2") as client:
         deaf.connect()
         deaf.send(f"SUBSCRIBE\nid:1\nack:auto\ndestination:/topic/{name}\nreceipt:on\n\n\0")

@@ -350,7 +350,7 @@ TestDispatching.settings = settings(
 )
 
 
-def test_what_the_full_owner_of_a_group_does_not_take_holds_up_nobody() -> None:
+def test_what_the_full_owner_of_a_group_does_not_take_holds_up_no_other() -> None:
     machine = Dispatching()
     machine.begin(classic=False, strict=False, everybody=False, queue=False)
     machine.send(count=1, priority=4, group="c", sequence=0, user="blue")

@@ -123,7 +123,7 @@ def test_order_holds_across_the_death_of_the_owner_in_the_classic_profile():
 
 
 # EXCL-1
-def test_what_the_owner_does_not_match_waits_for_nobody_else():
+def test_what_the_owner_does_not_match_goes_to_no_other_consumer():
     field = Field()
     owner = field.peer(exclusive=True, selector="JMSXUserID = 'red'")
     shared = field.peer()

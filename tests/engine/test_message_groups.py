@@ -177,7 +177,7 @@ def kept_in_memory(group: str) -> list[str]:
 # EXCL-4
 @pytest.mark.parametrize("ending", ["purged", "expired"])
 @pytest.mark.parametrize("leaves", [True, False])
-def test_what_several_selectors_passed_over_is_not_handed_out_once_it_is_gone(ending: str, leaves: bool):
+def test_what_several_selectors_passed_over_is_not_delivered_once_it_is_gone(ending: str, leaves: bool):
     field = Field(dispatch_profile=CLASSIC)
     owner = field.peer(1)
     field.put("a1", group="a")
@@ -275,7 +275,7 @@ def test_what_is_purged_while_it_waits_for_a_full_owner_is_forgotten():
 
 
 # EXCL-4
-def test_what_waits_for_a_full_owner_and_comes_back_is_handed_out_once():
+def test_what_waits_for_a_full_owner_and_comes_back_is_delivered_once():
     field = Field(dispatch_profile=CLASSIC)
     owner = field.peer(1)
     field.put("a1", group="a")
@@ -310,7 +310,7 @@ def test_what_waited_for_an_owner_goes_to_the_next_one():
 
 
 # EXCL-4
-def test_what_the_owner_does_not_match_waits_and_holds_up_nobody():
+def test_what_the_owner_does_not_match_waits_and_holds_up_no_other():
     for profile in ({}, {"dispatch_profile": CLASSIC}):
         field = Field(**profile)
         owner = field.peer(selector="JMSXUserID = 'red'")
@@ -326,7 +326,7 @@ def test_what_the_owner_does_not_match_waits_and_holds_up_nobody():
 
 
 # EXCL-4
-def test_what_the_owner_does_not_match_holds_up_nobody_while_it_is_full():
+def test_what_the_owner_does_not_match_holds_up_no_other_while_it_is_full():
     # The one of a higher priority fills up with m1 and m3, so that m2 is looked at before or after it was full.
     for limit in (1, 2):
         field = Field()

@@ -68,7 +68,7 @@ def test_consumers_take_turns():
 
 
 # EXCL-3, ACK-7
-def test_a_consumer_without_credit_holds_up_nobody():
+def test_a_consumer_without_credit_holds_up_no_other():
     bench = Bench(queues=(anycast("q"),))
     slow, slow_port = bench.consume("q", MessageCredit(1))
     _, quick_port = bench.consume("q")

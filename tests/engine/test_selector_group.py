@@ -20,7 +20,7 @@ def test_each_consumer_gets_what_it_matches_and_the_rest_waits():
 
 
 # EXCL-3
-def test_a_full_consumer_with_the_only_matching_selector_holds_up_nobody():
+def test_a_full_consumer_with_the_only_matching_selector_holds_up_no_other():
     field = Field()
     red = field.peer(1, selector=RED)
     rest = field.peer(selector=BLUE)
@@ -92,7 +92,7 @@ def test_equal_selectors_are_evaluated_once_per_message():
 
 
 # EXCL-3
-def test_a_selector_that_nobody_uses_any_more_costs_nothing():
+def test_a_selector_without_consumers_costs_nothing():
     field = Field()
     red = field.peer(selector=RED)
     field.peer(1)

@@ -144,7 +144,7 @@ class Listener(ConsumerPort):
     def closed_by_broker(self, reason: BrokerError) -> None: ...
 
 
-async def test_an_appointment_of_the_engine_brings_a_tick_though_nobody_does_anything() -> None:  # RING-9
+async def test_an_appointment_of_the_engine_brings_a_tick_without_any_input() -> None:  # RING-9
     async with running() as server:
         # The store asks for a tick every second; without it only the appointment can bring one.
         server.timers.cancel(Ticker, STORE_TICK_S)

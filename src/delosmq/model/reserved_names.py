@@ -16,7 +16,7 @@ ADVISORY_PREFIX: Final = "ActiveMQ.Advisory."
 
 RESERVED: Final = frozenset(
     (
-        # Who sent a message, and which delivery this is.
+        # The sender of a message, and which delivery this is.
         "JMSXUserID",
         "_AMQ_VALIDATED_USER",
         "JMSXDeliveryCount",

@@ -51,7 +51,7 @@ FOREIGN: Final = {
     "\u201c": "names stand between straight quotes: \"a\"; text between single ones: 'a'",
     "\u201d": "names stand between straight quotes: \"a\"; text between single ones: 'a'",
 }
-"""What people write who come from another language, and what they mean."""
+"""Operators of other languages, and what they mean here."""
 
 # Possessive, so that a missing quote or a long run of quotes is refused at once.
 _PATTERN: Final = r"""

@@ -121,7 +121,7 @@ class Ticker(SyncAsker):
             self._on_fatal(error)
 
     def _run(self) -> None:
-        # Still counts as scheduled: who asks while a tick runs is served by it, or by the one `again` brings.
+        # Still counts as scheduled: what is asked for while a tick runs is served by it, or by the one `again` brings.
         if self._stopped:
             return
         try:

@@ -215,7 +215,7 @@ class WebSocketLayer(Layer):
         if self._writable:
             self._send(self._frames.send(ping.response()))
         else:
-            # Only the last one needs an answer (RFC 6455, 5.5.3), so who sends many and reads nothing costs nothing.
+            # Only the last one needs an answer (RFC 6455, 5.5.3), so many pings of a peer that reads none cost nothing.
             self._ping = ping
 
     def _send_close(self) -> None:

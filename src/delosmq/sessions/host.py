@@ -53,7 +53,7 @@ class Peer:
     Attributes:
         name: address and port, as logged.
         connection_id: unique while the broker runs.
-        user: who is logged in, "" before.
+        user: that is logged in, "" before.
     """
 
     def __init__(self, name: str, connection_id: str) -> None:

@@ -82,7 +82,7 @@ def redirect(host: str, port: int) -> LoginAnswer:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LoginPort(ABC):
-    """Decides who gets a session. Neither method may block, nor call the engine."""
+    """Decides which login gets a session. Neither method may block, nor call the engine."""
 
     @abstractmethod
     def decide(self, request: LoginRequest) -> LoginAnswer:

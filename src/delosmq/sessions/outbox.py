@@ -391,7 +391,7 @@ class Outbox:
 
 
 class Gate:
-    """How far the store is synced, and who waits for it. One per broker.
+    """How far the store is synced, and what waits for it. One per broker.
 
     Attributes:
         synced: everything up to here survives a crash. Recovery sets it, then only `on_synced` does.

@@ -18,7 +18,7 @@ class ServedStore(Store):
 
     @abstractmethod
     def attach(self, events: StoreEvents, state: StateSource) -> None:
-        """Names who hears of synced positions and who knows the state. Called once, before `recover`."""
+        """Names the listener for synced positions and the source of the state. Called once, before `recover`."""
 
     @abstractmethod
     def fileno(self) -> int:

@@ -351,7 +351,7 @@ class Cursor:
         self._pending = pending
         self.passed: list[Slot | None] = [None] * LEVELS
         # Behind the cursor, to be looked at all the same: (-priority, order), and the slots by order. None when it is
-        # gone: who has no room looks at nothing for long, and would keep messages that no queue has any more.
+        # gone: a reader without room looks at nothing for long, and would keep messages that have left their queues.
         self._returned: list[tuple[int, int]] = []
         self._slots: dict[int, Slot | None] = {}
 

@@ -36,7 +36,7 @@ class Dispatcher:
     Attributes:
         before: asked before a message leaves that may have expired, or must be recorded first.
         evictions: ends what is too much for a consumer that was found full.
-        events: told who owns what.
+        events: told of owners.
     """
 
     def __init__(

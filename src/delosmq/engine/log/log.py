@@ -379,7 +379,7 @@ class Log:
         return self._store.takes_state(size_bytes, reserve_bytes)
 
     def ask_room(self, size_bytes: int, what: str) -> None:
-        """To be asked by who is about to begin something that stores no message, before anything has changed.
+        """To be asked before something begins that stores no message, and before anything has changed.
 
         Args:
             what: would be recorded, for the error: "a new queue".

@@ -50,7 +50,7 @@ class Deadlocks:
         self._job: PhasedJob | None = None
         # A transaction began to wait that was not looked at.
         self._behind: bool = False
-        # The search under way in slices, and who has gone on since the first of several began.
+        # The search under way in slices, and the transactions that went on since the first of several began.
         self._search: _Search | None = None
         self._gone: set[int] = set()
 

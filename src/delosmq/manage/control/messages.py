@@ -86,7 +86,7 @@ class MessageControl:
     def look(
         self, login: Login, queue: str, *, after: int, limit: int, letters: int
     ) -> Generator[None, None, MessagePage]:
-        """A look at messages of a queue, in slices. Takes nothing. Who may consume may look: consuming shows as much.
+        """A look at messages of a queue, in slices. Takes nothing. Needs the right to consume, which shows as much.
 
         Args:
             after, limit: which, by sequence.

@@ -9,7 +9,7 @@ from delosmq.model.errors import MisuseError
 from delosmq.security.access import MANAGE, AccessControl, Login
 
 MANAGEMENT_ADDRESS: Final = "activemq.management"
-"""Transactions belong to no one address, so who may see and end them is decided on Artemis's management address."""
+"""Transactions belong to no one address, so the right to see and end them is asked on Artemis's management address."""
 COMMITTED: Final = "committed"
 ROLLED_BACK: Final = "rolled back"
 FORGOTTEN: Final = "forgotten"

@@ -22,7 +22,7 @@ _IMPOSSIBLE: Final = {
     "message is",
     "multicastTraceBrokerPlugin": "sends what each client does to a multicast address; `delosmq explain message` tells "
     "where a message is",
-    "connectionDotFilePlugin": "draws the connections into a file; `delosmq explain queue` names who reads a queue",
+    "connectionDotFilePlugin": "draws the connections into a file; `delosmq explain queue` names its consumers",
     "destinationDotFilePlugin": "draws the destinations into a file; `delosmq queue stat` and `delosmq address stat` "
     "list them",
     "virtualSelectorCacheBrokerPlugin": "keeps the selectors of virtual topics with selectorAware, which is refused; "

@@ -225,7 +225,7 @@ class ConvertedAccounts:
                     for permission in given:
                         known = permissions.setdefault(permission, [])
                         known += [role for role in named if role not in known]
-            # Who could make and delete everything could look at it too: Classic's console asked for no more.
+            # A user that could make and delete everything could look at it too: Classic's console asked for no more.
             for permission in (access.VIEW, access.EDIT) if administrators else ():
                 named = sorted(everybody if role == _EVERYBODY else role for role in administrators)
                 permissions[permission] = list(dict.fromkeys(named))

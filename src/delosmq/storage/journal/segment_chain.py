@@ -174,5 +174,5 @@ class SegmentChain:
 
     def _engine_state(self) -> bytes:
         if self._source is None:
-            raise MisuseError("DMQ3028", "a journal rolls after attach only: attach who knows the state")
+            raise MisuseError("DMQ3028", "a journal rolls after attach only: attach the source of the state")
         return self._source.state()

@@ -28,7 +28,7 @@ from delosmq.wire.openwire.modified_utf8 import decode_text, encode_text
 from delosmq.wire.openwire.primitives import decode_map, decode_stream, encode_map, encode_stream
 
 MAX_INFLATED_BYTES: Final = 10 * 1024 * 1024
-"""As large as the body of a STOMP frame may be: who sends 10 KB has the broker build no more than who sends it all."""
+"""As large as the body of a STOMP frame may be: 10 KB that inflate have the broker build no more than others send."""
 
 _I32: Final = Struct(">i")
 

@@ -1,6 +1,6 @@
-"""Consumers that are there: their pulls and prefetch, queues that come and go under them, and who is too slow.
+"""The flow of consumers: their pulls and prefetch, queues that come and go, and those that are too slow.
 
-What a peer says of the messages they got: acknowledging.py. Source: AbstractRegion, PrefetchSubscription and
+Acknowledgements: acknowledgements.py. Source: AbstractRegion, PrefetchSubscription and
 TopicRegion of ActiveMQ Classic.
 """
 
