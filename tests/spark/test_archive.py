@@ -271,8 +271,10 @@ class TestOnSpark:
         lines: list[str] = []
         archive(spark, run_of(fake, tmp_path / "a"), on_progress=lines.append)
         assert any("which a kill cut off" in line for line in lines)
-        assert len(read_with_pyarrow(tmp_path / "a")) >= len(kept)
-        assert sorted(set(read_with_pyarrow(tmp_path / "a"))) == sorted(numbers(11 if kept else 10))
+        read = read_with_pyarrow(tmp_path / "a")
+        if "metadata" in cut:  # no kill leaves it cut off once a batch was written, which is there under the former id
+            read = list(set(read))
+        assert sorted(read) == sorted(numbers(11 if kept else 10))
 
     def test_a_failure_is_our_sentence(self, spark: Any, fake: FakeBroker, tmp_path: Path):
         with pytest.raises(QueueMissingError, match="DMQ8024: queue 'q' does not exist"):
