@@ -54,7 +54,7 @@ _BROKER_XML: Final = """<?xml version="1.0" encoding="UTF-8"?>
             <address-full-policy>BLOCK</address-full-policy>
             <auto-create-addresses>true</auto-create-addresses>
             <auto-create-queues>true</auto-create-queues>
-            <!-- The broker deletes what it made so once it is empty and no client uses it. -->
+            <!-- Queues and addresses that were made automatically go once they are empty and no client uses them. -->
             <auto-delete-queues>true</auto-delete-queues>
             <auto-delete-addresses>true</auto-delete-addresses>
          </address-setting>
