@@ -169,6 +169,8 @@ class Code:
         around = self.function_around(place)
         if around is not None:
             found = [value for node in ast.walk(around) for known, value in assigned(node) if known == name.id]
+            if len(found) > 1 and isinstance(place, ast.FormattedValue):
+                return ""
             before = [value for value in found if value.lineno <= name.lineno]
             if found:
                 last = max(before or found, key=lambda value: value.lineno)
@@ -207,6 +209,8 @@ class Code:
     def _whole(self, node: ast.AST) -> str:
         """The text that a part of an f-string belongs to."""
         around = self.parents[node]
+        if isinstance(around, ast.FormattedValue):
+            around = self.parents[around]
         return self.text_of(around if isinstance(around, ast.JoinedStr) else node)
 
     def _kind_around(self, node: ast.AST) -> str:

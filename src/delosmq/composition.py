@@ -81,35 +81,24 @@ class DroppedLog(DroppedListener):
 
     def messages_held(self, queue: str, setting: str, address: str) -> None:
         self._logger.warning(
-            "DMQ6145: messages of queue '%s' are held in it: its %s is '%s', which has no queue that takes them, and"
-            " its settings make none; create one with `delosmq queue create %s`, and they go there, or correct the"
-            " address-setting. This is said once of each queue",
-            queue,
-            setting,
-            address,
-            address,
+            f"DMQ6145: messages of queue '{queue}' are held in it: its {setting} is '{address}', which has no queue "
+            f"that takes them, and its settings make none; create one with `delosmq queue create {address}`, and "
+            "they go there, or correct the address-setting. This is said once of each queue"
         )
 
     def messages_refused(self, queue: str) -> None:
         self._logger.warning(
-            "DMQ2657: what is sent to queue '%s' is gone, as it is disabled and no other queue takes it, and its"
-            " senders are told that it was sent; enable it with `delosmq queue enable %s`, pause it instead to keep"
-            " what comes, or set send-to-dla-on-no-route. This is said once until it is enabled",
-            queue,
-            queue,
+            f"DMQ2657: what is sent to queue '{queue}' is gone, as it is disabled and no other queue takes it, and "
+            f"its senders are told that it was sent; enable it with `delosmq queue enable {queue}`, pause it instead "
+            "to keep what comes, or set send-to-dla-on-no-route. This is said once until it is enabled"
         )
 
     def queue_moved_aside(self, queue: str, address: str, declared_on: str, renamed: str, *, messages: int) -> None:
         self._logger.warning(
-            "DMQ2659: broker.xml puts queue '%s' on address '%s', and the journal held one of that name on address"
-            " '%s', which no configuration names: that one is called '%s' now, keeps its %s and takes no more; read"
-            " them there, then delete it with `delosmq queue delete %s`",
-            queue,
-            declared_on,
-            address,
-            renamed,
-            counted(messages, "message"),
-            renamed,
+            f"DMQ2659: broker.xml puts queue '{queue}' on address '{declared_on}', and the journal held one of that "
+            f"name on address '{address}', which no configuration names: that one is called '{renamed}' now, keeps "
+            f"its {counted(messages, 'message')} and takes no more; read them there, then delete it with `delosmq "
+            f"queue delete {renamed}`"
         )
 
 
@@ -121,11 +110,10 @@ class IdCacheLog(EngineEvents):
 
     def duplicate_ids_full(self, most_bytes: int) -> None:
         self._logger.warning(
-            "DMQ6185: the duplicate ids of all addresses take %d bytes, as much as they may (an eighth of"
-            " global-max-size); for each new one an old one of the largest cache is forgotten from now on, and a"
-            " message sent again with one of those is taken once more: lower id-cache-size, use shorter ids, or raise"
-            " global-max-size. `delosmq address stat` counts them. This is said once",
-            most_bytes,
+            f"DMQ6185: the duplicate ids of all addresses take {most_bytes} bytes, as much as they may (an eighth of "
+            "global-max-size); for each new one an old one of the largest cache is forgotten from now on, and a "
+            "message sent again with one of those is taken once more: lower id-cache-size, use shorter ids, or "
+            "raise global-max-size. `delosmq address stat` counts them. This is said once"
         )
 
 
@@ -275,13 +263,12 @@ class ComposedBroker(Host):
         self.gate.on_synced(position)
         queues = self.broker.queues.values()
         self.logger.info(
-            "DMQ6012: recovered %s in %s",
-            counted(sum(queue.message_count for queue in queues), "message"),
-            counted(len(queues), "queue"),
+            f"DMQ6012: recovered {counted(sum(queue.message_count for queue in queues), 'message')} in "
+            f"{counted(len(queues), 'queue')}"
         )
         for queue in queues:
             for notice in () if queue.internal else notices_about(queue):
-                self.logger.warning("DMQ6162: %s", notice)
+                self.logger.warning(f"DMQ6162: {notice}")
 
     async def start(self) -> None:
         """Serves the protocols; the HTTP interface follows with `start_http`.
@@ -319,12 +306,8 @@ class ComposedBroker(Host):
         for listener in self._server.listeners:
             acceptor = listener.acceptor
             self.logger.info(
-                "DMQ6010: acceptor '%s' listens on %s:%d for %s%s",
-                acceptor.name,
-                acceptor.host,
-                listener.port,
-                ", ".join(acceptor.protocols),
-                "" if acceptor.tls is None else " with TLS",
+                f"DMQ6010: acceptor '{acceptor.name}' listens on {acceptor.host}:{listener.port} for "
+                f"{', '.join(acceptor.protocols)}{'' if acceptor.tls is None else ' with TLS'}"
             )
 
     async def start_http(self) -> None:
@@ -347,7 +330,7 @@ class ComposedBroker(Host):
         )
         self._http = HttpServer(app, self._http_socket, self._slow_readers)
         await self._http.start()
-        self.logger.info("DMQ6011: the HTTP interface listens on %s", self.http_url)
+        self.logger.info(f"DMQ6011: the HTTP interface listens on {self.http_url}")
 
     @property
     def ports(self) -> dict[str, int]:
@@ -396,16 +379,15 @@ class ComposedBroker(Host):
         refused = self.broker.reload(_with_addresses_of(self._protocols, plan.settings))
         self.changed()
         for sentence in refused:
-            self.logger.warning("DMQ6150: the configuration was reloaded, but %s", sentence)
+            self.logger.warning(f"DMQ6150: the configuration was reloaded, but {sentence}")
         for names in in_groups(plan.waiting, _NAMES_PER_LINE):
             self.logger.warning(
-                "DMQ6151: these changes wait for a restart, and what was in force stays: %s", "; ".join(names)
+                f"DMQ6151: these changes wait for a restart, and what was in force stays: {'; '.join(names)}"
             )
         for names in in_groups(plan.removed, _NAMES_PER_LINE):
             self.logger.warning(
-                "DMQ6152: not in broker.xml any more, and still there with all they hold: %s; delete them with"
-                " `delosmq queue delete` and `delosmq address delete`",
-                ", ".join(names),
+                f"DMQ6152: not in broker.xml any more, and still there with all they hold: {', '.join(names)}; "
+                "delete them with `delosmq queue delete` and `delosmq address delete`"
             )
         return plan
 
@@ -414,15 +396,14 @@ class ComposedBroker(Host):
     def _on_fatal(self, error: BaseException) -> None:
         self.failure = error
         self.broker.log.stop()
-        self.logger.critical("DMQ6006: the broker can't go on and stops confirming: %s", error, exc_info=error)
+        self.logger.critical(f"DMQ6006: the broker can't go on and stops confirming: {error}", exc_info=error)
         self.failed.set()
 
     def _on_lease_timer(self) -> None:
         for group in self.broker.lease_groups.end_overdue():
             self.logger.warning(
-                "DMQ6007: lease group '%s' was not heard of for 7 days and is released; its messages are back in the"
-                " queue, or gone with the subscription that was made for it",
-                group,
+                f"DMQ6007: lease group '{group}' was not heard of for 7 days and is released; its messages are back "
+                "in the queue, or gone with the subscription that was made for it"
             )
         self.changed()
         self._lease_timer = asyncio.get_running_loop().call_later(LEASE_CHECK_EVERY_S, self._on_lease_timer)

@@ -21,7 +21,7 @@ def made(level: int = logging.NOTSET) -> tuple[PeerLog, list[str]]:
 async def test_a_peer_that_repeats_itself_is_counted():
     log, lines = made()
     for number in range(1_000):
-        log.warning("10.0.0.1", "DMQ5116: number %d", number)
+        log.warning("10.0.0.1", f"DMQ5116: number {number}")
     log.warning("10.0.0.2", "DMQ5116: another peer")
     log.warning("10.0.0.1", "DMQ5009: another sentence")
     assert len(lines) == LINES_PER_PEER + 2
@@ -55,7 +55,7 @@ async def test_what_is_deleted_as_it_is_unused_has_a_line_and_a_count_beyond():
 async def test_many_peers_are_bounded_together_and_what_is_remembered_of_them_too():
     log, lines = made()
     for number in range(5_000):
-        log.warning(f"10.0.{number // 250}.{number % 250}", "%s", "DMQ5116: x")
+        log.warning(f"10.0.{number // 250}.{number % 250}", "DMQ5116: x")
     assert len(lines) == LINES_PER_CODE
     log.close()
     assert "4900 more" in lines[-1]
@@ -85,13 +85,13 @@ async def test_the_count_comes_when_the_minute_is_over_and_then_lines_come_again
 )
 async def test_texts_of_peers_stay_on_their_line(said: str, written: str):
     log, lines = made()
-    log.warning("h", "DMQ5116: %s", said)
+    log.warning("h", f"DMQ5116: {said}")
     assert lines == [f"DMQ5116: {written}"]
 
 
 async def test_long_texts_are_cut():
     log, lines = made()
-    log.warning("h", "DMQ5116: %s", "x" * 100_000)
+    log.warning("h", "DMQ5116: " + "x" * 100_000)
     assert len(lines[0]) < MOST_CHARACTERS + 100
     assert lines[0].endswith("more characters)")
 

@@ -136,7 +136,7 @@ async def _serve(
         await composed.start_http()
         _settle_garbage_collection()
         loop.add_signal_handler(signal.SIGHUP, reloads.ask)
-        logger.info("DMQ7010: broker '%s' is up, process %d", instance.settings.name, os.getpid())
+        logger.info(f"DMQ7010: broker '{instance.settings.name}' is up, process {os.getpid()}")
         waits = {asyncio.create_task(stop_wanted.wait()), asyncio.create_task(composed.failed.wait())}
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
@@ -148,19 +148,16 @@ async def _serve(
     if composed.failure is not None:
         sys.stderr.write(f"{failure_sentence(composed.failure)}\n")
         return FAILED
-    logger.info("DMQ7011: broker '%s' is down; everything it confirmed is on disk", instance.settings.name)
+    logger.info(f"DMQ7011: broker '{instance.settings.name}' is down; everything it confirmed is on disk")
     return 0
 
 
 def _remind_of_what_is_left_out(instance: Instance, logger: logging.Logger) -> None:
     if instance.settings.left_out:
         logger.warning(
-            "%s: broker '%s' runs without %s, as --without says: `delosmq check %s` tells what each would do. This is"
-            " said again every hour",
-            LEFT_OUT,
-            instance.settings.name,
-            ", ".join(instance.settings.left_out),
-            instance.paths.root,
+            f"{LEFT_OUT}: broker '{instance.settings.name}' runs without {', '.join(instance.settings.left_out)}, as "
+            f"--without says: `delosmq check {instance.paths.root}` tells what each would do. This is said again "
+            "every hour"
         )
 
 
@@ -217,9 +214,9 @@ class Reloads:
             except BrokerError as error:
                 # A line for each mistake.
                 head, *mistakes = str(error).splitlines()
-                self._logger.error("DMQ7013: nothing was reloaded, and what was in force stays: %s", head)
+                self._logger.error(f"DMQ7013: nothing was reloaded, and what was in force stays: {head}")
                 for mistake in mistakes:
-                    self._logger.error("DMQ7013: %s", mistake.strip())
+                    self._logger.error(f"DMQ7013: {mistake.strip()}")
                 continue
             except Exception:
                 self._logger.exception("DMQ7018: the files could not be read, and nothing was reloaded; report this")
@@ -228,9 +225,8 @@ class Reloads:
                 self._take_over(read)
             except BrokerError as error:
                 self._logger.error(
-                    "DMQ7017: the reload failed half-way, so that a part of the new configuration is in force and the"
-                    " rest is not: %s. Mend that and send SIGHUP again, or restart the broker",
-                    error,
+                    "DMQ7017: the reload failed half-way, so that a part of the new configuration is in force and "
+                    f"the rest is not: {error}. Mend that and send SIGHUP again, or restart the broker"
                 )
             except Exception:
                 self._logger.exception("DMQ7015: the reload failed half-way; restart the broker, and report this")
@@ -246,21 +242,19 @@ class Reloads:
         if read.settings.left_out != before.settings.left_out:
             _remind_of_what_is_left_out(read, self._logger)
         if read.web != before.web:
-            self._logger.warning("DMQ7014: the binding in %s changed; it waits for a restart", read.paths.bootstrap_xml)
+            self._logger.warning(f"DMQ7014: the binding in {read.paths.bootstrap_xml} changed; it waits for a restart")
         gone = sorted(before.users.keys() - read.users.keys())
         for names in in_groups(gone, _USERS_PER_LINE):
             self._logger.warning(
-                "DMQ7020: not in %s any more: %s. Their open connections are refused whatever they ask for; what they"
-                " subscribed to before still reaches them until they close",
-                read.paths.users.name,
-                ", ".join(names),
+                f"DMQ7020: not in {read.paths.users.name} any more: {', '.join(names)}. Their open connections are "
+                "refused whatever they ask for; what they subscribed to before still reaches them until they close"
             )
         changed = list(plan.changed)
         if read.users != before.users:
             changed.append(read.paths.users.name)
         if read.roles != before.roles:
             changed.append(read.paths.roles.name)
-        self._logger.info("DMQ7012: %s was read again; changed: %s", root, ", ".join(changed) or "nothing")
+        self._logger.info(f"DMQ7012: {root} was read again; changed: {', '.join(changed) or 'nothing'}")
 
 
 def _settle_garbage_collection() -> None:

@@ -32,18 +32,18 @@ class ClientAudit(EngineEvents):
     def created_by_client(self, queue: str, address: str, user: str, lasting: bool) -> None:
         if self._log is not None:
             tell = self._log.info if lasting else self._log.debug
-            tell(f"user '{user}'", "DMQ6182: a client of user '%s' created %s", user, _named(queue, address))
+            tell(f"user '{user}'", f"DMQ6182: a client of user '{user}' created {_named(queue, address)}")
 
     def deleted_by_client(self, queue: str, address: str, user: str, messages: int) -> None:
         if self._log is not None:
             who = f"user '{user}'"
-            self._log.info(who, "DMQ6183: a client of %s deleted %s", who, _with_messages(queue, address, messages))
+            self._log.info(who, f"DMQ6183: a client of {who} deleted {_with_messages(queue, address, messages)}")
 
     def deleted_unused(self, queue: str, address: str, messages: int) -> None:
         if self._log is not None:
             setting = "auto-delete-queues" if queue else "auto-delete-addresses"
             what = _with_messages(queue, address, messages)
-            self._log.info(setting, "DMQ6184: %s was not used any more and is deleted (%s)", what, setting)
+            self._log.info(setting, f"DMQ6184: {what} was not used any more and is deleted ({setting})")
 
 
 def _with_messages(queue: str, address: str, messages: int) -> str:

@@ -33,9 +33,6 @@ class DeadLetterLog(EngineEvents):
             where = "is dropped, as no dead-letter-address takes it,"
         self._log.info(
             f"queue '{queue}'",
-            "DMQ6181: message %d of queue '%s' %s after %d deliveries",
-            slot.message.message_id,
-            queue,
-            where,
-            slot.delivery_count,
+            f"DMQ6181: message {slot.message.message_id} of queue '{queue}' {where} after {slot.delivery_count} "
+            "deliveries",
         )

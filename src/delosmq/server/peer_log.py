@@ -54,17 +54,17 @@ class PeerLog:
         self._of_code: dict[str, int] = {}
         self._suppressed: dict[str, dict[str, int]] = {}
 
-    def warning(self, host: str, message: str, *args: object) -> None:
+    def warning(self, host: str, message: str) -> None:
         """What went wrong with a peer of that host; the message begins with its code."""
-        self._tell(logging.WARNING, host, message, args)
+        self._tell(logging.WARNING, host, message)
 
-    def info(self, host: str, message: str, *args: object) -> None:
+    def info(self, host: str, message: str) -> None:
         """What a peer of that host did."""
-        self._tell(logging.INFO, host, message, args)
+        self._tell(logging.INFO, host, message)
 
-    def debug(self, host: str, message: str, *args: object) -> None:
+    def debug(self, host: str, message: str) -> None:
         """What a peer of that host did and is seldom asked for."""
-        self._tell(logging.DEBUG, host, message, args)
+        self._tell(logging.DEBUG, host, message)
 
     def close(self) -> None:
         """Says what was not written so far."""
@@ -72,21 +72,21 @@ class PeerLog:
             self._timer.cancel()
         self._end_minute()
 
-    def _tell(self, level: int, host: str, message: str, args: tuple[object, ...]) -> None:
+    def _tell(self, level: int, host: str, message: str) -> None:
         if not self._log.isEnabledFor(level):
             return
         loop = asyncio.get_running_loop()
         if loop.time() >= self._ends_at:
             self._end_minute()
             self._ends_at = loop.time() + MINUTE_S
-        text = one_line(message % args if args else message, MOST_CHARACTERS)
+        text = one_line(message, MOST_CHARACTERS)
         code = text[:_CODE_LETTERS]
         of_peer = self._lines.get((code, host), 0)
         of_code = self._of_code.get(code, 0)
         if of_peer < LINES_PER_PEER and of_code < LINES_PER_CODE:
             self._lines[code, host] = of_peer + 1
             self._of_code[code] = of_code + 1
-            self._log.log(level, "%s", text)
+            self._log.log(level, text)
             return
         suppressed = self._suppressed.setdefault(code, {})
         known = host if host in suppressed or len(suppressed) < _PEERS_COUNTED else _OTHERS
@@ -105,13 +105,8 @@ class PeerLog:
             most = max(peers, key=peers.__getitem__)
             others = f" and {counted(len(peers) - 1, 'other')}" if len(peers) > 1 else ""
             self._log.warning(
-                "DMQ6172: %s: %d more of these in the last minute, from %s (%d)%s; they are not written out: %s",
-                code,
-                sum(peers.values()),
-                most,
-                peers[most],
-                others,
-                self._remedy,
+                f"DMQ6172: {code}: {sum(peers.values())} more of these in the last minute, from {most} "
+                f"({peers[most]}){others}; they are not written out: {self._remedy}"
             )
 
 

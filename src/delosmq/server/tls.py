@@ -96,12 +96,11 @@ class TlsContexts:
             self._context = load_tls(self._settings).context
         except TlsMistake as mistake:
             self._log.warning(
-                "DMQ6111: acceptor '%s' goes on with the certificate it has, as the new one can't be used: %s",
-                name,
-                mistake,
+                f"DMQ6111: acceptor '{name}' goes on with the certificate it has, as the new one can't be used: "
+                f"{mistake}"
             )
             return
-        self._log.info("DMQ6112: acceptor '%s' has read its certificate again; new connections get it", name)
+        self._log.info(f"DMQ6112: acceptor '{name}' has read its certificate again; new connections get it")
 
     def _read_stamp(self) -> list[tuple[int, int, int]]:
         stamps: list[tuple[int, int, int]] = []

@@ -103,11 +103,8 @@ class RowStream:
             at = await self._fill(columns, at)
             if columns.unreadable:
                 self._logger.warning(
-                    "DMQ6413: %d messages of queue %s could not be read and are sent without properties, the first"
-                    " because: %s; look at their producer",
-                    len(columns.unreadable),
-                    self._queue,
-                    columns.unreadable[0],
+                    f"DMQ6413: {len(columns.unreadable)} messages of queue {self._queue} could not be read and are "
+                    f"sent without properties, the first because: {columns.unreadable[0]}; look at their producer"
                 )
             yield await asyncio.to_thread(writer.batch, columns)
         yield writer.end()

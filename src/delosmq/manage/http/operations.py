@@ -189,17 +189,17 @@ class Endpoints:
         except ProblemError as problem:
             if problem.status == 401 and problem.code != NO_LOGIN:
                 peer = _peer(request)
-                self._peer_log.warning(peer, "%s: refused a login from %s: %s", problem.code, peer, problem.detail)
+                self._peer_log.warning(peer, f"{problem.code}: refused a login from {peer}: {problem.detail}")
             response = problem.response()
         except BrokerError as error:
             if isinstance(error, InvariantError):
-                self._logger.critical("%s; the broker stops", error, exc_info=error)
+                self._logger.critical(f"{error}; the broker stops", exc_info=error)
                 self._host.broken(error)
             response = problem_of(error).response()
         except ClientDisconnect:
             response = Response(status_code=400)  # it is not read
         except Exception as error:
-            self._logger.exception("DMQ6409: %s %s failed; please report this", operation.method, operation.path)
+            self._logger.exception(f"DMQ6409: {operation.method} {operation.path} failed; please report this")
             response = ProblemError(
                 500, "DMQ6409", "BROKEN", f"the broker failed to answer ({type(error).__name__}); its log says more"
             ).response()
@@ -234,14 +234,9 @@ class Endpoints:
     def _audit(self, operation: Operation, call: Call, body: BaseModel | None) -> None:
         name = next(iter(call.path.values()), "") or getattr(body, "name", "")
         given = {} if body is None else body.model_dump(exclude_unset=True, exclude={"name", "text"})
-        self._audit_log.info(
-            "DMQ6180: user '%s' at %s: %s '%s'%s",
-            one_line(call.login.user, _AUDITED_CHARACTERS),
-            _peer(call.request),
-            operation.name,
-            one_line(str(name), _AUDITED_CHARACTERS),
-            one_line(f" {dict(sorted(given.items()))}", _AUDITED_CHARACTERS) if given else "",
-        )
+        fields = one_line(f" {dict(sorted(given.items()))}", _AUDITED_CHARACTERS) if given else ""
+        user, named = (one_line(text, _AUDITED_CHARACTERS) for text in (call.login.user, str(name)))
+        self._audit_log.info(f"DMQ6180: user '{user}' at {_peer(call.request)}: {operation.name} '{named}'{fields}")
 
 
 def _encode(content: Any) -> bytes:

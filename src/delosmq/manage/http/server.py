@@ -147,12 +147,12 @@ class _Protocol(H11Protocol, SlowReader):
         scope: object = self.scope
         path = scope["path"] if isinstance(scope, dict) else ""
         cause = "" if error is None else f": {_innermost(error)}"
-        self._warn("DMQ6175: %s [%s, %s]%s; please report this", what, self._peer(), path, cause)
+        self._warn(f"DMQ6175: {what} [{self._peer()}, {path}]{cause}; please report this")
 
-    def _warn(self, message: str, *args: object) -> None:
+    def _warn(self, message: str) -> None:
         app = self.config.app
         if isinstance(app, _RequestLimit):
-            app.api.peer_log.warning(self.host(), message, *args)
+            app.api.peer_log.warning(self.host(), message)
 
     def _peer(self) -> str:
         return "an unknown peer" if self.client is None else f"{self.client[0]}:{self.client[1]}"
@@ -184,9 +184,9 @@ class _Protocol(H11Protocol, SlowReader):
         ambiguity = self._checked.ambiguity
         sentence = f"its end is not clear: {ambiguity}" if ambiguity else f"this is no HTTP request; {advice}"
         if ambiguity:
-            self._warn("%s: a request from %s is refused: %s", _AMBIGUOUS, self._peer(), ambiguity)
+            self._warn(f"{_AMBIGUOUS}: a request from {self._peer()} is refused: {ambiguity}")
         else:
-            self._warn("%s: what came from %s is no HTTP request; %s", _NO_REQUEST, self._peer(), advice)
+            self._warn(f"{_NO_REQUEST}: what came from {self._peer()} is no HTTP request; {advice}")
         if not self.waits():
             # The request that has this body still runs: what it answers from now on goes nowhere.
             self.cycle.disconnected = True
@@ -230,7 +230,7 @@ class _Protocol(H11Protocol, SlowReader):
 
     def cut_off(self, reason: PeerError) -> None:
         if not self.transport.is_closing():
-            self._warn("%s [HTTP client %s, %s]", reason, self._peer(), self.scope["path"])
+            self._warn(f"{reason} [HTTP client {self._peer()}, {self.scope['path']}]")
         self.transport.abort()
 
     def _looked(self, still: int) -> None:

@@ -227,9 +227,8 @@ class Reserve:
             )
         if not self._owed:
             self._logger.warning(
-                "DMQ3026: %s: the reserve for acknowledgements is used up; they are confirmed once another file is "
-                "ready: free some space if this lasts",
-                path,
+                f"DMQ3026: {path}: the reserve for acknowledgements is used up; they are confirmed once another file "
+                "is ready: free some space if this lasts"
             )
         self._owed.append(batch.copy())
         self._tell_space(True)

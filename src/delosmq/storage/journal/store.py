@@ -301,16 +301,13 @@ class JournalStore(ServedStore):
         first = self._spares.on_prepared(report)
         if self._spares.crowded and not crowded:
             self._logger.warning(
-                "DMQ3035: %s: no journal file large enough for many more durable queues can be made (%s); free some"
-                " space, tried again every second",
-                self._files.path(report.name),
-                report.error,
+                f"DMQ3035: {self._files.path(report.name)}: no journal file large enough for many more durable "
+                f"queues can be made ({report.error}); free some space, tried again every second"
             )
         if first:
             self._logger.warning(
-                "DMQ3018: %s: no further journal file can be made (%s); free some space, tried again every second",
-                self._files.path(report.name),
-                report.error,
+                f"DMQ3018: {self._files.path(report.name)}: no further journal file can be made ({report.error}); "
+                "free some space, tried again every second"
             )
         self._reserve.keep_room()
 

@@ -5,7 +5,7 @@ Frozen: this reads what releases before the manifest wrote. The rules stand in d
 
 from delosmq.model.errors import StorageError
 from delosmq.storage.journal.records import DATA_START, FIRST_FORMAT
-from delosmq.storage.journal.recovery.scan import DAMAGED, MARK_BYTES, MISSING, TORN_TAIL, Reading, Scan
+from delosmq.storage.journal.recovery.scan import DAMAGED, MARK_BYTES, MISSING, Reading, Scan, torn_tail
 
 
 class FirstFormat:
@@ -112,11 +112,4 @@ class FirstFormat:
                 f"{path}: offset {offset}: damaged; batch {position + 1} can't be read though batch "
                 f"{self._reading.evidence} was on the disk; restore the journal directory from a backup",
             )
-        self._reading.logger.warning(
-            TORN_TAIL,
-            path,
-            offset,
-            position,
-            dropped + self._lost,
-            self._reading.evidence,
-        )
+        self._reading.logger.warning(torn_tail(path, offset, position, dropped + self._lost, self._reading.evidence))

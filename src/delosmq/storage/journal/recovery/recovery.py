@@ -12,7 +12,7 @@ from delosmq.storage.journal.files import Files
 from delosmq.storage.journal.manifest import MANIFEST_NAME, RESTORE, Manifest, Sealed, load
 from delosmq.storage.journal.records import DATA_START, FORMAT_VERSION
 from delosmq.storage.journal.recovery.first_format import FirstFormat
-from delosmq.storage.journal.recovery.scan import DAMAGED, MARK_BYTES, MISSING, TORN_TAIL, Reading, Scan
+from delosmq.storage.journal.recovery.scan import DAMAGED, MARK_BYTES, MISSING, Reading, Scan, torn_tail
 from delosmq.storage.journal.spares import file_name, slot_of
 
 DAMAGED_SUFFIX: Final = ".damaged"
@@ -80,9 +80,8 @@ class Recovery(Reading):
         if not self._accept_loss:
             raise error
         self.logger.error(
-            "DMQ3032: going on without it, as --accept-loss says; messages may be lost, and acknowledged ones may come"
-            " back: %s",
-            error,
+            "DMQ3032: going on without it, as --accept-loss says; messages may be lost, and acknowledged ones may "
+            f"come back: {error}"
         )
         self.lossy = True
         if damaged:
@@ -210,7 +209,7 @@ class Recovery(Reading):
             )
         elif broken or self._later:
             dropped += sum(max(0, scan.position - max(scan.base, base)) for scan in self._later.values())
-            self.logger.warning(TORN_TAIL, path, offset, position, dropped, self.evidence)
+            self.logger.warning(torn_tail(path, offset, position, dropped, self.evidence))
 
     def _decide_without(self) -> None:
         """Without a manifest: whatever is whole counts, from the newest segment down."""

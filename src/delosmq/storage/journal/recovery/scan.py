@@ -37,10 +37,15 @@ PIECE_BYTES = 32 * 1024
 ZERO_PIECE = bytes(PIECE_BYTES)
 MISSING = "DMQ3009"
 DAMAGED = "DMQ3010"
-TORN_TAIL = (
-    "DMQ3011: %s: offset %d: torn tail after batch %d cut off, %d later batches dropped. A crash leaves this of what"
-    " was not synced yet; everything known to have been synced (up to batch %d) is there"
-)
+
+
+def torn_tail(path: str, offset: int, position: int, dropped: int, evidence: int) -> str:
+    """What the log says of a segment that ends amid a batch."""
+    return (
+        f"DMQ3011: {path}: offset {offset}: torn tail after batch {position} cut off, {dropped} later batches dropped."
+        " A crash leaves this of what was not synced yet; everything known to have been synced (up to batch"
+        f" {evidence}) is there"
+    )
 
 
 class Scan:
