@@ -274,4 +274,4 @@ def test_what_a_large_transaction_collected_is_let_go_of_in_slices(ending: str) 
 
 def sizes_of(transaction: Transaction) -> list[int]:
     ids = sum(len(ids) for ids in transaction.ids.values())
-    return [len(transaction.sends), len(transaction.planned), len(transaction.notes), ids]
+    return [len(transaction.sends), len(transaction.planned), len(transaction.duplicate_ids), ids]

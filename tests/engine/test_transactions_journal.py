@@ -267,7 +267,7 @@ def test_and_to_which_its_ids_moved() -> None:
     life.broker.transactions.send(branch, sent, routing=MULTICAST)
     life.broker.branches.end(b"x")
     assert life.broker.branches.prepare(b"x")
-    (note,) = branch.notes
+    (note,) = branch.duplicate_ids
     assert commit_after_moves(life, note.home) != note.home
 
 

@@ -1,7 +1,7 @@
 """Frames that are not complete: what all connections hold of them together is bounded."""
 
 from delosmq.model.errors import PeerError
-from delosmq.server.input_buffer import FREE_BYTES, IncompleteFrames, Receiver
+from delosmq.server.input_buffer import UNCOUNTED_BYTES, IncompleteFrames, Receiver
 from tests.server.support import RawPeer, RunningServer, running
 
 LIMIT = 1_000_000
@@ -109,10 +109,10 @@ async def test_what_one_read_brings_is_free() -> None:
     async with running() as server:
         peer = await server.connect()
         peer.send(
-            b"SEND\ndestination:q\ndestination-type:ANYCAST\ncontent-length:2000000\n\n" + b"x" * (FREE_BYTES // 2)
+            b"SEND\ndestination:q\ndestination-type:ANYCAST\ncontent-length:2000000\n\n" + b"x" * (UNCOUNTED_BYTES // 2)
         )
         (session,) = server.sessions
-        await server.until(lambda: session.buffered_bytes() > FREE_BYTES // 2 - 1000)
+        await server.until(lambda: session.buffered_bytes() > UNCOUNTED_BYTES // 2 - 1000)
         assert server.parts.incomplete_frames.used_bytes == 0
         await peer.close()
 

@@ -14,7 +14,7 @@ import pytest
 
 from delosmq.model.errors import PeerError
 from delosmq.model.settings import AcceptorSettings
-from delosmq.server.slow_readers import STILL_LOOKS, SlowReader, SlowReaders, WriteWatch, acked_bytes
+from delosmq.server.slow_readers import IDLE_CHECKS, SlowReader, SlowReaders, WriteWatch, acked_bytes
 from delosmq.sessions.outbox import WRITE_BYTES
 from tests.server.support import TCP, RawPeer, RunningServer, running
 from tests.sessions.support import PASSWORD, USER
@@ -138,7 +138,7 @@ async def test_together_they_hold_no_more_than_they_may_and_the_oldest_goes() ->
         await server.until(lambda: len(server.stuck) == 8)
         kept = kept_bytes(server)
         most = server.parts.slow_readers.most_bytes = sum(kept) // 2
-        for _ in range(STILL_LOOKS):
+        for _ in range(IDLE_CHECKS):
             assert server.logged.lines == []
             look(server)
         look(server)  # what was on its way at the first
@@ -312,7 +312,7 @@ def test_a_long_time_has_looks_every_few_seconds() -> None:
 def test_what_waits_for_one_alone_may_be_more_than_for_all() -> None:
     slow_readers = SlowReaders(1_000)
     one, other = Cut(), Cut()
-    for still in range(STILL_LOOKS + 1):
+    for still in range(IDLE_CHECKS + 1):
         slow_readers.looked_at(one, 5_000, still)
     assert one.reasons == []
     slow_readers.looked_at(other, 10, 0)
@@ -327,7 +327,7 @@ def test_nobody_goes_while_all_take_something_now_and_then() -> None:
     readers = [Cut() for _ in range(5)]
     for turn in range(20):
         for number, reader in enumerate(readers):
-            slow_readers.looked_at(reader, 900, (turn + number) % STILL_LOOKS)
+            slow_readers.looked_at(reader, 900, (turn + number) % IDLE_CHECKS)
     assert slow_readers.used_bytes == 5 * 900
     assert all(reader.reasons == [] for reader in readers)
 
@@ -338,14 +338,14 @@ def test_the_one_that_has_taken_nothing_for_longest_goes_first_and_no_more_than_
     slow_readers.looked_at(reads, 400, 0)
     slow_readers.looked_at(deafer, 400, 0)
     slow_readers.looked_at(deaf, 400, 0)
-    for still in range(1, STILL_LOOKS):
+    for still in range(1, IDLE_CHECKS):
         slow_readers.looked_at(reads, 400, 0)
         slow_readers.looked_at(deafer, 400, still)
         slow_readers.looked_at(deaf, 400, still)
     assert deaf.reasons == deafer.reasons == []
-    slow_readers.looked_at(deaf, 400, STILL_LOOKS)
+    slow_readers.looked_at(deaf, 400, IDLE_CHECKS)
     assert deaf.reasons == deafer.reasons == []  # `deafer` was not looked at yet
-    slow_readers.looked_at(deafer, 400, STILL_LOOKS)
+    slow_readers.looked_at(deafer, 400, IDLE_CHECKS)
     assert "DMQ6713" in deafer.reasons[0]
     assert reads.reasons == deaf.reasons == []
     assert slow_readers.used_bytes == 800

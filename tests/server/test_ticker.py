@@ -11,7 +11,7 @@ from delosmq.engine.routing.send_result import ROUTED
 from delosmq.model.errors import BrokerError, StorageError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position, WallMs
 from delosmq.model.message import ANYCAST, Message
-from delosmq.server.input_buffer import FREE_BYTES, Receiver
+from delosmq.server.input_buffer import UNCOUNTED_BYTES, Receiver
 from delosmq.server.ticker import SYNC_WITHIN_S, Ticker
 from delosmq.server.turn_loop import TurnLoop, turn_of
 from delosmq.sessions.outbox import GateWaiter
@@ -266,7 +266,7 @@ def test_a_bug_in_handling_what_came_ends_one_connection_and_no_ticks() -> None:
 
             server.parts.incomplete_frames.count = broken  # type: ignore[method-assign]
             asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
-            peer.send(b"SEND\ndestination:/queue/a\ncontent-length:2000000\n\n" + b"x" * 2 * FREE_BYTES)
+            peer.send(b"SEND\ndestination:/queue/a\ncontent-length:2000000\n\n" + b"x" * 2 * UNCOUNTED_BYTES)
             await server.until(lambda: not server.listener.connections)
             await _settle()
             before = store.flushes

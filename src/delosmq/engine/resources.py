@@ -24,7 +24,7 @@ from delosmq.model.phrases import counted
 from delosmq.model.settings import AddressDefinition, BrokerSettings, DivertSettings, QueueSettings
 from delosmq.model.wildcard import AddressSettingsTable
 
-ASIDE: Final = ".aside"
+RENAMED_SUFFIX: Final = ".aside"
 """Behind the name of a stored queue when a declared one has its name."""
 
 
@@ -116,11 +116,11 @@ class EngineResources:
                 f" '{stored.settings.address}', {made}; start without it in"
                 " broker.xml and delete the stored queue, or give the new one another name",
             )
-        name = f"{stored.name}{ASIDE}"
+        name = f"{stored.name}{RENAMED_SUFFIX}"
         count = 1
         while name in self._bindings.queues:
             count += 1
-            name = f"{stored.name}{ASIDE}-{count}"
+            name = f"{stored.name}{RENAMED_SUFFIX}-{count}"
         self._parts.dropped.tell_moved_aside(stored, name, declared.address)
         self._bindings.update_queue(stored, replace(stored.settings, name=name, enabled=False))
 

@@ -12,7 +12,7 @@ from delosmq.model.errors import BrokerError, LimitError, PeerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
-from delosmq.server.input_buffer import FREE_BYTES, Receiver
+from delosmq.server.input_buffer import UNCOUNTED_BYTES, Receiver
 from delosmq.server.layers import AWAITED, Upper
 from delosmq.server.passwords import PasswordCheck
 from delosmq.server.peer_log import peer_name
@@ -413,7 +413,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._arm(due)
         incomplete_frames = self._parts.incomplete_frames
         buffered_bytes = session.buffered_bytes()
-        if buffered_bytes > FREE_BYTES:
+        if buffered_bytes > UNCOUNTED_BYTES:
             incomplete_frames.count(self, buffered_bytes)
         elif incomplete_frames.used_bytes:
             incomplete_frames.remove(self)

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from delosmq.model.errors import PeerError
 
-FREE_BYTES: Final = 256 * 1024
+UNCOUNTED_BYTES: Final = 256 * 1024
 """What is not counted: one read of a connection, half a frame or frames that wait to be decoded."""
 _WITHOUT_BOUND_BYTES: Final = 1 << 30
 """For brokers without a bound for all messages together."""
@@ -79,7 +79,7 @@ class SharedLimit(ABC, Generic[Member]):
 
 
 class IncompleteFrames(SharedLimit[Receiver]):
-    """The room for frames that are not complete. Counted are those that hold more than `FREE_BYTES`."""
+    """The room for frames that are not complete. Counted are those that hold more than `UNCOUNTED_BYTES`."""
 
     def reason(self, size_bytes: int) -> PeerError:
         reason = PeerError(

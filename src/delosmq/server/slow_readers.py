@@ -18,11 +18,11 @@ from delosmq.server.input_buffer import SharedLimit
 
 # Source: struct tcp_info of Linux, tcpi_bytes_acked, since 4.1.
 _ACKED: Final = Struct("=120xQ")
-_LOOKS: Final = 4
+_CHECKS_PER_TIMEOUT: Final = 4
 """At a peer within the time it has; more when that is long."""
-_LOOK_EVERY_MS: Final = 5_000
+_CHECK_EVERY_MS: Final = 5_000
 """At most so far apart."""
-STILL_LOOKS: Final = 2
+IDLE_CHECKS: Final = 2
 """A peer that takes nothing for so many looks may be cut off for want of room. One that reads, if a little, stays."""
 _MS_PER_S: Final = 1_000
 
@@ -59,7 +59,7 @@ class SlowReaders(SharedLimit[SlowReader]):
         self._still.pop(member, None)
 
     def may_end(self, member: SlowReader) -> bool:
-        return self._still[member] >= STILL_LOOKS
+        return self._still[member] >= IDLE_CHECKS
 
     def reason(self, size_bytes: int) -> PeerError:
         return PeerError(
@@ -89,7 +89,7 @@ class WriteWatch:
     ) -> None:
         self._loop = loop
         self._timeout_ms = timeout_ms
-        self._every_ms = min(timeout_ms / _LOOKS, _LOOK_EVERY_MS) if timeout_ms else _LOOK_EVERY_MS
+        self._every_ms = min(timeout_ms / _CHECKS_PER_TIMEOUT, _CHECK_EVERY_MS) if timeout_ms else _CHECK_EVERY_MS
         self._sender = sender
         self._looked = looked
         self._socket: socket.socket | None = None

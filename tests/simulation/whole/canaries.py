@@ -217,7 +217,7 @@ class KeepsIdsOfRollbacks(Front):
     part = "branches"
 
     def rollback(self, xid: bytes) -> None:
-        for note in self.real.transactions.branches[xid].notes:
+        for note in self.real.transactions.branches[xid].duplicate_ids:
             note.home = None
         self.real.branches.rollback(xid)
 

@@ -182,7 +182,7 @@ def check_places(broker: EngineBroker, holders: Holders, ledger: Ledger) -> None
         homes += [entry.home for entry in known.order]
     for transaction in broker.transactions.open.values():
         homes += [p.message.home for p in transaction.planned if id(p.message) not in messages]
-        homes += [note.home for note in transaction.notes]
+        homes += [note.home for note in transaction.duplicate_ids]
     referred = sum(home is not None and home.segment > 0 for home in homes)
     kept = sum(segment.live for segment in ledger.all())
     assert kept == referred, f"the store keeps {kept} places, {referred} of them are referred to"

@@ -25,7 +25,7 @@ MOST_KEPT: Final = 100_000
 """Messages of an address that has a bound for their age or size alone."""
 _SHORTEST_PERIOD_MS: Final = 1_000
 """Source: TimedSubscriptionRecoveryPolicy looks each second."""
-_LOOKS: Final = 256
+_CHECKS_PER_DURATION: Final = 256
 """In the life of a message: more than that are no more exact, and each leaves a mark."""
 _REMOVED_AT_ONCE: Final = 500
 _SOON_NS: Final = 1_000_000
@@ -147,7 +147,7 @@ class HistoryAgeLimit(Timer):
         if not self._armed:
             self._armed = True
             duration_ms = self._history.address.settings.subscription_recovery_duration
-            period_ms = max(_SHORTEST_PERIOD_MS, duration_ms // _LOOKS)
+            period_ms = max(_SHORTEST_PERIOD_MS, duration_ms // _CHECKS_PER_DURATION)
             self._timers.at(self._clock.monotonic_ns() + period_ms * NS_PER_MS, self)
 
     def on_timer(self, now: MonotonicNs) -> None:

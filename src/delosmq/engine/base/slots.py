@@ -183,7 +183,7 @@ class SlotTotals:
         self.durable_count: int = 0
         self.durable_bytes: int = 0
 
-    def came(self, slot: Slot) -> None:
+    def count_in(self, slot: Slot) -> None:
         """One more is there."""
         size = slot.message.encoded_size_bytes
         self.count += 1
@@ -192,7 +192,7 @@ class SlotTotals:
             self.durable_count += 1
             self.durable_bytes += size
 
-    def went(self, slot: Slot) -> None:
+    def count_out(self, slot: Slot) -> None:
         """One is not there any more."""
         size = slot.message.encoded_size_bytes
         self.count -= 1
@@ -207,7 +207,7 @@ class PendingObserver(ABC):
     """Remembers pending slots until they leave."""
 
     @abstractmethod
-    def gone(self, slot: Slot) -> None:
+    def on_removed(self, slot: Slot) -> None:
         """A slot with marks is pending no more."""
 
 
@@ -232,7 +232,7 @@ class PendingSlots(SlotTotals):
         slot.level = level
         self._levels[level].append(slot)
         self._occupied |= 1 << level
-        self.came(slot)
+        self.count_in(slot)
         return slot
 
     def put_back(self, slot: Slot, near: Slot | None = None) -> int:
@@ -248,9 +248,9 @@ class PendingSlots(SlotTotals):
             level.look_near(near)
         steps = level.insert(slot)
         self._occupied |= 1 << priority
-        self.came(slot)
+        self.count_in(slot)
         for cursor in self._cursors:
-            cursor.came_back(slot)
+            cursor.on_put_back(slot)
         return steps
 
     def put_first(self, slot: Slot) -> None:
@@ -291,16 +291,16 @@ class PendingSlots(SlotTotals):
         level.unlink(slot)
         if level.count == 0:
             self._occupied &= ~(1 << priority)
-        self.went(slot)
+        self.count_out(slot)
 
     def holds(self, slot: Slot) -> bool:
         return slot.in_list is self._levels[slot.level]
 
     def _leave_marks(self, slot: Slot, priority: int) -> None:
         for cursor in self._cursors:
-            cursor.gone(priority, slot)
+            cursor.on_removed(priority, slot)
         for observer in self.observers:
-            observer.gone(slot)
+            observer.on_removed(slot)
 
     def cursor(self) -> "Cursor":
         """A cursor before everything that is pending. Give it back with `drop` when it is no longer needed."""
@@ -394,7 +394,7 @@ class Cursor:
         last = self.passed[slot.level]
         return last is not None and slot.order <= last.order
 
-    def came_back(self, slot: Slot) -> None:
+    def on_put_back(self, slot: Slot) -> None:
         """A slot is pending again: when that is behind the cursor, it is looked at once more."""
         if not self.has_passed(slot):
             return
@@ -420,7 +420,7 @@ class Cursor:
         if slot is not None:
             slot.marks -= 1
 
-    def gone(self, priority: int, slot: Slot) -> None:
+    def on_removed(self, priority: int, slot: Slot) -> None:
         """A slot with marks is pending no more."""
         if self.passed[priority] is slot:
             before = slot.previous

@@ -46,10 +46,10 @@ class LiveTransactions(LivePlace):
                 self._restoration.found(promised.queue, promised.slot, self)
             return True
         at -= len(transaction.acks)
-        if at < len(transaction.notes):
-            note = transaction.notes[at]
-            if note.home is not None and note.home.segment == segment:
-                self._restoration.move_id(note, transaction)
+        if at < len(transaction.duplicate_ids):
+            entry = transaction.duplicate_ids[at]
+            if entry.home is not None and entry.home.segment == segment:
+                self._restoration.move_id(entry, transaction)
             return True
         return False
 

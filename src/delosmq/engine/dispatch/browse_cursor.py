@@ -17,7 +17,7 @@ from delosmq.engine.queues.loans import Loans
 from delosmq.engine.queues.queue import Queue
 
 UNBOUNDED: Final = -1
-_TOGETHER: Final = 256
+_BITS_PER_NUMBER: Final = 256
 """Sequences that share one number, with a bit each. Even with those of other queues between them that takes less."""
 
 
@@ -128,9 +128,9 @@ class Sequences:
 
     def add(self, sequence: int) -> bool:
         """Takes one in; False when it was in it."""
-        place = sequence // _TOGETHER
+        place = sequence // _BITS_PER_NUMBER
         bits = self._bits.get(place, 0)
-        bit = 1 << sequence % _TOGETHER
+        bit = 1 << sequence % _BITS_PER_NUMBER
         if bits & bit:
             return False
         self._bits[place] = bits | bit
@@ -138,7 +138,7 @@ class Sequences:
 
     def holds(self, sequence: int) -> bool:
         """Whether it is in it."""
-        return self._bits.get(sequence // _TOGETHER, 0) >> sequence % _TOGETHER & 1 == 1
+        return self._bits.get(sequence // _BITS_PER_NUMBER, 0) >> sequence % _BITS_PER_NUMBER & 1 == 1
 
 
 class Browser(BrowseCursor):

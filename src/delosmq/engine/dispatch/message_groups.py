@@ -20,7 +20,7 @@ REMEMBERED: Final = 1_024
 """Groups that a queue with Classic's habits remembers: those used last. Source: CachedMessageGroupMapFactory."""
 REMEMBERED_OTHERWISE: Final = 100_000
 """The same with Artemis's habits, which has no bound: there the ids that clients make up fill the memory."""
-SPARED: Final = 8
+EVICTION_TRIES: Final = 8
 """Groups with messages that wait for their owner are not evicted; looked at before one group more is kept."""
 
 CLOSED: Final = -1
@@ -125,7 +125,7 @@ class MessageGroups(PendingObserver):
         return self._least_used() if len(self._by_key) > self._remembered else None
 
     def _least_used(self) -> MessageGroup | None:
-        for _ in range(SPARED):
+        for _ in range(EVICTION_TRIES):
             key = next(iter(self._by_key))
             group = self._by_key[key]
             if group.waiting == 0 or group.owner.closed:
@@ -182,7 +182,7 @@ class MessageGroups(PendingObserver):
         if entry is not None:
             if entry.group is group:
                 return
-            self.gone(slot)
+            self.on_removed(slot)
         entry = WaitingMessage(slot, group)
         self._marked[slot.sequence] = entry
         slot.marks += 1
@@ -193,7 +193,7 @@ class MessageGroups(PendingObserver):
         if len(waiting) > 2 * self._pending.count + 64:
             self._sweep(group.owner.id, waiting)
 
-    def gone(self, slot: Slot) -> None:
+    def on_removed(self, slot: Slot) -> None:
         entry = self._marked.pop(slot.sequence, None)
         if entry is not None:
             entry.slot = None
@@ -245,7 +245,7 @@ class MessageGroups(PendingObserver):
         """Removes what `next_waiting` gave."""
         slot = heappop(self._waiting[group.owner.id])[3].slot
         if slot is not None:
-            self.gone(slot)
+            self.on_removed(slot)
         self._wait_no_more(group)
         heappop(self._ready)
         self.on_room(group.owner)

@@ -37,7 +37,7 @@ class EvictionChoice(PendingObserver):
                 found = slot
         return [] if found is None else [found]
 
-    def gone(self, slot: Slot) -> None:
+    def on_removed(self, slot: Slot) -> None:
         return
 
     def end(self, pending: PendingSlots) -> None:
@@ -71,15 +71,15 @@ class IndexedChoice(EvictionChoice):
             if slot.delivery_count == 0 and sequence not in self.slots:
                 slot.marks += 1
                 self.slots[sequence] = slot
-                self._on_added(sequence, slot)
+                self._index(sequence, slot)
             slot = cursor.peek()
         return True
 
-    def gone(self, slot: Slot) -> None:
+    def on_removed(self, slot: Slot) -> None:
         sequence = int(slot.sequence)
         if self.slots.pop(sequence, None) is not None:
             slot.marks -= 1
-            self._on_removed(sequence)
+            self._unindex(sequence)
 
     def end(self, pending: PendingSlots) -> None:
         if self._cursor is not None:
@@ -89,10 +89,10 @@ class IndexedChoice(EvictionChoice):
             slot.marks -= 1
         self.slots = {}
 
-    def _on_added(self, sequence: int, slot: Slot) -> None:
+    def _index(self, sequence: int, slot: Slot) -> None:
         """One more waits."""
 
-    def _on_removed(self, sequence: int) -> None:
+    def _unindex(self, sequence: int) -> None:
         """One of them is gone."""
 
 
@@ -103,7 +103,7 @@ class LowestPriority(IndexedChoice):
         super().__init__()
         self._heap: list[tuple[int, int]] = []
 
-    def _on_added(self, sequence: int, slot: Slot) -> None:
+    def _index(self, sequence: int, slot: Slot) -> None:
         heappush(self._heap, (slot.message.priority, sequence))
 
     def choose(self, pending: PendingSlots) -> list[Slot]:
@@ -132,7 +132,7 @@ class UniqueProperty(IndexedChoice):
         self._latest: dict[PropertyValue, int] = {}
         self._others: dict[int, None] = {}
 
-    def _on_added(self, sequence: int, slot: Slot) -> None:
+    def _index(self, sequence: int, slot: Slot) -> None:
         self._subject.look_at(slot.message)
         value = self._subject.value(self._key)
         if value is None:
@@ -149,7 +149,7 @@ class UniqueProperty(IndexedChoice):
         latest[value] = sequence
         self._values[sequence] = value
 
-    def _on_removed(self, sequence: int) -> None:
+    def _unindex(self, sequence: int) -> None:
         self._others.pop(sequence, None)
         value = self._values.pop(sequence, None)
         if value is not None:

@@ -266,9 +266,9 @@ class Queue:
 
     def now_recorded(self, slot: Slot) -> None:
         """The store holds a pending slot from now on that it did not hold before."""
-        self.pending.went(slot)
+        self.pending.count_out(slot)
         slot.recorded = True
-        self.pending.came(slot)
+        self.pending.count_in(slot)
 
     def remove(self, slot: Slot) -> None:
         """Ends the reference of a slot that is in no list."""
@@ -293,13 +293,13 @@ class Queue:
         """Moves a pending slot into delivery to ``holder``."""
         self.pending.remove(slot)
         slot.delivery_count += 1
-        self.delivering.came(slot)
+        self.delivering.count_in(slot)
         holder.deliver(slot)
 
     def settle(self, slot: Slot, holder: Holder) -> None:
         """Ends the delivery of a slot; the caller decides where it goes."""
         holder.settle(slot)
-        self.delivering.went(slot)
+        self.delivering.count_out(slot)
         if holder.full and not holder.closed:
             self.rejoin(holder)
 

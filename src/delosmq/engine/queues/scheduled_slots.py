@@ -57,7 +57,7 @@ class ScheduledSlots(SlotTotals):
                 last.after = bucket
             self._last = bucket
         bucket.insert(slot)
-        self.came(slot)
+        self.count_in(slot)
         return first
 
     def remove(self, slot: Slot) -> None:
@@ -69,7 +69,7 @@ class ScheduledSlots(SlotTotals):
             del self._buckets[bucket.time]
             self._unchain(bucket)
         slot.due_at_ms = 0
-        self.went(slot)
+        self.count_out(slot)
 
     def _unchain(self, bucket: DueSlots) -> None:
         before = bucket.before

@@ -241,7 +241,7 @@ class TransactionReplay:
                 transaction.segments[home.segment] = home
 
     def _restore_id(self, transaction: Transaction, known: DuplicateId) -> None:
-        transaction.notes.append(known)
+        transaction.duplicate_ids.append(known)
         transaction.ids.setdefault(known.address, set()).add(known.duplicate_id)
         if known.home is not None:
             transaction.segments[known.home.segment] = known.home

@@ -52,7 +52,7 @@ class TransactionAck(BulkAck):
         if not self._sequences:
             return False
         self.consumer.under_way = self
-        self._transaction.taking += 1
+        self._transaction.bulk_ack_count += 1
         self._jobs = jobs
         jobs.add(self)
         return True
@@ -86,7 +86,7 @@ class TransactionAck(BulkAck):
     def _finish(self) -> None:
         self.over = True
         del self._sequences[:]
-        self._transaction.taking -= 1
+        self._transaction.bulk_ack_count -= 1
         if self.consumer.under_way is self:
             self.consumer.under_way = None
         jobs = self._jobs

@@ -47,7 +47,7 @@ class Commit:
 
     def _plan(self) -> Iterator[int]:
         transaction = self.transaction
-        while transaction.taking:
+        while transaction.bulk_ack_count:
             yield NEXT_TICK
         try:
             for start in range(0, len(transaction.sends), PLANNED_PER_SLICE):
@@ -80,7 +80,7 @@ class Commit:
             at = commit_steps.write_acks(transaction, at)
             yield NEXT_TICK
         at = 0
-        while at < len(transaction.notes):
+        while at < len(transaction.duplicate_ids):
             yield from self._room(end)
             at = commit_steps.write_ids(transaction, at)
             yield NEXT_TICK
@@ -119,7 +119,7 @@ class Commit:
             at = commit_steps.end_acks(transaction, at)
         yield NEXT_TICK
         at = commit_steps.end_ids(transaction, 0)
-        while at < len(transaction.notes):
+        while at < len(transaction.duplicate_ids):
             yield NEXT_TICK
             at = commit_steps.end_ids(transaction, at)
         commit_steps.committed(transaction)

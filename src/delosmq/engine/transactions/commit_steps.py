@@ -123,7 +123,7 @@ class CommitSteps:
         """Whether one batch takes it, and the store such a batch."""
         if transaction.operations > SMALL_OPERATIONS or len(transaction.planned) > SMALL_OPERATIONS:
             return False
-        stored = sum([cost_of(item) for item in transaction.planned]) + sum(map(id_cost, transaction.notes))
+        stored = sum([cost_of(item) for item in transaction.planned]) + sum(map(id_cost, transaction.duplicate_ids))
         size = stored + ACKNOWLEDGED_BYTES * len(transaction.acks)
         return size <= self.batch_bytes and (stored == 0 or self._log.takes(size))
 
@@ -161,8 +161,8 @@ class CommitSteps:
             for queue in item.queues:
                 queue.pending_commits -= 1
         self._enqueuer.enqueue_routed(transaction.planned)
-        for note in transaction.notes:
-            self._duplicates.remember(note.address, note.duplicate_id, durable=note.durable)
+        for entry in transaction.duplicate_ids:
+            self._duplicates.remember(entry.address, entry.duplicate_id, durable=entry.durable)
         self._log.close()
         self.committed(transaction)
 
@@ -240,20 +240,20 @@ class CommitSteps:
     def write_ids(self, transaction: Transaction, start: int) -> int:
         """The same for duplicate ids."""
         at = start
-        stop = min(len(transaction.notes), start + ACKNOWLEDGED_PER_SLICE)
+        stop = min(len(transaction.duplicate_ids), start + ACKNOWLEDGED_PER_SLICE)
         size = 0
         homes: list[Home] = []
         while at < stop:
-            note = transaction.notes[at]
-            cost = id_cost(note)
+            entry = transaction.duplicate_ids[at]
+            cost = id_cost(entry)
             if size and size + cost > self.batch_bytes:
                 break
             size += cost
             at += 1
-            if note.durable:
-                self._duplicates.record_for(transaction.id, note)
-            if note.home is not None:
-                homes.append(note.home)
+            if entry.durable:
+                self._duplicates.record_for(transaction.id, entry)
+            if entry.home is not None:
+                homes.append(entry.home)
         self._close(transaction, homes)
         return at
 
@@ -362,9 +362,9 @@ class CommitSteps:
 
     def end_ids(self, transaction: Transaction, start: int) -> int:
         """Takes some of its duplicate ids into the caches; gives where to go on."""
-        stop = min(len(transaction.notes), start + ACKNOWLEDGED_PER_SLICE)
-        self._duplicates.adopt(transaction.notes[start:stop])
-        if stop == len(transaction.notes):
+        stop = min(len(transaction.duplicate_ids), start + ACKNOWLEDGED_PER_SLICE)
+        self._duplicates.adopt(transaction.duplicate_ids[start:stop])
+        if stop == len(transaction.duplicate_ids):
             for address, ids in transaction.ids.items():
                 self._duplicates.of(address).coming.remove(ids)
         return stop

@@ -52,7 +52,7 @@ class RollbackSteps:
 
     def phases(self, transaction: Transaction, *, keep_delivered: bool) -> Iterator[int]:
         """Gives up all of it; what it acknowledged goes back, or stays with consumers that are there."""
-        while transaction.taking:
+        while transaction.bulk_ack_count:
             yield NEXT_TICK
         give_backs: dict[int, _GiveBack] = {}
         suspended: dict[int, Queue] = {}
@@ -133,7 +133,7 @@ class RollbackSteps:
 
     def discard_ids(self, transaction: Transaction) -> None:
         """Gives up the records of its duplicate ids."""
-        self._duplicates.release_records(transaction.notes)
+        self._duplicates.release_records(transaction.duplicate_ids)
 
     def give_back(self, transaction: Transaction, queue: Queue, consumer: Holder, sequences: "array[int]") -> int:
         """Returns some of what a consumer holds that the transaction acknowledged, newest first, as when the consumer
@@ -181,9 +181,9 @@ class _Free(Job):
         del transaction.sends[-FREED_PER_SLICE:]
         del transaction.planned[-FREED_PER_SLICE:]
         del transaction.acks[-FREED_PER_SLICE:]
-        del transaction.notes[-FREED_PER_SLICE:]
+        del transaction.duplicate_ids[-FREED_PER_SLICE:]
         del transaction.indexes[-FREED_PER_SLICE:]
-        more = transaction.sends or transaction.planned or transaction.acks or transaction.notes
+        more = transaction.sends or transaction.planned or transaction.acks or transaction.duplicate_ids
         for ids in transaction.ids.values():
             for _ in range(min(len(ids), FREED_PER_SLICE)):
                 ids.pop()

@@ -90,9 +90,9 @@ class Transaction:
         recorded: whether the store knows of it.
         keeps_delivered: whatever rolls it back, what it acknowledged stays in delivery: its client delivers that again
             by itself.
-        taking: cumulative acknowledgements that go on in slices; it does not end before them, nor is it rolled back.
+        bulk_ack_count: cumulative acknowledgements that go on in slices; it does not end before them.
         internal: it exists for one of those alone: no client began it or sees it.
-        through: that one, until its end is told; after: another of the same consumer, which it includes.
+        bulk_ack: that one, until its end is told; after: another of the same consumer, which it includes.
     """
 
     def __init__(self, transaction_id: int, owner: str, xid: bytes | None) -> None:
@@ -109,7 +109,7 @@ class Transaction:
         self.timed_out: bool = False
         self.sends: list[Sent] = []
         self.acks: list[Promised] = []
-        self.notes: list[DuplicateId] = []
+        self.duplicate_ids: list[DuplicateId] = []
         self.size_bytes: int = 0
         self.charged: dict[str, Account] = {}
         self.waits_for: str = ""
@@ -122,9 +122,9 @@ class Transaction:
         self.segments: dict[int, Home] = {}
         self.recorded: bool = False
         self.keeps_delivered: bool = False
-        self.taking: int = 0
+        self.bulk_ack_count: int = 0
         self.internal: bool = False
-        self.through: BulkAck | None = None
+        self.bulk_ack: BulkAck | None = None
         self.after: Transaction | None = None
         self.first_sequence: int = 0
         self.position: Position = Position(0)
@@ -139,7 +139,7 @@ class Transaction:
         if self.cause is None:
             self.cause = cause
 
-    def takes(self, message: Message, queue_name: str, routing: int) -> None:
+    def add_send(self, message: Message, queue_name: str, routing: int) -> None:
         """One more message to send."""
         self.sends.append(Sent(message, queue_name, routing))
         self.size_bytes += message.encoded_size_bytes
@@ -151,7 +151,7 @@ class Transaction:
         account.used_messages += 1
         if message.duplicate_id:
             self.ids.setdefault(message.address, set()).add(message.duplicate_id)
-            self.notes.append(DuplicateId(message.address, message.duplicate_id, durable=message.durable))
+            self.duplicate_ids.append(DuplicateId(message.address, message.duplicate_id, durable=message.durable))
 
 
 class WaitRefusal:
@@ -190,6 +190,6 @@ def cost_of(item: RoutedMessage) -> int:
     return message.encoded_size_bytes + 2 * size
 
 
-def id_cost(note: DuplicateId) -> int:
+def id_cost(entry: DuplicateId) -> int:
     """The same for a duplicate id."""
-    return 2 * (RECORD_BYTES + len(note.address) + len(note.duplicate_id)) if note.durable else 0
+    return 2 * (RECORD_BYTES + len(entry.address) + len(entry.duplicate_id)) if entry.durable else 0

@@ -166,7 +166,7 @@ class EngineTransactions:
             return outcome
         if transaction.cause is None:
             self._memory.charge(self._bindings.addresses[message.address].account, message)
-            transaction.takes(message, queue_name, routing)
+            transaction.add_send(message, queue_name, routing)
         return ROUTED
 
     def _check_alone(self, transaction: Transaction, name: str) -> None:
@@ -218,11 +218,11 @@ class EngineTransactions:
         transaction = Transaction(int(self._log.next_id()), "", None)
         transaction.internal = True
         self._log.close()
-        transaction.through = self._take(transaction, consumer, sequence)
-        if transaction.through is None:
+        transaction.bulk_ack = self._take(transaction, consumer, sequence)
+        if transaction.bulk_ack is None:
             return False
         for earlier in self.far.values():
-            if earlier.through is not None and earlier.through.consumer is consumer:
+            if earlier.bulk_ack is not None and earlier.bulk_ack.consumer is consumer:
                 transaction.after = earlier
         self.far[transaction.id] = transaction
         self.carry_out(transaction)
@@ -284,7 +284,7 @@ class EngineTransactions:
         """Commits, or prepares when there is a time for that; as `commit`."""
         transaction.state = PREPARING
         self.deadlocks.goes_on(transaction)
-        small = transaction.operations <= SMALL_OPERATIONS and not transaction.taking
+        small = transaction.operations <= SMALL_OPERATIONS and not transaction.bulk_ack_count
         if small:
             self._plan_all(transaction)
             if not prepare_at_ms and self._commit_steps.is_small(transaction):
@@ -340,11 +340,11 @@ class EngineTransactions:
             self.roll_back(transaction, keep_delivered=transaction.internal)
         elif transaction.state != PREPARED:
             self._remove(transaction)
-        through = transaction.through
-        if through is not None:
+        bulk_ack = transaction.bulk_ack
+        if bulk_ack is not None:
             self.far.pop(transaction.id, None)
-            transaction.through = None
-            through.tell(error)
+            transaction.bulk_ack = None
+            bulk_ack.tell(error)
         waiter = self._waiters.pop(transaction.id, None)
         if waiter is not None:
             waiter.on_ended(error)
@@ -372,7 +372,7 @@ class EngineTransactions:
         self._remove(transaction)
         phases = self._rollback_steps.phases(transaction, keep_delivered=keep_delivered or transaction.keeps_delivered)
         job = PhasedJob(self._jobs, phases)
-        small = transaction.operations + len(transaction.planned) <= SMALL_OPERATIONS and not transaction.taking
+        small = transaction.operations + len(transaction.planned) <= SMALL_OPERATIONS and not transaction.bulk_ack_count
         while not job.step():
             if not small:
                 self._jobs.add(job)

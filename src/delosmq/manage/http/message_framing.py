@@ -10,7 +10,7 @@ from typing import Any, Final
 import h11
 
 _END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
-_ODD_LINE_END: Final = re.compile(rb"(?<!\r)\n|\r(?!\n)")
+_BARE_LINE_END: Final = re.compile(rb"(?<!\r)\n|\r(?!\n)")
 _FOLDED: Final = re.compile(rb"\n[ \t]")
 _LENGTH: Final = re.compile(rb"(?im)^content-length[ \t]*:")
 _CODING: Final = re.compile(rb"(?im)^transfer-encoding[ \t]*:")
@@ -25,7 +25,7 @@ def ambiguity_of(head: bytes) -> str:
     """
     if _FOLDED.search(head):
         return "a header goes on in a second line; write it in one"
-    if _ODD_LINE_END.search(head):
+    if _BARE_LINE_END.search(head):
         return "a line of its head does not end with CR LF; end each so"
     lengths = len(_LENGTH.findall(head))
     if lengths > 1:

@@ -282,7 +282,7 @@ def _carry_out(
         return broker.transactions.commit(work.transaction, waiter)
     if prepare:
         transaction = work.transaction
-        if transaction.operations == 0 and not transaction.taking and transaction.state != PREPARED:
+        if transaction.operations == 0 and not transaction.bulk_ack_count and transaction.state != PREPARED:
             # It did nothing that could be undone: it has ended, and its coordinator need not come back.
             broker.branches.rollback(work.xid)
             work.read_only = True
