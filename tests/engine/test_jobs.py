@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from delosmq.engine.base.events import EngineEvents
-from delosmq.engine.base.jobs import LOOK_AGAIN_NS, NEXT_TICK, OTHERS_FIRST, Jobs, PhasedJob
+from delosmq.engine.base.jobs import LOOK_AGAIN_NS, NEXT_TICK, OTHERS_FIRST, Job, Jobs, PhasedJob
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.base.timers import NS_PER_MS, Timers
 from delosmq.engine.log.log import Batch
@@ -93,6 +93,20 @@ def test_one_that_raises_is_over_and_others_go_on(number: int) -> None:
     assert world.seen() == f"b{number}"
     assert job.step()
     assert world.seen() == ""
+
+
+def test_a_job_without_phases_that_raises_is_dropped() -> None:
+    class Raising(Job):
+        def step(self) -> bool:
+            raise SliceError
+
+    world = World()
+    world.jobs.add(Raising())
+    world.add("a")
+    with pytest.raises(SliceError):
+        world.jobs.run()
+    assert not world.jobs.run()
+    assert world.seen() == "a0"
 
 
 @pytest.mark.parametrize("raises_at", [-1, 1])
