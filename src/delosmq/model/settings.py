@@ -28,7 +28,6 @@ from delosmq.model.values import (
     at_restart,
     bytes_at_least,
     declared,
-    parse_boolean,
     parse_divert_routing_type,
     parse_limit_bytes,
     parse_text,
@@ -72,12 +71,12 @@ class DivertSettings:
     name: str
     address: str
     forwarding_addresses: tuple[str, ...]
-    exclusive: bool = at_restart(False, parse_boolean, "true: what was diverted goes nowhere else")
+    exclusive: bool = at_restart(False, "true: what was diverted goes nowhere else")
     filter: str = ""
     routing_type: int = at_restart(
         STRIP_ROUTING,
-        parse_divert_routing_type,
         "of the copies: ANYCAST, MULTICAST, STRIP (whatever the target takes) or PASS",
+        parse_divert_routing_type,
         shown="STRIP",
     )
     transformer: Transformer | None = None
@@ -93,14 +92,13 @@ class WildcardSyntax:
 
     enabled: bool = at_restart(
         True,
-        parse_boolean,
         "a queue of the address `news.#` gets what is sent to `news.uk`",
         written="routing-enabled",
         older_name="enabled",
     )
-    delimiter: str = at_restart(".", parse_wildcard_letter, "what words are cut by")
-    any_words: str = at_restart("#", parse_wildcard_letter, "the word that stands for any number of words")
-    single_word: str = at_restart("*", parse_wildcard_letter, "the word that stands for one word")
+    delimiter: str = at_restart(".", "what words are cut by", parse_wildcard_letter)
+    any_words: str = at_restart("#", "the word that stands for any number of words", parse_wildcard_letter)
+    single_word: str = at_restart("*", "the word that stands for one word", parse_wildcard_letter)
 
 
 @dataclass(frozen=True)
@@ -132,18 +130,18 @@ class JournalSettings:
     directory: str = ""
     file_size_bytes: int = at_restart(
         64 * MIB,
-        bytes_at_least(LEAST_SEGMENT_BYTES, most=MOST_SEGMENT_BYTES),
         "size of one journal segment, at least 64K and below 4G (Artemis: 10M); very many queues make them larger",
+        bytes_at_least(LEAST_SEGMENT_BYTES, most=MOST_SEGMENT_BYTES),
         written="journal-file-size",
     )
     spare_files: int = 2
     compact_min_files: int = at_restart(
-        10, at_least(0), "with fewer segments nothing is compacted; 0 for never", written="journal-compact-min-files"
+        10, "with fewer segments nothing is compacted; 0 for never", at_least(0), written="journal-compact-min-files"
     )
     compact_percentage: int = at_restart(
         30,
-        percentage_of_at_least(0),
         "a segment is compacted when less of it than this is alive",
+        percentage_of_at_least(0),
         unit="%",
         written="journal-compact-percentage",
     )
@@ -158,55 +156,55 @@ class BrokerSettings:
         left_out: names of the configuration that are not obeyed, as its operator wished.
     """
 
-    name: str = at_restart("delosmq", parse_text, "name of the broker in logs, metrics and the `server` header")
+    name: str = at_restart("delosmq", "name of the broker in logs, metrics and the `server` header", parse_text)
     journal: JournalSettings = field(default_factory=JournalSettings)
     global_max_size_bytes: int = at_reload(
-        UNLIMITED, parse_limit_bytes, "memory of all messages together; -1 leaves it to the percentage below"
+        UNLIMITED, "memory of all messages together; -1 leaves it to the percentage below", parse_limit_bytes
     )
     connection_ttl_override_ms: int = at_restart(
-        UNLIMITED, unlimited_or_at_least(1), "replaces the TTL of every connection; -1 leaves each its own"
+        UNLIMITED, "replaces the TTL of every connection; -1 leaves each its own", unlimited_or_at_least(1)
     )
     connection_ttl_check_interval_ms: int = at_restart(
-        2_000, at_least(1), "how often silent connections are looked for"
+        2_000, "how often silent connections are looked for", at_least(1)
     )
     message_expiry_scan_period_ms: int = at_restart(
-        30_000, unlimited_or_at_least(1, "never"), "how often expired messages are looked for; -1 for never"
+        30_000, "how often expired messages are looked for; -1 for never", unlimited_or_at_least(1, "never")
     )
     address_queue_scan_period_ms: int = at_restart(
-        30_000, unlimited_or_at_least(1, "never"), "how often what goes by itself is looked for; -1 for never"
+        30_000, "how often what goes by itself is looked for; -1 for never", unlimited_or_at_least(1, "never")
     )
     transaction_timeout_ms: int = at_restart(
-        300_000, at_least(1), "a branch of a distributed transaction that is not prepared by then is rolled back"
+        300_000, "a branch of a distributed transaction that is not prepared by then is rolled back", at_least(1)
     )
     transaction_timeout_scan_period_ms: int = at_restart(
-        1_000, at_least(1), "how often such transactions are looked for"
+        1_000, "how often such transactions are looked for", at_least(1)
     )
     max_destinations: int = at_restart(
         100_000,
-        unlimited_or_at_least(1, "any number"),
         "DelosMQ only: with so many addresses and queues clients make no more; -1 for any number",
+        unlimited_or_at_least(1, "any number"),
     )
     max_destinations_per_user: int = at_restart(
         25_000,
-        unlimited_or_at_least(1, "any number"),
         "DelosMQ only: addresses and queues that clients of one user may have made; -1 for any number",
+        unlimited_or_at_least(1, "any number"),
     )
     max_destinations_size_per_user: int = at_restart(
         8 * MIB,
-        parse_limit_bytes,
         "DelosMQ only: what those may take in the journal's state, mostly names and filters, an eighth of it for"
         " filters; -1 for any size",
+        parse_limit_bytes,
         unit="bytes",
     )
     max_branches_per_user: int = at_restart(
         2_500,
-        unlimited_or_at_least(1, "any number"),
         "DelosMQ only: branches of distributed transactions that clients of one user may have: open, prepared, or"
         " ended by an operator and not forgotten; -1 for any number, up to 10,000 in all",
+        unlimited_or_at_least(1, "any number"),
     )
-    persist_id_cache: bool = at_restart(True, parse_boolean, "duplicate ids survive a restart")
+    persist_id_cache: bool = at_restart(True, "duplicate ids survive a restart")
     temporary_queue_namespace: str = at_restart(
-        "", parse_text, "with `temp` here, permissions to make temporary queues and topics are those of match `temp.#`"
+        "", "with `temp` here, permissions to make temporary queues and topics are those of match `temp.#`", parse_text
     )
     wildcards: WildcardSyntax = field(default_factory=WildcardSyntax)
     diverts: tuple[DivertSettings, ...] = ()

@@ -301,25 +301,37 @@ class Setting:
     fixed: bool = False
 
 
+def _parser_of(default: object) -> Parser:
+    if isinstance(default, bool):
+        return parse_boolean
+    if isinstance(default, Enum):
+        return one_of(type(default))
+    raise AssertionError(f"a setting with the default {default!r} needs a parser")
+
+
 def at_reload(
     default: object,
-    parse: Parser,
     about: str,
+    parse: Parser | None = None,
     *,
     unit: str = "",
     shown: str = "",
     older_name: str = "",
     explained: bool = False,
 ) -> Any:
-    """A field of a dataclass that declares a setting of which a change counts while the broker lives."""
-    setting = Setting(parse, about, unit, shown, older_name, live=True, explained=explained)
+    """A field of a dataclass that declares a setting of which a change counts while the broker lives.
+
+    Args:
+        parse: by default, what reads values such as the default: a switch or a member of an enumeration.
+    """
+    setting = Setting(parse or _parser_of(default), about, unit, shown, older_name, live=True, explained=explained)
     return field(default=default, metadata={SETTING: setting})
 
 
 def at_restart(
     default: object,
-    parse: Parser,
     about: str,
+    parse: Parser | None = None,
     *,
     unit: str = "",
     shown: str = "",
@@ -328,8 +340,8 @@ def at_restart(
     explained: bool = False,
     repr: bool = True,
 ) -> Any:
-    """A field of a dataclass that declares a setting of which a change waits for a restart."""
-    setting = Setting(parse, about, unit, shown, older_name, written, explained=explained)
+    """A field of a dataclass that declares a setting of which a change waits for a restart; as `at_reload`."""
+    setting = Setting(parse or _parser_of(default), about, unit, shown, older_name, written, explained=explained)
     return field(default=default, repr=repr, metadata={SETTING: setting})
 
 

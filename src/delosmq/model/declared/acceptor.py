@@ -13,7 +13,6 @@ from delosmq.model.values import (
     bytes_at_least,
     comma_separated,
     declared,
-    parse_boolean,
     parse_limit_bytes,
     parse_modifier,
     parse_text,
@@ -38,45 +37,38 @@ class TlsSettings:
 
     key_store_path: str = at_restart(
         MISSING,
-        parse_text,
         "certificate, its chain and key; relative to the directory of broker.xml",
+        parse_text,
         written="keyStorePath",
     )
     key_store_type: str = at_restart(
         "PEM",
-        parse_text,
         "PEM: one file with all; PEMCFG: lines `source.name=file` (Artemis: JKS)",
+        parse_text,
         written="keyStoreType",
     )
-    key_store_password: str = at_restart("", str, "of an encrypted key", written="keyStorePassword", repr=False)
+    key_store_password: str = at_restart("", "of an encrypted key", str, written="keyStorePassword", repr=False)
     need_client_auth: bool = at_restart(
-        False,
-        parse_boolean,
-        "clients must have a certificate that the trust store vouches for",
-        written="needClientAuth",
+        False, "clients must have a certificate that the trust store vouches for", written="needClientAuth"
     )
-    want_client_auth: bool = at_restart(
-        False, parse_boolean, "clients are asked for one, and may have none", written="wantClientAuth"
-    )
+    want_client_auth: bool = at_restart(False, "clients are asked for one, and may have none", written="wantClientAuth")
     trust_store_path: str = at_restart(
-        "", parse_text, "certificates of authorities or clients; relative as keyStorePath", written="trustStorePath"
+        "", "certificates of authorities or clients; relative as keyStorePath", parse_text, written="trustStorePath"
     )
     trust_store_type: str = at_restart(
-        "PEM", parse_text, "PEM or PEMCA, which are the same here", written="trustStoreType"
+        "PEM", "PEM or PEMCA, which are the same here", parse_text, written="trustStoreType"
     )
     enabled_protocols: tuple[str, ...] = at_restart(
-        (), comma_separated, "TLSv1.2, TLSv1.3 or both with a comma", shown="both", written="enabledProtocols"
+        (), "TLSv1.2, TLSv1.3 or both with a comma", comma_separated, shown="both", written="enabledProtocols"
     )
     enabled_cipher_suites: tuple[str, ...] = at_restart(
         (),
-        comma_separated,
         "by IANA's or OpenSSL's names, separated by commas",
+        comma_separated,
         shown="those of OpenSSL",
         written="enabledCipherSuites",
     )
-    auto_reload: bool = at_restart(
-        False, parse_boolean, "new connections get what is in the files by then", written="sslAutoReload"
-    )
+    auto_reload: bool = at_restart(False, "new connections get what is in the files by then", written="sslAutoReload")
 
 
 @dataclass(frozen=True)
@@ -97,46 +89,46 @@ class AcceptorSettings:
     protocols: tuple[str, ...]
     anycast_prefixes: tuple[str, ...] = at_restart(
         (),
-        comma_separated,
         "destinations that start so are anycast; it is taken off; several with commas",
+        comma_separated,
         written="anycastPrefix",
     )
     multicast_prefixes: tuple[str, ...] = at_restart(
-        (), comma_separated, "the same for multicast", written="multicastPrefix"
+        (), "the same for multicast", comma_separated, written="multicastPrefix"
     )
     connections_allowed: int = at_restart(
         1000,
-        unlimited_or_at_least(1),
         "more are refused; -1 for any number (the default of Artemis)",
+        unlimited_or_at_least(1),
         written="connectionsAllowed",
     )
-    handshake_timeout_s: int = at_restart(10, at_least(1), "time to log in", written="handshake-timeout")
+    handshake_timeout_s: int = at_restart(10, "time to log in", at_least(1), written="handshake-timeout")
     heart_beat_to_ttl_modifier: float = at_restart(
-        2.0, parse_modifier, "heart-beat of a STOMP client x this = its TTL", written="heartBeatToConnectionTtlModifier"
+        2.0, "heart-beat of a STOMP client x this = its TTL", parse_modifier, written="heartBeatToConnectionTtlModifier"
     )
     connection_ttl_ms: int = at_restart(
         60_000,
-        unlimited_or_at_least(1),
         "TTL of a STOMP client without heart-beats; -1 for none",
+        unlimited_or_at_least(1),
         written="connectionTtl",
     )
     connection_ttl_min_ms: int = at_restart(
-        1_000, at_least(1), "least TTL a STOMP client gets", written="connectionTtlMin"
+        1_000, "least TTL a STOMP client gets", at_least(1), written="connectionTtlMin"
     )
     connection_ttl_max_ms: int = at_restart(
-        0, at_least(0), "most TTL a STOMP client gets; 0 for no bound", written="connectionTtlMax"
+        0, "most TTL a STOMP client gets; 0 for no bound", at_least(0), written="connectionTtlMax"
     )
     stomp_consumer_window_bytes: int = at_restart(
         10_240,
-        parse_limit_bytes,
         "bytes in delivery to a subscription; -1 for no limit",
+        parse_limit_bytes,
         shown="10240",
         written="stompConsumerWindowSize",
     )
     max_frame_bytes: int = at_restart(
         10 * MIB,
-        bytes_at_least(1),
         "largest body of a STOMP frame, on plain TCP too",
+        bytes_at_least(1),
         written="stompMaxFramePayloadLength",
     )
     max_head_bytes: int = 64 * 1024
@@ -144,53 +136,53 @@ class AcceptorSettings:
     max_subscriptions: int = 1_000
     open_wire_max_frame_bytes: int = at_restart(
         100 * MIB,
-        bytes_at_least(1_024),
         "largest OpenWire frame (an option of our own)",
+        bytes_at_least(1_024),
         written="openwireMaxFrameSize",
     )
     max_inactivity_duration_ms: int = at_restart(
-        30_000, at_least(0), "an OpenWire peer silent for so long is gone; 0 for never", written="maxInactivityDuration"
+        30_000, "an OpenWire peer silent for so long is gone; 0 for never", at_least(0), written="maxInactivityDuration"
     )
     max_inactivity_initial_delay_ms: int = at_restart(
-        10_000, at_least(0), "the time before that counts", written="maxInactivityDurationInitalDelay"
+        10_000, "the time before that counts", at_least(0), written="maxInactivityDurationInitalDelay"
     )
     so_write_timeout_ms: int = at_restart(
         600_000,
-        at_least(0),
         "a peer that takes nothing for so long while something waits for it is cut off; 0 for never (an "
         "option of Classic, there 0 by default)",
+        at_least(0),
         written="soWriteTimeout",
     )
     outbox_limit_bytes: int = at_restart(
         256 * 1024,
-        bytes_at_least(1),
         "with so much waiting to be written to a peer, its consumers get no more (Artemis: 128K)",
+        bytes_at_least(1),
         written="writeBufferHighWaterMark",
     )
     reply_limit_bytes: int = 1 * MIB
     parked_limit_bytes: int = 1 * MIB
     support_advisory: bool = at_restart(
-        True, parse_boolean, "OpenWire clients are told of connections, destinations, ...", written="supportAdvisory"
+        True, "OpenWire clients are told of connections, destinations, ...", written="supportAdvisory"
     )
     virtual_topics: tuple[VirtualTopicRule, ...] | None = at_restart(
         None,
-        parse_virtual_topics,
         "queues that get what is sent to a topic: `filter;words before its name`, with `%3B` for `;`, several with "
         "commas; STOMP has them only when it is given",
+        parse_virtual_topics,
         shown="OpenWire: Consumer.*.VirtualTopic.>;2",
         written="virtualTopicConsumerWildcards",
     )
     tls: TlsSettings | None = None
     web_socket_max_frame_bytes: int = at_restart(
         64 * 1024,
-        bytes_at_least(LEAST_WEB_SOCKET_FRAME_BYTES),
         "largest payload of one WebSocket frame, both ways",
+        bytes_at_least(LEAST_WEB_SOCKET_FRAME_BYTES),
         written="webSocketMaxFramePayloadLength",
     )
     web_socket_text: bool = at_restart(
         False,
-        parse_encoder,
         "frames sent: binary, or text where the bytes are text",
+        parse_encoder,
         shown="binary",
         written="webSocketEncoderType",
     )
