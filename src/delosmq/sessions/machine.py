@@ -56,12 +56,13 @@ class SessionMachine(ParkedSendsOwner):
         outbox: what it has to send.
         reading: False while the server must not read from the peer (back-pressure, or an answer is outstanding).
         established: True once a login was admitted.
+        session: what its protocol brings; gone once the connection is lost.
         state: one of the constants of this module.
         wall: when the frames that are being handled came.
     """
 
-    _session: ProtocolSession
-    __deletable__ = ("_session",)
+    session: ProtocolSession
+    __deletable__ = ("session",)
 
     def __init__(self, host: SessionHost, peer: Peer, acceptor: AcceptorSettings, services: SessionServices) -> None:
         self.host = host
@@ -86,7 +87,7 @@ class SessionMachine(ParkedSendsOwner):
 
     def begin(self, session: ProtocolSession) -> None:
         """Names what drives it; before anything else."""
-        self._session = session
+        self.session = session
 
     def _take(self, input_: str, reason: BrokerError | None = None) -> None:
         """Changes the state, as the table says.
@@ -106,7 +107,7 @@ class SessionMachine(ParkedSendsOwner):
         """Bytes from the peer."""
         if self.state == CLOSED:
             return
-        session = self._session
+        session = self.session
         session.liveness.heard = True
         if self.state != LEAVING:
             session.decoder.feed(chunk)
@@ -114,14 +115,14 @@ class SessionMachine(ParkedSendsOwner):
 
     def buffered_bytes(self) -> int:
         """What was read and is not decoded yet: part of a frame, or frames that wait."""
-        return self._session.decoder.buffered_bytes
+        return self.session.decoder.buffered_bytes
 
     def drop_input(self) -> None:
         """The session is over, and what it read and did not decode of no use: frees it."""
-        self._session.decoder.close()
+        self.session.decoder.close()
 
     def _handle_frames(self, now: MonotonicNs) -> None:
-        session = self._session
+        session = self.session
         decoder = session.decoder
         self.wall = self._clock.wall_ms()
         until = now + TURN_NS
@@ -163,7 +164,7 @@ class SessionMachine(ParkedSendsOwner):
     def _update_reading(self) -> bool:
         """Reads until too much is parked or too many replies wait, and again once half is left."""
         if self.state <= CONNECTED:
-            parked_sends = self._session.parked_sends
+            parked_sends = self.session.parked_sends
             parked_bytes = 0 if parked_sends is None else parked_sends.parked_bytes
             reply_bytes = self.outbox.reply_bytes
             if self.reading:
@@ -179,10 +180,6 @@ class SessionMachine(ParkedSendsOwner):
         self._handle_frames(now)
         return True
 
-    def refuse(self, frame: object, error: BrokerError) -> None:
-        """See `ProtocolSession.refuse`: what a frame asked for could not be done later on."""
-        self._session.refuse(frame, error)
-
     def parked_changed(self) -> None:
         if self.state == LEAVING:
             self._end_if_left()
@@ -190,9 +187,6 @@ class SessionMachine(ParkedSendsOwner):
             self._update_reading()
         else:
             self.host.wake_soon()
-
-    def go_on_soon(self) -> None:
-        self.host.wake_soon()
 
     # -- login -----------------------------------------------------------------------------------------------------
 
@@ -240,7 +234,7 @@ class SessionMachine(ParkedSendsOwner):
             answer = self.services.logins.decide(request)
             refusal = answer.refusal()
             if refusal is None and answer is not WAIT:
-                self._session.admit(login, now)
+                self.session.admit(login, now)
         except InvariantError:
             raise
         except BrokerError as error:
@@ -262,7 +256,7 @@ class SessionMachine(ParkedSendsOwner):
         self._drop_login()
         if self.state == VERIFYING:
             self._take(REFUSED)
-        self._session.refuse_login(error)
+        self.session.refuse_login(error)
 
     def _ask_again_soon(self) -> None:
         self._asks_again = True
@@ -288,14 +282,14 @@ class SessionMachine(ParkedSendsOwner):
         self._end_if_left()
 
     def _end_if_left(self) -> None:
-        parked_sends = self._session.parked_sends
+        parked_sends = self.session.parked_sends
         if parked_sends is None or not parked_sends.parked_bytes:
             self.end(None)
 
     def fail(self, error: BrokerError, receipt: str = "") -> None:
         """Tells the peer why, and ends the session; see `ProtocolSession.send_error`."""
         if self.state != CLOSED:
-            self._session.send_error(error, receipt)
+            self.session.send_error(error, receipt)
             self.end(error)
 
     def fail_soon(self, error: BrokerError, receipt: str = "") -> None:
@@ -318,14 +312,14 @@ class SessionMachine(ParkedSendsOwner):
         while self._turn_over and self.state <= CONNECTED:  # it left behind what the last read brought
             self._next_turn(self._clock.monotonic_ns())
         if self.state != CLOSED:
-            self._session.half_closed()
+            self.session.half_closed()
 
     def connection_lost(self) -> None:
         """The peer is gone: gives back what it held. Nothing is called after this."""
         self._take(LOST)
         self.outbox.close()
         # Ends the cycle of both, so that nothing waits for the garbage collector.
-        del self._session
+        del self.session
 
     # -- time and room ---------------------------------------------------------------------------------------------
 
@@ -333,8 +327,8 @@ class SessionMachine(ParkedSendsOwner):
         """When to call `handle_timer`; `NO_TIMER` for never."""
         if self.state == CLOSED:
             return NO_TIMER
-        due = self._session.liveness.next_timer()
-        other = self._session.next_timer()
+        due = self.session.liveness.next_timer()
+        other = self.session.next_timer()
         return other if other != NO_TIMER and (due == NO_TIMER or other < due) else due
 
     def handle_timer(self, now: MonotonicNs) -> None:
@@ -345,7 +339,7 @@ class SessionMachine(ParkedSendsOwner):
             self._go_on_with_login(self.services.access.still_right(attempt), now)
         if self.state == CLOSED:
             return
-        session = self._session
+        session = self.session
         try:
             if self._failure is None:
                 session.go_on(now)
@@ -373,7 +367,7 @@ class SessionMachine(ParkedSendsOwner):
         if self.state == CLOSED:
             return False
         try:
-            touched = self._session.handle_written()
+            touched = self.session.handle_written()
         except StorageError as error:
             self.fail(error)
             return True
@@ -381,7 +375,7 @@ class SessionMachine(ParkedSendsOwner):
 
     def rights_changed(self) -> None:
         """Users, roles or permissions were reloaded: what was found out about them counts no more."""
-        self._session.rights_changed()
+        self.session.rights_changed()
 
     # -- effects ---------------------------------------------------------------------------------------------------
 
@@ -399,7 +393,7 @@ class SessionMachine(ParkedSendsOwner):
 
     def _give_up(self, reason: BrokerError | None) -> None:
         self._drop_login()
-        self._session.give_up()
+        self.session.give_up()
 
     def _finish(self, reason: BrokerError | None) -> None:
         self._give_up(reason)

@@ -29,6 +29,7 @@ from delosmq.model.errors import BrokerError, InvariantError
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
 from delosmq.model.message import ANY_ROUTING, Message
 from delosmq.model.settings import UNLIMITED
+from delosmq.sessions.host import SessionHost
 
 ENTRY_BYTES: Final = 256
 """What an entry takes beside its message."""
@@ -142,15 +143,17 @@ class BlockTimeout(Timer):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ParkedSendsOwner(ABC):
-    """The session that has parked sends."""
+    """The session that has parked sends.
+
+    Attributes:
+        host: has `ParkedSends.go_on` called in the next turn of the loop.
+    """
+
+    host: SessionHost
 
     @abstractmethod
     def parked_changed(self) -> None:
         """More or less is parked: reading may have to stop, or may go on."""
-
-    @abstractmethod
-    def go_on_soon(self) -> None:
-        """Have `ParkedSends.go_on` called in the next turn of the loop."""
 
 
 class ParkedSends(SpaceWaiter):
@@ -312,7 +315,7 @@ class ParkedSends(SpaceWaiter):
         entry.failure = error
         self._ended.append(entry)
         if self._owner is not None:
-            self._owner.go_on_soon()
+            self._owner.host.wake_soon()
 
     def on_space(self) -> None:
         # In the midst of a tick that would not go on with the work of an end.
@@ -391,7 +394,7 @@ class ParkedSends(SpaceWaiter):
                 return self._carry_out(entry)
             self._end_due = True
             if self._owner is not None:
-                self._owner.go_on_soon()
+                self._owner.host.wake_soon()
             return False
         try:
             sent = entry.is_void() or self.try_send(message, work, entry.queue_name, entry.routing)

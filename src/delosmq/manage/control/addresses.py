@@ -49,6 +49,12 @@ class AddressInfo:
 
 
 class AddressControl:
+    """The addresses of one broker.
+
+    Raises:
+        NotFoundError: by each call that names an address: there is none of that name.
+    """
+
     def __init__(self, broker: EngineBroker, access: AccessControl) -> None:
         self._broker = broker
         self._access = access
@@ -69,11 +75,7 @@ class AddressControl:
         return listing_notice(self._access, login)
 
     def get(self, login: Login, name: str) -> AddressInfo:
-        """One address.
-
-        Raises:
-            NotFoundError: there is none of that name.
-        """
+        """One address."""
         return self._info(self.find(login, name, VIEW))
 
     def peek(self, login: Login, name: str) -> AddressInfo | None:
@@ -98,7 +100,6 @@ class AddressControl:
         """Deletes an address, with ``force`` its queues too; gives how many queues that were.
 
         Raises:
-            NotFoundError: there is none of that name.
             InUseError: it has queues, and is not forced.
         """
         address = self.find(login, name, EDIT)
@@ -113,20 +114,12 @@ class AddressControl:
         return len(queues)
 
     def clear_duplicate_ids(self, login: Login, name: str) -> int:
-        """Forgets which duplicate ids were sent to an address; gives how many.
-
-        Raises:
-            NotFoundError: there is none of that name.
-        """
+        """Forgets which duplicate ids were sent to an address; gives how many."""
         self.find(login, name, EDIT)
         return self._broker.duplicate_ids.clear(name)
 
     def find(self, login: Login, name: str, permission: str) -> Address:
-        """The address, for those who have the permission on it.
-
-        Raises:
-            NotFoundError: there is none of that name.
-        """
+        """The address, for those who have the permission on it."""
         self._access.require(login, name, permission)
         address = self._broker.addresses.get(name)
         if address is None:

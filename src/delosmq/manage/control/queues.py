@@ -30,7 +30,11 @@ class InUseError(MisuseError):
 
 
 class QueueControl:
-    """The queues of one broker. Those it made for itself are not among them."""
+    """The queues of one broker. Those it made for itself are not among them.
+
+    Raises:
+        NotFoundError: by each call that names a queue: there is none of that name.
+    """
 
     def __init__(self, broker: EngineBroker, access: AccessControl) -> None:
         self._broker = broker
@@ -53,11 +57,7 @@ class QueueControl:
         return listing_notice(self._access, login)
 
     def get(self, login: Login, name: str) -> QueueInfo:
-        """One queue.
-
-        Raises:
-            NotFoundError: there is none of that name.
-        """
+        """One queue."""
         return queue_info(self._broker, self.find(login, name, VIEW))
 
     def peek(self, login: Login, name: str) -> QueueInfo | None:
@@ -88,7 +88,6 @@ class QueueControl:
             changes: fields of `QueueSettings`; None goes back to the default of the address.
 
         Raises:
-            NotFoundError: there is none of that name.
             MisuseError: a setting makes no sense.
         """
         queue = self.find(login, name, EDIT)
@@ -99,7 +98,6 @@ class QueueControl:
         """Deletes a queue and what it holds; gives how many messages that were.
 
         Raises:
-            NotFoundError: there is none of that name.
             InUseError: it has consumers or lease groups, or dead or expired messages go there, and it is not forced.
         """
         queue = self.find(login, name, EDIT)
@@ -132,19 +130,11 @@ class QueueControl:
                     )
 
     def pause(self, login: Login, name: str, *, paused: bool) -> QueueInfo:
-        """Suspends or resumes delivery, over restarts too.
-
-        Raises:
-            NotFoundError: there is none of that name.
-        """
+        """Suspends or resumes delivery, over restarts too."""
         return self._switch(login, name, "paused", paused)
 
     def enable(self, login: Login, name: str, *, enabled: bool) -> QueueInfo:
-        """Lets messages enter, or keeps them out, over restarts too.
-
-        Raises:
-            NotFoundError: there is none of that name.
-        """
+        """Lets messages enter, or keeps them out, over restarts too."""
         return self._switch(login, name, "enabled", enabled)
 
     def _switch(self, login: Login, name: str, field: str, value: bool) -> QueueInfo:
@@ -154,22 +144,14 @@ class QueueControl:
         return queue_info(self._broker, queue)
 
     def purge(self, login: Login, name: str) -> Purge:
-        """Begins to empty a queue of what is not in delivery; the rest of it happens in ticks.
-
-        Raises:
-            NotFoundError: there is none of that name.
-        """
+        """Begins to empty a queue of what is not in delivery; the rest of it happens in ticks."""
         self.find(login, name, EDIT)
         return self._broker.resources.purge_queue(name)
 
     def browse(self, login: Login, name: str, *, after: int, until: int, max_rows: int) -> Browse:
         """A look at messages with ``after`` < sequence <= ``until``, at most ``max_rows``, by sequence. Takes nothing.
 
-        Who may consume may browse, as consuming shows as much.
-
-        Raises:
-            NotFoundError: there is none of that name.
-        """
+        Who may consume may browse, as consuming shows as much."""
         queue = self.find(login, name, CONSUME, BROWSE)
         return Browse(self._broker, queue, after=after, until=until, max_rows=max_rows)
 

@@ -57,6 +57,13 @@ class HeuristicStatus:
 
 
 class TransactionControl:
+    """The transactions of one broker.
+
+    Raises:
+        MisuseError: by each call that names a branch: that is no xid.
+        XaError: by those, too: there is no such branch, or it is not prepared; to forget: no operator ended it.
+    """
+
     def __init__(self, broker: EngineBroker, access: AccessControl) -> None:
         self._broker = broker
         self._access = access
@@ -90,32 +97,17 @@ class TransactionControl:
 
     def commit(self, login: Login, xid: str, waiter: JobWaiter) -> bool:
         """Commits a prepared branch in place of its coordinator, which is told so until it forgets the branch. False
-        when it goes on in slices; ``waiter`` is told of the end.
-
-        Raises:
-            XaError: there is no such branch, or it is not prepared.
-            MisuseError: that is no xid.
-        """
+        when it goes on in slices; ``waiter`` is told of the end."""
         self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
         return self._broker.branches.heuristic_commit(read_xid(xid), waiter)
 
     def roll_back(self, login: Login, xid: str) -> None:
-        """The same, rolling it back.
-
-        Raises:
-            XaError: there is no such branch, or it is not prepared.
-            MisuseError: that is no xid.
-        """
+        """The same, rolling it back."""
         self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
         self._broker.branches.heuristic_rollback(read_xid(xid))
 
     def forget(self, login: Login, xid: str) -> None:
-        """Forgets what an operator did to a branch, in place of a coordinator that never will.
-
-        Raises:
-            XaError: no operator ended that branch.
-            MisuseError: that is no xid.
-        """
+        """Forgets what an operator did to a branch, in place of a coordinator that never will."""
         self._access.require(login, MANAGEMENT_ADDRESS, MANAGE)
         self._broker.branches.forget(read_xid(xid))
 

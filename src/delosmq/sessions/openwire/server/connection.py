@@ -123,7 +123,7 @@ class OpenWireConnection(ConnectionPort):
     def ended(self, command: Command, result: int = XA_OK) -> None:
         if isinstance(command, RemoveInfo):
             self.leaving = command  # not from here: it calls the engine
-            self.machine.go_on_soon()
+            self.machine.host.wake_soon()
             return
         if isinstance(command, TransactionInfo):
             self.acks.share_room()
@@ -135,7 +135,7 @@ class OpenWireConnection(ConnectionPort):
             self.replies.answer(command)
 
     def refused(self, command: Structure, error: BrokerError) -> None:
-        self.machine.refuse(command, error)
+        self.machine.session.refuse(command, error)
 
     # -- what others are told --------------------------------------------------------------------------------------
 
