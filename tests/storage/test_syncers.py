@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,11 @@ def open_syncer(kind: type[Syncer], files: Files) -> Syncer:
 
 def children() -> set[int]:
     """The processes that this one has forked."""
-    return {int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that ends meanwhile has forked none
+            found.update(int(pid) for pid in (task / "children").read_text().split())
+    return found
 
 
 def forked(files: Files) -> tuple[SyncProcess, int]:

@@ -1,4 +1,4 @@
-"""``delosmq check``: all that is to be said of a configuration."""
+"""``delosmq check``: prints all findings about a configuration."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

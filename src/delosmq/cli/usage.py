@@ -1,4 +1,4 @@
-"""Which mistakes are in the call itself, and not in what it met: they have an exit code of their own."""
+"""Mistakes in the call of a command itself: they have an exit code of their own."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Everything that is to be said of an instance directory or a broker.xml, at once."""
+"""Checks an instance directory or a broker.xml, and gives all findings at once."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

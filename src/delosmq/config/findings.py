@@ -1,4 +1,4 @@
-"""What is to be said of a configuration file: collected, so that one start names all that is wrong with it."""
+"""Findings about a configuration file: collected, so that one start names all that is wrong with it."""
 
 from difflib import get_close_matches
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Instance directories: etc/ with what to be, data/ with what to keep."""
+"""Instance directories: etc/ has the configuration, data/ the journal."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""How much memory this machine, or the control group we run in, has for us."""
+"""How much memory this machine, or the control group of the broker, has."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a changed configuration comes to for a broker that runs: what it takes over, and what waits for a restart.
+"""Reload of the configuration: which changes a running broker takes over, and which wait for a restart.
 
 Source: Artemis manual, "Configuration Reload", for what its users expect to be taken over.
 """

@@ -1,4 +1,4 @@
-"""TLS of an acceptor: its certificate, its key, and whom it trusts, made into a context that was tried once.
+"""TLS of an acceptor: its certificate, its key and its trusted authorities, made into a context that was tried once.
 
 Source: Artemis manual, "Configuring Netty SSL"; stores are PEM here (docs/decisions/0036).
 """

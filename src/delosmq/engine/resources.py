@@ -1,4 +1,5 @@
-"""Addresses and queues by the will of configuration and management. Each call is one decision."""
+"""Resources: addresses and queues that configuration and management make, change and delete. Each call is one
+decision."""
 
 from dataclasses import replace
 from typing import Final
@@ -29,7 +30,7 @@ RENAMED_SUFFIX: Final = ".aside"
 
 
 class EngineResources:
-    """What operators do."""
+    """Creates, changes and deletes addresses and queues, for operators and configuration."""
 
     def __init__(self, parts: EngineParts, consumers: EngineConsumers, deletion: Deletion, leases: Leases) -> None:
         self._parts = parts

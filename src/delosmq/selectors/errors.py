@@ -1,4 +1,4 @@
-"""What is wrong with a selector, and where."""
+"""Errors in a selector: what is wrong with it, and where."""
 
 from typing import Final
 

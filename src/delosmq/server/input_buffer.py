@@ -1,4 +1,4 @@
-"""What the connections of a broker hold of frames that are not complete, all together.
+"""Input buffers: what the connections of a broker hold together of frames that are not complete.
 
 A frame may be large and a connection may leave it half sent, so the limits of one connection bound the memory of one
 only. Together they may hold so much; beyond it the frame that was begun first goes, as those that come whole come soon.

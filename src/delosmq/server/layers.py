@@ -1,4 +1,4 @@
-"""What stands between a socket and a connection when the bytes on the wire are not those of the protocol.
+"""Layers between a socket and a connection when the bytes on the wire are not those of the protocol.
 
     socket -> [TlsLayer] -> [WebSocketLayer] -> Connection
 

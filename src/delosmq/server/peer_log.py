@@ -1,4 +1,4 @@
-"""What peers cause to be logged: a peer that repeats itself fills no disk, and writes no lines of its own.
+"""The log of what peers cause: a peer that repeats itself fills no disk, and writes no lines of its own.
 
 Of each sentence (its DMQ code) a peer gets `LINES_PER_PEER` lines a minute and all peers together `LINES_PER_CODE`; how
 many more there were is said once the minute is over. That minute begins with the first line.

@@ -1,4 +1,4 @@
-"""What all connections of a broker share."""
+"""The parts that all connections of a broker share."""
 
 import asyncio
 import logging

@@ -43,7 +43,7 @@ class SlowReaders(SharedLimit[SlowReader]):
         self._still: dict[SlowReader, int] = {}
 
     def looked_at(self, member: SlowReader, size_bytes: int, still: int) -> None:
-        """A socket is full.
+        """Notes that the socket of a connection is full.
 
         Args:
             size_bytes: waiting for its peer, and held for it alone.

@@ -1,4 +1,4 @@
-"""No-local on a topic: the subscriber's queue keeps out what its own connection sends, which would never be taken.
+"""No-local on a topic: the subscriber's queue filters out what its own connection sends.
 
 What that connection sends carries a mark, and the filter of the queue asks for any other.
 """

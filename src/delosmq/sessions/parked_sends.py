@@ -1,4 +1,4 @@
-"""Sends that wait for space, and what must wait behind them.
+"""Parked sends: sends that wait for space, and what must wait behind them.
 
 When an address is full and blocks its producers, the send and all later ones of the connection are parked, in order.
 Other frames are handled meanwhile: an acknowledgement may be what makes the space. The end of a transaction waits for
@@ -94,7 +94,7 @@ class Parked(ABC):
         return False
 
     def ended(self) -> None:
-        """What it ends is through, or has failed. May call the engine; the answer follows in its turn.
+        """Its transaction has ended, or failed to. May call the engine; the answer follows in its turn.
 
         Raises:
             BrokerError: what is to follow can't be recorded.
@@ -104,11 +104,11 @@ class Parked(ABC):
 
     @abstractmethod
     def answer(self) -> None:
-        """It is done. Must not call the engine."""
+        """Answers: it is done. Must not call the engine."""
 
     @abstractmethod
     def refuse(self, error: BrokerError) -> None:
-        """It can't be done. Must not call the engine."""
+        """Answers: it failed. Must not call the engine."""
 
 
 class EndWaiter(JobWaiter):
@@ -124,7 +124,7 @@ class EndWaiter(JobWaiter):
 
 
 class BlockTimeout(Timer):
-    """Looks whether the first send of a connection has waited too long.
+    """Checks whether the first send of a connection has waited too long.
 
     Attributes:
         due: of its next appointment, 0 for none.
@@ -153,7 +153,7 @@ class ParkedSendsOwner(ABC):
 
     @abstractmethod
     def parked_changed(self) -> None:
-        """More or less is parked: reading may have to stop, or may go on."""
+        """The parked bytes changed: reading may have to stop, or may go on."""
 
 
 class ParkedSends(SpaceWaiter):
@@ -379,12 +379,12 @@ class ParkedSends(SpaceWaiter):
             self._owner.parked_changed()
 
     def _refuse_last(self, entry: Parked, error: BrokerError) -> None:
-        """Whatever comes still waits behind it."""
+        """Refuses an entry and leaves it there: all that comes later waits behind it."""
         self._refused = True
         entry.refuse(error)
 
     def _handle(self, entry: Parked, may_end: bool) -> bool:
-        """What an entry still asks for. False when it has to wait."""
+        """Sends the message of an entry, or ends its transaction. False when it has to wait."""
         work = entry.work
         message = entry.message
         if message is None:

@@ -1,4 +1,4 @@
-"""What the user of one connection may do. Decisions are cached until the configuration is reloaded."""
+"""The permissions of the user of one connection. Decisions are cached until the configuration is reloaded."""
 
 from typing import Final
 

@@ -20,7 +20,7 @@ NO_LISTENER: Final = TemporaryListener()
 
 
 class TemporaryDestinations:
-    """Those of one broker."""
+    """The temporary destinations of one broker."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, str]] = {}

@@ -1,4 +1,4 @@
-"""What can go wrong between Spark and a broker, one class for each condition that a program may want to tell apart."""
+"""Errors between Spark and a broker, one class for each condition that a program may want to tell apart."""
 
 from delosmq.model.errors import BrokerError, ConfigurationError, NotFoundError, PermissionDeniedError
 

@@ -1,4 +1,4 @@
-"""What a broker.xml without mistakes does not say, and its operator should know."""
+"""Notices about a broker.xml without mistakes: what its operator should know all the same."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What is to happen at a time: one list of appointments for all parts of a broker."""
+"""Timers: one list of appointments for all parts of a broker."""
 
 from abc import ABC, abstractmethod
 from heapq import heapify, heappop, heappush

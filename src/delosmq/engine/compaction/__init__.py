@@ -1,1 +1,1 @@
-"""Storing again what is alive in a nearly dead segment, so that the store can free it."""
+"""Compaction stores the living messages of a nearly dead segment again, so that the store can free the segment."""

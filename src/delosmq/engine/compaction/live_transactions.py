@@ -1,4 +1,4 @@
-"""What prepared branches hold, as a compaction finds it: messages to send, messages acknowledged, duplicate ids.
+"""Prepared branches for compaction: their messages to send, acknowledged messages and duplicate ids.
 
 An open transaction has nothing in the store: what it acknowledges is like all that is in delivery. One that is being
 committed has, but not for long. A branch that is prepared waits for its coordinator, perhaps for ever, and must not

@@ -46,7 +46,7 @@ class Written:
 
 
 class Acknowledgements:
-    """What consumers do with what they hold."""
+    """Acknowledges, rejects and gives back what holders have in delivery."""
 
     def __init__(self, parts: EngineParts, dead_letters: DeadLetters, expiry: Expiry) -> None:
         self._log = parts.log

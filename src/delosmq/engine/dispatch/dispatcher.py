@@ -1,4 +1,4 @@
-"""The dispatch loop: hands pending messages to consumers that are not full, in turn, in batches.
+"""The dispatch loop: delivers pending messages to consumers that are not full, in turn, in batches.
 
 A queue without rules (no selector, priority, exclusive owner, group, browser) takes the short way here; others have a
 `DispatchRules`.

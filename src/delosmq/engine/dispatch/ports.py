@@ -1,4 +1,4 @@
-"""Ports of dispatch: what has to happen before a message leaves, and who learns of queues that are ready."""
+"""Ports of dispatch: what has to happen before a message leaves, and the list of ready queues."""
 
 from abc import ABC, abstractmethod
 from typing import Final

@@ -10,7 +10,7 @@ from delosmq.engine.queues.consumer import Consumer
 
 
 class RuleDispatch:
-    """What is under way; made for one tick."""
+    """One dispatch of one queue; made for one tick."""
 
     def __init__(
         self,

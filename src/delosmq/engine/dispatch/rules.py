@@ -211,7 +211,7 @@ class DispatchRules(QueueRules):
         return False
 
     def look_again(self) -> None:
-        """What was passed over is looked at once more, from the head of the queue."""
+        """Dispatch looks again at all that was passed over, from the head of the queue."""
         for group in self.selector_groups:
             group.look_again()
         if self.lease is not None:

@@ -142,7 +142,7 @@ class Leases:
         return group
 
     def count_state(self, group: LeaseGroup) -> None:
-        """What a state block says of a group counts to who opened it first; live and in replay."""
+        """Counts the state of a group to the user that opened it first; live and in replay."""
         size = group_state_bytes(group.name, group.run, group.made_by)
         self._client_limits.change(group.made_by, 0, size - group.state_bytes)
         group.state_bytes = size
@@ -216,7 +216,7 @@ class Leases:
         )
 
     def lost(self, name: str) -> LeaseError:
-        """Why nothing can be done with a group, for those too who may not know of it."""
+        """The error of a group that is lost; it says no more, as the user may have no right to know of the group."""
         return LeaseError(
             "DMQ2405",
             LEASE_LOST,

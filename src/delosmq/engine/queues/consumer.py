@@ -1,4 +1,4 @@
-"""A consumer: who receives from a queue."""
+"""A consumer: receives from a queue."""
 
 from abc import ABC, abstractmethod
 from typing import Final

@@ -27,10 +27,10 @@ class Credit(ABC):
         self.settled(size_bytes)
 
     def committed(self, size_bytes: int) -> None:  # noqa: B027 - a window has its room back since the promise
-        """What was promised has happened."""
+        """A promised acknowledgement was committed."""
 
     def rolled_back(self, size_bytes: int) -> None:
-        """What was promised won't happen: the message is in delivery as before."""
+        """A promised acknowledgement was rolled back: the message is in delivery as before."""
         self.taken(size_bytes)
 
     def room(self) -> int:

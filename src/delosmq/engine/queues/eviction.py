@@ -1,4 +1,4 @@
-"""What a ring has no room for."""
+"""Evictions: remove the messages that a ring has no room for."""
 
 from collections.abc import Callable
 from typing import Final
@@ -99,7 +99,7 @@ class Evictions:
 
 
 class _Cut(Job):
-    """What is too much in one queue."""
+    """Removes the messages that are too many in one queue."""
 
     def __init__(self, evictions: Evictions, queue: Queue) -> None:
         self._evictions = evictions

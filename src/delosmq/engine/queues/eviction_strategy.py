@@ -1,4 +1,4 @@
-"""Which of the messages that wait for a slow topic consumer go when they are too many.
+"""Eviction strategies: choose which messages go when too many wait for a slow topic consumer.
 
 What was looked at is remembered, so that a choice costs no walk through all that waits: there may be many such
 consumers, each with a limit of thousands. It is looked at while it comes, a few messages at a time, and forgotten as

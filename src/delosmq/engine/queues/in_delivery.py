@@ -98,14 +98,14 @@ class Holder:
             self.credit.committed(slot.message.encoded_size_bytes)
 
     def promise(self, slot: Slot, transaction: int) -> None:
-        """A slot is acknowledged, should the transaction be committed: it stays here till then, but takes no credit, or
+        """A transaction acknowledges a slot: it stays in delivery until the commit, but takes no credit, or
         a transaction could be no larger than a window."""
         slot.transaction = transaction
         self.promised_count += 1
         self.credit.promised(slot.message.encoded_size_bytes)
 
     def keep(self, slot: Slot) -> None:
-        """That transaction was rolled back and the slot stays in delivery."""
+        """Keeps a slot in delivery: the transaction that acknowledged it was rolled back."""
         slot.transaction = 0
         self.promised_count -= 1
         self.credit.rolled_back(slot.message.encoded_size_bytes)

@@ -1,4 +1,4 @@
-"""Last value queues: what one does with a message that comes, and with one that comes back."""
+"""Last value queues: the rule for a message that comes, and for one that comes back."""
 
 from delosmq.engine.base.slots import Slot
 from delosmq.engine.queues.eviction import Evictions

@@ -1,4 +1,4 @@
-"""What is lent to one consumer that reads without taking: a browser, or a consumer of a non-destructive queue.
+"""Loans: messages lent to a browser, or to a consumer of a non-destructive queue.
 
 What such a consumer gets is borrowed: a slot of its own on the same message, and whatever it answers changes nothing in
 the queue. Only the outbox keeps that slot, until the frame is written: a consumer that answers nothing must not keep

@@ -63,7 +63,7 @@ class PendingLimit(Ring):
         self._choice.end(pending)
 
     def admits_return(self, pending: PendingSlots) -> bool:
-        """What was dispatched is not lost by coming back."""
+        """Always: a message that was dispatched is not lost when it comes back."""
         return True
 
     def _is_over(self, pending: PendingSlots) -> bool:

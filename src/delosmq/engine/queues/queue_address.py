@@ -1,4 +1,4 @@
-"""What the queues of an address know of it."""
+"""The address of a queue, as the queue knows it."""
 
 from delosmq.model.message import Account
 from delosmq.model.settings import AddressSettings

@@ -1,4 +1,4 @@
-"""What a queue holds that is not due yet: a list of slots for each due time.
+"""The scheduled slots of a queue: a list for each due time.
 
 A time is a number: positive for one of the wall clock, negative for the end of a delay, which no setting of that clock
 moves (`schedule`).

@@ -1,4 +1,4 @@
-"""What replay finds of lease groups: who opened each, its leases, and up to which of them it acknowledged."""
+"""Replay of lease groups: the opener of each, its leases, and up to which of them it acknowledged."""
 
 from delosmq.engine.addresses.binding_codec import maker_from_json
 from delosmq.engine.base.slots import Slot

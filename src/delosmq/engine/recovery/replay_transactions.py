@@ -1,4 +1,4 @@
-"""What replay finds of transactions and duplicate ids.
+"""Replay of transactions and duplicate ids.
 
 Records of a transaction count for nothing before its commit is found. What is left at the end is a prepared branch, or
 was never committed: then it is given up, so that its segments can be freed.

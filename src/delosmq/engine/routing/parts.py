@@ -1,4 +1,4 @@
-"""What all parts of one broker's engine share."""
+"""The parts of one broker's engine, for the objects that share them."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Where a message goes when that takes more than a look: filters, wildcards, diverts, one queue by name.
+"""Routes of a message that take more than a look: filters, wildcards, diverts, one queue by name.
 
 The short way, for an address with queues that take everything, is `Address.constant_routes`.
 """

@@ -166,7 +166,7 @@ class EngineProducers:
             self._log.close()
 
     def _refuse(self, address: Address, message: Message) -> int:
-        """What the full policy says; 0 lets the message in after all."""
+        """The result by the address-full policy; 0 lets the message in after all."""
         if self._memory.is_full(address):
             self._events.address_full(message)
         policy = address.settings.address_full_policy

@@ -1,4 +1,4 @@
-"""What became of a send."""
+"""The result of a send."""
 
 from typing import Final
 

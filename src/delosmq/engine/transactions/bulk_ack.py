@@ -37,7 +37,7 @@ class TransactionAck(BulkAck):
         self.per_slice: int = TAKEN_PER_SLICE
 
     def _coming(self) -> set[int]:
-        """What those before it will take, and what returns."""
+        """The sequences that earlier acknowledgements will take, or that are given back."""
         coming: set[int] = set()
         for sequences in self.consumer.giving_back:
             coming.update(sequences)

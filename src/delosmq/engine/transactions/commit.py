@@ -59,7 +59,7 @@ class Commit:
             raise
 
     def _write(self) -> Iterator[int]:
-        """What counts for nothing before the moment."""
+        """Prepares the commit; nothing of it counts before its record."""
         transaction = self.transaction
         commit_steps = self._commit_steps
         end = len(transaction.planned)

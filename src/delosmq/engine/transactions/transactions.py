@@ -1,4 +1,4 @@
-"""Working in transactions: begin, send, acknowledge, commit, roll back. See `transaction` for what one is."""
+"""The transactions of a broker: begin, send, acknowledge, commit, roll back. See `transaction` for a single one."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""What management needs of the running broker around the engine."""
+"""The host of management: the running broker around the engine."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

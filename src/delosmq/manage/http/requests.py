@@ -1,4 +1,4 @@
-"""What requests carry, checked by pydantic: strict types, no unknown fields."""
+"""The bodies and queries of requests, checked by pydantic: strict types, no unknown fields."""
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 

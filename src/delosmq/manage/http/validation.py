@@ -1,4 +1,4 @@
-"""What is wrong with the fields of a request, in sentences that say what to write instead."""
+"""Validation errors of requests, as sentences that say what to write instead."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches

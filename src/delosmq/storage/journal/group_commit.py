@@ -56,7 +56,7 @@ class GroupCommit:
             self._ask()
 
     def ask_for_written(self) -> None:
-        """Of everything written."""
+        """The position of everything written."""
         if not self.under_way and self._opened.written > self._asked:
             self._ask()
 

@@ -1,4 +1,4 @@
-"""What the manifest is told: which segments were sealed, which are free, which is open, and what is synced."""
+"""Changes of the manifest: which segments were sealed, which are free, which is open, and what is synced."""
 
 from mypy_extensions import mypyc_attr
 

@@ -39,7 +39,7 @@ class SegmentHandles:
         self._unsynced[handle] = None
 
     def take_unsynced(self) -> list[int]:
-        """What the sync asked for now has to cover."""
+        """The files that the sync asked for now has to cover."""
         handles = list(self._unsynced)
         self._unsynced.clear()
         return handles

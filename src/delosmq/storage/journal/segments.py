@@ -1,4 +1,4 @@
-"""Which segments count, and when one is free.
+"""Segments: which of them count, and when one is free.
 
 A segment counts the living messages it stores, and is pinned while it holds a removal with a target in another
 segment that still counts: forgetting the removal would bring the message back. At zero and unpinned a sealed segment is

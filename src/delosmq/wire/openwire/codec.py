@@ -313,7 +313,7 @@ class FieldWriter:
         return _I32.pack(len(body)) + body
 
     def taken(self) -> bytes:
-        """What was collected; begins anew."""
+        """Takes what was collected; begins anew."""
         taken = b"".join(self._pieces)
         self._pieces = []
         self.size = 0

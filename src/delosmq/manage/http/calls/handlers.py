@@ -1,4 +1,4 @@
-"""What the handlers of all calls have in common."""
+"""The base of the handlers of all calls."""
 
 import asyncio
 import logging

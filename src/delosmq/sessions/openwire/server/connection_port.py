@@ -1,4 +1,4 @@
-"""What a parked command may tell its connection."""
+"""The port by which a parked command answers through its connection."""
 
 from abc import ABC, abstractmethod
 

@@ -1,4 +1,4 @@
-"""What goes wrong, in words for the peer and the log."""
+"""The errors of OpenWire sessions: sentences for the peer and the log."""
 
 from typing import Final
 

@@ -43,7 +43,7 @@ _LATEST_MS: Final = (1 << 63) - 1
 
 
 class CopyOutcome:
-    """What became of the copies of a message to several destinations."""
+    """The results of sending copies of a message to several destinations."""
 
     def __init__(self) -> None:
         self.failure: BrokerError | None = None

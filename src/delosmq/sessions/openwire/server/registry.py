@@ -1,4 +1,4 @@
-"""What the OpenWire connections of one broker know of each other."""
+"""The registry of the OpenWire connections of one broker."""
 
 from delosmq.sessions.host import SessionServices
 from delosmq.sessions.machine import SessionMachine

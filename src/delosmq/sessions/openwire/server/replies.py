@@ -1,4 +1,4 @@
-"""What a session tells its peer, and what of the journal must be synced before.
+"""Replies of a session to its peer, and what of the journal must be synced before each.
 
 An answer waits for what its peer may conclude from it, should the power fail right after:
 

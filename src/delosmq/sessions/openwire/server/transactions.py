@@ -74,7 +74,7 @@ class OpenWireTransaction(SessionTransaction):
 
 
 class OpenWireTransactions:
-    """Those that one connection works in."""
+    """The transactions of one connection."""
 
     def __init__(self, broker: EngineBroker, owner: str, user: str) -> None:
         self._broker = broker
@@ -206,12 +206,12 @@ class OpenWireTransactions:
             raise
 
     def _keep(self, work: OpenWireTransaction) -> None:
-        """What could not be ended is still this connection's, if it was, and goes with it."""
+        """Keeps a transaction that could not be ended, if it was this connection's: it ends with the connection."""
         if (work.began or not work.xid) and work.transaction.id in self._broker.transactions.open:
             self._works.setdefault(work.key, work)
 
     def open(self) -> list[OpenWireTransaction]:
-        """Those that would end with this connection."""
+        """The transactions that would end with this connection."""
         return [work for work in self._works.values() if work.began or not work.xid]
 
     def take_all(self) -> list[OpenWireTransaction]:

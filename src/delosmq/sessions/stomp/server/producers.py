@@ -221,7 +221,7 @@ class Producer:
         self.changed_state()
 
     def refuse(self, error: BrokerError, receipt: str) -> None:
-        """What was parked can't be done."""
+        """Refuses a parked frame that failed."""
         self._machine.fail_soon(error, receipt)
 
     def write_receipt(self, receipt: str) -> None:

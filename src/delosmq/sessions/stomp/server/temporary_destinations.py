@@ -24,7 +24,7 @@ _LONGEST_CHARACTERS: Final = 1_024
 
 
 class StompTemporaryDestinations:
-    """Those of one connection, and the names of others'."""
+    """The temporary destinations of one connection, and the names of others'."""
 
     def __init__(self, broker: EngineBroker, known: TemporaryDestinations, connection_id: str, limit: int) -> None:
         self._broker = broker

@@ -1,1 +1,1 @@
-"""What counts of a journal's files at a start."""
+"""Recovery: which of a journal's files and batches count at a start."""

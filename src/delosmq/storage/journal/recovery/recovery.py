@@ -1,4 +1,4 @@
-"""What of a journal counts at start: where the valid part ends, and whether that is a crash or a damage.
+"""Recovery of a journal at start: where the valid part ends, and whether that is a crash or a damage.
 
 The rules and why they are safe stand in docs/storage-format.md, "Recovery".
 """

@@ -219,7 +219,7 @@ class Advisories(PresentObjects):
         self.destinations.listen(listener)
 
     def leave(self, consumer_id: ConsumerId) -> None:
-        """That subscriber is gone."""
+        """A subscriber of an advisory topic is gone."""
         self._publisher.leave(consumer_id)
         self._notices.wake()
 

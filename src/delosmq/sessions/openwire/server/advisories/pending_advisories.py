@@ -1,4 +1,4 @@
-"""What is to be told later: the engine must not be called while it tells, and long lists go a slice at a time."""
+"""Pending advisories: published later, as the engine is not re-entrant, and long lists go a slice at a time."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -114,7 +114,7 @@ class PresentAdvisories(PendingAdvisory):
 
 
 class PendingAdvisories:
-    """What waits to be told, in order."""
+    """The advisories that wait, in order."""
 
     def __init__(self, publisher: AdvisoryPublisher) -> None:
         self._publisher = publisher

@@ -1,4 +1,4 @@
-"""Advisories as messages: who hears a topic, and how one is told.
+"""Publishes advisories as messages to the listeners of their topic.
 
 Each subscriber has a queue of its own, so an advisory goes right there and no address is made for its topic.
 Source: AdvisoryBroker.fireAdvisory of ActiveMQ Classic.

@@ -102,7 +102,7 @@ class ConsumerFlow:
         return due
 
     def go_on(self, now: MonotonicNs) -> None:
-        """Answers pulls for which there was nothing; forgets queues that are gone, and takes those that are there."""
+        """Answers pulls that found no message, drops deleted queues, and attaches new ones."""
         unanswered = self._pending_events.take_unanswered()
         for subscription in self._timed:
             if subscription.pulling and subscription.pull_until != NO_TIMER and now >= subscription.pull_until:
@@ -128,7 +128,7 @@ class ConsumerFlow:
                 self._wildcard_finished(wildcard)
 
     def _attach_again(self, loss: LostQueue, now: MonotonicNs) -> None:
-        """A queue is there again, or the subscription of a topic was deleted, which only this makes again."""
+        """Attaches a consumer to its queue again, or makes the deleted subscription of a topic again."""
         subscription = loss.subscription
         target = loss.target
         queue = self._broker.queues.get(loss.queue)
@@ -156,7 +156,7 @@ class ConsumerFlow:
             self._host.report(errors.subscription_renewed(name))
 
     def _attach_new(self, wildcard: WildcardSubscription, target: OpenWireTarget) -> None:
-        """A queue was made for which a wildcard stands, or there were too many when it came."""
+        """Attaches a consumer to a queue that its wildcard matches."""
         if reads(wildcard.subscription, self._broker.queues.get(target.queue_name)):
             return
         subscriber = self._subscriber
@@ -171,7 +171,7 @@ class ConsumerFlow:
             self._host.report(error)
 
     def _wildcard_finished(self, wildcard: WildcardSubscription) -> None:
-        """It has all the queues that were there when it came."""
+        """A wildcard has all the queues that were there when its consumer came."""
         if wildcard.ended:
             return
         self._subscriber.report_left_out(wildcard)
@@ -182,7 +182,7 @@ class ConsumerFlow:
             subscription.sources[0].nothing_to_give()
 
     def take_slow_ends(self, now: MonotonicNs) -> SlowConsumerEnds | None:
-        """What has to end for being slow; consumers that their peer was told to close, and did not, are gone."""
+        """The slow consumers and connections to end; removes consumers that the peer should have closed itself."""
         ends = self._slow.look(now)
         if ends is None:
             return None

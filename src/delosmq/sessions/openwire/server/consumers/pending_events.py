@@ -1,4 +1,4 @@
-"""What a consumer's sources tell while the engine works, kept for the next turn: it must not be called from there."""
+"""Queues consumer events until the next turn; the engine is not re-entrant."""
 
 from delosmq.model.errors import BrokerError
 from delosmq.model.message import MULTICAST
@@ -14,7 +14,7 @@ from delosmq.wire.openwire.structures import Destination
 
 
 class PendingEvents(SubscriptionEvents):
-    """What happened to the consumers of one connection since the last look.
+    """The events of the consumers of one connection since the last turn.
 
     Attributes:
         unanswered: with a pull for which there was nothing.
@@ -63,13 +63,13 @@ class PendingEvents(SubscriptionEvents):
             self._host.wake_soon()
 
     def take_unanswered(self) -> list[OpenWireSubscription]:
-        """Those with a pull that finds nothing, once."""
+        """Takes the consumers with a pull that finds nothing."""
         unanswered = self.unanswered
         self.unanswered = []
         return unanswered
 
     def take_lost(self) -> dict[OpenWireSubscription, None]:
-        """Those that have lost a queue, once."""
+        """Takes the consumers that have lost a queue."""
         lost = self._lost
         self._lost = {}
         return lost

@@ -1,4 +1,4 @@
-"""What address-settings say about the prefetch of a consumer, and about what waits beyond it.
+"""The prefetch of a consumer, and the limit for what waits beyond it, as address-settings say.
 
 Source: PolicyEntry.configurePrefetch and its configure methods, and ActiveMQPrefetchPolicy, of ActiveMQ Classic.
 """

@@ -11,7 +11,7 @@ from delosmq.sessions.openwire.server.destinations import OpenWireTarget
 
 
 class LostQueue:
-    """What a consumer had and has no more.
+    """A queue that a consumer lost.
 
     Attributes:
         queue: its name; "" for the subscription of a topic, which only this makes again.
@@ -24,7 +24,7 @@ class LostQueue:
 
 
 class Reattachment(QueueWatcher):
-    """The losses of the consumers of one connection. Costs nothing while there are none."""
+    """The lost queues of the consumers of one connection. Costs nothing while there are none."""
 
     def __init__(self, host: SessionHost, watchers: QueueWatchers) -> None:
         self._host = host
@@ -34,7 +34,7 @@ class Reattachment(QueueWatcher):
         self._watching: bool = False
 
     def add(self, loss: LostQueue) -> None:
-        """One more; those of topics are taken with the next turn."""
+        """Adds a lost queue; those of topics are taken with the next turn."""
         if not loss.queue:
             self._back.append(loss)
             return
@@ -50,7 +50,7 @@ class Reattachment(QueueWatcher):
             self._host.wake_soon()
 
     def take(self) -> list[LostQueue]:
-        """Those that may be made good now."""
+        """Takes the lost queues that are there again."""
         if not self._back:
             return []
         back = self._back

@@ -1,4 +1,4 @@
-"""Which consumers are slow: full while messages wait for them. Only looked at where the destination asks for it.
+"""Slow consumers: full while messages wait for them. Only looked at where the destination asks for it.
 
 Source: PrefetchSubscription and TopicSubscription of ActiveMQ Classic: a subscription of a topic is slow once as much
 waits as it may have in delivery. AbortSlowConsumerStrategy and AbortSlowAckConsumerStrategy for how they end.
@@ -94,7 +94,7 @@ class WatchedCredit(PrefetchCredit):
 
 
 def slow_destinations(subscription: OpenWireSubscription) -> list[Destination]:
-    """Those of which is to be told that this consumer, which is full, is slow there."""
+    """The destinations where this full consumer is slow, for the advisory."""
     found: list[Destination] = []
     for source in subscription.sources:
         queue = None if source.consumer is None else source.consumer.queue
@@ -141,7 +141,7 @@ class SlowConsumerWatch:
         self._heard_at: MonotonicNs = now
 
     def look(self, now: MonotonicNs) -> str:
-        """What it did too long or too often; "" for nothing."""
+        """The limit that a consumer has passed, in words; "" for none."""
         self.due = MonotonicNs(now + self.limits.period_ns)
         return self._full(now) or self._silent(now)
 
@@ -168,7 +168,7 @@ class SlowConsumerWatch:
 
 
 class SlowConsumerEnds:
-    """What has to end now.
+    """The consumers and connections that end as slow.
 
     Attributes:
         reports: which consumers are slow, and why.
@@ -214,7 +214,7 @@ class SlowConsumers:
         self._next(now)
 
     def look(self, now: MonotonicNs) -> SlowConsumerEnds | None:
-        """What has to end now; None before the next look."""
+        """The consumers and connections to end now; None before the next check."""
         if self.next_at == NO_TIMER or now < self.next_at:
             return None
         ends = SlowConsumerEnds()

@@ -76,7 +76,7 @@ class OpenWireSubscription:
         self._promised: deque[int] = deque()
 
     def display_name(self) -> str:
-        """For people."""
+        """A name for the log and for diagnostics."""
         info = self.info
         key = "" if info.consumer_id is None else info.consumer_id.key()
         return f"{key} of '{'' if info.destination is None else info.destination.name}'"
@@ -220,7 +220,7 @@ class OpenWireSubscription:
 
 
 class SubscriptionEvents:
-    """What a source tells its session. The base does nothing: of a session that is gone."""
+    """Listens to the sources of a session. The base does nothing, for a session that is gone."""
 
     def source_lost(self, subscription: OpenWireSubscription, source: "Source", reason: BrokerError) -> None:
         """Its queue is gone."""
@@ -315,7 +315,7 @@ class Source(DeliveryPort):
 
 
 class SharedCredit(Credit):
-    """What a source has of the credit of its subscription, when there are others: notes who finds it spent."""
+    """The credit of a subscription, as one of several sources has it: notes the sources that find it spent."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

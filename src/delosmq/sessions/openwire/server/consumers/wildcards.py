@@ -1,4 +1,4 @@
-"""Consumers of wildcards: queues that a wildcard stands for and that are made later are theirs as well.
+"""Wildcards of consumers: a consumer reads each queue that its wildcard matches, those made later as well.
 
 Source: AbstractRegion.addSubscriptionsForDestination of ActiveMQ Classic.
 """
@@ -33,7 +33,7 @@ class QueueWatcher(ABC):
 
 
 class QueueWatchers:
-    """All of them, of one broker."""
+    """The queue watchers of one broker."""
 
     def __init__(self) -> None:
         self._watchers: list[QueueWatcher] = []
@@ -43,7 +43,7 @@ class QueueWatchers:
         self._watchers.append(watcher)
 
     def remove(self, watcher: QueueWatcher) -> None:
-        """And no longer; harmless when it didn't."""
+        """A consumer stops watching; harmless when it didn't watch."""
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 
@@ -82,7 +82,7 @@ Found = tuple[WildcardSubscription, OpenWireTarget]
 
 
 class _NameWalk:
-    """Some queues, to be looked at for some wildcards; ``at`` counts what was."""
+    """Names of queues to match with wildcards; ``at`` counts the comparisons done."""
 
     def __init__(self, wildcards: list[WildcardSubscription], names: list[str]) -> None:
         self.wildcards = wildcards
@@ -91,8 +91,7 @@ class _NameWalk:
 
 
 class WildcardSubscriptions(QueueWatcher):
-    """The wildcards of one connection, and the queues that it has not looked at yet: a few in each turn, whatever comes
-    in it.
+    """The wildcards of one connection. Matches new queues in bounded slices, a few in each turn.
 
     Attributes:
         finished: wildcards that don't wait any more; a look clears it.
@@ -111,7 +110,7 @@ class WildcardSubscriptions(QueueWatcher):
         self._places: int = READ_AT_ONCE
 
     def add(self, wildcard: WildcardSubscription) -> list[Found]:
-        """One more wildcard; gives queues that it stands for, all unless it `waits`."""
+        """Adds a wildcard; gives queues that it matches, all unless it `waits`."""
         if not self._wildcards:
             self._watchers.add(self)
         self._wildcards.append(wildcard)
@@ -146,7 +145,7 @@ class WildcardSubscriptions(QueueWatcher):
         self._wake()
 
     def take(self) -> list[Found]:
-        """Some queues, for each wildcard that stands for them. A new turn begins."""
+        """Some queues, each with a wildcard that matches it. A new turn begins."""
         self._woken = False
         self._looks = NAMES_COMPARED
         self._places = READ_AT_ONCE
@@ -169,7 +168,7 @@ class WildcardSubscriptions(QueueWatcher):
         return self._looks > 0 and self._places > 0
 
     def _look(self, walk: _NameWalk, found: list[Found]) -> bool:
-        """Looks at as many as this turn has room for. True when these were all."""
+        """Matches as many names as this turn has room for. True when these were all."""
         queues = self._broker.queues
         count = len(walk.wildcards)
         end = count * len(walk.names)
