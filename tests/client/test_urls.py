@@ -6,15 +6,15 @@ import pytest
 
 from delosmq.client import ClientOptionError, JmsDestination
 from delosmq.client.destinations import named
-from delosmq.client.urls import BrokerAddress, TransportOptions, plan_of
+from delosmq.client.urls import BrokerAddress, FailoverOptions, TransportOptions, plan_of
 
 
 def test_a_url_without_options_has_the_java_client_s_defaults() -> None:
     plan = plan_of("tcp://broker")
-    assert plan.address == BrokerAddress("tcp", "broker", 61616)
+    assert plan.addresses[0] == BrokerAddress("tcp", "broker", 61616)
     assert plan.options.prefetch_policy.queue_prefetch == 1000
     assert plan.options.redelivery_policy.maximum_redeliveries == 6
-    assert str(plan_of("ssl://[::1]:1234").address) == "ssl://[::1]:1234"
+    assert str(plan_of("ssl://[::1]:1234")) == "ssl://[::1]:1234"
 
 
 def test_options_of_all_kinds() -> None:
@@ -30,9 +30,30 @@ def test_options_of_all_kinds() -> None:
     assert (options.prefetch_policy.queue_prefetch, options.prefetch_policy.topic_prefetch) == (7, 8)
     assert options.redelivery_policy.back_off_multiplier == 2.5
     assert (options.wire_format.max_inactivity_duration_ms, options.wire_format.max_frame_size_bytes) == (0, 9)
-    assert plan.address.transport == TransportOptions(connection_timeout_ms=10, keep_alive=True)
+    assert plan.addresses[0].transport == TransportOptions(connection_timeout_ms=10, keep_alive=True)
     assert options.producer_window_size_bytes == 11
     assert "p&" not in repr(plan)
+
+
+def test_a_list_of_brokers() -> None:
+    plan = plan_of(
+        "failover:(tcp://a:1?keepAlive=true,ssl://b?wireFormat.maxInactivityDuration=7)?randomize=false"
+        "&maxReconnectAttempts=3&jms.useAsyncSend=true&connectionTimeout=5"
+    )
+    assert str(plan) == "failover:(tcp://a:1,ssl://b:61617)"
+    assert [one.transport.keep_alive for one in plan.addresses] == [True, False]
+    assert [one.transport.connection_timeout_ms for one in plan.addresses] == [5, 5]
+    assert plan.failover == FailoverOptions(randomize=False, max_reconnect_attempts=3)
+    assert plan.options.use_async_send
+    assert plan.options.wire_format.max_inactivity_duration_ms == 7
+    assert str(plan_of("failover://(tcp://a)")) == str(plan_of("failover:tcp://a")) == "failover:(tcp://a:61616)"
+    assert plan_of("tcp://a").failover is None
+
+
+def test_delays_between_rounds_grow_up_to_a_limit() -> None:
+    options = FailoverOptions(max_reconnect_delay_ms=50)
+    assert [options.delay_ms(rounds) for rounds in (1, 2, 3, 4, 100)] == [10, 20, 40, 50, 50]
+    assert FailoverOptions(use_exponential_back_off=False).delay_ms(9) == 10
 
 
 @pytest.mark.parametrize(
@@ -42,6 +63,10 @@ def test_options_of_all_kinds() -> None:
         ("localhost:61616", "DMQ9052"),
         ("tcp://", "DMQ9052: 'tcp://' is no URL of a broker: it names no host; write tcp://host:61616."),
         ("tcp://x:99999", "DMQ9052"),
+        ("failover:()", "DMQ9052: 'failover:' is no URL of a broker: it lists no broker;"),
+        ("failover:(tcp://a", "DMQ9052: 'failover:' is no URL of a broker: write failover:(tcp://a:61616,"),
+        ("failover:(tcp://a)?randomise=true", "DMQ9050: failover:(tcp://a:61616): there is no option 'randomise'; did"),
+        ("tcp://a?randomize=true", "DMQ9050: tcp://a: there is no option 'randomize'"),
         ("tcp://x/queue", "DMQ9052: 'tcp://x/queue' is no URL of a broker: leave out '/queue'."),
         ("tcp://u:secret@x", "DMQ9052: 'tcp://...' is no URL of a broker: it holds a user;"),
         (

@@ -20,7 +20,7 @@ from weakref import WeakSet
 from delosmq.client.aio_sessions import AsyncSession
 from delosmq.client.destinations import Named, named
 from delosmq.client.forgotten import watch
-from delosmq.client.link import Link, tls_context
+from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, Sendable
 from delosmq.client.urls import ConnectionPlan, plan_of
 from delosmq.client.values import PropertyContent
@@ -99,7 +99,7 @@ class AsyncConnection:
         cls, plan: ConnectionPlan, context: ssl.SSLContext | None = None, *, watched: bool = True
     ) -> "AsyncConnection":
         """One that delivers no messages yet."""
-        link = Link(plan, context if context is not None else tls_context(plan.address))
+        link = Link(plan, context)
         await link.open()
         return cls(link, watched=watched)
 

@@ -102,6 +102,7 @@ class AsyncProducer:
         link = self._link
         command = command_of(made, compresses=link.machine.options.use_compression)
         await link.room.wait()
+        self._check()
         while not self._machine.has_room():
             self._room.clear()
             await self._room.wait()

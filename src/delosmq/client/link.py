@@ -1,6 +1,7 @@
 """One connection to a broker in an event loop: moves the bytes between a socket and its machine, and keeps the time."""
 
 import asyncio
+import logging
 import os
 import random
 import secrets
@@ -12,15 +13,17 @@ from itertools import count
 from typing import Final
 
 from delosmq.client.errors import foreign_loop, not_connected_in_time, unreachable
-from delosmq.client.urls import BrokerAddress, ConnectionPlan
+from delosmq.client.urls import BrokerAddress, ConnectionPlan, FailoverOptions
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.model.ports import Clock, Random
-from delosmq.sessions.client_errors import ClientError
+from delosmq.sessions.client_errors import ClientError, ConnectionLostError, TimedOutError
 from delosmq.sessions.openwire.client import errors
-from delosmq.sessions.openwire.client.connection import ClientIdentity, OpenWireClient
+from delosmq.sessions.openwire.client.connection import OpenWireClient
+from delosmq.sessions.openwire.client.handshake import ClientIdentity
 from delosmq.sessions.openwire.client.ports import ClientEvents, PendingRequest
 from delosmq.wire.openwire.commands import Response
 
+_LOG: Final = logging.getLogger("delosmq.client")
 _NS_PER_S: Final = 1_000_000_000
 _MS_PER_S: Final = 1_000
 _numbers: Final = count(1)
@@ -46,17 +49,17 @@ class LocalRandom(Random):
         return random.random()
 
 
-class _Bytes(asyncio.Protocol):
-    """The socket's side of a link."""
+class _Socket(asyncio.Protocol):
+    """One socket of a link."""
 
     def __init__(self, link: "Link") -> None:
         self._link = link
 
     def data_received(self, data: bytes) -> None:
-        self._link.receive(data)
+        self._link.receive(self, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._link.on_lost(exc)
+        self._link.on_lost(self, exc)
 
     def pause_writing(self) -> None:
         self._link.room.clear()
@@ -69,27 +72,36 @@ class Link(ClientEvents):
     """
     Attributes:
         machine: what may be called, when `check_loop` let it; `flush` follows.
-        room: clear while the socket takes no more.
+        room: clear while the socket takes no more, and while there is none.
         error: why the connection is over; None while it is not, and when it was closed.
         on_error: hears what nobody waits for, and why the connection is over when it was not closed.
     """
 
     def __init__(self, plan: ConnectionPlan, context: ssl.SSLContext | None) -> None:
-        address = plan.address
         self.loop = asyncio.get_running_loop()
-        self.machine = OpenWireClient(self, plan.options, _identity(plan), LocalClock(), LocalRandom())
         self.room = asyncio.Event()
-        self.room.set()
         self.error: ClientError | None = None
         self.on_error: asyncio.Queue[ClientError] = asyncio.Queue()
-        self._address = address
+        self._plan = plan
+        self._identity = _identity(plan)
         self._context = context
+        self._socket: _Socket | None = None
         self._transport: asyncio.Transport | None = None
+        self._no_socket = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0
-        self._opened: asyncio.Future[None] = self.loop.create_future()
         self._gone = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing was agreed on with any broker yet."""
+        self.machine = OpenWireClient(self, self._plan.options, self._identity, LocalClock(), LocalRandom())
+        self.error = None
+        self._gone.clear()
+        self._no_socket.set()
+        self._opened: asyncio.Future[None] = self.loop.create_future()
 
     def check_loop(self) -> None:
         """
@@ -125,32 +137,64 @@ class Link(ClientEvents):
         Raises:
             ClientError: there is no broker, or it lets us not in; nothing is left open then.
         """
-        timeout_s = self._address.transport.connection_timeout_ms / _MS_PER_S
+        failover = self._plan.failover
+        if failover is None:
+            await self._open_at(self._plan.addresses[0])
+            return
+        most = failover.max_reconnect_attempts
+        if failover.startup_max_reconnect_attempts >= 0:
+            most = failover.startup_max_reconnect_attempts
+        rounds = 0
+        while True:
+            rounds += 1
+            for address in self._in_order():
+                try:
+                    await self._open_at(address)
+                except (ConnectionLostError, TimedOutError) as error:
+                    last = error
+                    self._begin()
+                else:
+                    return
+            if 0 <= most <= rounds:
+                raise last
+            await asyncio.sleep(failover.delay_ms(rounds) / _MS_PER_S)
+
+    async def _open_at(self, address: BrokerAddress) -> None:
         try:
-            async with asyncio.timeout(timeout_s or None):
-                await self._connect()
-                self.flush()
-                await self._opened
-        except TimeoutError:
-            await self.abort()
-            raise not_connected_in_time(str(self._address), timeout_s) from None
-        except OSError as error:
-            await self.abort()
-            raise unreachable(str(self._address), error.strerror or str(error)) from None
+            await self._agree_at(address)
         except BaseException:
             await self.abort()
             raise
 
-    async def _connect(self) -> None:
-        address = self._address
+    async def _agree_at(self, address: BrokerAddress) -> None:
+        """Connects, and waits until the broker has let us in."""
+        timeout_s = address.transport.connection_timeout_ms / _MS_PER_S
+        try:
+            async with asyncio.timeout(timeout_s or None):
+                await self._connect(address)
+                self.flush()
+                await self._opened
+        except TimeoutError:
+            raise not_connected_in_time(str(address), timeout_s) from None
+        except OSError as error:
+            raise unreachable(str(address), error.strerror or str(error)) from None
+        self.room.set()
+
+    async def _connect(self, address: BrokerAddress) -> None:
+        context = self._context
+        if context is None:
+            context = tls_context(address)
+        opened = _Socket(self)
         transport, _ = await self.loop.create_connection(
-            lambda: _Bytes(self),
+            lambda: opened,
             address.host,
             address.port,
-            ssl=self._context,
-            server_hostname=address.host if self._context is not None else None,
+            ssl=context,
+            server_hostname=address.host if context is not None else None,
         )
+        self._socket = opened
         self._transport = transport
+        self._no_socket.clear()
         connected = transport.get_extra_info("socket")
         if connected is not None:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, address.transport.tcp_no_delay)
@@ -158,6 +202,10 @@ class Link(ClientEvents):
 
     async def close(self) -> None:
         """In order, and within `closeTimeout`."""
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+            await asyncio.wait((self._reconnecting,))
+            self._opened.cancel()
         self.machine.close()
         self.flush()
         await self._gone.wait()
@@ -176,28 +224,72 @@ class Link(ClientEvents):
 
     async def _wait_until_closed(self) -> None:
         self._cancel_timer()
-        while self._transport is not None:
-            self.room.clear()
-            await self.room.wait()
+        await self._no_socket.wait()
+
+    # --- again
+
+    def _in_order(self) -> list[BrokerAddress]:
+        addresses = list(self._plan.addresses)
+        if self._plan.failover is not None and self._plan.failover.randomize:
+            random.shuffle(addresses)
+        return addresses
+
+    async def _reconnect(self, failover: FailoverOptions, error: ClientError) -> None:
+        rounds = 0
+        while failover.max_reconnect_attempts < 0 or rounds < failover.max_reconnect_attempts:
+            rounds += 1
+            for address in self._in_order():
+                self._opened = self.loop.create_future()
+                self.machine.resume()
+                try:
+                    await self._agree_at(address)
+                except ClientError as failure:
+                    error = failure
+                    self._opened.cancel()
+                    self._drop_socket()
+                    if not self.is_open():
+                        self.troubled(error)
+                        return
+                    self.machine.interrupt(error)
+                else:
+                    _LOG.info("DMQ9069 connected again, to %s", address)
+                    self._reconnecting = None
+                    return
+            await asyncio.sleep(failover.delay_ms(rounds) / _MS_PER_S)
+        self._reconnecting = None
+        self.machine.lose(
+            errors.lost(str(self._plan), f"{rounds} rounds found no broker; the last said: {error.message}")
+        )
+        self._cancel_timer()
+
+    def _drop_socket(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+        self._transport = None
+        self._socket = None
+        self._no_socket.set()
 
     # --- bytes and time
 
-    def receive(self, chunk: bytes) -> None:
-        self.machine.receive(chunk)
-        self.flush()
+    def receive(self, source: _Socket, chunk: bytes) -> None:
+        if source is self._socket:
+            self.machine.receive(chunk)
+            self.flush()
 
-    def on_lost(self, cause: Exception | None) -> None:
-        """The socket is gone."""
-        self._transport = None
-        peer = str(self._address)
-        self.machine.lose(None if cause is None else errors.lost(peer, f"{cause}. See the broker's log."))
-        self._cancel_timer()
-        self.room.set()
+    def on_lost(self, source: _Socket, cause: Exception | None) -> None:
+        """The socket is gone; or an older one, which nobody misses."""
+        if source is not self._socket:
+            return
+        self._drop_socket()
+        self.machine.interrupt(
+            None if cause is None else errors.lost(str(self._plan), f"{cause}. See the broker's log.")
+        )
+        if not self.is_open():
+            self._cancel_timer()
 
     def flush(self) -> None:
         """Writes what the machine has to say, and sets the timer that it needs."""
-        output = self.machine.take_output()
-        if output and self._transport is not None:
+        if self._transport is not None and (output := self.machine.take_output()):
             self._transport.write(output)
         due = self.machine.next_timer()
         if due != self._timer_at:
@@ -264,9 +356,21 @@ class Link(ClientEvents):
     def troubled(self, error: ClientError) -> None:
         self.on_error.put_nowait(error)
 
+    def interrupted(self, error: ClientError) -> None:
+        failover = self._plan.failover
+        assert failover is not None  # else the machine would have ended
+        self.room.clear()
+        if not self._opened.done():
+            self._opened.set_exception(error)
+        elif self._reconnecting is None:
+            _LOG.warning("DMQ9068 %s Another connection is made, and nothing that is open is lost.", error.message)
+            self._drop_socket()
+            self._reconnecting = self.loop.create_task(self._reconnect(failover, error))
+
     def ended(self, error: ClientError | None) -> None:
         self.error = error
         self._gone.set()
+        self.room.set()
         if not self._opened.done():
             self._opened.set_exception(error or errors.closed("connection"))
         elif error is not None:
@@ -279,9 +383,15 @@ def _identity(plan: ConnectionPlan) -> ClientIdentity:
     """Ids as the Java client makes them: host, process, time, number."""
     number = next(_numbers)
     unique = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns() // 1_000_000}-{secrets.token_hex(3)}"
-    address = plan.address
+    alone = plan.failover is None
     return ClientIdentity(
-        f"ID:{unique}-{number}:1", f"ID:{unique}-0:{number}", plan.user, plan.password, str(address), address.host
+        f"ID:{unique}-{number}:1",
+        f"ID:{unique}-0:{number}",
+        plan.user,
+        plan.password,
+        str(plan),
+        plan.addresses[0].host if alone else "",
+        fault_tolerant=not alone,
     )
 
 

@@ -1,5 +1,6 @@
 """URLs of brokers: ``tcp://host:61616?jms.useAsyncSend=true&wireFormat.maxInactivityDuration=0``."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ _PREFETCH: Final = "jms.prefetchPolicy."
 _REDELIVERY: Final = "jms.redeliveryPolicy."
 _WIRE_FORMAT: Final = "wireFormat."
 _TRANSPORT: Final = "transport."
+_FAILOVER: Final = "failover:"
 _ALL: Final = "jms.prefetchPolicy.all"
 _USER: Final = "jms.userName"
 _PASSWORD: Final = "jms.password"
@@ -61,13 +63,54 @@ class BrokerAddress:
 
 
 @dataclass(frozen=True)
-class ConnectionPlan:
-    """All that a URL says."""
+class FailoverOptions:
+    """How a connection is made again.
 
-    address: BrokerAddress
+    Attributes:
+        initial_reconnect_delay_ms: between the first two rounds through the list.
+        use_exponential_back_off: each delay is the one before, times ``reconnect_delay_exponent``, up to
+            ``max_reconnect_delay_ms``.
+        max_reconnect_attempts: rounds; -1 for no end.
+        startup_max_reconnect_attempts: of the first connection; -1 for the same number.
+        randomize: the list is gone through in any order.
+    """
+
+    initial_reconnect_delay_ms: int = 10
+    max_reconnect_delay_ms: int = 30_000
+    use_exponential_back_off: bool = True
+    reconnect_delay_exponent: float = 2.0
+    max_reconnect_attempts: int = -1
+    startup_max_reconnect_attempts: int = -1
+    randomize: bool = True
+
+    def delay_ms(self, rounds: int) -> int:
+        """After so many rounds that found nobody."""
+        if not self.use_exponential_back_off:
+            return self.initial_reconnect_delay_ms
+        delay = float(self.initial_reconnect_delay_ms)
+        for _ in range(rounds - 1):
+            delay = min(delay * self.reconnect_delay_exponent, self.max_reconnect_delay_ms)
+        return int(delay)
+
+
+@dataclass(frozen=True)
+class ConnectionPlan:
+    """All that a URL says.
+
+    Attributes:
+        addresses: where a broker is; several with ``failover:``.
+        failover: None when a lost connection is lost.
+    """
+
+    addresses: tuple[BrokerAddress, ...]
     options: ClientOptions
+    failover: FailoverOptions | None = None
     user: str = ""
     password: str = field(default="", repr=False)
+
+    def __str__(self) -> str:
+        listed = ",".join(map(str, self.addresses))
+        return listed if self.failover is None else f"failover:({listed})"
 
 
 def plan_of(url: str) -> ConnectionPlan:
@@ -75,6 +118,57 @@ def plan_of(url: str) -> ConnectionPlan:
     Raises:
         ClientOptionError: DMQ9050 to DMQ9052.
     """
+    if url.startswith(_FAILOVER):
+        return _failover_plan(url)
+    address, texts = _address_of(url)
+    return _plan(url.partition("?")[0], (address,), texts, None)
+
+
+def _failover_plan(url: str) -> ConnectionPlan:
+    """``failover:(tcp://a:61616,tcp://b:61616?transport.keepAlive=true)?randomize=false&jms.useAsyncSend=true``."""
+    inner = url.removeprefix(_FAILOVER).removeprefix("//")
+    query = ""
+    if inner.startswith("("):
+        inner, closing, query = inner[1:].partition(")")
+        if not closing or (query and not query.startswith("?")):
+            raise wrong_url(_FAILOVER, "write failover:(tcp://a:61616,tcp://b:61616)?option=value.")
+    listed = [one.strip() for one in inner.split(",") if one.strip()]
+    if not listed:
+        raise wrong_url(_FAILOVER, "it lists no broker; write failover:(tcp://a:61616,tcp://b:61616).")
+    texts: dict[str, str] = {}
+    addresses: list[BrokerAddress] = []
+    for one in listed:
+        address, of_one = _address_of(one)
+        addresses.append(address)
+        texts.update(of_one)
+    texts.update(parameters(_FAILOVER, query.removeprefix("?")))
+    own = names(FailoverOptions(), "")
+    failover = filled(FailoverOptions(), {name: texts.pop(name) for name in own if name in texts}, "", _FAILOVER)
+    return _plan(f"failover:({','.join(map(str, addresses))})", tuple(addresses), texts, failover)
+
+
+def _plan(
+    shown: str, addresses: tuple[BrokerAddress, ...], texts: dict[str, str], failover: FailoverOptions | None
+) -> ConnectionPlan:
+    """
+    Args:
+        texts: all options but those of the sockets, which belong to the addresses.
+    """
+    user, password = texts.pop(_USER, ""), texts.pop(_PASSWORD, "")
+    _refuse_unknown(shown, texts, () if failover is None else names(failover, ""))
+    transport = {name: text for name, text in texts.items() if _is_transport(name)}
+    others = {name: text for name, text in texts.items() if not _is_transport(name)}
+    placed = tuple(replace(one, transport=_transport(shown, one.transport, transport)) for one in addresses)
+    return ConnectionPlan(placed, _options(shown, others), failover, user, password)
+
+
+def _transport(shown: str, options: TransportOptions, texts: dict[str, str]) -> TransportOptions:
+    named = {_TRANSPORT + name.removeprefix(_TRANSPORT): text for name, text in texts.items()}
+    return filled(options, named, _TRANSPORT, shown)
+
+
+def _address_of(url: str) -> tuple[BrokerAddress, dict[str, str]]:
+    """Where a broker is, and the options behind it but for those of its socket."""
     shown = url.partition("?")[0]
     try:
         split = urlsplit(url)
@@ -92,19 +186,11 @@ def plan_of(url: str) -> ConnectionPlan:
     if split.path not in ("", "/"):
         raise wrong_url(shown, f"leave out '{split.path}'.")
     texts = parameters(shown, split.query)
+    _refuse_unknown(shown, texts, ())
+    transport = {name: text for name, text in texts.items() if _is_transport(name)}
     address = BrokerAddress(split.scheme, split.hostname, port or DEFAULT_PORTS[split.scheme])
-    user, password = texts.pop(_USER, ""), texts.pop(_PASSWORD, "")
-    _refuse_unknown(shown, texts)
-    transport = {
-        _TRANSPORT + name.removeprefix(_TRANSPORT): text for name, text in texts.items() if _is_transport(name)
-    }
-    others = {name: text for name, text in texts.items() if not _is_transport(name)}
-    return ConnectionPlan(
-        replace(address, transport=filled(TransportOptions(), transport, _TRANSPORT, shown)),
-        _options(shown, others),
-        user,
-        password,
-    )
+    placed = replace(address, transport=_transport(shown, address.transport, transport))
+    return placed, {name: text for name, text in texts.items() if name not in transport}
 
 
 def _options(shown: str, texts: dict[str, str]) -> ClientOptions:
@@ -131,9 +217,10 @@ def _options(shown: str, texts: dict[str, str]) -> ClientOptions:
     )
 
 
-def _refuse_unknown(shown: str, texts: dict[str, str]) -> None:
+def _refuse_unknown(shown: str, texts: dict[str, str], more: Iterable[str]) -> None:
     """Looks among the names of all kinds, as a prefix may be mistyped as well."""
     known = {
+        *more,
         *names(ClientOptions(), _JMS),
         *names(PrefetchPolicy(), _PREFETCH),
         *names(RedeliveryPolicy(), _REDELIVERY),

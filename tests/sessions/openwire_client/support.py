@@ -6,8 +6,9 @@ from dataclasses import replace
 from delosmq.model.ids import MonotonicNs, WallMs
 from delosmq.sessions.client_errors import ClientError
 from delosmq.sessions.openwire.client.acknowledgement import Delivery
-from delosmq.sessions.openwire.client.connection import ClientIdentity, OpenWireClient
+from delosmq.sessions.openwire.client.connection import OpenWireClient
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
+from delosmq.sessions.openwire.client.handshake import ClientIdentity
 from delosmq.sessions.openwire.client.options import (
     AckMode,
     ClientOptions,
@@ -42,6 +43,7 @@ class Told(ClientEvents):
         self.waiters: list[object] = []
         self.troubles: list[ClientError] = []
         self.ends: list[ClientError | None] = []
+        self.interruptions: list[ClientError] = []
 
     def opened(self) -> None:
         self.is_open = True
@@ -54,6 +56,9 @@ class Told(ClientEvents):
 
     def troubled(self, error: ClientError) -> None:
         self.troubles.append(error)
+
+    def interrupted(self, error: ClientError) -> None:
+        self.interruptions.append(error)
 
     def ended(self, error: ClientError | None) -> None:
         self.ends.append(error)

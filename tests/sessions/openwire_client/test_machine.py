@@ -14,8 +14,9 @@ from delosmq.sessions.client_errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from delosmq.sessions.openwire.client.connection import ClientIdentity, OpenWireClient
+from delosmq.sessions.openwire.client.connection import OpenWireClient
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
+from delosmq.sessions.openwire.client.handshake import ClientIdentity
 from delosmq.sessions.openwire.client.options import (
     AckMode,
     ClientOptions,
@@ -58,24 +59,30 @@ ACKS = ("DELIVERED", "POISON", "STANDARD", "REDELIVERED", "INDIVIDUAL", "UNMATCH
 class Wire:
     """A machine whose broker is the test."""
 
-    def __init__(self, options: ClientOptions | None = None, *, answers: bool = True) -> None:
+    def __init__(
+        self, options: ClientOptions | None = None, *, answers: bool = True, fault_tolerant: bool = False
+    ) -> None:
         self.clock = Times()
         self.told = Told()
-        identity = ClientIdentity("ID:c:1", "ID:c:0", "u", "p", "tcp://b:1")
+        identity = ClientIdentity("ID:c:1", "ID:c:0", "u", "p", "tcp://b:1", fault_tolerant=fault_tolerant)
         self.machine = OpenWireClient(
             self.told, options or ClientOptions(watch_topic_advisories=False), identity, self.clock, CountingRandom()
         )
         self.machine.take_output()
         self.answers = True
-        self._decoder = OpenWireDecoder(OpenWireLimits())
-        self._decoder.agreed(FORM)
         self._dispatched = 0
+        self.renew()
         self.machine.receive(encode_wire_format_info(WireFormatInfo()))
         self.answers = answers
         self.take()
         if answers:
             assert self.told.is_open
             self.machine.start()
+
+    def renew(self) -> None:
+        """The next frame is that of a new connection."""
+        self._decoder = OpenWireDecoder(OpenWireLimits())
+        self._decoder.agreed(FORM)
 
     def take(self) -> list[Structure]:
         """What the machine said; answered if it wants an answer."""
@@ -108,12 +115,13 @@ class Wire:
         return session, consumer
 
     def dispatch(
-        self, consumer: OpenWireConsumer, count: int = 1, *, redelivered: int = 0, expires_ms: int = 0
+        self, consumer: OpenWireConsumer, count: int = 1, *, redelivered: int = 0, expires_ms: int = 0, number: int = 0
     ) -> None:
         for _ in range(count):
             self._dispatched += 1
+            sequence = number or self._dispatched
             message = MessageCommand(TEXT_MESSAGE)
-            message.message_id = MessageId(ProducerId("p", 1, 1), self._dispatched, self._dispatched)
+            message.message_id = MessageId(ProducerId("p", 1, 1), sequence, sequence)
             message.expiration = expires_ms
             dispatch = MessageDispatch()
             dispatch.consumer_id = consumer.info.consumer_id

@@ -165,8 +165,8 @@ class ConsumerAcks(Participant):
         return answer
 
     def acknowledge_one(self, delivery: Delivery) -> PendingRequest | None:
-        """One message, in a session whose mode is INDIVIDUAL."""
-        return self._one(delivery, INDIVIDUAL_ACK)
+        """One message, in a session whose mode is INDIVIDUAL; nothing if it was acknowledged or went back already."""
+        return self._one(delivery, INDIVIDUAL_ACK) if delivery in self.delivered else None
 
     def recover(self) -> None:
         """Delivers again what was seen and not acknowledged, or gives it up as poison when that was too often."""
@@ -193,6 +193,15 @@ class ConsumerAcks(Participant):
             self.sender.send(self._range(deliveries, REDELIVERED_ACK))
         if not self.closed:
             self.redeliver(deliveries, self.policy.delay_ms(redeliveries, self.sender.chance))
+
+    def forget_delivered(self) -> None:
+        """All went back to the broker, which sends it again."""
+        if self.in_transaction():
+            self._transaction.rollback_only = True
+        self.delivered.clear()
+        self._pending = None
+        self._delivered_counter = 0
+        self._ack_counter = 0
 
     # --- transactions
 

@@ -8,16 +8,17 @@ Source: ActiveMQConnection, WireFormatNegotiator and AbstractInactivityMonitor o
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from delosmq.model.errors import PeerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.ports import Clock, Random
-from delosmq.sessions.client_errors import ClientError
+from delosmq.sessions.client_errors import ClientError, ClientSecurityError
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.acknowledgement import NOTHING_SEEN
 from delosmq.sessions.openwire.client.consumer import OpenWireConsumer
+from delosmq.sessions.openwire.client.duplicates import SeenMessages
+from delosmq.sessions.openwire.client.handshake import ClientIdentity, login, offer
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions
 from delosmq.sessions.openwire.client.ports import (
     NS_PER_MS,
@@ -30,6 +31,7 @@ from delosmq.sessions.openwire.client.session import OpenWireClientSession
 from delosmq.sessions.openwire.client.temporary import TemporaryNames
 from delosmq.wire.openwire.codec import encode_command
 from delosmq.wire.openwire.commands import (
+    COMMIT_ONE_PHASE,
     BrokerInfo,
     ConnectionControl,
     ConnectionError,
@@ -37,13 +39,16 @@ from delosmq.wire.openwire.commands import (
     ConsumerControl,
     ExceptionResponse,
     KeepAliveInfo,
+    MessageAck,
     MessageCommand,
     MessageDispatch,
+    MessagePull,
     ProducerAck,
     RemoveInfo,
     RemoveSubscriptionInfo,
     Response,
     ShutdownInfo,
+    TransactionInfo,
 )
 from delosmq.wire.openwire.decoder import OpenWireDecoder, OpenWireLimits
 from delosmq.wire.openwire.negotiation import WireFormatInfo, agree, encode_wire_format_info
@@ -55,6 +60,7 @@ LOGGING_IN: Final = 2
 OPEN: Final = 3
 CLOSING: Final = 4
 ENDED: Final = 5
+INTERRUPTED: Final = 6
 
 _BEATS_PER_TIMEOUT: Final = 3
 _FRAME_SIZE_BYTES: Final = 4
@@ -62,29 +68,10 @@ _LOGIN: Final = "the login"
 _END: Final = "the end of the connection"
 
 
-@dataclass(frozen=True)
-class ClientIdentity:
-    """Who connects, and where to.
-
-    Attributes:
-        connection_id: unique in the world.
-        client_id: what the broker calls this client when the options name none.
-        peer: the broker's address, for people.
-        host: by which the broker was looked for.
-    """
-
-    connection_id: str
-    client_id: str
-    user: str
-    password: str
-    peer: str
-    host: str = ""
-
-
 class OpenWireClient(CommandSender):
     """
     Attributes:
-        state: NEGOTIATING, LOGGING_IN, OPEN, CLOSING or ENDED.
+        state: NEGOTIATING, LOGGING_IN, OPEN, INTERRUPTED, CLOSING or ENDED.
     """
 
     def __init__(
@@ -97,51 +84,45 @@ class OpenWireClient(CommandSender):
         self.has_client_id: bool = options.client_id != ""
         if not self.client_id:
             self.client_id = identity.client_id
+        self.fault_tolerant = identity.fault_tolerant
+        if identity.fault_tolerant and options.check_for_duplicates:
+            self.seen = SeenMessages(options.audit_depth, options.audit_maximum_producer_number)
         self._identity = identity
         limits = OpenWireLimits(max_frame_bytes=options.wire_format.max_frame_size_bytes)
+        self._limits = limits
         self._decoder: OpenWireDecoder = OpenWireDecoder(limits)
         self._form: WireFormat | None = None
         self._output: list[bytes] = []
         self._command_id: int = 0
         self._pending: dict[int, PendingRequest] = {}
         self._sessions_made: int = 0
-        self._ours: WireFormatInfo = self._offer()
+        self._ours: WireFormatInfo = offer(options.wire_format, identity.host)
+        self._lives: bool = False
+        self._ready: bool = False
+        self._deferred: list[Command] = []
+        self._agreements: int = 0
         self._silence_ns: int = 0
         self._heard_at: int = 0
         self._wrote: bool = False
         self._output.append(encode_wire_format_info(self._ours))
 
-    def _offer(self) -> WireFormatInfo:
-        wanted = self.options.wire_format
-        info = WireFormatInfo(wanted.version)
-        info.max_frame_bytes = wanted.max_frame_size_bytes
-        info.max_inactivity_duration_ms = wanted.max_inactivity_duration_ms
-        info.max_inactivity_initial_delay_ms = wanted.max_inactivity_duration_inital_delay_ms
-        info.tight_encoding_enabled = wanted.tight_encoding_enabled
-        info.cache_enabled = wanted.cache_enabled
-        info.stack_trace_enabled = wanted.stack_trace_enabled
-        info.tcp_no_delay_enabled = wanted.tcp_no_delay_enabled
-        info.provider_name = "DelosMQ"
-        info.host = self._identity.host or None
-        return info
-
     # --- bytes and time
 
     def receive(self, chunk: bytes) -> None:
         """Bytes of the broker."""
-        if self.state == ENDED:
+        if self.state in (ENDED, INTERRUPTED):
             return
         self._heard_at = self.clock.monotonic_ns()
         self._decoder.feed(chunk)
         try:
-            while (frame := self._decoder.next_frame()) is not None:
+            while self.state != INTERRUPTED and (frame := self._decoder.next_frame()) is not None:
                 self._handle(frame)
         except PeerError as error:
             peer = self._identity.peer
             if self.state == NEGOTIATING:
-                self.lose(errors.no_broker(peer, error.message))
+                self.interrupt(errors.no_broker(peer, error.message))
             else:
-                self.lose(errors.lost(peer, f"it sent what can't be read: {error.message}"))
+                self.interrupt(errors.lost(peer, f"it sent what can't be read: {error.message}"))
 
     def take_output(self) -> bytes:
         """What is to be sent to the broker."""
@@ -176,6 +157,68 @@ class OpenWireClient(CommandSender):
             self._finish(request, None, why)
         self.events.ended(None if closing and error is None else why)
 
+    def interrupt(self, error: ClientError | None = None) -> None:
+        """The socket is gone. If the connection can be made again `interrupted` follows, else all is over."""
+        if not self._lives or not self.fault_tolerant or self.state in (CLOSING, ENDED):
+            self.lose(error)
+            return
+        if self.state == INTERRUPTED:
+            return
+        why = error or self._closed_by_peer(self.state == NEGOTIATING)
+        self.state = INTERRUPTED
+        self._ready = False
+        self._form = None
+        self._agreements += 1
+        self._output = []
+        self._decoder.close()
+        for session in self.sessions.values():
+            session.interrupt()
+        for command_id, request in list(self._pending.items()):
+            command = request.command
+            if isinstance(command, TransactionInfo):
+                del self._pending[command_id]
+                self._finish(request, None, why if command.type == COMMIT_ONE_PHASE else None)
+            elif isinstance(command, MessageAck):
+                del self._pending[command_id]
+                self._finish(request, None, why)
+            elif isinstance(command, ConnectionInfo):
+                del self._pending[command_id]
+        self.events.interrupted(why)
+
+    def resume(self) -> None:
+        """There is a new socket; what is open is told to the broker behind it, and `opened` follows."""
+        self.state = NEGOTIATING
+        self._decoder = OpenWireDecoder(self._limits)
+        self._output = [encode_wire_format_info(self._ours)]
+
+    def _restore(self) -> None:
+        """Tells all that is open, then what waits for an answer, then what was to be sent meanwhile."""
+        self._ready = True
+        repeated = self.temporaries.to_repeat()
+        for session in self.sessions.values():
+            repeated += session.to_repeat()
+        for command in repeated:
+            if command.command_id:
+                self._write(command)
+            else:
+                self.send(command)
+        told = {command.command_id for command in repeated}
+        for command_id, request in sorted(self._pending.items()):
+            waiting = request.command
+            if waiting is not None and command_id not in told:
+                self._write(waiting)
+        deferred = self._deferred
+        self._deferred = []
+        for command in deferred:
+            self._write(command)
+
+    def _defer(self, command: Command) -> None:
+        """What is said while there is no broker, and neither follows from what is open nor waits for an answer."""
+        if isinstance(command, MessagePull) or (
+            isinstance(command, MessageCommand) and command.transaction_id is None and not command.response_required
+        ):
+            self._deferred.append(command)
+
     def _closed_by_peer(self, negotiating: bool) -> ClientError:
         peer = self._identity.peer
         if negotiating:
@@ -196,7 +239,7 @@ class OpenWireClient(CommandSender):
         then: Callable[[PendingRequest], None] | None = None,
         timeout_ms: int = 0,
     ) -> PendingRequest:
-        request = PendingRequest(what, then)
+        request = PendingRequest(what, then, command)
         if self.state == ENDED:
             self._finish(request, None, errors.closed("connection"))
             return request
@@ -212,7 +255,10 @@ class OpenWireClient(CommandSender):
 
     def _write(self, command: Command) -> None:
         form = self._form
-        if form is None or self.state == ENDED:
+        if self.state == ENDED:
+            return
+        if form is None or not self._ready:
+            self._defer(command)
             return
         frame = encode_command(command, form)
         size = len(frame) - _FRAME_SIZE_BYTES
@@ -317,20 +363,32 @@ class OpenWireClient(CommandSender):
         if agreement.read_timeout_ms > 0:
             self._silence_ns = agreement.read_timeout_ms * NS_PER_MS
             self._heard_at = self.clock.monotonic_ns() + agreement.initial_delay_ms * NS_PER_MS
-            self.after_ms(agreement.read_timeout_ms // _BEATS_PER_TIMEOUT + 1, self._beat)
+            self._agreements += 1
+            since = self._agreements
+            self.after_ms(agreement.read_timeout_ms // _BEATS_PER_TIMEOUT + 1, lambda: self._beat(since))
         self.state = LOGGING_IN
-        info = ConnectionInfo()
-        info.connection_id = self.connection_id
-        info.client_id = self.client_id
-        info.user_name = self._identity.user or None
-        info.password = self._identity.password or None
-        info.manageable = True
-        info.client_master = True
+        self._ready = True
+        if self.fault_tolerant:
+            control = ConnectionControl()
+            control.fault_tolerant = True
+            self.send(control)
+        info = login(self._identity, self.client_id)
+        info.fault_tolerant = self.fault_tolerant
+        info.failover_reconnect = self._lives
         self.request(info, _LOGIN, self._logged_in, self.options.connect_response_timeout_ms)
+        # Of one that was open before, the rest waits for the answer.
+        self._ready = not self._lives
 
     def _logged_in(self, request: PendingRequest) -> None:
-        if request.error is not None:
-            self.lose(request.error)
+        error = request.error
+        if error is not None and self._lives and not isinstance(error, ClientSecurityError):
+            self.interrupt(errors.lost(self._identity.peer, error.message))
+        elif error is not None:
+            self.lose(error)
+        elif self._lives:
+            self._restore()
+            self.state = OPEN
+            self.events.opened()
         elif self.options.watch_topic_advisories:
             self.request(self.temporaries.watch(), "news of temporary destinations", self._watched)
         else:
@@ -341,19 +399,20 @@ class OpenWireClient(CommandSender):
             self.lose(request.error)
         elif self.state == LOGGING_IN:
             self.state = OPEN
+            self._lives = True
             self.events.opened()
 
-    def _beat(self) -> None:
+    def _beat(self, since: int) -> None:
         """A third of the longest silence has passed."""
-        if self.state == ENDED:
+        if self.state == ENDED or since != self._agreements:
             return
         if self.clock.monotonic_ns() - self._heard_at >= self._silence_ns:
-            self.lose(errors.silent(self._identity.peer, self._silence_ns // NS_PER_MS))
+            self.interrupt(errors.silent(self._identity.peer, self._silence_ns // NS_PER_MS))
             return
         if not self._wrote:
             self.send(KeepAliveInfo())
         self._wrote = False
-        self.after_ms(self._silence_ns // NS_PER_MS // _BEATS_PER_TIMEOUT + 1, self._beat)
+        self.after_ms(self._silence_ns // NS_PER_MS // _BEATS_PER_TIMEOUT + 1, lambda: self._beat(since))
 
     # --- sessions
 
@@ -362,7 +421,7 @@ class OpenWireClient(CommandSender):
         Raises:
             IllegalStateError: DMQ9001.
         """
-        if self.state != OPEN:
+        if not self._lives or self.state in (CLOSING, ENDED):
             raise errors.closed("connection")
 
     def create_session(self, mode: AckMode) -> OpenWireClientSession:
@@ -404,8 +463,12 @@ class OpenWireClient(CommandSender):
         """Ends it in order. `ended` follows, when the broker has answered or `close_timeout_ms` has passed."""
         if self.state in (CLOSING, ENDED):
             return finished(_END)
+        connected = self.state == OPEN
         self.state = CLOSING
         self.running = False
+        if not connected:
+            self.lose()
+            return finished(_END)
         self.temporaries.end_watch()
         request = PendingRequest(_END)
         self._close_next(request, NOTHING_SEEN)

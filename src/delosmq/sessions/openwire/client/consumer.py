@@ -4,6 +4,7 @@ Source: ActiveMQMessageConsumer of the Java client.
 """
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from delosmq.model.errors import PeerError
@@ -46,6 +47,7 @@ class OpenWireConsumer(ConsumerAcks):
         self.closing: bool = False
         self._waiting: deque[Delivery] = deque()
         self._held: int = 0
+        self._interruptions: int = 0
         self._pulled: bool = False
         self._prefetch: int = info.prefetch_size
         interval_ms = sender.options.optimized_ack_scheduled_ack_interval_ms
@@ -66,10 +68,41 @@ class OpenWireConsumer(ConsumerAcks):
         message.redelivery_counter = dispatch.redelivery_counter
         delivery = Delivery(message, message.message_id, dispatch.destination)
         self._pulled = False
-        if not self.listens and self._is_expired(delivery):
+        if self._came_before(delivery):
+            self.poison(delivery, f"Suppressing duplicate delivery on connection, consumer {self.consumer_id.key()}")
+        elif not self.listens and self._is_expired(delivery):
             self.expired(delivery)
         else:
             self._waiting.append(delivery)
+        self.sender.events.changed(self.waiter)
+
+    def _came_before(self, delivery: Delivery) -> bool:
+        seen = self.sender.seen
+        return seen is not None and not self.info.browser and seen.add(self._place(), delivery.message_id)
+
+    def _place(self) -> str:
+        """Where a message comes once: to a queue, or to one consumer of a topic."""
+        destination = self.info.destination
+        if destination is None or not destination.is_queue:
+            return self.consumer_id.key()
+        return destination.qualified_name()
+
+    def _forget(self, deliveries: Iterable[Delivery]) -> None:
+        seen = self.sender.seen
+        if seen is not None:
+            for delivery in deliveries:
+                seen.forget(self._place(), delivery.message_id)
+
+    def interrupt(self) -> None:
+        """The connection is broken and will be made again: all that is not acknowledged comes again."""
+        self._forget(self._waiting)
+        self._forget(self.delivered)
+        self._waiting.clear()
+        self.forget_delivered()
+        self._held = 0
+        self._interruptions += 1
+        self._pulled = False
+        self._prefetch = self.info.prefetch_size
         self.sender.events.changed(self.waiter)
 
     def set_prefetch(self, prefetch: int) -> None:
@@ -142,23 +175,25 @@ class OpenWireConsumer(ConsumerAcks):
             self.recover()
 
     def redeliver(self, deliveries: list[Delivery], delay_ms: int) -> None:
+        self._forget(deliveries)
+        since = self._interruptions
         if self.sender.options.non_blocking_redelivery:
-            self.sender.after_ms(delay_ms, lambda: self._append(deliveries))
+            self.sender.after_ms(delay_ms, lambda: self._append(deliveries, since))
         elif delay_ms <= 0:
             self._waiting.extendleft(reversed(deliveries))
             self.sender.events.changed(self.waiter)
         else:
             self._held += 1
-            self.sender.after_ms(delay_ms, lambda: self._release(deliveries))
+            self.sender.after_ms(delay_ms, lambda: self._release(deliveries, since))
 
-    def _append(self, deliveries: list[Delivery]) -> None:
-        if not self.closed:
+    def _append(self, deliveries: list[Delivery], since: int) -> None:
+        if not self.closed and since == self._interruptions:
             self._waiting.extend(deliveries)
             self.sender.events.changed(self.waiter)
 
-    def _release(self, deliveries: list[Delivery]) -> None:
-        self._held -= 1
-        if not self.closed:
+    def _release(self, deliveries: list[Delivery], since: int) -> None:
+        if not self.closed and since == self._interruptions:
+            self._held -= 1
             self._waiting.extendleft(reversed(deliveries))
             self.sender.events.changed(self.waiter)
 
@@ -215,8 +250,10 @@ class OpenWireConsumer(ConsumerAcks):
         """Sends what was put off, and delivers nothing any more."""
         if self.closed:
             return
+        self._forget(self._waiting)
         if not self.transacted:
             self.flush()
+            self._forget(self.delivered)
             self.delivered.clear()
         self.closed = True
         self._waiting.clear()

@@ -104,6 +104,14 @@ def no_broker(peer: str, why: str) -> ConnectionLostError:
     )
 
 
+def rolled_back() -> TransactionRolledBackError:
+    return TransactionRolledBackError(
+        "DMQ9014",
+        "the connection was made again after messages were received in the transaction, which the broker now delivers"
+        " anew: it is rolled back. Do it once more.",
+    )
+
+
 _SECURITY: Final = "DMQ9020"
 _CLASSES: Final[dict[str, tuple[str, type[ClientError]]]] = {
     "SecurityException": (_SECURITY, ClientSecurityError),

@@ -10,6 +10,7 @@ from mypy_extensions import mypyc_attr
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.ports import Clock, Random
 from delosmq.sessions.client_errors import ClientError
+from delosmq.sessions.openwire.client.duplicates import SeenMessages
 from delosmq.sessions.openwire.client.options import ClientOptions
 from delosmq.wire.openwire.commands import Response
 from delosmq.wire.openwire.structures import Command, ConnectionId
@@ -23,14 +24,18 @@ class PendingRequest:
     Attributes:
         what: it asks for, in words.
         done: the answer came, or never will.
+        command: what was sent.
         error: why it failed; None while it is not done.
         response: the answer, if it came from the broker.
         waiter: the owner's; the machine doesn't look at it.
     """
 
-    def __init__(self, what: str, then: "Callable[[PendingRequest], None] | None" = None) -> None:
+    def __init__(
+        self, what: str, then: "Callable[[PendingRequest], None] | None" = None, command: Command | None = None
+    ) -> None:
         self.what = what
         self.then = then
+        self.command = command
         self.done: bool = False
         self.error: ClientError | None = None
         self.response: Response | None = None
@@ -92,6 +97,10 @@ class ClientEvents(ABC):
         """Something failed that nobody waits for; the connection goes on."""
 
     @abstractmethod
+    def interrupted(self, error: ClientError) -> None:
+        """A connection that can be made again is broken: a socket to some broker is wanted, and `resume`."""
+
+    @abstractmethod
     def ended(self, error: ClientError | None) -> None:
         """The connection is over: closed as was asked for, or lost."""
 
@@ -103,6 +112,8 @@ class CommandSender(ABC):
     Attributes:
         optimizes: acknowledgements may be put off; no longer once the broker says that it is fault tolerant.
         running: messages are delivered; between start and stop.
+        fault_tolerant: it is made again when it breaks, and all that was open in it.
+        seen: tells what came already; None where nothing comes twice.
     """
 
     def __init__(
@@ -117,6 +128,8 @@ class CommandSender(ABC):
         self.appointments: Appointments = Appointments()
         self.optimizes: bool = options.optimize_acknowledge
         self.running: bool = False
+        self.fault_tolerant: bool = False
+        self.seen: SeenMessages | None = None
         self._transactions: int = 0
 
     def next_transaction(self) -> int:

@@ -76,6 +76,8 @@ class OpenWireProducer:
         message.timestamp = 0 if options.disable_time_stamps_by_default else now_ms
         message.expiration = now_ms + time_to_live_ms if time_to_live_ms > 0 else 0
         silent = not persistent or options.use_async_send or message.transaction_id is not None
+        if self._transacted:
+            self._transaction.track(message)
         if confirmed or options.send_timeout_ms > 0 or options.always_sync_send or not silent:
             what = f"a message for {destination.qualified_name()}"
             return sender.request(message, what, timeout_ms=options.send_timeout_ms)

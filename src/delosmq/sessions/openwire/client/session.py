@@ -13,7 +13,7 @@ from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest
 from delosmq.sessions.openwire.client.producer import OpenWireProducer
 from delosmq.sessions.openwire.client.transaction import LocalTransaction
 from delosmq.wire.openwire.commands import ConsumerInfo, ProducerInfo, RemoveInfo, SessionInfo
-from delosmq.wire.openwire.structures import ConsumerId, Destination, ProducerId, SessionId
+from delosmq.wire.openwire.structures import Command, ConsumerId, Destination, ProducerId, SessionId
 
 _CLOSE = "the end of a session"
 
@@ -233,6 +233,21 @@ class OpenWireClientSession:
         remove.object_id = self.session_id
         remove.last_delivered_sequence_id = self.last_delivered_sequence
         self._sender.send(remove)
+
+    def interrupt(self) -> None:
+        """The connection is broken, and will be made again."""
+        for consumer in self.consumers.values():
+            consumer.interrupt()
+
+    def to_repeat(self) -> list[Command]:
+        """What a broker has to be told of it when the connection is made again."""
+        self._forget_closed()
+        said: list[Command] = [self.info()]
+        said += [producer.info for producer in self.producers.values()]
+        said += [consumer.info for consumer in self.consumers.values()]
+        if self.transaction.transaction_id is not None:
+            said += self.transaction.commands
+        return said
 
     def lose(self) -> None:
         """The connection is gone."""

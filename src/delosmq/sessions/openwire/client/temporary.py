@@ -17,8 +17,17 @@ from delosmq.wire.openwire.commands import (
     MessageAck,
     MessageDispatch,
     RemoveInfo,
+    SessionInfo,
 )
-from delosmq.wire.openwire.structures import TEMP_QUEUE, TEMP_TOPIC, TOPIC, ConsumerId, Destination
+from delosmq.wire.openwire.structures import (
+    TEMP_QUEUE,
+    TEMP_TOPIC,
+    TOPIC,
+    Command,
+    ConsumerId,
+    Destination,
+    SessionId,
+)
 
 _ADVISORY_SESSION: Final = -1
 _ADVISORIES: Final = Destination("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic", TOPIC)
@@ -30,6 +39,8 @@ class TemporaryNames:
     def __init__(self, sender: CommandSender) -> None:
         self._sender = sender
         self._alive: set[str] = set()
+        self._ours: dict[str, DestinationInfo] = {}
+        self._consumer: ConsumerInfo | None = None
         self._made: int = 0
         self._watches: bool = False
         self._dispatched: int = 0
@@ -46,7 +57,19 @@ class TemporaryNames:
         info.prefetch_size = _PREFETCH
         info.no_local = True
         info.dispatch_async = True
+        self._consumer = info
         return info
+
+    def to_repeat(self) -> list[Command]:
+        """What a broker has to be told when the connection is made again. It tells anew what is alive."""
+        said: list[Command] = [*self._ours.values()]
+        self._dispatched = 0
+        self._alive = set(self._ours)
+        if self._watches and self._consumer is not None:
+            session = SessionInfo()
+            session.session_id = SessionId(self._sender.connection_id.value, _ADVISORY_SESSION)
+            said += [session, self._consumer]
+        return said
 
     def handles(self, consumer_id: ConsumerId) -> bool:
         return consumer_id.session_id == _ADVISORY_SESSION
@@ -104,4 +127,8 @@ class TemporaryNames:
         info.connection_id = self._sender.connection_id
         info.destination = destination
         info.operation_type = operation
+        if operation == ADD_DESTINATION:
+            self._ours[destination.qualified_name()] = info
+        else:
+            self._ours.pop(destination.qualified_name(), None)
         return self._sender.request(info, what)

@@ -12,7 +12,7 @@ from delosmq.sessions.client_errors import ConnectionLostError
 from delosmq.sessions.openwire.client import errors
 from delosmq.sessions.openwire.client.ports import CommandSender, PendingRequest, finished
 from delosmq.wire.openwire.commands import BEGIN, COMMIT_ONE_PHASE, ROLLBACK, TransactionInfo
-from delosmq.wire.openwire.structures import LocalTransactionId, TransactionId
+from delosmq.wire.openwire.structures import Command, LocalTransactionId, TransactionId
 
 _COMMIT: Final = "a commit"
 _ROLLBACK: Final = "a rollback"
@@ -39,11 +39,15 @@ class LocalTransaction:
     """
     Attributes:
         transaction_id: of the one that is open; None between two.
+        commands: what the broker has to be told again when the connection is made again.
+        rollback_only: it can't be committed any more.
     """
 
     def __init__(self, sender: CommandSender) -> None:
         self._sender = sender
         self.transaction_id: TransactionId | None = None
+        self.commands: list[Command] = []
+        self.rollback_only: bool = False
         self._participants: list[Participant] = []
 
     def begin(self) -> None:
@@ -52,7 +56,16 @@ class LocalTransaction:
             sender = self._sender
             self._participants = []
             self.transaction_id = LocalTransactionId(sender.next_transaction(), sender.connection_id)
-            sender.send(self._info(BEGIN))
+            info = self._info(BEGIN)
+            sender.send(info)
+            self.rollback_only = False
+            self.commands = []
+            self.track(info)
+
+    def track(self, command: Command) -> None:
+        """Notes what was sent in it, if that may be needed again."""
+        if self._sender.fault_tolerant:
+            self.commands.append(command)
 
     def add(self, participant: Participant) -> None:
         self._participants.append(participant)
@@ -61,6 +74,10 @@ class LocalTransaction:
         self._before_end()
         if self.transaction_id is None:
             return finished(_COMMIT)
+        if self.rollback_only:
+            info = self._info(ROLLBACK)
+            losers = self._take()
+            return self._sender.request(info, _COMMIT, lambda request: _refuse(request, losers))
         info = self._info(COMMIT_ONE_PHASE)
         participants = self._take()
         return self._sender.request(info, _COMMIT, lambda request: _commit_answered(request, participants))
@@ -77,6 +94,7 @@ class LocalTransaction:
         """Ends it here: what is sent from now on belongs to the next one."""
         participants = self._participants
         self._participants = []
+        self.commands = []
         self.transaction_id = None
         return participants
 
@@ -105,3 +123,8 @@ def _commit_answered(request: PendingRequest, participants: list[Participant]) -
 def _roll_back(participants: list[Participant]) -> None:
     for participant in participants:
         participant.rolled_back()
+
+
+def _refuse(request: PendingRequest, participants: list[Participant]) -> None:
+    request.error = errors.rolled_back()
+    _roll_back(participants)

@@ -1,0 +1,67 @@
+"""A proxy between a client and a broker that a test can cut, silence or close."""
+
+import asyncio
+from types import TracebackType
+from typing import Self
+
+
+class Proxy:
+    """
+    Attributes:
+        port: where clients connect.
+        accepted: connections so far.
+    """
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._pairs: list[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.port = 0
+        self.accepted = 0
+        self.silent = False
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.close()
+        self.cut()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def cut(self) -> None:
+        """All connections break."""
+        for pair in self._pairs:
+            for writer in pair:
+                writer.transport.abort()
+        self._pairs.clear()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
+        try:
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._pairs.append((writer, far_writer))
+        for source, sink in ((reader, far_writer), (far_reader, writer)):
+            task = asyncio.ensure_future(self._copy(source, sink, writer, far_writer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _copy(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *both: asyncio.StreamWriter
+    ) -> None:
+        try:
+            while chunk := await source.read(65536):
+                if not self.silent:
+                    sink.write(chunk)
+        except OSError:
+            pass
+        finally:
+            for writer in both:
+                writer.close()

@@ -1,0 +1,276 @@
+"""What the client's machine says when its connection is made again, and what it takes for a duplicate then."""
+
+# ACK-1, ACK-5
+
+import random
+
+from delosmq.sessions.client_errors import ConnectionLostError, TransactionInDoubtError, TransactionRolledBackError
+from delosmq.sessions.openwire.client.connection import INTERRUPTED, OPEN
+from delosmq.sessions.openwire.client.duplicates import SeenMessages
+from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, PrefetchPolicy
+from delosmq.wire.openwire.commands import (
+    TEXT_MESSAGE,
+    ConnectionControl,
+    ConnectionInfo,
+    ConsumerInfo,
+    DestinationInfo,
+    MessageCommand,
+    MessagePull,
+    ProducerInfo,
+    SessionInfo,
+    TransactionInfo,
+)
+from delosmq.wire.openwire.negotiation import WireFormatInfo, encode_wire_format_info
+from delosmq.wire.openwire.structures import MessageId, ProducerId, Structure
+from tests.sessions.openwire_client.test_machine import QUEUE, Wire, consume
+
+QUIET = ClientOptions(watch_topic_advisories=False)
+
+
+def resumed(wire: Wire) -> list[Structure]:
+    """What is said to the next broker, without the WireFormatInfo."""
+    wire.machine.resume()
+    wire.renew()
+    wire.machine.take_output()
+    wire.machine.receive(encode_wire_format_info(WireFormatInfo()))
+    return wire.take()
+
+
+def cut(wire: Wire) -> None:
+    wire.machine.interrupt()
+    assert wire.machine.state == INTERRUPTED
+
+
+def message(body: bytes) -> MessageCommand:
+    made = MessageCommand(TEXT_MESSAGE)
+    made.content = body
+    return made
+
+
+def test_all_that_is_open_is_told_again_in_order() -> None:
+    wire = Wire(ClientOptions(), fault_tolerant=True)
+    wire.machine.temporaries.create(topic=False)
+    session, consumer = wire.consumer(AckMode.TRANSACTED)
+    producer, _ = session.add_producer(QUEUE)
+    gone, _ = session.add_producer(QUEUE)
+    session.close_producer(gone)
+    producer.send(message(b"one"), QUEUE)
+    wire.take()
+    cut(wire)
+    producer.send(message(b"two"), QUEUE)
+    said = resumed(wire)
+    assert [type(one) for one in said] == [
+        ConnectionControl,
+        ConnectionInfo,
+        DestinationInfo,
+        SessionInfo,
+        ConsumerInfo,
+        SessionInfo,
+        ProducerInfo,
+        ConsumerInfo,
+        TransactionInfo,
+        MessageCommand,
+        MessageCommand,
+    ]
+    login = said[1]
+    assert isinstance(login, ConnectionInfo)
+    assert (login.fault_tolerant, login.failover_reconnect) == (True, True)
+    assert wire.machine.state == OPEN
+    assert wire.told.ends == []
+    again = said[7]
+    assert isinstance(again, ConsumerInfo)
+    assert again.prefetch_size == consumer.info.prefetch_size
+
+
+def test_what_waits_for_an_answer_is_asked_again_under_its_number() -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    producer, _ = wire.machine.create_session(AckMode.AUTO).add_producer(QUEUE)
+    wire.take()
+    wire.answers = False
+    sent = producer.send(message(b"x"), QUEUE)
+    unsubscribed = wire.machine.unsubscribe("s")
+    (first, _) = wire.take()
+    cut(wire)
+    made, request = wire.machine.create_session(AckMode.AUTO).add_producer(QUEUE)
+    wire.answers = True
+    said = resumed(wire)
+    assert isinstance(first, MessageCommand)
+    assert [one.command_id for one in said if isinstance(one, MessageCommand)] == [first.command_id]
+    assert sent is not None
+    assert [one.error for one in (sent, unsubscribed, request)] == [None, None, None]
+    assert sent.done
+    assert unsubscribed.done
+    assert request.done
+    assert not made.closed
+
+
+def test_messages_that_wait_for_no_answer_and_pulls_are_said_later() -> None:
+    options = ClientOptions(watch_topic_advisories=False, prefetch_policy=PrefetchPolicy(queue_prefetch=0))
+    wire = Wire(options, fault_tolerant=True)
+    session, consumer = wire.consumer()
+    producer, _ = session.add_producer(QUEUE)
+    wire.take()
+    consumer.pull(5)
+    wire.take()
+    cut(wire)
+    assert consumer.pull(7)
+    assert producer.send(message(b"x"), QUEUE, persistent=False) is None
+    said = resumed(wire)
+    assert [type(one) for one in said][-2:] == [MessagePull, MessageCommand]
+
+
+def test_a_commit_on_its_way_is_in_doubt_and_a_rollback_has_happened() -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    session, consumer = wire.consumer(AckMode.TRANSACTED)
+    for _ in range(2):
+        wire.dispatch(consumer, 1)
+    consume(consumer)
+    wire.take()
+    wire.answers = False
+    commit = session.commit()
+    wire.take()
+    cut(wire)
+    assert isinstance(commit.error, TransactionInDoubtError)
+    wire.answers = True
+    resumed(wire)
+    wire.dispatch(consumer)
+    consume(consumer)
+    wire.answers = False
+    wire.take()
+    rollback = session.rollback()
+    wire.take()
+    cut(wire)
+    assert rollback.done
+    assert rollback.error is None
+    # Nothing is delivered by the client itself: the broker sends it.
+    wire.pass_ms(5_000)
+    assert consumer.reserve() is None
+
+
+def test_a_transaction_with_received_messages_can_t_be_committed_any_more() -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    session, consumer = wire.consumer(AckMode.TRANSACTED)
+    wire.dispatch(consumer)
+    consume(consumer)
+    wire.take()
+    cut(wire)
+    resumed(wire)
+    request = session.commit()
+    (said,) = wire.take()
+    assert isinstance(said, TransactionInfo)
+    assert said.type == 4
+    assert isinstance(request.error, TransactionRolledBackError)
+    assert session.transaction.transaction_id is None
+
+
+def test_a_redelivery_that_was_waiting_is_the_broker_s() -> None:
+    for options in (QUIET, ClientOptions(watch_topic_advisories=False, non_blocking_redelivery=True)):
+        wire = Wire(options, fault_tolerant=True)
+        _, consumer = wire.consumer()
+        wire.dispatch(consumer)
+        delivery = consumer.reserve()
+        assert delivery is not None
+        consumer.before(delivery)
+        consumer.failed(delivery)
+        cut(wire)
+        resumed(wire)
+        wire.pass_ms(5_000)
+        assert consumer.reserve() is None
+        wire.dispatch(consumer, number=1, redelivered=1)
+        assert consumer.reserve() is not None
+
+
+def test_a_message_that_was_acknowledged_is_not_delivered_again() -> None:
+    """Its acknowledgement was cut off; the Java client makes a dead letter of it as well."""
+    wire = Wire(QUIET, fault_tolerant=True)
+    _, consumer = wire.consumer()
+    wire.dispatch(consumer, 2)
+    consume(consumer)
+    assert wire.acks() == ["STANDARD 1-1"]
+    cut(wire)
+    resumed(wire)
+    wire.dispatch(consumer, number=1, redelivered=1)
+    wire.dispatch(consumer, number=2, redelivered=1)
+    assert wire.acks() == ["POISON 1-1"]
+    delivery = consumer.reserve()
+    assert delivery is not None
+    assert delivery.message_id.producer_sequence_id == 2
+
+
+def test_without_failover_nothing_is_taken_for_a_duplicate() -> None:
+    wire = Wire(QUIET)
+    _, consumer = wire.consumer()
+    for _ in range(2):
+        wire.dispatch(consumer, number=1)
+        consume(consumer)
+    assert wire.acks() == ["STANDARD 1-1", "STANDARD 1-1"]
+
+
+def test_a_broken_connection_without_failover_is_over() -> None:
+    wire = Wire(QUIET)
+    wire.machine.interrupt()
+    assert isinstance(wire.told.ends[0], ConnectionLostError)
+
+
+def test_a_login_that_is_refused_the_second_time_is_tried_elsewhere_unless_the_password_is_wrong() -> None:
+    for class_name, ends in (("javax.jms.JMSException", False), ("java.lang.SecurityException", True)):
+        wire = Wire(QUIET, fault_tolerant=True)
+        cut(wire)
+        wire.answers = False
+        said = resumed(wire)
+        wire.refuse(said, class_name)
+        assert bool(wire.told.ends) == ends
+        assert (wire.machine.state == INTERRUPTED) != ends
+
+
+def test_it_can_be_closed_while_it_is_broken() -> None:
+    wire = Wire(QUIET, fault_tolerant=True)
+    session, _ = wire.consumer()
+    cut(wire)
+    wire.machine.close()
+    assert wire.told.ends == [None]
+    assert session.closed
+
+
+# --- what was seen
+
+
+def identified(number: int, producer: str = "p") -> MessageId:
+    return MessageId(ProducerId(producer, 1, 1), number)
+
+
+def test_what_was_seen_is_known_until_it_goes_back() -> None:
+    seen = SeenMessages(8, 2)
+    assert [seen.add("q", identified(number)) for number in (1, 3, 2, 3, 1)] == [False, False, False, True, True]
+    seen.forget("q", identified(3))
+    assert [seen.add("q", identified(3)), seen.add("q", identified(3))] == [False, True]
+    assert not seen.add("other", identified(3))
+
+
+def test_only_the_latest_are_remembered_and_what_is_older_counts_as_seen() -> None:
+    seen = SeenMessages(8, 2)
+    seen.add("q", identified(100))
+    assert [seen.add("q", identified(number)) for number in (93, 92)] == [False, True]
+    seen.add("q", identified(1000))
+    assert seen.add("q", identified(100))
+    # Of three producers the one that was heard of least lately is forgotten.
+    for producer in ("a", "b", "a", "c"):
+        seen.add("q", identified(1, producer))
+    assert [seen.add("q", identified(1, producer)) for producer in ("a", "c", "b")] == [True, True, False]
+
+
+def test_the_window_is_that_of_a_set() -> None:
+    chance = random.Random(3)
+    depth = 16
+    seen, model, newest = SeenMessages(depth, 1), set[int](), 0
+    for _ in range(2000):
+        number = max(1, newest + chance.randrange(-20, 6))
+        if chance.random() < 0.2:
+            seen.forget("q", identified(number))
+            if newest - number < depth:
+                model.discard(number)
+            continue
+        expected = number in model or newest - number >= depth
+        assert seen.add("q", identified(number)) == expected
+        newest = max(newest, number)
+        model.add(number)
