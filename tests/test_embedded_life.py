@@ -42,12 +42,12 @@ class Gate:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached = threading.Event()
-        self.let_go = threading.Event()
+        self.released = threading.Event()
         recover = ComposedBroker.recover
 
         def held(composed: ComposedBroker) -> None:
             self.reached.set()
-            assert self.let_go.wait(30)
+            assert self.released.wait(30)
             recover(composed)
 
         monkeypatch.setattr(ComposedBroker, "recover", held)
@@ -65,7 +65,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path, monkeypa
     using = asyncio.create_task(use())
     assert await asyncio.to_thread(gate.reached.wait, 30)
     using.cancel()
-    gate.let_go.set()
+    gate.released.set()
     with pytest.raises(asyncio.CancelledError):
         await using
     assert not entered
@@ -82,7 +82,7 @@ async def test_a_second_cancellation_does_not_leave_it_alone_either(
     using.cancel()
     await asyncio.sleep(0)
     assert not using.done()
-    gate.let_go.set()
+    gate.released.set()
     with pytest.raises(asyncio.CancelledError):
         await using
 
@@ -104,7 +104,7 @@ async def test_a_block_that_is_cancelled_stops_its_broker(tmp_path: Path) -> Non
 
 async def test_a_timeout_of_the_start_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = Gate(monkeypatch)
-    asyncio.get_running_loop().call_later(0.05, gate.let_go.set)
+    asyncio.get_running_loop().call_later(0.05, gate.released.set)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01), delosmq.Broker(tmp_path, http=False):
             pytest.fail("it can't be up")

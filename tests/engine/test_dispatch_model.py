@@ -11,8 +11,8 @@ from delosmq.engine.dispatch.waiting_reason import (
     COMMITTING,
     NO_CONSUMER,
     NOT_STARTED,
+    QUEUE_SUSPENDED,
     READY,
-    RETURNING,
 )
 from delosmq.model.settings import DispatchProfile
 from tests.chance import tries
@@ -316,7 +316,7 @@ class Dispatching(RuleBasedStateMachine):
             found = self.field.broker.inspector.standing(queue, slot)
             assert found is not None
             reason = found.rule
-            assert reason not in (NOT_STARTED, RETURNING, COMMITTING, READY), reason
+            assert reason not in (NOT_STARTED, QUEUE_SUSPENDED, COMMITTING, READY), reason
             assert reason != BEHIND or slot is not head
             assert (reason == NO_CONSUMER) == (not self.peers)
 

@@ -13,7 +13,7 @@ from delosmq.engine.queues.queue import Queue
 READY: Final = "ready"
 NOT_PENDING: Final = "not pending"
 PAUSED: Final = "paused"
-RETURNING: Final = "messages before it are on their way back"
+QUEUE_SUSPENDED: Final = "messages before it are on their way back"
 COMMITTING: Final = "a commit before it is under way"
 NO_CONSUMER: Final = "no consumer"
 NOT_STARTED: Final = "waiting for consumers"
@@ -29,7 +29,7 @@ CODES: Final = (
     READY,
     NOT_PENDING,
     PAUSED,
-    RETURNING,
+    QUEUE_SUSPENDED,
     COMMITTING,
     NO_CONSUMER,
     NOT_STARTED,
@@ -54,7 +54,7 @@ def why_waiting(queue: Queue, slot: Slot, budget: DispatchBudget) -> str:
     if not queue.pending.holds(slot):
         return NOT_PENDING
     if queue.suspended:
-        return PAUSED if queue.paused else RETURNING
+        return PAUSED if queue.paused else QUEUE_SUSPENDED
     consumers = [c for c in consumers_of(queue) if not c.closed and not c.options.browser]
     if not consumers:
         return NO_CONSUMER

@@ -25,7 +25,7 @@ KEEPS_NOTHING: Final = "keeps nothing"
 _SENTENCES: Final[dict[str, str]] = {
     reason.READY: "queue '{queue}' hands it out with the next turn; nothing is to be done",
     reason.PAUSED: "queue '{queue}' is paused; resume it with `delosmq queue resume {queue}`",
-    reason.RETURNING: "a purge, a released lease group or a schedule is at work in queue '{queue}' and keeps the"
+    reason.QUEUE_SUSPENDED: "a purge, a released lease group or a schedule is at work in queue '{queue}' and keeps the"
     " order; wait until that is done",
     reason.COMMITTING: "a large transaction before it is still being linked into queue '{queue}'; wait until that is"
     " done",
