@@ -56,6 +56,8 @@ def test_a_misspelt_word_is_refused(tmp_path: Path) -> None:
         ("", "x = = 1\n", "p.md:1: does not compile"),
         ("run", "assert False\n", "p.md:1: exit code 1"),
         ("run", "import warnings\nwarnings.warn('old')\n", "UserWarning: old"),
+        ("test", "def test_one():\n    assert 1 == 2\n", "assert 1 == 2"),
+        ("test", "x = 1\n", "exit code 5"),  # nothing in it is a test
     ],
 )
 def test_a_failing_example_is_told(words: str, code: str, said: str) -> None:

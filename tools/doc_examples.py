@@ -4,6 +4,7 @@ What runs is said in the fence, after the language (which renderers use for colo
 
     ```python run          runs as a program of its own, in an empty folder, with warnings as errors; must exit with 0
     ```python run spark    the same, where Spark and Java are at hand (`make test`, not the compiled run)
+    ```python test         the same as a file of tests, by pytest with the plugins that are installed
     ```python              must compile
     ```text output         right after a program that runs: what it prints, to the letter
 
@@ -29,7 +30,9 @@ SPARK_TIME_LIMIT_S = 110.0
 FENCE = re.compile(
     r"^(?P<indent> *)```python(?P<words>[^\n`]*)\n(?P<code>.*?)^(?P=indent)```", re.DOTALL | re.MULTILINE
 )
-WORDS = {"run", "spark"}
+WORDS = {"run", "spark", "test"}
+PYTEST = ("-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider")
+ASYNCIO = ("-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function")
 OUTPUT = re.compile(r"\n*(?P<indent> *)```text output\n(?P<text>.*?)^(?P=indent)```", re.DOTALL | re.MULTILINE)
 
 
@@ -49,7 +52,11 @@ class Example:
 
     @property
     def runs(self) -> bool:
-        return "run" in self.words
+        return bool({"run", "test"} & self.words)
+
+    @property
+    def is_test(self) -> bool:
+        return "test" in self.words
 
     @property
     def needs_spark(self) -> bool:
@@ -90,9 +97,10 @@ def failure(example: Example) -> str | None:
         return None
     limit_s = SPARK_TIME_LIMIT_S if example.needs_spark else TIME_LIMIT_S
     with tempfile.TemporaryDirectory(prefix="delosmq-example-") as folder:
-        program = Path(folder, "example.py")
+        program = Path(folder, "test_example.py" if example.is_test else "example.py")
         program.write_text(example.code, "utf-8")
-        command = [sys.executable, "-W", "error", str(program)]
+        how = (*PYTEST, *ASYNCIO) if example.is_test else ()
+        command = [sys.executable, "-W", "error", *how, str(program)]
         try:
             answer = subprocess.run(
                 command, cwd=folder, capture_output=True, text=True, timeout=limit_s, stdin=subprocess.DEVNULL

@@ -5,7 +5,6 @@ import gc
 import logging
 import secrets
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -18,13 +17,15 @@ from delosmq.manage.control.host import Host, Reason
 from delosmq.manage.control.queue_info import notices_about
 from delosmq.model.conversion import Conversions
 from delosmq.model.errors import BrokerError, InvariantError, PeerError, StorageError
-from delosmq.model.ids import MonotonicNs, WallMs
+from delosmq.model.ids import MonotonicNs
 from delosmq.model.phrases import counted, in_groups
-from delosmq.model.ports import Clock, Random
+from delosmq.model.ports import Random
 from delosmq.model.protocol_names import OPENWIRE, SERVED_PROTOCOLS, STOMP
 from delosmq.model.settings import AcceptorSettings, BrokerSettings
 from delosmq.security.access import AccessControl
 from delosmq.server.client_audit import ClientAudit
+from delosmq.server.clock import Appointment, ServerClock, SystemClock
+from delosmq.server.connection import Connection
 from delosmq.server.dead_letter_log import DeadLetterLog
 from delosmq.server.listener import Server, bind
 from delosmq.server.passwords import PasswordChecks
@@ -38,6 +39,7 @@ from delosmq.sessions.outbox import Gate
 from delosmq.sessions.protocol import Protocol
 from delosmq.sessions.stomp.server.protocol import StompProtocol
 from delosmq.storage.journal import open_journal
+from delosmq.storage.journal.files import Files
 from delosmq.storage.memory import MemoryStore
 from delosmq.storage.port import ServedStore
 from delosmq.version import __version__
@@ -46,17 +48,7 @@ if TYPE_CHECKING:
     from delosmq.manage.http.server import HttpServer
 
 START_SYNC_TIMEOUT_S: Final = 60.0
-LEASE_CHECK_EVERY_S: Final = 60.0
-
-
-class SystemClock(Clock):
-    """The clocks of the machine."""
-
-    def wall_ms(self) -> WallMs:
-        return WallMs(time.time_ns() // 1_000_000)
-
-    def monotonic_ns(self) -> MonotonicNs:
-        return MonotonicNs(time.monotonic_ns())
+LEASE_CHECK_EVERY_NS: Final = 60_000_000_000
 
 
 class SystemRandom(Random):
@@ -164,12 +156,17 @@ def _with_addresses_of(spoken: tuple[Protocol, ...], settings: BrokerSettings) -
 
 
 def open_store(
-    settings: BrokerSettings, *, sync_process: bool, logger: logging.Logger, accept_loss: bool = False
+    settings: BrokerSettings,
+    *,
+    sync_process: bool,
+    logger: logging.Logger,
+    accept_loss: bool = False,
+    files: Files | None = None,
 ) -> ServedStore:
     """The store a configuration asks for, not recovered yet.
 
     Args:
-        accept_loss: see `open_journal`.
+        accept_loss, files: see `open_journal`.
 
     Raises:
         ConfigurationError: another broker uses its directory.
@@ -178,11 +175,21 @@ def open_store(
     if not settings.journal.directory:
         return MemoryStore()
     directory = Path(settings.journal.directory)
-    return open_journal(directory, settings.journal, sync_process=sync_process, accept_loss=accept_loss, logger=logger)
+    return open_journal(
+        directory,
+        settings.journal,
+        sync_process=sync_process,
+        accept_loss=accept_loss,
+        logger=logger,
+        files=files,
+    )
 
 
 class ComposedBroker(Host):
     """A broker with its store, listeners and HTTP interface, on the running loop.
+
+    Args:
+        clock: None for those of the machine.
 
     Attributes:
         failed: set when the broker can't go on (a failing store, a broken invariant); ``failure`` says why.
@@ -197,14 +204,15 @@ class ComposedBroker(Host):
         http: HttpBind | None,
         logger: logging.Logger,
         events: EngineEvents | None = None,
+        clock: ServerClock | None = None,
     ) -> None:
         self.settings = settings
         self.logger = logger
         self.store = store
-        self.clock = SystemClock()
+        self.clock = SystemClock() if clock is None else clock
         self.random = SystemRandom()
         self._protocols = tuple(PROTOCOLS[name](settings.acceptors) for name in SERVED_PROTOCOLS)
-        self._conversions = Conversions(
+        self.conversions = Conversions(
             {one.family: one.conversion for one in self._protocols if one.conversion is not None}
         )
         self._dead_letter_log = DeadLetterLog()
@@ -221,7 +229,7 @@ class ComposedBroker(Host):
             clock=self.clock,
             random=self.random,
             events=events_for(listeners if events is None else [*listeners, events]),
-            conversions=self._conversions,
+            conversions=self.conversions,
         )
         self.broker.dropped.listener = DroppedLog(logger)
         self.gate = Gate()
@@ -245,7 +253,7 @@ class ComposedBroker(Host):
         self._passwords: PasswordChecks | None = None
         self._server: Server | None = None
         self._peer_log: PeerLog | None = None
-        self._lease_timer: asyncio.TimerHandle | None = None
+        self._lease_timer: Appointment | None = None
         self._draining = False
 
     # -- start ---------------------------------------------------------------------------------------------------
@@ -284,7 +292,7 @@ class ComposedBroker(Host):
             self.gate,
             clock=self.clock,
             access=self.access,
-            conversions=self._conversions,
+            conversions=self.conversions,
             server_name=f"DelosMQ/{__version__}",
         )
         passwords = self._passwords = PasswordChecks(loop)
@@ -302,7 +310,7 @@ class ComposedBroker(Host):
             parts.http_port = self._http_socket.getsockname()[1]
         self._ticker.start()
         await self._server.start()
-        self._lease_timer = loop.call_later(LEASE_CHECK_EVERY_S, self._on_lease_timer)
+        self._look_at_leases_later(loop)
         for listener in self._server.listeners:
             acceptor = listener.acceptor
             self.logger.info(
@@ -324,13 +332,25 @@ class ComposedBroker(Host):
             self.gate,
             access=self.access,
             passwords=self._passwords,
-            conversions=self._conversions,
+            conversions=self.conversions,
             version=__version__,
             logger=self.logger,
         )
         self._http = HttpServer(app, self._http_socket, self._slow_readers)
         await self._http.start()
         self.logger.info(f"DMQ6011: the HTTP interface listens on {self.http_url}")
+
+    @property
+    def ticker(self) -> Ticker:
+        """The pulse of a broker that has started."""
+        if self._ticker is None:
+            raise InvariantError("DMQ6013", "the broker was asked for its ticker before it started")
+        return self._ticker
+
+    @property
+    def connections(self) -> list[Connection]:
+        """All there are, of all acceptors."""
+        return [] if self._server is None else [one for item in self._server.listeners for one in item.connections]
 
     @property
     def ports(self) -> dict[str, int]:
@@ -406,7 +426,18 @@ class ComposedBroker(Host):
                 "in the queue, or gone with the subscription that was made for it"
             )
         self.changed()
-        self._lease_timer = asyncio.get_running_loop().call_later(LEASE_CHECK_EVERY_S, self._on_lease_timer)
+        self._look_at_leases_later(asyncio.get_running_loop())
+
+    def _look_at_leases_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        due = MonotonicNs(self.clock.monotonic_ns() + LEASE_CHECK_EVERY_NS)
+        self._lease_timer = self.clock.call_at(loop, due, self._on_lease_timer)
+
+    def break_off(self, reason: BrokerError) -> None:
+        """Nothing is confirmed, told or written any more, as if the process were killed; `failed` is set."""
+        self.failure = reason
+        self.broker.log.stop()
+        self.ticker.stop()
+        self.failed.set()
 
     async def stop(self, drain_s: float) -> None:
         """Stops accepting, lets peers have what was promised for at most ``drain_s``, syncs and closes the store.

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,11 +14,12 @@ import pytest
 from delosmq.engine.base.events import EngineEvents
 from delosmq.engine.broker import EngineBroker
 from delosmq.model.conversion import Conversions
-from delosmq.model.ids import MonotonicNs, WallMs
-from delosmq.model.ports import Clock, Random
+from delosmq.model.ids import MonotonicNs
+from delosmq.model.ports import Random
 from delosmq.model.settings import AcceptorSettings, AddressMatch, BrokerSettings
 from delosmq.security.access import AccessControl
 from delosmq.security.passwords import hash_password
+from delosmq.server.clock import SystemClock
 from delosmq.server.connection import Connection
 from delosmq.server.listener import Listener, Server
 from delosmq.server.passwords import PasswordChecks
@@ -41,14 +41,6 @@ from tests.sessions.support import ACCEPTOR, EVERYTHING, PASSWORD, USER
 
 STORED_PASSWORD = hash_password(PASSWORD, b"0123456789abcdef")
 TCP = replace(ACCEPTOR, host="127.0.0.1")
-
-
-class SystemClock(Clock):
-    def wall_ms(self) -> WallMs:
-        return WallMs(time.time_ns() // 1_000_000)
-
-    def monotonic_ns(self) -> MonotonicNs:
-        return MonotonicNs(time.monotonic_ns())
 
 
 class SystemRandom(Random):

@@ -4,11 +4,12 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Never
+from typing import Any, Final, Never, Self, TypeVar
 
 from delosmq.composition import Accounts, ComposedBroker, HttpBind
 from delosmq.embedded.arguments import (
@@ -29,7 +30,10 @@ from delosmq.engine.api import EngineEvents
 from delosmq.model.errors import MisuseError
 from delosmq.model.settings import BrokerSettings
 from delosmq.security.passwords import HASH_BYTES, SALT_BYTES, unmatched_form
+from delosmq.server.clock import ServerClock, SystemClock
+from delosmq.storage.journal.files import Files
 
+T = TypeVar("T")
 CALL_TIMEOUT_S: Final = 60.0
 _HTTP: Final = ":http"
 
@@ -108,6 +112,7 @@ class Broker:
         self.host = reachable(self._settings.acceptors[0].host) if self._settings.acceptors else LOOPBACK
         self._engine_events = events
         self._accept_loss = accept_loss
+        self._clock: ServerClock = SystemClock()
         self._life: BrokerThread | None = None
         self._kept_ports: dict[str, int] = {}
         self._guard = threading.Lock()
@@ -146,12 +151,34 @@ class Broker:
             raise MisuseError("DMQ6022", "this broker runs without HTTP; leave out http=False")
         return url
 
-    def call(self, work: "Coroutine[Any, Any, Any]") -> Any:
-        """Runs a coroutine on the broker's loop and gives its result; for tests and tools that look inside."""
-        self._running()
-        assert self._life is not None
-        assert self._life.loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self._life.loop).result(CALL_TIMEOUT_S)
+    def call(self, work: Coroutine[Any, Any, T], *, timeout_s: float | None = CALL_TIMEOUT_S) -> T:
+        """Runs a coroutine on the broker's loop and gives its result; for tests and tools that look inside.
+
+        Args:
+            timeout_s: None waits for as long as it takes.
+        """
+        try:
+            return self._begin_call(work).result(timeout_s)
+        except CancelledError as error:
+            raise _stopped_meanwhile() from error
+
+    async def call_async(self, work: Coroutine[Any, Any, T]) -> T:
+        """As `call`, for as long as it takes, without blocking the caller's loop."""
+        future = self._begin_call(work)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError as error:
+            caller = asyncio.current_task()
+            if caller is not None and caller.cancelling():
+                raise
+            raise _stopped_meanwhile() from error
+
+    def _begin_call(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        life = self._life
+        if life is None or life.loop is None or life.composed is None:
+            work.close()
+            raise _not_running()
+        return asyncio.run_coroutine_threadsafe(work, life.loop)
 
     @property
     def composed(self) -> ComposedBroker:
@@ -160,7 +187,7 @@ class Broker:
 
     def _running(self) -> ComposedBroker:
         if self._life is None or self._life.composed is None:
-            raise MisuseError("DMQ6023", "the broker is not running; use it as a context manager: with Broker() as b")
+            raise _not_running()
         return self._life.composed
 
     def _port_of(self, protocol: str) -> tuple[str, int]:
@@ -172,7 +199,7 @@ class Broker:
 
     # -- life ----------------------------------------------------------------------------------------------------
 
-    def start(self) -> "Broker":
+    def start(self) -> Self:
         """Starts the broker; `stop` must follow. ``with`` does both."""
         life = self._begin()
         try:
@@ -200,7 +227,7 @@ class Broker:
         self.stop()
         self.start()
 
-    def __enter__(self) -> "Broker":
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(
@@ -208,7 +235,7 @@ class Broker:
     ) -> None:
         self.stop()
 
-    async def __aenter__(self) -> "Broker":
+    async def __aenter__(self) -> Self:
         life = self._begin()
         try:
             await life.started.reached()
@@ -250,12 +277,14 @@ class Broker:
                 http=http,
                 events=self._engine_events,
                 accept_loss=self._accept_loss,
+                clock=self._clock,
+                files=self._open_files(),
             )
             life.begin()
             self._life = life
         return life
 
-    def _begun(self, life: "BrokerThread") -> "Broker":
+    def _begun(self, life: "BrokerThread") -> Self:
         if life.composed is None:
             # It failed, or it was stopped by another thread before it was up.
             life.join()
@@ -275,6 +304,10 @@ class Broker:
         if failure is not None:
             raise failure
 
+    def _open_files(self) -> Files | None:
+        """What the journal of the next run writes by; None for the operating system's own."""
+        return None
+
     def _with_kept_ports(self) -> tuple[BrokerSettings, HttpBind | None]:
         kept = self._kept_ports
         acceptors = tuple(replace(one, port=kept.get(one.name, one.port)) for one in self._settings.acceptors)
@@ -288,3 +321,11 @@ class Broker:
         # No hash, which would take longer than all the rest of a start: this process knows the password.
         stored = unmatched_form(secrets.token_bytes(SALT_BYTES), secrets.token_bytes(HASH_BYTES))
         return Accounts({self.user: stored}, {self.user: frozenset({ROLE, *named})}, {self.user: self.password})
+
+
+def _not_running() -> MisuseError:
+    return MisuseError("DMQ6023", "the broker is not running; use it as a context manager: with Broker() as b")
+
+
+def _stopped_meanwhile() -> MisuseError:
+    return MisuseError("DMQ6023", "the broker was stopped while it was asked; start it again")

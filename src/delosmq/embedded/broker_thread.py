@@ -12,6 +12,8 @@ from delosmq.composition import Accounts, ComposedBroker, HttpBind, open_store
 from delosmq.engine.api import EngineEvents
 from delosmq.model.errors import MisuseError, StorageError
 from delosmq.model.settings import BrokerSettings
+from delosmq.server.clock import ServerClock
+from delosmq.storage.journal.files import Files
 from delosmq.storage.lock import DirectoryLock
 
 DRAIN_S: Final = 5.0
@@ -69,6 +71,8 @@ class BrokerThread:
         http: HttpBind | None,
         events: EngineEvents | None,
         accept_loss: bool,
+        clock: ServerClock,
+        files: Files | None,
     ) -> None:
         self.started = OneTimeEvent()
         self.ended = OneTimeEvent()
@@ -81,6 +85,8 @@ class BrokerThread:
         self._http = http
         self._events = events
         self._accept_loss = accept_loss
+        self._clock = clock
+        self._files = files
         self._lock: DirectoryLock | None = None
         self._stop: asyncio.Event | None = None
         self._stop_asked = False
@@ -124,10 +130,18 @@ class BrokerThread:
         logger = logging.getLogger("delosmq")
         if self._directory is not None:
             self._lock = DirectoryLock(self._directory)
-        store = open_store(self._settings, sync_process=False, accept_loss=self._accept_loss, logger=logger)
+        store = open_store(
+            self._settings, sync_process=False, accept_loss=self._accept_loss, logger=logger, files=self._files
+        )
         try:
             composed = ComposedBroker(
-                self._settings, self._accounts, store, http=self._http, logger=logger, events=self._events
+                self._settings,
+                self._accounts,
+                store,
+                http=self._http,
+                logger=logger,
+                events=self._events,
+                clock=self._clock,
             )
         except BaseException:
             store.close(0.0)

@@ -12,6 +12,7 @@ from delosmq.model.errors import BrokerError, LimitError, PeerError
 from delosmq.model.ids import MonotonicNs
 from delosmq.model.settings import AcceptorSettings
 from delosmq.security.access import LoginAttempt
+from delosmq.server.clock import Appointment
 from delosmq.server.input_buffer import UNCOUNTED_BYTES, Receiver
 from delosmq.server.layers import AWAITED, Upper
 from delosmq.server.passwords import PasswordCheck
@@ -37,7 +38,6 @@ _LINGER_S: Final = 1.0
 # its socket ends while it writes, it sees that alone, and no answer.
 _UNREAD_S: Final = 5.0
 _UNREAD_LIMIT_BYTES: Final = 256 * 1024 * 1024
-_NS_PER_S: Final = 1_000_000_000
 
 # States of a connection.
 _DETECTING: Final = 0
@@ -76,7 +76,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
         self._reading = True
         self._peer_finished = False
         self._unread_bytes = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Appointment | None = None
         self._timer_due = NO_TIMER
         self._deadline: asyncio.TimerHandle | None = None
         self._check: PasswordCheck | None = None
@@ -424,7 +424,7 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._timer = None
         self._timer_due = due
         if due != NO_TIMER:
-            self._timer = self._parts.loop.call_later(max(0, due - self._now()) / _NS_PER_S, self._on_timer)
+            self._timer = self._parts.clock.call_at(self._parts.loop, due, self._on_timer)
 
     def _handshake_is_late(self) -> None:
         self._deadline = None
@@ -497,4 +497,4 @@ class Connection(asyncio.BufferedProtocol, SessionHost, TickParticipant, Upper, 
             self._transport.close()
 
     def _now(self) -> MonotonicNs:
-        return self._parts.services.clock.monotonic_ns()
+        return self._parts.clock.monotonic_ns()

@@ -40,6 +40,7 @@ class ServerParts:
         self.loop = loop
         self.services = services
         self.ticker = ticker
+        self.clock = ticker.clock
         self.protocols = protocols
         self.log = log
         self.peer_log = PeerLog(log)

@@ -11,7 +11,7 @@ from typing import Final
 
 from delosmq.engine.api import EngineBroker, StoreEvents
 from delosmq.model.ids import NOTHING_DURABLE, MonotonicNs, Position
-from delosmq.model.ports import Clock
+from delosmq.server.clock import Appointment, ServerClock
 from delosmq.server.turn_loop import turn_of
 from delosmq.sessions.outbox import Gate, SyncAsker
 from delosmq.storage.port import NO_DESCRIPTOR, ServedStore
@@ -37,6 +37,10 @@ class Ticker(SyncAsker):
 
     Args:
         on_fatal: called once with what can't be survived: a failing store, a broken invariant.
+
+    Attributes:
+        scheduled: a tick is to come in this turn of the loop, or in the next.
+        watchers: called after each tick, hence after whatever has changed; they must return at once. For tests.
     """
 
     def __init__(
@@ -45,20 +49,21 @@ class Ticker(SyncAsker):
         broker: EngineBroker,
         store: ServedStore,
         *,
-        clock: Clock,
+        clock: ServerClock,
         on_fatal: Callable[[BaseException], None],
     ) -> None:
         self._loop = loop
         self._broker = broker
         self._store = store
-        self._clock = clock
+        self.clock = clock
         self._on_fatal = on_fatal
-        self._scheduled = False
+        self.scheduled = False
+        self.watchers: list[Callable[[], None]] = []
         self._stopped = False
         self._writers: list[TickParticipant] = []
         self._next_writers: list[TickParticipant] = []
         self._store_timer: asyncio.TimerHandle | None = None
-        self._engine_timer: asyncio.TimerHandle | None = None
+        self._engine_timer: Appointment | None = None
         self._engine_due: int = 0
         self._sync_timer: asyncio.TimerHandle | None = None
         self._put_off: Position = NOTHING_DURABLE
@@ -89,16 +94,16 @@ class Ticker(SyncAsker):
 
     def schedule(self) -> None:
         """Asks for a tick in this turn of the loop; one is enough for all who ask."""
-        if not self._scheduled:
-            self._scheduled = True
+        if not self.scheduled:
+            self.scheduled = True
             self._loop.call_soon(self._run)
 
     def claim(self) -> bool:
         """True: nothing else has come in this turn of the loop, and no tick is asked for. Who claims it handles what
         came and calls `run_claimed`, which saves a turn."""
-        if self._scheduled or self._turn is None or self._turn.ready != 1:
+        if self.scheduled or self._turn is None or self._turn.ready != 1:
             return False
-        self._scheduled = True
+        self.scheduled = True
         return True
 
     def run_claimed(self) -> None:
@@ -138,7 +143,9 @@ class Ticker(SyncAsker):
         except Exception as error:
             self.fatal(error)
             return
-        self._scheduled = False
+        self.scheduled = False
+        for look in self.watchers:
+            look()
         if self._sync_timer is None:
             self._sync_later()
         if again:
@@ -153,8 +160,7 @@ class Ticker(SyncAsker):
             self._engine_timer.cancel()
             self._engine_timer = None
         if due:
-            delay_s = max(0, due - self._clock.monotonic_ns()) / 1e9
-            self._engine_timer = self._loop.call_later(delay_s, self._on_engine_timer)
+            self._engine_timer = self.clock.call_at(self._loop, due, self._on_engine_timer)
 
     def _on_engine_timer(self) -> None:
         self._engine_due = 0
@@ -190,7 +196,7 @@ class Ticker(SyncAsker):
 
     def _on_store_timer(self) -> None:
         try:
-            self._store.tick(self._clock.monotonic_ns())
+            self._store.tick(self.clock.monotonic_ns())
         except Exception as error:
             self.fatal(error)
             return

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from delosmq.model.errors import StorageError
 from delosmq.model.settings import JournalSettings
-from delosmq.storage.journal.files import OsFiles
+from delosmq.storage.journal.files import Files, OsFiles
 from delosmq.storage.journal.recovery.node_id import load_node_id
 from delosmq.storage.journal.store import JournalStore
 from delosmq.storage.journal.sync.sync_process import SyncProcess
@@ -25,6 +25,7 @@ def open_journal(
     node_id: bytes | None = None,
     accept_loss: bool = False,
     logger: logging.Logger | None = None,
+    files: Files | None = None,
 ) -> JournalStore:
     """A journal in ``directory`` (made when missing), locked until it is closed, still to be attached and recovered.
 
@@ -33,6 +34,7 @@ def open_journal(
             threads, for brokers embedded in another program.
         node_id: the 16 bytes that the journal's files bear; None takes those of the directory.
         accept_loss: start without what is missing or damaged, which is told (DMQ3032), instead of refusing.
+        files: what the journal writes by; None for the operating system's own.
 
     Raises:
         ConfigurationError: another broker uses the directory, or it can't be locked.
@@ -45,7 +47,7 @@ def open_journal(
     lock = DirectoryLock(directory)
     try:
         node_id = node_id or load_node_id(directory)
-        files = OsFiles(directory)
+        files = OsFiles(directory) if files is None else files
         # The sync process holds the lock as well: it may outlive a broker that is killed, and still writes then.
         syncer = SyncProcess(files, lock.filenos()) if sync_process else SyncThread(files)
         try:

@@ -1,0 +1,33 @@
+"""A broker for tests: ``with delosmq.testing.BrokerFixture() as broker:``, and the fixtures of the pytest plugin.
+
+Importing this package loads no broker code: the plugin lies in it, and pytest loads that in every run.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from delosmq.testing.broker_fixture import BrokerFixture, BrokerOptions
+    from delosmq.testing.queue_view import QueueCounts, QueueView
+    from delosmq.testing.turnable_clock import TurnableClock
+
+__all__ = ["BrokerFixture", "BrokerOptions", "QueueCounts", "QueueView", "TurnableClock"]
+
+_ELSEWHERE = {
+    "BrokerFixture": "broker_fixture",
+    "BrokerOptions": "broker_fixture",
+    "QueueCounts": "queue_view",
+    "QueueView": "queue_view",
+    "TurnableClock": "turnable_clock",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _ELSEWHERE:
+        found = globals()[name] = getattr(import_module(f"{__name__}.{_ELSEWHERE[name]}"), name)
+        return found
+    raise AttributeError(f"module '{__name__}' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

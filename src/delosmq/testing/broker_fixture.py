@@ -1,0 +1,126 @@
+"""A broker under test: its clock can be turned, its queues looked at, and it can crash."""
+
+import asyncio
+from pathlib import Path
+from typing import Final, TypedDict, Unpack
+
+from delosmq.embedded.broker import Broker
+from delosmq.model.errors import MisuseError
+from delosmq.model.settings import BrokerSettings
+from delosmq.storage.journal.files import Files
+from delosmq.testing.queue_view import QueueView, on_broker
+from delosmq.testing.synced_files import SyncedFiles
+from delosmq.testing.turnable_clock import TimeKeeper, TurnableClock
+
+CRASH: Final = "DMQ7204"
+
+
+class BrokerOptions(TypedDict, total=False):
+    """Arguments of `BrokerFixture`, as those of `delosmq.Broker`."""
+
+    config: Path | str | None
+    settings: BrokerSettings | None
+    user: str
+    password: str | None
+    stomp_port: int | None
+    openwire_port: int | None
+    http_port: int
+    http: bool
+
+
+class BrokerFixture(Broker, TimeKeeper):
+    """A broker on loopback and free ports, for tests. Use it as a context manager, ``with`` or ``async with``.
+
+    Args:
+        directory: where durable messages are kept; None keeps them in memory, for as long as the broker runs.
+        options: as those of `delosmq.Broker`. The HTTP interface is there with ``http=True`` only, as its libraries
+            take half a second to load.
+
+    Attributes:
+        clock: the broker's, which goes as the machine's until it is turned.
+    """
+
+    def __init__(self, directory: Path | str | None = None, **options: Unpack[BrokerOptions]) -> None:
+        options.setdefault("http", False)
+        super().__init__(directory, **options)
+        self.clock = TurnableClock(self)
+        self._clock = self.clock
+        self._files: SyncedFiles | None = None
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def queue(self, name: str) -> QueueView:
+        """A queue to be looked at or waited for, whether it exists yet or not."""
+        return QueueView(self, name)
+
+    @property
+    def queue_names(self) -> list[str]:
+        """Of the queues that there are, in order."""
+        return on_broker(
+            self, lambda: sorted(name for name, one in self.composed.broker.queues.items() if not one.internal)
+        )
+
+    @property
+    def connection_count(self) -> int:
+        """Clients that are connected by STOMP or OpenWire."""
+        return on_broker(self, lambda: len(self.composed.connections))
+
+    # -- faults ------------------------------------------------------------------------------------------------------
+
+    def cut_connections(self) -> int:
+        """Breaks the connections of all clients, as a network does that fails; they may connect again at once. Gives
+        how many there were."""
+
+        def cut() -> int:
+            connections = self.composed.connections
+            for connection in connections:
+                connection.abort()
+            return len(connections)
+
+        return on_broker(self, cut)
+
+    def crash(self) -> None:
+        """Ends the broker as a power cut does: clients are told nothing, and of the journal only what was synced stays.
+        `start` brings it back on the same ports."""
+        life = self._life
+        on_broker(self, self._break_off)
+        assert life is not None
+        life.join()
+        try:
+            self._ended(life)
+        except MisuseError as error:
+            if error.code != CRASH:
+                raise
+
+    def reset(self) -> None:
+        """Makes it a new broker on the same ports: connections end, queues and messages are gone, the clock is right.
+        A journal stays."""
+        self.stop()
+        self.clock.reset()
+        self.start()
+
+    def _break_off(self) -> None:
+        self.composed.break_off(MisuseError(CRASH, "the broker was made to crash by its test; start it again"))
+        if self._files is not None:
+            self._files.cut()
+
+    def _open_files(self) -> Files | None:
+        self._files = None if self._directory is None else SyncedFiles(self._directory / "journal")
+        return self._files
+
+    # -- for the clock -----------------------------------------------------------------------------------------------
+
+    def turn(self, ns: int, *, silent_clients: bool) -> None:
+        if self._life is None:
+            self.clock.jump(ns)
+        else:
+            self.call(self.clock.pass_time(ns, silent_clients=silent_clients), timeout_s=None)
+
+    async def settle(self) -> None:
+        ticker = self.composed.ticker
+        while ticker.scheduled and ticker.running:  # noqa: ASYNC110 - each turn of this loop is a tick
+            await asyncio.sleep(0)
+
+    def hear_clients(self) -> None:
+        for connection in self.composed.connections:
+            connection.receive(b"")  # as little as any sign of life

@@ -1,0 +1,304 @@
+"""A queue as a test sees it: what is in it, who consumes it, waits for it, and assertions that explain."""
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from typing import Final, TypeVar
+
+from delosmq.config.findings import nearest
+from delosmq.embedded.arguments import ROLE, default_settings
+from delosmq.embedded.broker import Broker
+from delosmq.engine.api import Queue
+from delosmq.manage.control.explain import ConsumerStanding, ExplainControl, QueueExplanation
+from delosmq.manage.control.messages import MessageControl, ShownMessage
+from delosmq.manage.control.queues import QueueControl
+from delosmq.model.errors import MisuseError, NotFoundError
+from delosmq.model.phrases import counted, one_line
+from delosmq.security.access import AccessControl, Login
+
+T = TypeVar("T")
+DEFAULT_TIMEOUT_S: Final = 10.0
+MOST_MESSAGES: Final = 10_000
+"""That `QueueView.messages` gives."""
+MOST_LETTERS: Final = 1 << 20
+SHOWN: Final = 10
+"""Messages that a failed assertion shows."""
+SHOWN_LETTERS: Final = 60
+LOOKER: Final = Login("test", frozenset({ROLE}))
+
+
+@dataclass(frozen=True)
+class QueueCounts:
+    """What a queue counts; all 0 for a queue that does not exist (yet, or any more).
+
+    Attributes:
+        messages: all that are in it, hence also those in delivery and those that are not due yet.
+        delivering: sent to a consumer that has not acknowledged them.
+        scheduled: not due yet, such as redeliveries after a delay.
+        consumers: consumers and lease groups.
+        added, acknowledged, expired: since the queue was made, or the broker started.
+        dead: the same, of those whose deliveries were used up.
+    """
+
+    messages: int = 0
+    delivering: int = 0
+    scheduled: int = 0
+    consumers: int = 0
+    added: int = 0
+    acknowledged: int = 0
+    expired: int = 0
+    dead: int = 0
+
+
+def on_broker(broker: Broker, work: Callable[[], T]) -> T:
+    """Calls ``work`` on the broker's thread, between two of its turns, and gives what it gives."""
+
+    async def call() -> T:
+        return work()
+
+    return broker.call(call())
+
+
+def _counts_of(queue: Queue | None) -> QueueCounts:
+    if queue is None:
+        return QueueCounts()
+    return QueueCounts(
+        messages=queue.message_count,
+        delivering=queue.delivering.count,
+        scheduled=queue.scheduled.count,
+        consumers=len(queue.holders),
+        added=queue.counters.added,
+        acknowledged=queue.counters.acknowledged,
+        expired=queue.counters.expired,
+        dead=queue.counters.killed,
+    )
+
+
+def _named(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name}={count}" for name, count in counts.items())
+
+
+def _meets(counts: QueueCounts, wanted: dict[str, int]) -> bool:
+    return all(getattr(counts, name) == count for name, count in wanted.items())
+
+
+class QueueView:
+    """One queue of a broker under test, by its name; it may exist or not.
+
+    All but the coroutine may be called anywhere but on the broker's own thread, also inside a running event loop.
+    """
+
+    def __init__(self, broker: Broker, name: str) -> None:
+        self.name = name
+        self._broker = broker
+        # Whatever the broker's users may do: the test may look at everything.
+        settings = default_settings().security_settings
+        self._access = AccessControl({}, {}, settings, cache_key=bytes(32))
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a queue now; many are made by the first message and go with the last consumer."""
+        return on_broker(self._broker, lambda: self._queue() is not None)
+
+    @property
+    def counts(self) -> QueueCounts:
+        """What it counts now."""
+        return on_broker(self._broker, lambda: _counts_of(self._queue()))
+
+    @property
+    def messages(self) -> list[ShownMessage]:
+        """What is in it, by sequence, where each stands, and its text; takes nothing. The first 10,000.
+
+        Raises:
+            NotFoundError: there is no such queue.
+        """
+        return on_broker(self._broker, lambda: self._look(MOST_MESSAGES, MOST_LETTERS))
+
+    @property
+    def texts(self) -> list[str]:
+        """The bodies of `messages`; "" for one that is no text."""
+        return [message.text for message in self.messages] if self.exists else []
+
+    @property
+    def consumers(self) -> list[ConsumerStanding]:
+        """Who consumes it, what each holds, and whether it has room for more.
+
+        Raises:
+            NotFoundError: there is no such queue.
+        """
+        return on_broker(self._broker, lambda: self._explain().consumers)
+
+    def explain(self) -> str:
+        """What is in it and why, in sentences: what ``delosmq explain queue`` says."""
+        return on_broker(self._broker, self._told)
+
+    def assert_has(
+        self,
+        *,
+        messages: int | None = None,
+        delivering: int | None = None,
+        scheduled: int | None = None,
+        consumers: int | None = None,
+        added: int | None = None,
+        acknowledged: int | None = None,
+        expired: int | None = None,
+        dead: int | None = None,
+    ) -> None:
+        """Fails unless the queue counts exactly this now; see `QueueCounts`.
+
+        Raises:
+            AssertionError: says what is there instead, and why.
+        """
+        __tracebackhide__ = True
+        wanted = _wanted(locals())
+        failure = on_broker(
+            self._broker, lambda: "" if self._meets(wanted) else self._failure(wanted, "does not have {}")
+        )
+        if failure:
+            raise AssertionError(failure)
+
+    def wait_for(
+        self,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        messages: int | None = None,
+        delivering: int | None = None,
+        scheduled: int | None = None,
+        consumers: int | None = None,
+        added: int | None = None,
+        acknowledged: int | None = None,
+        expired: int | None = None,
+        dead: int | None = None,
+    ) -> None:
+        """Waits until the queue counts exactly this; see `QueueCounts`. It is looked at after each change.
+
+        Raises:
+            AssertionError: it did not come about within ``timeout_s`` (of real time): says what is there instead.
+        """
+        __tracebackhide__ = True
+        failure = self._broker.call(self._wait(_wanted(locals()), timeout_s), timeout_s=None)
+        if failure:
+            raise AssertionError(failure)
+
+    async def wait_for_async(
+        self,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        messages: int | None = None,
+        delivering: int | None = None,
+        scheduled: int | None = None,
+        consumers: int | None = None,
+        added: int | None = None,
+        acknowledged: int | None = None,
+        expired: int | None = None,
+        dead: int | None = None,
+    ) -> None:
+        """As `wait_for`, without blocking the caller's loop, whose clients go on."""
+        __tracebackhide__ = True
+        failure = await self._broker.call_async(self._wait(_wanted(locals()), timeout_s))
+        if failure:
+            raise AssertionError(failure)
+
+    # -- on the broker's thread --------------------------------------------------------------------------------------
+
+    def _queue(self) -> Queue | None:
+        return self._broker.composed.broker.queues.get(self.name)
+
+    def _meets(self, wanted: dict[str, int]) -> bool:
+        return _meets(_counts_of(self._queue()), wanted)
+
+    async def _wait(self, wanted: dict[str, int], timeout_s: float) -> str:
+        """Why it did not come about, or ""."""
+        watchers = self._broker.composed.ticker.watchers
+        came = asyncio.Event()
+
+        def look() -> None:
+            if self._meets(wanted):
+                came.set()
+
+        watchers.append(look)
+        look()
+        try:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(came.wait(), timeout_s)
+        finally:
+            watchers.remove(look)
+        return "" if came.is_set() else self._failure(wanted, f"did not have {{}} within {timeout_s:g} s")
+
+    def _failure(self, wanted: dict[str, int], verb: str) -> str:
+        counts = vars(_counts_of(self._queue()))
+        there = {name: count for name, count in counts.items() if count or name in wanted}
+        return f"queue '{self.name}' {verb.format(_named(wanted))}; it has {_named(there)}\n{self._told()}"
+
+    def _told(self) -> str:
+        if self._queue() is None:
+            others = sorted(self._broker.composed.broker.queues)
+            there = ", ".join(f"'{name}'" for name in others) or "none"
+            return f"there is no queue '{self.name}'{nearest(self.name, others)}\nqueues: {there}"
+        found = self._explain()
+        lines = [f"advice: {found.advice}", *(f"note: {note}" for note in found.notes)]
+        lines += [f"{counted(count, 'message')}: {standing}" for standing, count in found.counts.items()]
+        lines += [_consumer_line(consumer) for consumer in found.consumers]
+        lines += [_message_line(message) for message in self._look(SHOWN, SHOWN_LETTERS)]
+        if found.message_count > SHOWN:
+            lines.append(f"and {counted(found.message_count - SHOWN, 'more message')}")
+        return "\n".join(lines)
+
+    def _explain(self) -> QueueExplanation:
+        composed = self._broker.composed
+        control = ExplainControl(composed.broker, self._control(), composed.conversions)
+        return _finish(control.queue(*self._asked(), after=0, limit=0))
+
+    def _look(self, limit: int, letters: int) -> list[ShownMessage]:
+        composed = self._broker.composed
+        control = MessageControl(composed.broker, self._control(), composed.conversions)
+        return _finish(control.look(*self._asked(), after=0, limit=limit, letters=letters)).messages
+
+    def _control(self) -> QueueControl:
+        return QueueControl(self._broker.composed.broker, self._access)
+
+    def _asked(self) -> tuple[Login, str]:
+        if self._queue() is None:
+            raise NotFoundError("DMQ7203", self._told())
+        return LOOKER, self.name
+
+
+def _wanted(arguments: dict[str, object]) -> dict[str, int]:
+    """Those of the counts that were given.
+
+    Raises:
+        MisuseError: there are none.
+    """
+    wanted: dict[str, int] = {}
+    for field in fields(QueueCounts):
+        count = arguments[field.name]
+        if isinstance(count, int):
+            wanted[field.name] = count
+    if not wanted:
+        names = ", ".join(field.name for field in fields(QueueCounts))
+        raise MisuseError("DMQ7202", f"nothing is said about the queue; name one or more of {names}")
+    return wanted
+
+
+def _consumer_line(consumer: ConsumerStanding) -> str:
+    name = consumer.name or str(consumer.id)
+    selector = f", selector {consumer.selector}" if consumer.selector else ""
+    room = "has room" if consumer.has_room else "is full"
+    return f"{consumer.kind} {name} holds {consumer.held} and {room}{selector}"
+
+
+def _message_line(message: ShownMessage) -> str:
+    rule = f" ({message.rule})" if message.rule else ""
+    text = f" {one_line(message.text, SHOWN_LETTERS)!r}" if message.text else f" {counted(message.body_bytes, 'byte')}"
+    return f"message {message.sequence}: {message.standing}{rule}, delivered {message.delivery_count} times,{text}"
+
+
+def _finish(walk: Generator[None, None, T]) -> T:
+    """What a walk in slices gives, in one go."""
+    while True:
+        try:
+            next(walk)
+        except StopIteration as end:
+            found: T = end.value
+            return found
