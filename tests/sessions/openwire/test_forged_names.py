@@ -25,8 +25,19 @@ from tests.sessions.openwire.support import OpenWireBench, code_of, queue, topic
 A = queue("a")
 FORGED = "forged"
 VERSIONS = (V10, V11, V12)
-OF_MESSAGES = sorted(RESERVED)
-OF_STOMP = sorted(OF_FRAMES - {"destination", "amq-msg-type", "destination-type"})
+# What a reader would believe of these is written out, so that a name that goes missing from the tables is noticed here.
+OF_MESSAGES = sorted(
+    RESERVED
+    | {
+        *("JMSXUserID", "_AMQ_VALIDATED_USER", "JMSXDeliveryCount", "JMSXGroupFirstForConsumer", "__AMQ_CID"),
+        *("JMSDestination", "JMSExpiration", "JMSMessageID", "JMSRedelivered", "JMSTimestamp"),
+        *("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "dlqDeliveryFailureCause", "ActiveMQ.Retained"),
+    }
+)
+OF_STOMP = sorted(
+    (OF_FRAMES | {"ack", "browser", "message-id", "receipt-id", "redelivered", "subscription", "timestamp"})
+    - {"destination", "amq-msg-type", "destination-type"}
+)
 """Headers of a MESSAGE or of another frame to a client, which JMS clients may use as they like."""
 ASKS_THE_BROKER = {"destination-type", "receipt", "transaction", "content-length", "persistent", "priority", "expires"}
 """What means something in a SEND itself."""
