@@ -95,10 +95,14 @@ def as_a_lenient_client_reads(raw: bytes) -> dict[str, str]:
     return headers
 
 
-def seen_by_stomp(bench: OpenWireBench, version: int) -> dict[str, str]:
+def browsed_by_stomp(bench: OpenWireBench, version: int) -> bytes:
     reader = StompPeer(bench, version=version)
     reader.frame("SUBSCRIBE", "id:s", "destination:/queue/a", "browser:true")
-    return as_a_lenient_client_reads(reader.take_raw())
+    return reader.take_raw()
+
+
+def seen_by_stomp(bench: OpenWireBench, version: int) -> dict[str, str]:
+    return as_a_lenient_client_reads(browsed_by_stomp(bench, version))
 
 
 def seen_by_openwire(bench: OpenWireBench, version: int) -> dict[str, str]:
@@ -159,9 +163,10 @@ def test_what_frames_of_stomp_say_no_sender_says(name: str, sender: str) -> None
         return
     bench = sent(sender, name)
     for version in VERSIONS:
-        seen = seen_by_stomp(bench, version)
-        assert FORGED not in seen.values(), version
-        assert seen["kept"] == "yes"
+        raw = browsed_by_stomp(bench, version)
+        # Nor behind the broker's own: some clients believe the last of repeated headers.
+        assert FORGED.encode() not in raw, version
+        assert as_a_lenient_client_reads(raw)["kept"] == "yes"
 
 
 @pytest.mark.parametrize("sender", [sender for sender in SENDERS if sender.startswith("openwire")])
