@@ -64,11 +64,10 @@ class SlowReaders(SharedLimit[SlowReader]):
     def reason(self, size_bytes: int) -> PeerError:
         return PeerError(
             "DMQ6713",
-            f"it does not read: {size_bytes} bytes wait for it, and {self.used_bytes} bytes for all peers with full"
-            f" sockets, more than the {self.most_bytes} of global-max-size; this one has taken nothing for longest;"
-            " cut off."
-            " Let the client read, or consume fewer messages at a time (prefetch, consumer-window-size); or raise"
-            " global-max-size, or lower connectionsAllowed or writeBufferHighWaterMark.",
+            f"it does not read: {size_bytes} bytes wait for it, and {self.used_bytes} bytes for all peers with full "
+            f"sockets, more than the {self.most_bytes} of global-max-size; this one has taken nothing for longest; cut "
+            "off. Let the client read, or consume fewer messages at a time (prefetch, consumer-window-size); or raise "
+            "global-max-size, or lower connectionsAllowed or writeBufferHighWaterMark.",
         )
 
     def end(self, member: SlowReader, reason: PeerError) -> None:

@@ -30,9 +30,8 @@ _SENTENCES: Final[dict[str, str]] = {
     reason.COMMITTING: "a large transaction before it is still being linked into queue '{queue}'; wait until that is"
     " done",
     reason.NO_CONSUMER: "queue '{queue}' has no consumer; start one, or look for why it is gone",
-    reason.NOT_STARTED: "queue '{queue}' waits for more consumers (consumers-before-dispatch,"
-    " delay-before-dispatch, or a rebalance of groups that waits for acknowledgements); start them, or lower the"
-    " setting",
+    reason.NOT_STARTED: "queue '{queue}' waits for more consumers (consumers-before-dispatch, delay-before-dispatch, "
+    "or a rebalance of groups that waits for acknowledgements); start them, or lower the setting",
     reason.EXCLUSIVE_OWNER: "consumer {consumer} owns queue '{queue}' exclusively and is full; let it acknowledge, or"
     " close it so that another takes over",
     reason.OWNER_SELECTOR: "consumer {consumer} owns queue '{queue}' exclusively and its selector does not match;"
@@ -47,18 +46,14 @@ _SENTENCES: Final[dict[str, str]] = {
     " match; change the selector, or close the consumer so that the group moves",
     reason.BEHIND: "others are before it in queue '{queue}'; it follows when they are delivered, and `delosmq"
     " explain queue {queue}` says what the first of them waits for",
-    inspect.LEASE_READER: "only lease groups take from queue '{queue}', and their readers have not asked for more;"
-    " look at the"
-    " readers",
-    inspect.DELIVERING: "consumer {consumer} of queue '{queue}' has it and has not answered; if that takes too long,"
-    " look at"
-    " that client, or close its connection",
-    inspect.LEASED: "lease group '{group}' holds it until its reader acknowledges; if the reader is gone for good,"
-    " release the"
-    " group",
-    inspect.PROMISED: "transaction {transaction} acknowledges it when it is committed; commit it or roll it back, a"
-    " prepared"
-    " one with `delosmq transaction commit` or `rollback` if its coordinator is lost",
+    inspect.LEASE_READER: "only lease groups take from queue '{queue}', and their readers have not asked for more; "
+    "look at the readers",
+    inspect.DELIVERING: "consumer {consumer} of queue '{queue}' has it and has not answered; if that takes too long, "
+    "look at that client, or close its connection",
+    inspect.LEASED: "lease group '{group}' holds it until its reader acknowledges; if the reader is gone for good, "
+    "release the group",
+    inspect.PROMISED: "transaction {transaction} acknowledges it when it is committed; commit it or roll it back, a "
+    "prepared one with `delosmq transaction commit` or `rollback` if its coordinator is lost",
     inspect.HELD: "its attempts are used up or it has expired, and no queue takes what queue '{queue}' gives up; it is"
     " held until there is one; make a queue on the dead-letter-address or expiry-address of queue '{queue}', or set"
     " another address there",

@@ -146,12 +146,10 @@ class ExplainAddressControl:
 
 
 _DEAD_ENDS: Final = {
-    inspect.NO_QUEUE_THERE: "copies that divert '{divert}' sends to '{target}' go nowhere, as no queue takes"
-    " them{lost}; create"
-    " one with `delosmq queue create NAME --address {name}`, or change the divert in broker.xml",
-    inspect.NO_SUCH_END: "divert '{divert}' sends to '{target}', which does not exist, so a message that it takes is"
-    " refused;"
-    " create it, or change the divert in broker.xml",
+    inspect.NO_QUEUE_THERE: "copies that divert '{divert}' sends to '{target}' go nowhere, as no queue takes "
+    "them{lost}; create one with `delosmq queue create NAME --address {name}`, or change the divert in broker.xml",
+    inspect.NO_SUCH_END: "divert '{divert}' sends to '{target}', which does not exist, so a message that it takes is "
+    "refused; create it, or change the divert in broker.xml",
 }
 
 

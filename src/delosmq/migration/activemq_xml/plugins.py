@@ -29,8 +29,7 @@ _IMPOSSIBLE: Final = {
     "write a <filter> into the <queue>",
     "statisticsBrokerPlugin": "answers messages with statistics; ask the HTTP API, or /metrics",
     "jaasAuthenticationPlugin": "takes users from Java login modules; write those of users.properties and "
-    "groups.properties "
-    "into artemis-users.properties (`delosmq mask` makes a line) and artemis-roles.properties",
+    "groups.properties into artemis-users.properties (`delosmq mask` makes a line) and artemis-roles.properties",
     "jaasCertificateAuthenticationPlugin": "takes the user from the certificate; users log in by name and "
     "password here",
     "jaasDualAuthenticationPlugin": "takes users from certificates or Java login modules; users log in by "
