@@ -16,7 +16,6 @@ import pytest
 
 import delosmq
 from benchmarks.machine import free_port
-from delosmq.config.bootstrap import WebBind
 from delosmq.config.instance import create_instance, load_instance
 from delosmq.config.settings_check import ELEMENTS
 from delosmq.embedded import default_settings
@@ -31,6 +30,7 @@ from delosmq.model.settings import (
     JournalSettings,
     QueueSettings,
     SecurityMatch,
+    WebBind,
 )
 
 COMPILED = not (model_settings.__file__ or "").endswith(".py")

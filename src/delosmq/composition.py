@@ -21,7 +21,7 @@ from delosmq.model.ids import MonotonicNs
 from delosmq.model.phrases import counted, in_groups
 from delosmq.model.ports import Random
 from delosmq.model.protocol_names import OPENWIRE, SERVED_PROTOCOLS, STOMP
-from delosmq.model.settings import AcceptorSettings, BrokerSettings
+from delosmq.model.settings import AcceptorSettings, BrokerSettings, WebBind
 from delosmq.security.access import AccessControl
 from delosmq.server.client_audit import ClientAudit
 from delosmq.server.clock import Appointment, ServerClock, SystemClock
@@ -135,14 +135,6 @@ class Accounts:
     vouched: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class HttpBind:
-    """Where the HTTP interface listens; port 0 takes a free one."""
-
-    host: str
-    port: int
-
-
 PROTOCOLS: Final[dict[str, Callable[[tuple[AcceptorSettings, ...]], Protocol]]] = {
     STOMP: StompProtocol,
     OPENWIRE: OpenWireProtocol,
@@ -201,7 +193,7 @@ class ComposedBroker(Host):
         accounts: Accounts,
         store: ServedStore,
         *,
-        http: HttpBind | None,
+        http: WebBind | None,
         logger: logging.Logger,
         events: EngineEvents | None = None,
         clock: ServerClock | None = None,
@@ -362,8 +354,7 @@ class ComposedBroker(Host):
         """Base of the HTTP interface; "" while it is not up."""
         if self._http is None or self._http_bind is None:
             return ""
-        host = self._http_bind.host
-        return f"http://[{host}]:{self._http.port}" if ":" in host else f"http://{host}:{self._http.port}"
+        return replace(self._http_bind, port=self._http.port).url
 
     # -- the port of management ----------------------------------------------------------------------------------
 

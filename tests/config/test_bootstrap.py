@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from delosmq.config.bootstrap import LoadedBootstrap, WebBind, load_bootstrap_xml
+from delosmq.config.bootstrap import LoadedBootstrap, load_bootstrap_xml
 from delosmq.model.errors import ConfigurationError
+from delosmq.model.settings import WebBind
 
 
 def load(tmp_path: Path, inside: str) -> LoadedBootstrap:

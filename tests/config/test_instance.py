@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from delosmq.cli.create import create_command, mask_command
-from delosmq.config.bootstrap import WebBind
 from delosmq.config.instance import create_instance, load_instance
 from delosmq.model.errors import ConfigurationError
+from delosmq.model.settings import WebBind
 from delosmq.model.wildcard import AddressSettingsTable
 from delosmq.security.access import PERMISSIONS, AccessControl
 from delosmq.security.passwords import verify_password

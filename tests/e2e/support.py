@@ -18,9 +18,9 @@ from typing import Any
 import stomp
 from stomp.utils import Frame
 
-from delosmq.composition import Accounts, ComposedBroker, HttpBind
+from delosmq.composition import Accounts, ComposedBroker
 from delosmq.engine.base.events import EngineEvents
-from delosmq.model.settings import BrokerSettings
+from delosmq.model.settings import BrokerSettings, WebBind
 from delosmq.security.passwords import SALT_BYTES, hash_password
 from delosmq.storage.port import ServedStore
 
@@ -136,7 +136,7 @@ class RunningBroker:
             self._settings,
             accounts,
             store,
-            http=HttpBind(HOST, 0),
+            http=WebBind(HOST, 0),
             logger=logging.getLogger("delosmq.e2e"),
             events=self._events,
         )

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
+from delosmq.cli.create import tell_of_instance
 from delosmq.cli.output import plain_console
 from delosmq.cli.usage import WrongCallError
-from delosmq.config.bootstrap import WebBind
 from delosmq.config.properties import read_properties
 from delosmq.migration.activemq_xml import check_conversion, convert_activemq_xml, write_instance
 from delosmq.model.errors import ConfigurationError
+from delosmq.model.settings import WebBind
 
 LEFT_OUT: Final = 3
 """Exit code of a conversion that left something out."""
@@ -50,21 +51,11 @@ def convert_command(
     else:
         web = WebBind(port=http_port)
         created = write_instance(conversion, directory, password=password, web=web).created
-        lines = [
-            f"Converted {source}",
-            "",
-            f"  configuration  {created.paths.etc}",
-            f"  messages       {created.paths.data_directory}   (none yet: messages of the old broker stay there)",
-            f"  HTTP           {web.url}",
-            f"  user           {created.user}",
-        ]
-        if created.password_is_random:
-            lines.append(f"  password       {created.password}   (shown this once; keep it)")
+        messages = "   (none yet: messages of the old broker stay there)"
+        tell_of_instance(out, f"Converted {source}", created, messages=messages)
         if conversion.users:
-            lines.append(f"  other users    {', '.join(conversion.users)}   (with the passwords they had)")
-        lines += ["", f"Next: read the top of {created.paths.broker_xml}, then delosmq run {directory}"]
-        for line in lines:
-            out.print(line)
+            out.print(f"  other users    {', '.join(conversion.users)}   (with the passwords they had)")
+        out.print(f"\nNext: read the top of {created.paths.broker_xml}, then delosmq run {directory}")
     for line in conversion.lines():
         told.print(line)
     if directory is None and conversion.users:

@@ -3,14 +3,17 @@
 import secrets
 import socket
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
 
+from rich.console import Console
+
 from delosmq.cli.output import plain_console
-from delosmq.config.bootstrap import WebBind
 from delosmq.config.findings import WRONG_INSTANCE_VALUE
-from delosmq.config.instance import create_instance
+from delosmq.config.instance import CreatedInstance, create_instance
 from delosmq.model.errors import ConfigurationError
+from delosmq.model.settings import WebBind
 from delosmq.security.passwords import SALT_BYTES, hash_password
 
 NAME_WAIT_S: Final = 3.0
@@ -48,22 +51,36 @@ def create_command(
         openwire_port=openwire_port,
         web=web,
     )
-    lines = [
-        f"Created {created.paths.root}",
-        "",
-        f"  configuration  {created.paths.etc}",
-        f"  messages       {created.paths.data_directory}",
+    servers = [
         f"  STOMP          {created.stomp_host}:{created.stomp_port}",
         f"  OpenWire       {created.stomp_host}:{created.openwire_port}",
-        f"  HTTP           {web.url}",
+    ]
+    tell_of_instance(out, f"Created {created.paths.root}", created, servers=servers)
+    out.print(f"\nNext: delosmq run {directory}")
+    _warn_of_unknown_host(host, created.paths.broker_xml)
+
+
+def tell_of_instance(
+    out: Console, head: str, created: CreatedInstance, *, servers: Sequence[str] = (), messages: str = ""
+) -> None:
+    """Says what was made, the password of its administrator once.
+
+    Args:
+        servers: lines about acceptors; messages: what to say of those of the directory.
+    """
+    lines = [
+        head,
+        "",
+        f"  configuration  {created.paths.etc}",
+        f"  messages       {created.paths.data_directory}{messages}",
+        *servers,
+        f"  HTTP           {created.web.url}",
         f"  user           {created.user}",
     ]
     if created.password_is_random:
         lines.append(f"  password       {created.password}   (shown this once; keep it)")
-    lines += ["", f"Next: delosmq run {directory}"]
     for line in lines:
         out.print(line)
-    _warn_of_unknown_host(host, created.paths.broker_xml)
 
 
 def _warn_of_unknown_host(host: str, broker_xml: Path) -> None:

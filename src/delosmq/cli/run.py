@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from delosmq.cli.usage import FAILED, WrongCallError, exit_code
-from delosmq.composition import Accounts, ComposedBroker, HttpBind, failure_sentence, not_collecting, open_store
+from delosmq.composition import Accounts, ComposedBroker, failure_sentence, not_collecting, open_store
 from delosmq.config.findings import LEFT_OUT, FindingKind, FlawedFileError
 from delosmq.config.instance import Instance, load_instance, read_without
 from delosmq.model.errors import BrokerError
@@ -122,8 +122,7 @@ async def _serve(
     instance: Instance, store: ServedStore, logger: logging.Logger, *, read: Callable[[], Instance], drain_s: float
 ) -> int:
     accounts = Accounts(instance.users, instance.roles)
-    http = HttpBind(instance.web.host, instance.web.port) if instance.web is not None else None
-    composed = ComposedBroker(instance.settings, accounts, store, http=http, logger=logger)
+    composed = ComposedBroker(instance.settings, accounts, store, http=instance.web, logger=logger)
     stop_wanted = asyncio.Event()
     loop = asyncio.get_running_loop()
     reloads = Reloads(instance, composed, logger, read)

@@ -14,6 +14,7 @@ from delosmq.config.findings import (
     nearest,
 )
 from delosmq.config.xml_document import XmlElement, read_xml
+from delosmq.model.settings import WebBind
 
 NAMES_THAT_STOP: Final = ("security-manager", "clientAuth", "binding", "web")
 """What stops a start, as ``--without`` takes it."""
@@ -37,19 +38,6 @@ _BINDING_ATTRIBUTES: Final = _words(
     "trustStorePassword includedTLSProtocols excludedTLSProtocols includedCipherSuites excludedCipherSuites "
     "sniHostCheck sniRequired sslAutoReload http2"
 )
-
-
-@dataclass(frozen=True)
-class WebBind:
-    """Where the HTTP interface listens; port 0 takes a free one."""
-
-    host: str = "127.0.0.1"
-    port: int = 8161
-
-    @property
-    def url(self) -> str:
-        """``http://host:port``."""
-        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
 
 @dataclass(frozen=True)

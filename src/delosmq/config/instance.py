@@ -11,7 +11,7 @@ from pathlib import Path
 from string import ascii_letters, digits
 from typing import Final
 
-from delosmq.config.bootstrap import NAMES_THAT_STOP, WebBind, load_bootstrap_xml
+from delosmq.config.bootstrap import NAMES_THAT_STOP, load_bootstrap_xml
 from delosmq.config.broker_xml import load_broker_xml, names_that_stop
 from delosmq.config.findings import (
     NO_INSTANCE,
@@ -26,7 +26,7 @@ from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT, bootstra
 from delosmq.config.placeholders import known_properties
 from delosmq.config.properties import Entry, load_roles, load_users, replace_file, write_properties
 from delosmq.model.errors import ConfigurationError
-from delosmq.model.settings import BrokerSettings
+from delosmq.model.settings import BrokerSettings, WebBind
 from delosmq.model.values import comma_separated
 from delosmq.security.passwords import SALT_BYTES, hash_password
 from delosmq.storage.lock import DirectoryLock
@@ -164,7 +164,7 @@ def create_instance(
         write_properties(paths.roles, [Entry(role, user)], ROLES_COMMENT)
         load_instance(paths.root, properties={})
     except BaseException as failure:
-        _clear(paths, existed)
+        clear_instance(paths, existed)
         if isinstance(failure, OSError):
             message = f"{directory} can't be written: {failure.strerror}; choose another directory or make room"
             raise ConfigurationError("DMQ4033", message) from failure
@@ -336,7 +336,8 @@ def _claim(root: Path) -> bool:
     return existed
 
 
-def _clear(paths: InstancePaths, existed: bool) -> None:
+def clear_instance(paths: InstancePaths, existed: bool) -> None:
+    """Takes away what was made of an instance that could not be made whole."""
     for directory in (paths.etc, paths.data_directory):
         shutil.rmtree(directory, ignore_errors=True)
     if not existed:

@@ -3,7 +3,8 @@
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from delosmq.config.bootstrap import BOOTSTRAP_NAMESPACE, WebBind
+from delosmq.config.bootstrap import BOOTSTRAP_NAMESPACE
+from delosmq.model.settings import WebBind
 from delosmq.security.access import PERMISSIONS
 
 USERS_COMMENT: Final = """Who may log in: user = password, as `delosmq mask` prints it.

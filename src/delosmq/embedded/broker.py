@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Never, Self, TypeVar
 
-from delosmq.composition import Accounts, ComposedBroker, HttpBind
+from delosmq.composition import Accounts, ComposedBroker
 from delosmq.embedded.arguments import (
     LOOPBACK,
     ROLE,
@@ -28,7 +28,7 @@ from delosmq.embedded.arguments import (
 from delosmq.embedded.broker_thread import BrokerThread
 from delosmq.engine.api import EngineEvents
 from delosmq.model.errors import MisuseError
-from delosmq.model.settings import BrokerSettings
+from delosmq.model.settings import BrokerSettings, WebBind
 from delosmq.security.passwords import HASH_BYTES, SALT_BYTES, unmatched_form
 from delosmq.server.clock import ServerClock, SystemClock
 from delosmq.storage.journal.files import Files
@@ -308,10 +308,10 @@ class Broker:
         """What the journal of the next run writes by; None for the operating system's own."""
         return None
 
-    def _with_kept_ports(self) -> tuple[BrokerSettings, HttpBind | None]:
+    def _with_kept_ports(self) -> tuple[BrokerSettings, WebBind | None]:
         kept = self._kept_ports
         acceptors = tuple(replace(one, port=kept.get(one.name, one.port)) for one in self._settings.acceptors)
-        http = None if self._http_port is None else HttpBind(LOOPBACK, kept.get(_HTTP, self._http_port))
+        http = None if self._http_port is None else WebBind(LOOPBACK, kept.get(_HTTP, self._http_port))
         return replace(self._settings, acceptors=acceptors), http
 
     def _accounts(self) -> Accounts:

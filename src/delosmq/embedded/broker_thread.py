@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from delosmq.composition import Accounts, ComposedBroker, HttpBind, open_store
+from delosmq.composition import Accounts, ComposedBroker, open_store
 from delosmq.engine.api import EngineEvents
 from delosmq.model.errors import MisuseError, StorageError
-from delosmq.model.settings import BrokerSettings
+from delosmq.model.settings import BrokerSettings, WebBind
 from delosmq.server.clock import ServerClock
 from delosmq.storage.journal.files import Files
 from delosmq.storage.lock import DirectoryLock
@@ -68,7 +68,7 @@ class BrokerThread:
         accounts: Accounts,
         *,
         directory: Path | None,
-        http: HttpBind | None,
+        http: WebBind | None,
         events: EngineEvents | None,
         accept_loss: bool,
         clock: ServerClock,

@@ -216,6 +216,19 @@ class BrokerSettings:
     left_out: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class WebBind:
+    """Where the HTTP interface listens; port 0 takes a free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 8161
+
+    @property
+    def url(self) -> str:
+        """``http://host:port``."""
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+
+
 JOURNAL_SETTINGS: Final[dict[str, Setting]] = declared(JournalSettings)
 CORE_SETTINGS: Final[dict[str, Setting]] = declared(BrokerSettings)
 DIVERT_SETTINGS: Final[dict[str, Setting]] = declared(DivertSettings)

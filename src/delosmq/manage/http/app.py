@@ -18,7 +18,6 @@ from delosmq.manage.control.broker import BrokerControl
 from delosmq.manage.control.explain import ExplainControl
 from delosmq.manage.control.explain_address import ExplainAddressControl
 from delosmq.manage.control.host import Host
-from delosmq.manage.control.leases import LeaseControl
 from delosmq.manage.control.messages import MessageControl
 from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.control.transactions import TransactionControl
@@ -50,6 +49,7 @@ from delosmq.model.ids import Position
 from delosmq.security.access import AccessControl
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
+from delosmq.sessions.lease.session import LeaseSession
 from delosmq.sessions.outbox import Gate
 
 _DOCUMENTS: Final[dict[str, bytes]] = {}
@@ -89,7 +89,6 @@ class HttpApi:
     ) -> None:
         self.drain = Drain()
         queues = QueueControl(broker, access)
-        leases = LeaseControl(broker, access)
         addresses = AddressControl(broker, access)
         control = BrokerControl(broker, host, clock=broker.clock, version=version)
         parts = CallParts(broker, host, gate, conversions, logger)
@@ -99,10 +98,10 @@ class HttpApi:
             ExplainCalls(
                 parts, ExplainControl(broker, queues, conversions), ExplainAddressControl(broker, addresses, access)
             ),
-            LeaseCalls(parts, leases, self.drain),
+            LeaseCalls(parts, access, self.drain),
             BrokerCalls(parts, control, addresses),
             TransactionCalls(parts, TransactionControl(broker, access)),
-            HealthCalls(control, queues, addresses, leases),
+            HealthCalls(control, queues, addresses, lambda login: LeaseSession(broker, access, login).stats()),
             self,
         ]
         self.operations: list[Operation] = [operation for one in calls for operation in operations_of(one)]

@@ -16,13 +16,13 @@ from starlette.responses import Response
 
 from delosmq.manage.control.addresses import AddressControl, AddressInfo
 from delosmq.manage.control.broker import BrokerControl, BrokerStatus
-from delosmq.manage.control.leases import LeaseControl
 from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import QueueControl
 from delosmq.manage.http.answers import Health
 from delosmq.manage.http.calls.handlers import peek_all
 from delosmq.manage.http.operations import LOGIN, NOTHING, Answer, Call, operation
 from delosmq.model.ids import Position
+from delosmq.security.access import Login
 from delosmq.sessions.lease.answers import GroupStat
 
 _MS_PER_S: Final = 1000
@@ -123,12 +123,16 @@ def _families(
 
 class HealthCalls:
     def __init__(
-        self, broker: BrokerControl, queues: QueueControl, addresses: AddressControl, leases: LeaseControl
+        self,
+        broker: BrokerControl,
+        queues: QueueControl,
+        addresses: AddressControl,
+        lease_groups: Callable[[Login], list[GroupStat]],
     ) -> None:
         self._broker = broker
         self._queues = queues
         self._addresses = addresses
-        self._leases = leases
+        self._lease_groups = lease_groups
 
     @operation("GET", "/health/live", "live", NOTHING, needs_login=False)
     async def live(self, call: Call) -> Answer[Health]:
@@ -156,7 +160,7 @@ class HealthCalls:
             self._addresses.names(login),
             lambda name: self._addresses.peek(login, name) if self._addresses.is_measured(name) else None,
         )
-        figures = Figures(self._broker.get(), queues, addresses, self._leases.session(login).stats())
+        figures = Figures(self._broker.get(), queues, addresses, self._lease_groups(login))
         encode, media_type = choose_encoder(call.request.headers.get("accept", ""))
         rendered = await asyncio.to_thread(_render, figures, encode)
         return Response(rendered, media_type=media_type)

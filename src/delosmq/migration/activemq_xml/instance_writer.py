@@ -1,18 +1,17 @@
 """Writes a conversion as an instance directory."""
 
 import secrets
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from delosmq.config.bootstrap import WebBind
 from delosmq.config.broker_xml import load_broker_xml
-from delosmq.config.instance import CreatedInstance, InstancePaths, create_instance, load_instance
+from delosmq.config.instance import CreatedInstance, InstancePaths, clear_instance, create_instance, load_instance
 from delosmq.config.instance_files import ROLES_COMMENT, USERS_COMMENT
 from delosmq.config.properties import Entry, load_users, replace_file, write_properties
 from delosmq.migration.activemq_xml.converter import ConvertedBroker
 from delosmq.model.errors import ConfigurationError
+from delosmq.model.settings import WebBind
 from delosmq.security.passwords import SALT_BYTES, hash_password
 
 
@@ -69,10 +68,7 @@ def write_instance(
         _fill(conversion, created.paths)
         notices = load_instance(created.paths.root, properties={}).notices
     except BaseException as failure:
-        for made in (created.paths.etc, created.paths.data_directory):
-            shutil.rmtree(made, ignore_errors=True)
-        if not existed:
-            shutil.rmtree(created.paths.root, ignore_errors=True)
+        clear_instance(created.paths, existed)
         if isinstance(failure, OSError):
             message = f"{directory} can't be written: {failure.strerror}; choose another directory or make room"
             raise ConfigurationError("DMQ4143", message) from failure

@@ -6,7 +6,6 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from delosmq.manage.control.leases import LeaseControl
 from delosmq.manage.http.answers import Acked, GroupList, LeaseList, Released
 from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
 from delosmq.manage.http.calls.handlers import CallParts, Handlers
@@ -22,6 +21,7 @@ from delosmq.manage.http.requests import (
     ReleaseGroup,
 )
 from delosmq.manage.http.sync_wait import Drain, LongPoll
+from delosmq.security.access import AccessControl
 from delosmq.sessions.lease.answers import GroupStat, LeaseExtent, OpenedGroup
 from delosmq.sessions.lease.session import LeaseRequest, LeaseSession, nothing_new
 
@@ -35,20 +35,24 @@ SETTLE_PAUSE_S: Final = 0.005
 class LeaseCalls(Handlers):
     """Handlers of ``/api/v1/leases``."""
 
-    def __init__(self, parts: CallParts, control: LeaseControl, drain: Drain) -> None:
+    def __init__(self, parts: CallParts, access: AccessControl, drain: Drain) -> None:
         super().__init__(parts)
-        self._control = control
+        self._access = access
         self._drain = drain
+
+    def _session(self, call: Call) -> LeaseSession:
+        """The lease calls with the permissions of who asks."""
+        return LeaseSession(self._broker, self._access, call.login)
 
     @operation("GET", _ALL, "listGroups", _CONSUME)
     async def list(self, call: Call) -> Answer[GroupList]:
         """All lease groups."""
-        return self._answer(GroupList(self._control.session(call.login).stats()))
+        return self._answer(GroupList(self._session(call).stats()))
 
     @operation("POST", f"{_ONE}/open", "openGroup", f"{_CONSUME}; createDurableQueue for a new subscription to a topic")
     async def open(self, call: Call, wanted: OpenLeases) -> Answer[OpenedGroup]:
         """Open a group under a new epoch, which fences all earlier ones."""
-        opened = self._control.session(call.login).open(
+        opened = self._session(call).open(
             call.path["group"],
             queue=wanted.queue or "",
             topic=wanted.topic or "",
@@ -61,7 +65,7 @@ class LeaseCalls(Handlers):
     async def next(self, call: Call, wanted: NextLease) -> Answer[LeaseExtent]:
         """Acknowledge leases and get the next one; waits for messages."""
         request = LeaseRequest(wanted.after, wanted.max_rows, wanted.max_bytes, wanted.epoch, wanted.until)
-        session = self._control.session(call.login)
+        session = self._session(call)
         poll = LongPoll(call.request, self._drain, wanted.wait_ms)
         try:
             lease = await self._poll(session, call.path["group"], request, poll)
@@ -89,12 +93,12 @@ class LeaseCalls(Handlers):
     @operation("GET", f"{_ONE}/stat", "statGroup", _CONSUME)
     async def stat(self, call: Call) -> Answer[GroupStat]:
         """Where a group stands."""
-        return self._answer(self._control.session(call.login).stat(call.path["group"]))
+        return self._answer(self._session(call).stat(call.path["group"]))
 
     @operation("GET", f"{_ONE}/describe", "describeLeases", _CONSUME)
     async def describe(self, call: Call, wanted: DescribeLeases) -> Answer[LeaseList]:
         """Rows and bytes of leases."""
-        session = self._control.session(call.login)
+        session = self._session(call)
         return self._answer(LeaseList(session.describe(call.path["group"], wanted.after, wanted.upto)))
 
     @operation("GET", f"{_ONE}/{{lease}}/rows", "fetchRows", _CONSUME, media_type=ARROW_TYPE)
@@ -102,7 +106,7 @@ class LeaseCalls(Handlers):
         """Rows of a lease; changes nothing."""
         names = choose_columns(wanted.columns, wanted.headers)
         group = call.path["group"]
-        session = self._control.session(call.login)
+        session = self._session(call)
         slots = session.rows(group, _lease_number(call.path["lease"]), wanted.lo, wanted.hi)
         queue = self._broker.leases.find(group).queue.name
         return await self._rows(slots, names, queue)
@@ -110,13 +114,13 @@ class LeaseCalls(Handlers):
     @operation("POST", f"{_ONE}/ack", "ackLeases", _CONSUME)
     async def ack(self, call: Call, wanted: AckLeases) -> Answer[Acked]:
         """Acknowledge leases."""
-        acked = self._control.session(call.login).acknowledge(call.path["group"], wanted.lease, wanted.epoch)
+        acked = self._session(call).acknowledge(call.path["group"], wanted.lease, wanted.epoch)
         return self._answer(Acked(acked))
 
     @operation("POST", f"{_ONE}/release", "releaseGroup", _CONSUME)
     async def release(self, call: Call, nothing: ReleaseGroup) -> Answer[Released]:
         """End a group; what it did not acknowledge goes back in order."""
-        session = self._control.session(call.login)
+        session = self._session(call)
         while not session.may_release(call.path["group"]):
             self._host.changed()
             await asyncio.sleep(SETTLE_PAUSE_S)
