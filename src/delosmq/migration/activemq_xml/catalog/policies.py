@@ -154,8 +154,34 @@ _NEEDLESS: Final = [
 POLICY: Final[Rows] = rows(_DISPATCH, _PREFETCH, _LIMITS, _ADVISORIES, _NEEDLESS)
 """Attributes that stand for themselves. Those that act together are read by `policies`."""
 
-_LATE_SUBSCRIBERS: Final = "gives late subscribers that ask for it"
 _SLOW: Final = "closes consumers that"
+_CONNECTION: Final = "closes the connection of a slow consumer with it"
+_SILENT: Final = f"{_SLOW} acknowledge nothing for so long"
+_IDLE: Final = "spares those that have nothing to acknowledge"
+_PERIOD: Final = "is how often it is looked which consumers are slow"
+_RETAINED: Final = "the message that was marked as retained"
+
+_SLOW_CONSUMERS: Final = [
+    Row(f"abortSlow{name}", about, f"slow-consumer-{to}", read, default, harmless=harmless)
+    for name, to, read, default, harmless, about in (
+        ("ConsumerStrategy@maxSlowDuration", "max-duration", page, "-1", (), f"{_SLOW} have no room for so long"),
+        ("ConsumerStrategy@maxSlowCount", "max-count", page, "-1", (), f"{_SLOW} have had no room so often"),
+        ("ConsumerStrategy@abortConnection", "abort-connection", boolean, "false", ("false",), _CONNECTION),
+        ("AckConsumerStrategy@maxTimeSinceLastAck", "max-time-since-last-ack", page, "-1", (), _SILENT),
+        ("AckConsumerStrategy@ignoreIdleConsumers", "ignore-idle", boolean, "true", (), _IDLE),
+        ("ConsumerStrategy@checkPeriod", "check-period", seconds, "", (), _PERIOD),
+    )
+]
+
+_RECOVERY: Final = [
+    topics(name, f"gives late subscribers that ask for it {what}", f"subscription-recovery-{to}", read, default)
+    for name, to, read, default, what in (
+        ("subscriptionRecoveryCount", "count", count, "0", "that many of the last messages"),
+        ("timedSubscriptionRecoveryPolicy@recoverDuration", "duration", count, "0", "the messages of so many ms"),
+        ("fixedSizedSubscriptionRecoveryPolicy@maximumSize", "size", size, "0", "so many bytes of the last messages"),
+        ("retainedMessageSubscriptionRecoveryPolicy", "retained", boolean, "false", _RETAINED),
+    )
+]
 
 CHILDREN: Final[Rows] = rows(
     [
@@ -190,76 +216,8 @@ CHILDREN: Final[Rows] = rows(
             "message-eviction-key",
             str,
         ),
-        Row(
-            "abortSlowConsumerStrategy@maxSlowDuration",
-            f"{_SLOW} have no room for so long",
-            "slow-consumer-max-duration",
-            page,
-            "-1",
-        ),
-        Row(
-            "abortSlowConsumerStrategy@maxSlowCount",
-            f"{_SLOW} have had no room so often",
-            "slow-consumer-max-count",
-            page,
-            "-1",
-        ),
-        Row(
-            "abortSlowConsumerStrategy@abortConnection",
-            "closes the connection of a slow consumer with it",
-            "slow-consumer-abort-connection",
-            boolean,
-            "false",
-            harmless=("false",),
-        ),
-        Row(
-            "abortSlowAckConsumerStrategy@maxTimeSinceLastAck",
-            f"{_SLOW} acknowledge nothing for so long",
-            "slow-consumer-max-time-since-last-ack",
-            page,
-            "-1",
-        ),
-        Row(
-            "abortSlowAckConsumerStrategy@ignoreIdleConsumers",
-            "spares those that have nothing to acknowledge",
-            "slow-consumer-ignore-idle",
-            boolean,
-            "true",
-        ),
-        Row(
-            "abortSlowConsumerStrategy@checkPeriod",
-            "is how often it is looked which consumers are slow",
-            "slow-consumer-check-period",
-            seconds,
-        ),
-        topics(
-            "subscriptionRecoveryCount",
-            f"{_LATE_SUBSCRIBERS} that many of the last messages",
-            "subscription-recovery-count",
-            count,
-            "0",
-        ),
-        topics(
-            "timedSubscriptionRecoveryPolicy@recoverDuration",
-            f"{_LATE_SUBSCRIBERS} the messages of so many ms",
-            "subscription-recovery-duration",
-            count,
-            "0",
-        ),
-        topics(
-            "fixedSizedSubscriptionRecoveryPolicy@maximumSize",
-            f"{_LATE_SUBSCRIBERS} so many bytes of the last messages",
-            "subscription-recovery-size",
-            size,
-            "0",
-        ),
-        topics(
-            "retainedMessageSubscriptionRecoveryPolicy",
-            f"{_LATE_SUBSCRIBERS} the message that was marked as retained",
-            "subscription-recovery-retained",
-            boolean,
-            "false",
-        ),
+        *_SLOW_CONSUMERS,
+        *_RECOVERY,
         topics(
             "priorityDispatchPolicy",
             "serves topic consumers in the order of their priority",
