@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from delosmq.model.message import ANYCAST, MULTICAST, ROUTING_NAMES
@@ -309,25 +310,6 @@ def _parser_of(default: object) -> Parser:
     raise AssertionError(f"a setting with the default {default!r} needs a parser")
 
 
-def at_reload(
-    default: object,
-    about: str,
-    parse: Parser | None = None,
-    *,
-    unit: str = "",
-    shown: str = "",
-    older_name: str = "",
-    explained: bool = False,
-) -> Any:
-    """A field of a dataclass that declares a setting of which a change counts while the broker lives.
-
-    Args:
-        parse: by default, what reads values such as the default: a switch or a member of an enumeration.
-    """
-    setting = Setting(parse or _parser_of(default), about, unit, shown, older_name, live=True, explained=explained)
-    return field(default=default, metadata={SETTING: setting})
-
-
 def at_restart(
     default: object,
     about: str,
@@ -337,12 +319,22 @@ def at_restart(
     shown: str = "",
     older_name: str = "",
     written: str = "",
+    live: bool = False,
     explained: bool = False,
     repr: bool = True,
 ) -> Any:
-    """A field of a dataclass that declares a setting of which a change waits for a restart; as `at_reload`."""
-    setting = Setting(parse or _parser_of(default), about, unit, shown, older_name, written, explained=explained)
+    """A field of a dataclass that declares a setting of which a change waits for a restart, unless it is ``live``.
+
+    Args:
+        parse: by default, what reads values such as the default: a switch or a member of an enumeration.
+    """
+    parser = parse or _parser_of(default)
+    setting = Setting(parser, about, unit, shown, older_name, written, live=live, explained=explained)
     return field(default=default, repr=repr, metadata={SETTING: setting})
+
+
+at_reload: Final = partial(at_restart, live=True)
+"""The same of a setting of which a change counts while the broker lives."""
 
 
 def declared(kind: Any) -> dict[str, Setting]:

@@ -64,9 +64,9 @@ def in_effect_of(kind: type) -> Iterator[Item]:
             yield in_effect(setting.older_name, f"older name of {name}", default, setting.unit)
 
 
-def not_yet(name: str, about: str = "", children: tuple[str, ...] = ()) -> Item:
-    """A name that is listed at start and does nothing."""
-    return Item(name, Policy.NOT_YET, about, children=children)
+def not_yet(name: str, about: str = "", children: str = "") -> Item:
+    """A name that is listed at start and does nothing; ``children`` are separated by spaces."""
+    return Item(name, Policy.NOT_YET, about, children=tuple(children.split()))
 
 
 def refused(name: str, about: str, *allowed: str) -> Item:
