@@ -1,5 +1,6 @@
 """What the tests of the client share."""
 
+import threading
 from typing import Protocol
 
 from delosmq.client import AckMode, ClientSession
@@ -15,3 +16,10 @@ class OpenSession(Protocol):
 
 class OpenAsync(Protocol):
     async def __call__(self, mode: AckMode = AckMode.AUTO) -> AsyncSession: ...
+
+
+def wait_for_forgotten() -> None:
+    """A forgotten connection is closed by its thread, and that ends with the last one."""
+    for thread in threading.enumerate():
+        if thread.name == "delosmq-client":
+            thread.join(WAIT_S)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import delosmq
-from delosmq.client import AckMode, ConnectionLostError, IllegalStateError, JmsMessage
+from delosmq.client import AckMode, ConnectionLostError, IllegalStateError, JmsMessage, TimedOutError
 from delosmq.client.aio import AsyncConnection, AsyncConnectionFactory, connect
 from delosmq.client.aio_consumers import AsyncConsumer
 from delosmq.sessions.client_errors import ClientError
@@ -219,3 +219,26 @@ async def test_a_refused_message_without_an_answer_is_told(broker: delosmq.Broke
         await producer.send("x", destination="topic://ActiveMQ.Advisory.Connection", persistent=False)
         error = await asyncio.wait_for(heard.get(), WAIT_S)
         assert str(error).startswith("DMQ90")
+
+
+async def test_requests_are_answered_each_by_its_own_reply(aio: AsyncConnection, name: str) -> None:
+    async def serve() -> None:
+        waiting = []
+        async for request in aio.messages(name, timeout_s=WAIT_S):
+            waiting.append(request)
+            if len(waiting) == 3:
+                break
+        for request in reversed(waiting):
+            await aio.reply(request, request.text.upper())
+
+    serving = asyncio.ensure_future(serve())
+    replies = await asyncio.gather(*(aio.request(name, text, timeout_s=WAIT_S) for text in "abc"))
+    assert [reply.text for reply in replies] == ["A", "B", "C"]
+    await serving
+
+
+async def test_a_request_without_a_reply_ends_with_its_time(aio: AsyncConnection, name: str) -> None:
+    with pytest.raises(TimedOutError, match="DMQ9070: no reply to a request to queue://"):
+        await aio.request(name, "x", timeout_s=0.02)
+    with pytest.raises(IllegalStateError, match="DMQ9071"):
+        await aio.reply(JmsMessage(), "x")

@@ -322,3 +322,15 @@ def test_one_thread_serves_all_connections_and_ends_with_the_last(broker: delosm
             assert len(threads()) == 1
         assert len(threads()) == 1
     assert threads() == []
+
+
+def test_a_request_waits_for_its_reply(connection: ClientConnection, broker: delosmq.Broker, name: str) -> None:
+    with connect(broker.openwire_url, user=broker.user, password=broker.password) as service:
+
+        def serve() -> None:
+            service.reply(next(service.messages(name)), {"price": 2})
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        assert connection.request(name, "tea", timeout_s=WAIT_S).body == {"price": 2}
+        thread.join(WAIT_S)

@@ -5,16 +5,15 @@
 import asyncio
 import gc
 import inspect
-import threading
 import warnings
 from collections.abc import Callable
 
 import pytest
 
 import delosmq
-from delosmq.client import ClientConnection, connect
+from delosmq.client import ClientConnection, TimedOutError, connect
 from delosmq.client.aio import connect as connect_async
-from tests.client.support import WAIT_S
+from tests.client.support import wait_for_forgotten
 
 
 def line() -> int:
@@ -41,9 +40,7 @@ def test_a_forgotten_connection_is_closed(broker: delosmq.Broker, caplog: pytest
     said, where = forgotten(make)
     assert said == [f"the connection made at {__file__}:{where} was not closed"]
     assert f"DMQ9067 {said[0]}" in caplog.text
-    for thread in threading.enumerate():
-        if thread.name == "delosmq-client":
-            thread.join(WAIT_S)
+    wait_for_forgotten()
     # The broker has heard of it: the id is free again.
     connect(broker.openwire_url, user=broker.user, password=broker.password, client_id="forgotten").close()
 
@@ -89,3 +86,15 @@ def test_what_was_closed_is_not_warned_of(broker: delosmq.Broker) -> None:
         return 0
 
     assert forgotten(make)[0] == []
+
+
+def test_a_connection_that_waits_for_replies_can_be_forgotten(broker: delosmq.Broker, name: str) -> None:
+    def make() -> int:
+        connection = connect(broker.openwire_url, user=broker.user, password=broker.password)
+        with pytest.raises(TimedOutError):
+            connection.request(name, "x", timeout_s=0.01)
+        return line() - 3
+
+    said, where = forgotten(make)
+    assert said == [f"the connection made at {__file__}:{where} was not closed"]
+    wait_for_forgotten()

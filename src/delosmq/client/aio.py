@@ -17,11 +17,13 @@ from types import TracebackType
 from typing import Self
 from weakref import WeakSet
 
+from delosmq.client import errors
 from delosmq.client.aio_sessions import AsyncSession
 from delosmq.client.destinations import Named, named
 from delosmq.client.forgotten import watch
 from delosmq.client.link import Link
-from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.client.messages import JmsMessage, Sendable, message_of
+from delosmq.client.replies import ReplyQueue
 from delosmq.client.urls import ConnectionPlan, plan_of
 from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
@@ -89,6 +91,8 @@ class AsyncConnection:
         self._closed = False
         self._sender: AsyncSession | None = None
         self._sessions: WeakSet[AsyncSession] = WeakSet()
+        self._replies: ReplyQueue | None = None
+        self._opening_replies = asyncio.Lock()
         self._error_listeners: list[ErrorListener] = []
         self._reporting: asyncio.Task[None] | None = None
         if watched:
@@ -208,6 +212,42 @@ class AsyncConnection:
             time_to_live_ms=time_to_live_ms,
             delay_ms=delay_ms,
         )
+
+    async def request(
+        self,
+        destination: Named,
+        message: Sendable,
+        *,
+        properties: Mapping[str, PropertyContent] | None = None,
+        timeout_s: float | None = None,
+    ) -> JmsMessage:
+        """Sends a request and waits for its reply, on a temporary queue of this connection. Several may wait at once.
+
+        The request is not persistent, and expires with ``timeout_s``.
+
+        Raises:
+            TimedOutError: DMQ9070, no reply came in time.
+        """
+        self._check()
+        async with self._opening_replies:
+            if self._replies is None:
+                machine = self._link.machine.create_session(AckMode.AUTO)
+                session = AsyncSession(self._link, machine, None)
+                self._sessions.add(session)
+                self._replies = await ReplyQueue.open(session)
+        return await self._replies.ask(named(destination), message_of(message, properties), timeout_s)
+
+    async def reply(self, request: JmsMessage, message: Sendable) -> str:
+        """Sends the reply to a request. Gives its id.
+
+        Raises:
+            IllegalStateError: DMQ9071, the request wants none.
+        """
+        if request.reply_to is None:
+            raise errors.no_reply_to(request.message_id)
+        made = message_of(message)
+        made.correlation_id = request.correlation_id or request.message_id
+        return await self.send(request.reply_to, made, persistent=False)
 
     async def messages(
         self, destination: Named, *, timeout_s: float | None = None, selector: str = ""

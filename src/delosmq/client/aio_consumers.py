@@ -21,6 +21,7 @@ MessageListener = Callable[[JmsMessage], Awaitable[None] | None]
 
 _LOG: Final = logging.getLogger("delosmq.client")
 _MS_PER_S: Final = 1_000
+_MOST_AT_ONCE: Final = 64
 
 
 class ConsumerOwner(ABC):
@@ -76,6 +77,7 @@ class AsyncConsumer:
         self._link = link
         self._machine = machine
         self._arrived = asyncio.Event()
+        self._at_once = 0
         machine.waiter = self._arrived
 
     async def __aenter__(self) -> Self:
@@ -116,6 +118,11 @@ class AsyncConsumer:
             raise errors.has_listener()
         if timeout_s is not None and timeout_s < 0:
             raise errors.wrong_argument("timeout_s", timeout_s, "None, 0 or more")
+        self._at_once += 1
+        if self._at_once >= _MOST_AT_ONCE:
+            # Messages that are there are had without waiting, and others in this loop would have no turn.
+            self._at_once = 0
+            await asyncio.sleep(0)
         loop = self._link.loop
         deadline = None if timeout_s is None else loop.time() + timeout_s
         asked_at = -1
@@ -150,6 +157,7 @@ class AsyncConsumer:
 
     async def _wait(self, deadline: float | None) -> None:
         """Until something has changed, or the time has come."""
+        self._at_once = 0
         if deadline is None:
             await self._arrived.wait()
             return

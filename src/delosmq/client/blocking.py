@@ -182,6 +182,33 @@ class ClientConnection:
             )
         )
 
+    def request(
+        self,
+        destination: Named,
+        message: Sendable,
+        *,
+        properties: Mapping[str, PropertyContent] | None = None,
+        timeout_s: float | None = None,
+    ) -> JmsMessage:
+        """Sends a request and waits for its reply, on a temporary queue of this connection. Several threads may wait.
+
+        The request is not persistent, and expires with ``timeout_s``.
+
+        Raises:
+            TimedOutError: DMQ9070, no reply came in time.
+        """
+        self._check()
+        return self._thread.run(self._inner.request(destination, message, properties=properties, timeout_s=timeout_s))
+
+    def reply(self, request: JmsMessage, message: Sendable) -> str:
+        """Sends the reply to a request. Gives its id.
+
+        Raises:
+            IllegalStateError: DMQ9071, the request wants none.
+        """
+        self._check()
+        return self._thread.run(self._inner.reply(request, message))
+
     def messages(
         self, destination: Named, *, timeout_s: float | None = None, selector: str = ""
     ) -> Iterator[JmsMessage]:

@@ -94,3 +94,17 @@ def in_the_loop() -> IllegalStateError:
         "DMQ9065",
         "the blocking client was called in its own event loop, which would wait for itself: call it in another thread.",
     )
+
+
+def not_replied(destination: str, timeout_s: float) -> TimedOutError:
+    return TimedOutError(
+        "DMQ9070",
+        f"no reply to a request to {destination} came within {timeout_s:g} s: see whether its service is up, or wait"
+        " for longer.",
+    )
+
+
+def no_reply_to(message_id: str) -> IllegalStateError:
+    return IllegalStateError(
+        "DMQ9071", f"the message {message_id} says not where to reply to: send it with request(), or set reply_to."
+    )

@@ -20,7 +20,7 @@ from delosmq.wire.openwire.commands import (
 from delosmq.wire.openwire.conversion import OpenWireConversion
 from delosmq.wire.openwire.dispatch import DispatchEncoder, Route
 from delosmq.wire.openwire.heads import BODY_KINDS, PROTOCOL_TAGS, StoredReader, encode_head, stored_body
-from delosmq.wire.openwire.messages import MessageReader
+from delosmq.wire.openwire.messages import DispatchReader, MessageReader
 from delosmq.wire.openwire.primitives import decode_map
 from delosmq.wire.openwire.structures import (
     TOPIC,
@@ -318,3 +318,42 @@ def test_the_window_counts_content_and_properties() -> None:
     command.marshalled_properties = b"123"
     assert command.size_bytes() == 1032
     assert ordinary(None).size_bytes() == 1024
+
+
+def dispatch_of(
+    message: MessageCommand | None, consumer: ConsumerId = CONSUMER, redelivery: int = 2
+) -> MessageDispatch:
+    dispatch = MessageDispatch()
+    dispatch.consumer_id = consumer
+    dispatch.destination = Destination("orders")
+    dispatch.message = message
+    dispatch.redelivery_counter = redelivery
+    return dispatch
+
+
+@pytest.mark.parametrize("version", [1, 3, 9, 12])
+@given(draws=st.data())
+@settings(max_examples=tries(50))
+def test_dispatches_read_quickly_are_those_of_the_table(version: int, draws: st.DataObject) -> None:
+    form = PLAIN_FORMATS[version]
+    drawn = draws.draw(st.lists(structures(TEXT_MESSAGE, version), min_size=1, max_size=4))
+    commands = [one for one in drawn if isinstance(one, MessageCommand)]
+    reader = DispatchReader(form)
+    ends = [dispatch_of(None), dispatch_of(ordinary(None)), dispatch_of(ordinary(), ConsumerId("ID:d", 1, 2), 0)]
+    for dispatch in [dispatch_of(ordinary()), *map(dispatch_of, commands), *ends]:
+        frame = encode_command(dispatch, form)
+        quick = reader.read(frame, 4, len(frame))
+        table = FieldReader(frame, 4, len(frame), form).read_command()
+        assert isinstance(table, MessageDispatch)
+        assert encode_command(quick, form) == encode_command(table, form) == frame
+        assert (quick.redelivery_counter, quick.message is None) == (table.redelivery_counter, table.message is None)
+
+
+def test_a_dispatch_that_ends_too_early_is_refused_as_by_the_table() -> None:
+    form = PLAIN_FORMATS[12]
+    whole = encode_command(dispatch_of(ordinary()), form)
+    reader = DispatchReader(form)
+    reader.read(whole, 4, len(whole))
+    for length in range(10, len(whole)):
+        with pytest.raises(PeerError):
+            reader.read(whole[:length], 4, length)

@@ -15,7 +15,7 @@ from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.acks import QUICK_SINCE, AckReader
 from delosmq.wire.openwire.codec import FieldReader
 from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch
-from delosmq.wire.openwire.messages import MessageReader
+from delosmq.wire.openwire.messages import DispatchReader, MessageReader
 from delosmq.wire.openwire.negotiation import DEFAULT_MAX_FRAME_BYTES, WIRE_FORMAT_INFO, decode_wire_format_info
 from delosmq.wire.openwire.structures import (
     CONNECTION_INFO,
@@ -97,6 +97,7 @@ class OpenWireDecoder(FrameDecoder):
         self._quick_bytes: int = min(limits.max_frame_bytes, MOST_BESIDE_CONTENT_BYTES)
         self._form: WireFormat | None = None
         self._messages: MessageReader | None = None
+        self._dispatches: DispatchReader | None = None
         self._acks: AckReader | None = None
         self._buffer: bytes = b""
         self._offset: int = 0
@@ -117,6 +118,7 @@ class OpenWireDecoder(FrameDecoder):
         """How the frames from the next one on are encoded."""
         self._form = form
         self._messages = MessageReader(form) if form.plain else None
+        self._dispatches = DispatchReader(form) if form.plain and MESSAGE_DISPATCH not in self._unread else None
         self._acks = AckReader(form) if form.plain and form.version >= QUICK_SINCE else None
 
     def feed(self, chunk: bytes) -> None:
@@ -268,6 +270,9 @@ class OpenWireDecoder(FrameDecoder):
         acks = self._acks
         if acks is not None and code == MESSAGE_ACK:
             return acks.read(self._buffer, at, end)
+        dispatches = self._dispatches
+        if dispatches is not None and code == MESSAGE_DISPATCH:
+            return dispatches.read(self._buffer, at, end)
         if code >= _FIRST_NESTED_TYPE or code in NOT_FRAMES or code not in form.layout:
             raise errors.unknown_type(code, form.version)
         if end - at > MOST_CONTROL_BYTES and code in _CONTROL:

@@ -14,9 +14,9 @@ from typing import Final
 from delosmq.model.errors import PeerError
 from delosmq.wire.openwire import errors
 from delosmq.wire.openwire.codec import FieldReader
-from delosmq.wire.openwire.commands import MessageCommand
-from delosmq.wire.openwire.structures import BYTES, MessageId, ProducerId
-from delosmq.wire.openwire.wire_format import TABLE, WireFormat
+from delosmq.wire.openwire.commands import MessageCommand, MessageDispatch
+from delosmq.wire.openwire.structures import BYTES, MESSAGE_DISPATCH, MessageId, ProducerId
+from delosmq.wire.openwire.wire_format import MESSAGES, TABLE, WireFormat
 
 _unpack_command: Final = Struct(">Bi?").unpack_from
 _COMMAND_BYTES: Final = 6
@@ -242,3 +242,59 @@ def _start_of(message: MessageCommand) -> MessageCommand:
     like.transaction_end = message.transaction_end
     like.sequence_at = message.sequence_at
     return like
+
+
+class DispatchReader:
+    """Reads what consumers get, likewise: the start is repeated from one dispatch to the next.
+
+        type u8 | command id i32 | flag | consumer | destination | flag, message | redelivery counter i32
+
+    What looks different, or is wrong, is read by the table.
+    """
+
+    def __init__(self, form: WireFormat) -> None:
+        self._form = form
+        self._messages: MessageReader = MessageReader(form)
+        self._start: bytes = b""
+        self._like: MessageDispatch = MessageDispatch()
+
+    def read(self, encoded: bytes, at: int, end: int) -> MessageDispatch:
+        """The dispatch whose type stands at ``at`` and whose frame stops at ``end``.
+
+        Raises:
+            PeerError: as `FieldReader.read_command`.
+        """
+        try:
+            dispatch = self._read(encoded, at, end)
+        except (IndexError, error, PeerError):
+            dispatch = None
+        if dispatch is None:
+            read = FieldReader(encoded, at, end, self._form).read_command()
+            assert isinstance(read, MessageDispatch)  # by its type code
+            dispatch = read
+        return dispatch
+
+    def _read(self, encoded: bytes, at: int, end: int) -> MessageDispatch | None:
+        """None when something looks different."""
+        dispatch = MessageDispatch()
+        _, dispatch.command_id, dispatch.response_required = _unpack_command(encoded, at)
+        start = at + _COMMAND_BYTES
+        if self._start and encoded.startswith(self._start, start):
+            dispatch.consumer_id = self._like.consumer_id
+            dispatch.destination = self._like.destination
+            at = start + len(self._start)
+        else:
+            reader = FieldReader(encoded, start, end, self._form)
+            reader.read_fields(dispatch, self._form.layout[MESSAGE_DISPATCH][:2])
+            at = reader.at
+            if at - start <= _MOST_REMEMBERED_BYTES:
+                self._start = encoded[start:at]
+                self._like = MessageDispatch()
+                self._like.consumer_id = dispatch.consumer_id
+                self._like.destination = dispatch.destination
+        counter_at = end - _LENGTH_BYTES
+        if not encoded[at] or encoded[at + 1] not in MESSAGES or counter_at <= at:
+            return None
+        dispatch.message = self._messages.read(encoded, at + 1, counter_at)
+        (dispatch.redelivery_counter,) = _unpack_length(encoded, counter_at)
+        return dispatch

@@ -1,0 +1,56 @@
+"""Requests and their replies: one temporary queue for all replies to a connection, told apart by correlation id."""
+
+import asyncio
+from itertools import count
+from typing import Self
+
+from delosmq.client.aio_producers import AsyncProducer
+from delosmq.client.aio_sessions import AsyncSession
+from delosmq.client.destinations import JmsDestination
+from delosmq.client.errors import not_replied
+from delosmq.client.messages import JmsMessage
+
+
+class ReplyQueue:
+    """Where the replies to a connection's requests come."""
+
+    def __init__(self, session: AsyncSession, producer: AsyncProducer, queue: JmsDestination) -> None:
+        self._session = session
+        self._producer = producer
+        self._queue = queue
+        self._numbers = count(1)
+        self._waiting: dict[str, asyncio.Future[JmsMessage]] = {}
+
+    @classmethod
+    async def open(cls, session: AsyncSession) -> Self:
+        """
+        Args:
+            session: of its own.
+        """
+        queue = await session.create_temporary_queue()
+        replies = cls(session, await session.create_producer(), queue)
+        consumer = await session.create_consumer(queue)
+        await consumer.set_listener(replies._take)
+        return replies
+
+    def _take(self, reply: JmsMessage) -> None:
+        waiting = self._waiting.get(reply.correlation_id or "")
+        if waiting is not None and not waiting.done():
+            waiting.set_result(reply)
+
+    async def ask(self, destination: JmsDestination, request: JmsMessage, timeout_s: float | None) -> JmsMessage:
+        """The reply to a request; what comes later than its time is dropped."""
+        if request.correlation_id is None:
+            request.correlation_id = f"{self._queue.name}:{next(self._numbers)}"
+        request.reply_to = self._queue
+        reply: asyncio.Future[JmsMessage] = asyncio.get_running_loop().create_future()
+        self._waiting[request.correlation_id] = reply
+        try:
+            async with asyncio.timeout(timeout_s):
+                life_ms = 0 if timeout_s is None else max(1, int(timeout_s * 1_000))
+                await self._producer.send(request, destination=destination, persistent=False, time_to_live_ms=life_ms)
+                return await reply
+        except TimeoutError:
+            raise not_replied(str(destination), timeout_s or 0) from None
+        finally:
+            del self._waiting[request.correlation_id]
