@@ -143,13 +143,18 @@ class Player:
     ) -> None:
         """A producer of its own for each message, as the recorder has it."""
         for number in range(first, last + 1):
-            producer, request = session.add_producer(destination)
-            self.answered(request)
             message = MessageCommand(TEXT_MESSAGE)
             body = f"m{number}".encode()
             message.content = len(body).to_bytes(4, "big") + body
-            self.clock.now_ms = self._times.pop(0)
-            self.answered(producer.send(message, destination, time_to_live_ms=life))
+            self.send_one(session, destination, message, life)
+
+    def send_one(
+        self, session: OpenWireClientSession, destination: Destination, message: MessageCommand, life: int = 0
+    ) -> None:
+        producer, request = session.add_producer(destination)
+        self.answered(request)
+        self.clock.now_ms = self._times.pop(0)
+        self.answered(producer.send(message, destination, time_to_live_ms=life))
 
     def consumer(
         self,

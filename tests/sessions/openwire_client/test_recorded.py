@@ -13,6 +13,7 @@ from functools import partial
 
 import pytest
 
+from delosmq.client.messages import MapMessage, TextMessage, command_of
 from delosmq.sessions.openwire.client.options import AckMode, ClientOptions, PrefetchPolicy, RedeliveryPolicy
 from delosmq.sessions.openwire.client.session import OpenWireClientSession
 from delosmq.wire.openwire.structures import QUEUE, TOPIC, Destination
@@ -427,6 +428,33 @@ def errors(player: Player, _: Destination) -> None:
     request = player.machine.unsubscribe("none")
     player.until(lambda: request.done)
     assert str(request.error).startswith("DMQ9021: the broker refused the end of the durable subscription 'none': ")
+    player.close()
+
+
+@script("topic", NAMED)
+def topic_with_properties(player: Player, topic: Destination) -> None:
+    session = player.session()
+    consumer = player.consumer(session, topic, selector="a = 1")
+    sent = command_of(MapMessage(properties={"a": 1, "b": "ü"}), compresses=False)
+    player.send_one(session, topic, sent)
+    player.receive(consumer)
+    player.close()
+
+
+@script("temporary", NAMED)
+def temporary(player: Player, queue: Destination) -> None:
+    session = player.session()
+    replies, request = player.machine.temporaries.create(topic=False)
+    player.answered(request)
+    answers = player.consumer(session, replies)
+    asked = command_of(TextMessage("m1"), compresses=False)
+    asked.reply_to = replies
+    player.send_one(session, queue, asked)
+    player.receive(player.consumer(session, queue))
+    player.send_one(session, replies, command_of(TextMessage("re"), compresses=False))
+    player.receive(answers)
+    session.close_consumer(answers)
+    player.answered(player.machine.temporaries.delete(replies))
     player.close()
 
 
