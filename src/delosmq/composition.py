@@ -27,7 +27,7 @@ from delosmq.server.client_audit import ClientAudit
 from delosmq.server.clock import Appointment, ServerClock, SystemClock
 from delosmq.server.connection import Connection
 from delosmq.server.dead_letter_log import DeadLetterLog
-from delosmq.server.listener import Server, bind
+from delosmq.server.listener import Listener, Server, bind
 from delosmq.server.passwords import PasswordChecks
 from delosmq.server.peer_log import PeerLog
 from delosmq.server.server_parts import ServerParts
@@ -340,14 +340,19 @@ class ComposedBroker(Host):
         return self._ticker
 
     @property
+    def listeners(self) -> list[Listener]:
+        """One for each acceptor; none before the start."""
+        return [] if self._server is None else self._server.listeners
+
+    @property
     def connections(self) -> list[Connection]:
         """All there are, of all acceptors."""
-        return [] if self._server is None else [one for item in self._server.listeners for one in item.connections]
+        return [connection for listener in self.listeners for connection in listener.connections]
 
     @property
     def ports(self) -> dict[str, int]:
         """The port of each acceptor by its name."""
-        return {} if self._server is None else {item.acceptor.name: item.port for item in self._server.listeners}
+        return {listener.acceptor.name: listener.port for listener in self.listeners}
 
     @property
     def http_url(self) -> str:

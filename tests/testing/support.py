@@ -8,12 +8,14 @@ import delosmq
 from delosmq.wire.stomp.decoder import StompDecoder, StompLimits
 from delosmq.wire.stomp.frames import V12, StompFrame
 
+PATIENCE_S = 20.0
+
 
 class StompPeer:
     """Speaks STOMP 1.2 in frames; ``with`` closes it."""
 
     def __init__(self, broker: delosmq.Broker) -> None:
-        self._socket = socket.create_connection((broker.host, broker.stomp_port), timeout=20)
+        self._socket = socket.create_connection((broker.host, broker.stomp_port), timeout=PATIENCE_S)
         self._decoder = StompDecoder(StompLimits())
         self._decoder.version = V12
         self._unread: list[StompFrame] = []
@@ -50,7 +52,8 @@ class StompPeer:
             self._unread.append(frame)
         assert (frame.command, frame.headers["receipt-id"]) == ("RECEIPT", receipt)
 
-    def frame(self) -> StompFrame:
+    def frame(self, timeout_s: float = PATIENCE_S) -> StompFrame:
+        self._socket.settimeout(timeout_s)
         return self._unread.pop(0) if self._unread else self._next()
 
     def _next(self) -> StompFrame:

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 import delosmq
-from delosmq.model.errors import MisuseError
+from delosmq.model.errors import MisuseError, StorageError
 from delosmq.testing import BrokerFixture
-from delosmq.testing.synced_files import SyncedFiles
 from tests.testing.support import StompPeer
 
 # BROKER-6
@@ -26,20 +25,6 @@ def test_what_was_confirmed_survives_a_crash_and_the_rest_does_not(tmp_path: Pat
             assert peer.is_closed()
         broker.start()
         assert broker.stomp_url == url
-        assert broker.queue("tea").texts == ["kept"]
-
-
-def test_what_was_never_synced_is_lost_in_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with BrokerFixture(tmp_path) as broker:
-        with StompPeer(broker) as peer:
-            peer.put("tea", "kept", "persistent:true")
-            with monkeypatch.context() as patch:
-                # From here on the disk takes what is written, and syncs nothing.
-                patch.setattr(SyncedFiles, "fdatasync", lambda files, handle: None)
-                patch.setattr(SyncedFiles, "sync_all", lambda files, names: None)
-                peer.put("tea", "lost", "persistent:true")
-                broker.crash()
-        broker.start()
         assert broker.queue("tea").texts == ["kept"]
 
 
@@ -114,3 +99,85 @@ def test_arguments_are_those_of_an_embedded_broker() -> None:
         assert (broker.user, broker.password) == ("app", "tea")
     with pytest.raises(delosmq.BrokerError, match="DMQ6025: Broker has no argument 'pasword'; did you mean 'password'"):
         BrokerFixture(pasword="tea")  # type: ignore[call-arg]
+
+
+def test_while_it_refuses_connections_those_that_are_there_go_on() -> None:
+    with BrokerFixture() as broker, StompPeer(broker) as peer:
+        with broker.refusing_connections():
+            with pytest.raises(ConnectionRefusedError):
+                StompPeer(broker)
+            peer.put("tea", "one pot")
+        with StompPeer(broker) as other:
+            other.put("tea", "two pots")
+        assert broker.queue("tea").texts == ["one pot", "two pots"]
+
+
+def test_a_broker_that_is_stopped_meanwhile_is_neither_slow_nor_refusing_afterwards() -> None:
+    with BrokerFixture() as broker:
+        with broker.refusing_connections(), broker.slow(turn_s=0.01):
+            broker.crash()
+        broker.start()
+        with broker.refusing_connections(), broker.slow(turn_s=0.01):
+            broker.restart()
+            with StompPeer(broker) as peer:
+                peer.put("tea", "one pot")
+        assert broker.composed.ticker.watchers == []
+
+
+def test_a_silent_broker_answers_nothing_until_it_goes_on() -> None:
+    with BrokerFixture() as broker, StompPeer(broker) as peer:
+        with broker.silent():
+            peer.send("SEND", "destination:/queue/tea", "receipt:late", body="one pot")
+            with pytest.raises(TimeoutError):
+                peer.frame(timeout_s=0.05)
+            with pytest.raises(MisuseError, match="DMQ7206"):
+                broker.queue("tea").assert_has(messages=0)
+        assert peer.frame().command == "RECEIPT"
+        broker.queue("tea").assert_has(messages=1)
+
+
+def test_a_slow_broker_serves_all_the_same() -> None:
+    with BrokerFixture() as broker, StompPeer(broker) as peer:
+        with broker.slow(turn_s=0.01):
+            peer.put("tea", "one pot")
+        assert broker.queue("tea").texts == ["one pot"]
+        assert broker.composed.ticker.watchers == []
+
+
+def test_a_disk_that_stalls_lets_nothing_durable_be_confirmed(tmp_path: Path) -> None:
+    with BrokerFixture(tmp_path) as broker, StompPeer(broker) as peer:
+        with broker.disk.stalled():
+            peer.send("SEND", "destination:/queue/tea", "receipt:late", "persistent:true", body="one pot")
+            with pytest.raises(TimeoutError):
+                peer.frame(timeout_s=0.05)
+            assert broker.disk.unsynced_bytes > 0
+        assert peer.frame().command == "RECEIPT"
+
+
+def test_what_a_stalled_disk_did_not_sync_is_lost_in_a_crash(tmp_path: Path) -> None:
+    with BrokerFixture(tmp_path) as broker, StompPeer(broker) as peer:
+        peer.put("tea", "kept", "persistent:true")
+        with broker.disk.stalled():
+            peer.send("SEND", "destination:/queue/tea", "persistent:true", body="lost")
+            broker.queue("tea").wait_for(messages=2)
+            broker.crash()
+        broker.start()
+        assert broker.queue("tea").texts == ["kept"]
+
+
+def test_a_disk_that_fails_stops_the_broker_which_starts_again(tmp_path: Path) -> None:
+    with BrokerFixture(tmp_path) as broker:
+        with StompPeer(broker) as peer:
+            peer.put("tea", "kept", "persistent:true")
+            broker.disk.fail()
+            peer.send("SEND", "destination:/queue/tea", "receipt:never", "persistent:true", body="lost")
+            assert peer.is_closed()
+        with pytest.raises(StorageError, match="a test made this disk fail"):
+            broker.stop()
+        broker.start()
+        assert "kept" in broker.queue("tea").texts
+
+
+def test_a_broker_in_memory_has_no_disk() -> None:
+    with BrokerFixture() as broker, pytest.raises(MisuseError, match="DMQ7205: this broker has no journal"):
+        _ = broker.disk

@@ -105,6 +105,15 @@ class Listener:
         else:
             self._socket.close()
 
+    async def accept_again(self) -> None:
+        """Takes back `refuse_new`, on the same port.
+
+        Raises:
+            LimitError: something else has the port now.
+        """
+        self._socket = bind(self.acceptor.host, self.port, f"acceptor '{self.acceptor.name}'")
+        await self.start()
+
     async def drain(self, reason: BrokerError, timeout_s: float) -> None:
         """Ends all connections: each peer is told, and gets what was promised, for at most ``timeout_s``."""
         self.refuse_new()

@@ -1,8 +1,13 @@
 """A broker under test: its clock can be turned, its queues looked at, and it can crash."""
 
 import asyncio
+import threading
+import time
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 from delosmq.embedded.broker import Broker
 from delosmq.model.errors import MisuseError
@@ -12,6 +17,7 @@ from delosmq.testing.queue_view import QueueView, on_broker
 from delosmq.testing.synced_files import SyncedFiles
 from delosmq.testing.turnable_clock import TimeKeeper, TurnableClock
 
+T = TypeVar("T")
 CRASH: Final = "DMQ7204"
 
 
@@ -46,6 +52,7 @@ class BrokerFixture(Broker, TimeKeeper):
         self.clock = TurnableClock(self)
         self._clock = self.clock
         self._files: SyncedFiles | None = None
+        self._is_silent = False
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -79,6 +86,72 @@ class BrokerFixture(Broker, TimeKeeper):
 
         return on_broker(self, cut)
 
+    @contextmanager
+    def refusing_connections(self) -> Iterator[None]:
+        """Lets no client connect in the block, as if nothing listened; those that are connected stay."""
+
+        async def accept_again() -> None:
+            for listener in self.composed.listeners:
+                await listener.accept_again()
+
+        def refuse() -> None:
+            for listener in self.composed.listeners:
+                listener.refuse_new()
+
+        on_broker(self, refuse)
+        run = self._life
+        try:
+            yield
+        finally:
+            if self._life is run:  # else it was started anew, and listens
+                self.call(accept_again())
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """The broker does nothing in the block, like a process that is stopped: who connects is neither refused nor
+        answered. It can't be asked for anything either."""
+        silent, goes_on = threading.Event(), threading.Event()
+
+        async def wait() -> None:
+            silent.set()
+            goes_on.wait()
+
+        done = self._begin_call(wait())
+        silent.wait()
+        self._is_silent = True
+        try:
+            yield
+        finally:
+            self._is_silent = False
+            goes_on.set()
+            done.result()
+
+    @contextmanager
+    def slow(self, turn_s: float) -> Iterator[None]:
+        """Each turn in which the broker does anything takes so much longer in the block, as on a busy machine."""
+
+        def dawdle() -> None:
+            time.sleep(turn_s)
+
+        on_broker(self, lambda: self.composed.ticker.watchers.append(dawdle))
+        run = self._life
+        try:
+            yield
+        finally:
+            if self._life is run:
+                on_broker(self, lambda: self.composed.ticker.watchers.remove(dawdle))
+
+    @property
+    def disk(self) -> SyncedFiles:
+        """What its journal writes to since the last start, for faults of it.
+
+        Raises:
+            MisuseError: the broker is in memory, or was not started yet.
+        """
+        if self._files is None:
+            raise MisuseError("DMQ7205", "this broker has no journal; start one with a directory (durable_broker)")
+        return self._files
+
     def crash(self) -> None:
         """Ends the broker as a power cut does: clients are told nothing, and of the journal only what was synced stays.
         `start` brings it back on the same ports."""
@@ -98,6 +171,12 @@ class BrokerFixture(Broker, TimeKeeper):
         self.stop()
         self.clock.reset()
         self.start()
+
+    def _begin_call(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        if self._is_silent:
+            work.close()
+            raise MisuseError("DMQ7206", "the broker is silent and can't be asked; leave the block of silent() first")
+        return super()._begin_call(work)
 
     def _break_off(self) -> None:
         self.composed.break_off(MisuseError(CRASH, "the broker was made to crash by its test; start it again"))

@@ -8,12 +8,23 @@ Nothing is forced onto the disk, as the test decides what survives: a sync costs
 import errno
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from delosmq.storage.journal.files import OsFiles
 
-CUT = "this disk was cut off by a test"
+CUT = "a test made this disk fail"
+
+
+@dataclass(frozen=True)
+class Overwritten:
+    """What was in a file before a write. ``number``: of the write."""
+
+    number: int
+    offset: int
+    content: bytes
 
 
 class SyncedFiles(OsFiles):
@@ -22,9 +33,11 @@ class SyncedFiles(OsFiles):
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         self._names: dict[int, str] = {}
-        self._replaced: dict[str, list[tuple[int, bytes]]] = {}
+        self._replaced: dict[str, list[Overwritten]] = {}
+        self._writes = 0
         self._cut = False
-        self._guard = threading.RLock()
+        self._stalled = False
+        self._guard = threading.Condition(threading.RLock())
 
     def cut(self) -> None:
         """Takes back what was not synced, and fails from now on."""
@@ -33,17 +46,36 @@ class SyncedFiles(OsFiles):
             for name, replaced in self._replaced.items():
                 handle = super().open(name)
                 try:
-                    for offset, content in reversed(replaced):
-                        os.pwrite(handle, content, offset)
+                    for one in reversed(replaced):
+                        os.pwrite(handle, one.content, one.offset)
                 finally:
                     super().close(handle)
             self._replaced.clear()
+            self._guard.notify_all()
+
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        """A disk that takes writes and does not get done with syncs: nothing durable is confirmed in the block."""
+        with self._guard:
+            self._stalled = True
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._stalled = False
+                self._guard.notify_all()
+
+    def fail(self) -> None:
+        """A disk that fails for good: the broker stops with the next durable message, and `Broker.stop` raises why."""
+        with self._guard:
+            self._cut = True
+            self._guard.notify_all()
 
     @property
     def unsynced_bytes(self) -> int:
         """How much a cut would take back."""
         with self._guard:
-            return sum(len(content) for replaced in self._replaced.values() for _, content in replaced)
+            return sum(len(one.content) for replaced in self._replaced.values() for one in replaced)
 
     def open(self, name: str, *, create: bool = False) -> int:
         with self._guard:
@@ -64,7 +96,8 @@ class SyncedFiles(OsFiles):
             before = super().pread(handle, size_bytes, offset)
             # Beyond the end of a file there were no bytes, and zeros are read as none.
             before += bytes(size_bytes - len(before))
-            self._replaced.setdefault(self._names[handle], []).append((offset, before))
+            self._writes += 1
+            self._replaced.setdefault(self._names[handle], []).append(Overwritten(self._writes, offset, before))
             return super().pwritev(handle, parts, offset)
 
     def truncate(self, handle: int, size_bytes: int) -> None:
@@ -79,8 +112,7 @@ class SyncedFiles(OsFiles):
 
     def fdatasync(self, handle: int) -> None:
         with self._guard:
-            self._refuse()
-            self._replaced.pop(self._names[handle], None)
+            self._sync(self._names[handle])
 
     def sync_directory(self) -> None:
         with self._guard:
@@ -88,9 +120,9 @@ class SyncedFiles(OsFiles):
 
     def sync_all(self, names: Sequence[str]) -> None:
         with self._guard:
-            self._refuse()
             for name in names:
-                self._replaced.pop(name, None)
+                self._sync(name)
+            self._refuse()
 
     def rename(self, name: str, new_name: str) -> None:
         with self._guard:
@@ -108,6 +140,15 @@ class SyncedFiles(OsFiles):
             self._refuse()
             super().remove(name)
             self._replaced.pop(name, None)
+
+    def _sync(self, name: str) -> None:
+        """Has what was written to a file up to now survive a cut."""
+        newest = self._writes
+        self._guard.wait_for(lambda: self._cut or not self._stalled)
+        self._refuse()
+        left = [one for one in self._replaced.pop(name, ()) if one.number > newest]
+        if left:
+            self._replaced[name] = left
 
     def _refuse(self) -> None:
         if self._cut:
