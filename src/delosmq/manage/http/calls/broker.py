@@ -35,12 +35,11 @@ COMMIT_WAIT_S: Final = 5.0
 """A commit that takes longer goes on without its caller."""
 
 
-class BrokerCalls(Handlers):
+class BrokerCalls(Handlers[BrokerControl]):
     """Handlers of ``/api/v1/broker`` and ``/api/v1/addresses``."""
 
     def __init__(self, parts: CallParts, control: BrokerControl, addresses: AddressControl) -> None:
-        super().__init__(parts)
-        self._control = control
+        super().__init__(parts, control)
         self._addresses = addresses
 
     @operation("GET", f"{BASE}/broker", "getBroker", LOGIN)
@@ -88,12 +87,8 @@ class _CommitWaiter(JobWaiter):
         self.ended.set()
 
 
-class TransactionCalls(Handlers):
+class TransactionCalls(Handlers[TransactionControl]):
     """Handlers of ``/api/v1/transactions``."""
-
-    def __init__(self, parts: CallParts, control: TransactionControl) -> None:
-        super().__init__(parts)
-        self._control = control
 
     @operation("GET", _TRANSACTIONS, "listTransactions", _MANAGE)
     async def list(self, call: Call, wanted: TransactionPage) -> Answer[TransactionList]:

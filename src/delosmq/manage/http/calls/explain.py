@@ -17,13 +17,12 @@ T = TypeVar("T")
 _MESSAGES: Final = f"{BASE}/queues/{{name}}/messages"
 
 
-class ExplainCalls(Handlers):
+class ExplainCalls(Handlers[ExplainControl]):
     """Handlers of ``/explain`` below a queue, a message and an address."""
 
     def __init__(self, parts: CallParts, control: ExplainControl, addresses: ExplainAddressControl) -> None:
-        super().__init__(parts)
+        super().__init__(parts, control)
         self._addresses = addresses
-        self._control = control
 
     @operation("GET", f"{BASE}/queues/{{name}}/explain", "explainQueue", VIEW)
     async def queue(self, call: Call, wanted: ExplainQueue) -> Answer[QueueExplanation]:
@@ -43,12 +42,8 @@ class ExplainCalls(Handlers):
         return self._answer(found, entries=len(found.queues))
 
 
-class MessageCalls(Handlers):
+class MessageCalls(Handlers[MessageControl]):
     """Handlers of ``/api/v1/queues/{name}/messages``."""
-
-    def __init__(self, parts: CallParts, control: MessageControl) -> None:
-        super().__init__(parts)
-        self._control = control
 
     @operation("GET", _MESSAGES, "lookAtMessages", BROWSE)
     async def look(self, call: Call, wanted: LookAtMessages) -> Answer[MessagePage]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from starlette.responses import Response
 
@@ -19,6 +19,7 @@ from delosmq.sessions.outbox import Gate
 ITEMS_PER_TURN: Final = 100
 """Entries of a listing before the loop serves others."""
 
+C = TypeVar("C")
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -46,11 +47,12 @@ class CallParts:
     logger: logging.Logger
 
 
-class Handlers:
-    """Handlers of calls on a broker."""
+class Handlers(Generic[C]):
+    """Handlers of calls on a broker, which ask a control of management."""
 
-    def __init__(self, parts: CallParts) -> None:
+    def __init__(self, parts: CallParts, control: C) -> None:
         self._parts = parts
+        self._control = control
         self._broker = parts.broker
         self._host = parts.host
 

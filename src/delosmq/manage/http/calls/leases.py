@@ -32,17 +32,16 @@ SETTLE_PAUSE_S: Final = 0.005
 """While ticks work off what a group acknowledged, before it is released."""
 
 
-class LeaseCalls(Handlers):
+class LeaseCalls(Handlers[AccessControl]):
     """Handlers of ``/api/v1/leases``."""
 
-    def __init__(self, parts: CallParts, access: AccessControl, drain: Drain) -> None:
-        super().__init__(parts)
-        self._access = access
+    def __init__(self, parts: CallParts, control: AccessControl, drain: Drain) -> None:
+        super().__init__(parts, control)
         self._drain = drain
 
     def _session(self, call: Call) -> LeaseSession:
         """The lease calls with the permissions of who asks."""
-        return LeaseSession(self._broker, self._access, call.login)
+        return LeaseSession(self._broker, self._control, call.login)
 
     @operation("GET", _ALL, "listGroups", _CONSUME)
     async def list(self, call: Call) -> Answer[GroupList]:

@@ -12,7 +12,7 @@ from delosmq.manage.control.queue_info import QueueInfo
 from delosmq.manage.control.queues import ROUTING_TYPES, QueueControl
 from delosmq.manage.http.answers import DeletedQueue, Purged, QueueList
 from delosmq.manage.http.arrow import ARROW_TYPE, choose_columns
-from delosmq.manage.http.calls.handlers import CallParts, Handlers, peek_all
+from delosmq.manage.http.calls.handlers import Handlers, peek_all
 from delosmq.manage.http.operations import BASE, BROWSE, EDIT, VIEW, Answer, Call, operation
 from delosmq.manage.http.requests import BrowseRows, CreateQueue, Forced, ListPage, Nothing, QueueFields, UpdateQueue
 from delosmq.model.settings import QueueSettings
@@ -23,12 +23,8 @@ PURGE_WAIT_S: Final = 5.0
 """A purge that takes longer goes on without its caller."""
 
 
-class QueueCalls(Handlers):
+class QueueCalls(Handlers[QueueControl]):
     """Handlers of ``/api/v1/queues``."""
-
-    def __init__(self, parts: CallParts, control: QueueControl) -> None:
-        super().__init__(parts)
-        self._control = control
 
     @operation("GET", _ALL, "listQueues", VIEW)
     async def list(self, call: Call, wanted: ListPage) -> Answer[QueueList]:
