@@ -18,7 +18,8 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
         self.accepted = 0
-        self.silent = False
+        self._passes = asyncio.Event()
+        self._passes.set()
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
@@ -29,9 +30,17 @@ class Proxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._server.close()
+        self.speak()
         self.cut()
         if self._tasks:
             await asyncio.wait(self._tasks)
+
+    def silence(self) -> None:
+        """Nothing passes any more, not even the end of a connection."""
+        self._passes.clear()
+
+    def speak(self) -> None:
+        self._passes.set()
 
     def cut(self) -> None:
         """All connections break."""
@@ -58,10 +67,11 @@ class Proxy:
     ) -> None:
         try:
             while chunk := await source.read(65536):
-                if not self.silent:
+                if self._passes.is_set():
                     sink.write(chunk)
         except OSError:
             pass
         finally:
+            await self._passes.wait()
             for writer in both:
                 writer.close()

@@ -165,15 +165,15 @@ async def test_a_commit_whose_answer_is_cut_off_is_in_doubt(proxy: Proxy, broker
 
 
 async def test_a_silent_broker_is_left(proxy: Proxy, broker: delosmq.Broker, name: str) -> None:  # TTL-6
-    url = f"failover:(tcp://127.0.0.1:{proxy.port}?wireFormat.maxInactivityDuration=60"
-    url += "&wireFormat.maxInactivityDurationInitalDelay=0&connectionTimeout=500)?initialReconnectDelay=1"
+    url = f"failover:(tcp://127.0.0.1:{proxy.port}?wireFormat.maxInactivityDuration=300"
+    url += "&wireFormat.maxInactivityDurationInitalDelay=0&connectionTimeout=1000)?initialReconnectDelay=1"
     async with connect_async(url, user=broker.user, password=broker.password) as connection:
         consumer = await (await connection.create_session()).create_consumer(name)
-        proxy.silent = True
+        proxy.silence()
         receiving = asyncio.ensure_future(consumer.receive(WAIT_S))
         while proxy.accepted < 2:  # noqa: ASYNC110 - what the client does is seen from outside
             await asyncio.sleep(0.01)
-        proxy.silent = False
+        proxy.speak()
         await connection.send(name, "x")
         message = await receiving
         assert message is not None
@@ -181,11 +181,11 @@ async def test_a_silent_broker_is_left(proxy: Proxy, broker: delosmq.Broker, nam
 
 async def test_a_silent_broker_is_told_of_without_failover(proxy: Proxy, broker: delosmq.Broker) -> None:  # TTL-6
     heard: asyncio.Queue[ClientError] = asyncio.Queue()
-    url = f"tcp://127.0.0.1:{proxy.port}?wireFormat.maxInactivityDuration=60"
+    url = f"tcp://127.0.0.1:{proxy.port}?wireFormat.maxInactivityDuration=300"
     url += "&wireFormat.maxInactivityDurationInitalDelay=0"
     async with connect_async(url, user=broker.user, password=broker.password) as connection:
         connection.set_exception_listener(heard.put_nowait)
-        proxy.silent = True
+        proxy.silence()
         error = await asyncio.wait_for(heard.get(), WAIT_S)
         assert str(error).startswith("DMQ9010: nothing came from tcp://127.0.0.1")
 
