@@ -4,8 +4,11 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from delosmq.testing import plugin
 
 pytest_plugins = ["pytester"]
 
@@ -35,6 +38,18 @@ def test_pytest_is_told_of_the_plugin() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["entry-points"]["pytest11"] == {"delosmq": "delosmq.testing.plugin"}
     assert project["optional-dependencies"]["test"] == ["pytest>=8.3"]
+
+
+def test_pytest_does_not_compile_the_broker_anew() -> None:
+    marked = {"delosmq", "another_plugin"}
+    for hook in ({"_must_rewrite": marked}, {}):
+        manager = SimpleNamespace(rewrite_hook=SimpleNamespace(**hook))
+        plugin.pytest_load_initial_conftests(SimpleNamespace(pluginmanager=manager))  # type: ignore[arg-type]
+    assert marked == {"another_plugin"}
+
+
+def test_pytest_has_the_marks_that_the_plugin_takes_back(pytestconfig: pytest.Config) -> None:
+    assert isinstance(vars(pytestconfig.pluginmanager.rewrite_hook)["_must_rewrite"], set)
 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:

@@ -39,7 +39,7 @@ def test_a_failed_assertion_says_what_is_there_and_why() -> None:
         "queue 'tea' does not have messages=0, consumers=1; it has messages=1, consumers=0, added=1",
         "advice: queue 'tea' has no consumer; start one, or look for why it is gone",
         "1 message: no consumer",
-        "message 3: waiting (no consumer), delivered 0 times, 'one pot'",
+        "message 3: waiting (no consumer), 0 deliveries, 'one pot'",
     ]
 
 

@@ -10,6 +10,17 @@ if TYPE_CHECKING:
     from delosmq.testing import BrokerFixture, BrokerOptions
 
 
+@pytest.hookimpl(tryfirst=True)  # before a conftest.py imports delosmq
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Has Python load the modules of delosmq from their bytecode, as always. Pytest compiles each module of a package
+    that brings a plugin anew, to explain its assertions: of a broker that takes a second in every process, where
+    nothing keeps what was compiled (PYTHONDONTWRITEBYTECODE, a read-only image)."""
+    hook = getattr(early_config.pluginmanager, "rewrite_hook", None)
+    marked = getattr(hook, "_must_rewrite", None)
+    if isinstance(marked, set):  # no documented name: where it is gone, loading takes longer
+        marked.discard("delosmq")
+
+
 @pytest.fixture(scope="session")
 def broker_options() -> "BrokerOptions":
     """Arguments of `BrokerFixture` for the brokers of all fixtures; override it in a conftest.py or a test module."""

@@ -291,7 +291,8 @@ def _consumer_line(consumer: ConsumerStanding) -> str:
 def _message_line(message: ShownMessage) -> str:
     rule = f" ({message.rule})" if message.rule else ""
     text = f" {one_line(message.text, SHOWN_LETTERS)!r}" if message.text else f" {counted(message.body_bytes, 'byte')}"
-    return f"message {message.sequence}: {message.standing}{rule}, delivered {message.delivery_count} times,{text}"
+    deliveries = counted(message.delivery_count, "delivery", "deliveries")
+    return f"message {message.sequence}: {message.standing}{rule}, {deliveries},{text}"
 
 
 def _finish(walk: Generator[None, None, T]) -> T:
