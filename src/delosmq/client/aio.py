@@ -158,7 +158,7 @@ class AsyncConnection:
         await self._link.answer(self._link.machine.unsubscribe(name))
 
     def set_exception_listener(self, listener: ErrorListener | None) -> None:
-        """Who hears what nobody waits for: refused messages and acknowledgements that wait for no answer, and why the
+        """Sets who hears of messages and acknowledgements that were refused and needed no answer, and why the
         connection was lost."""
         self._check()
         self._error_listeners[:] = [] if listener is None else [listener]

@@ -123,8 +123,8 @@ class ClientConnection:
         self._thread.run(self._inner.unsubscribe(name))
 
     def set_exception_listener(self, listener: Callable[[ClientError], None] | None) -> None:
-        """Who hears, in another thread, what no call waits for: refused messages and acknowledgements that wait for no
-        answer, and why the connection was lost."""
+        """Sets who hears, in another thread, of messages and acknowledgements that were refused and needed no answer,
+        and why the connection was lost."""
         if listener is None:
             self._call(lambda: self._inner.set_exception_listener(None))
             return

@@ -74,7 +74,7 @@ class Link(ClientEvents):
         machine: what may be called, when `check_loop` let it; `flush` follows.
         room: clear while the socket takes no more, and while there is none.
         error: why the connection is over; None while it is not, and when it was closed.
-        on_error: hears what nobody waits for, and why the connection is over when it was not closed.
+        on_error: hears of what fails without a caller that waits, and why the connection is over if it was not closed.
     """
 
     def __init__(self, plan: ConnectionPlan, context: ssl.SSLContext | None) -> None:
@@ -277,7 +277,7 @@ class Link(ClientEvents):
             self.flush()
 
     def on_lost(self, source: _Socket, cause: Exception | None) -> None:
-        """The socket is gone; or an older one, which nobody misses."""
+        """The socket is gone; an older one than ours does not matter."""
         if source is not self._socket:
             return
         self._drop_socket()
@@ -331,7 +331,7 @@ class Link(ClientEvents):
         return request.response
 
     def report(self, request: PendingRequest | None) -> None:
-        """Has a refusal told to whom it may concern, as nobody waits for the answer."""
+        """Tells the exception listener of a refusal, as no caller waits for the answer."""
         if request is not None:
             request.waiter = self
 

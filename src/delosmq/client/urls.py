@@ -84,7 +84,7 @@ class FailoverOptions:
     randomize: bool = True
 
     def delay_ms(self, rounds: int) -> int:
-        """After so many rounds that found nobody."""
+        """The pause after so many rounds that found no broker."""
         if not self.use_exponential_back_off:
             return self.initial_reconnect_delay_ms
         delay = float(self.initial_reconnect_delay_ms)

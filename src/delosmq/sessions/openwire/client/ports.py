@@ -94,7 +94,7 @@ class ClientEvents(ABC):
 
     @abstractmethod
     def troubled(self, error: ClientError) -> None:
-        """Something failed that nobody waits for; the connection goes on."""
+        """Something failed for which no caller waits; the connection goes on."""
 
     @abstractmethod
     def interrupted(self, error: ClientError) -> None:
