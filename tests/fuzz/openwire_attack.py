@@ -172,7 +172,7 @@ class Attacker(Client):
     def _open(self) -> None:
         rng = self.rng
         used = self._arsenal
-        session = self.session._session
+        session = self.session.session
         assert type(session) is OpenWireSession
         # As if we had offered what the peer insists on.
         session._ours.tight_encoding_enabled = used.form.tight
