@@ -10,7 +10,7 @@ import delosmq
 from delosmq.client import AckMode, ClientConnection, connect
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
-from delosmq.client.aio_sessions import AsyncSession
+from delosmq.client.aio_session import AsyncSession
 from tests.client.support import OpenAsync, OpenSession
 
 

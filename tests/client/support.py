@@ -4,7 +4,7 @@ import threading
 from typing import Protocol
 
 from delosmq.client import AckMode, ClientSession
-from delosmq.client.aio_sessions import AsyncSession
+from delosmq.client.aio_session import AsyncSession
 
 WAIT_S = 10.0
 """For what must come."""

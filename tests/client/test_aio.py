@@ -9,7 +9,7 @@ import pytest
 import delosmq
 from delosmq.client import AckMode, ConnectionLostError, IllegalStateError, JmsMessage, TimedOutError
 from delosmq.client.aio import AsyncConnection, AsyncConnectionFactory, connect
-from delosmq.client.aio_consumers import AsyncConsumer
+from delosmq.client.aio_consumer import AsyncConsumer
 from delosmq.sessions.client_errors import ClientError
 from tests.client.support import WAIT_S, OpenAsync
 

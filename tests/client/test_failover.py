@@ -20,7 +20,7 @@ from delosmq.client import (
 )
 from delosmq.client.aio import AsyncConnection
 from delosmq.client.aio import connect as connect_async
-from delosmq.client.aio_consumers import AsyncConsumer
+from delosmq.client.aio_consumer import AsyncConsumer
 from delosmq.sessions.client_errors import ClientError
 from tests.client.proxy import Proxy
 from tests.client.support import WAIT_S

@@ -11,8 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from delosmq.client.blocking import ClientConnection, ConnectionFactory, connect
-    from delosmq.client.blocking_sessions import ClientSession, MessageConsumer, MessageProducer, QueueBrowser
+    from delosmq.client.connection import ClientConnection, ConnectionFactory, connect
     from delosmq.client.destinations import JmsDestination
     from delosmq.client.messages import (
         BytesMessage,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
         StreamMessage,
         TextMessage,
     )
+    from delosmq.client.session import ClientSession, MessageConsumer, MessageProducer, QueueBrowser
     from delosmq.client.values import Byte, Char, Float, Int, Long, Short
     from delosmq.sessions.client_errors import (
         ClientError,
@@ -80,10 +80,8 @@ __all__ = [
 ]
 
 _ELSEWHERE: Final = {
-    **dict.fromkeys(("ClientConnection", "ConnectionFactory", "connect"), "delosmq.client.blocking"),
-    **dict.fromkeys(
-        ("ClientSession", "MessageConsumer", "MessageProducer", "QueueBrowser"), "delosmq.client.blocking_sessions"
-    ),
+    **dict.fromkeys(("ClientConnection", "ConnectionFactory", "connect"), "delosmq.client.connection"),
+    **dict.fromkeys(("ClientSession", "MessageConsumer", "MessageProducer", "QueueBrowser"), "delosmq.client.session"),
     "JmsDestination": "delosmq.client.destinations",
     "AckMode": "delosmq.sessions.openwire.client.options",
     **dict.fromkeys(("Byte", "Char", "Float", "Int", "Long", "Short"), "delosmq.client.values"),

@@ -14,13 +14,12 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
 from weakref import WeakSet
 
 from delosmq.client import errors
-from delosmq.client.aio_sessions import AsyncSession
+from delosmq.client.aio_session import AsyncSession
+from delosmq.client.closeable import AsyncCloseable, watch
 from delosmq.client.destinations import Named, named
-from delosmq.client.forgotten import watch
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, Sendable, message_of
 from delosmq.client.replies import ReplyQueue
@@ -83,7 +82,7 @@ class Connecting:
         return connection
 
 
-class AsyncConnection:
+class AsyncConnection(AsyncCloseable):
     """A connection to a broker. Made by `connect`, or by a ConnectionFactory."""
 
     def __init__(self, link: Link, *, watched: bool = True) -> None:
@@ -106,14 +105,6 @@ class AsyncConnection:
         link = Link(plan, context)
         await link.open()
         return cls(link, watched=watched)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     @property
     def client_id(self) -> str:

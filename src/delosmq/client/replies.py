@@ -4,8 +4,8 @@ import asyncio
 from itertools import count
 from typing import Self
 
-from delosmq.client.aio_producers import AsyncProducer
-from delosmq.client.aio_sessions import AsyncSession
+from delosmq.client.aio_producer import AsyncProducer
+from delosmq.client.aio_session import AsyncSession
 from delosmq.client.destinations import JmsDestination
 from delosmq.client.errors import not_replied
 from delosmq.client.messages import JmsMessage

@@ -3,10 +3,10 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from delosmq.client import errors
+from delosmq.client.closeable import AsyncCloseable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.link import Link
 from delosmq.client.messages import DEFAULT_PRIORITY, Sendable, command_of, message_of, note_sent, with_delay
@@ -32,7 +32,7 @@ class ProducerOwner(ABC):
         """Tells the broker."""
 
 
-class AsyncProducer:
+class AsyncProducer(AsyncCloseable):
     """
     Attributes:
         persistent, priority, time_to_live_ms: of messages that are sent without a word about it.
@@ -50,14 +50,6 @@ class AsyncProducer:
         self._machine = machine
         self._room = asyncio.Event()
         machine.waiter = self._room
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def send(
         self,

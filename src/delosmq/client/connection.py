@@ -12,17 +12,15 @@ it made is for one thread at a time, as in JMS.
 import asyncio
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
-from typing import Self
 from weakref import WeakSet
 
 from delosmq.client import loop_thread
 from delosmq.client.aio import AsyncConnection, plan_for
-from delosmq.client.blocking_sessions import ClientSession, in_listener
+from delosmq.client.closeable import Closeable, watch
 from delosmq.client.destinations import Named
-from delosmq.client.forgotten import watch
 from delosmq.client.loop_thread import LoopThread
 from delosmq.client.messages import JmsMessage, Sendable
+from delosmq.client.session import ClientSession, in_listener
 from delosmq.client.urls import ConnectionPlan
 from delosmq.client.values import PropertyContent
 from delosmq.sessions.client_errors import ClientError
@@ -60,7 +58,7 @@ def _open(plan: ConnectionPlan, context: ssl.SSLContext | None) -> "ClientConnec
     return ClientConnection(thread, inner)
 
 
-class ClientConnection:
+class ClientConnection(Closeable):
     """A connection to a broker. Made by `connect`, or by a ConnectionFactory."""
 
     def __init__(self, thread: LoopThread, inner: AsyncConnection) -> None:
@@ -71,14 +69,6 @@ class ClientConnection:
         watch(
             self, "connection", lambda: not inner.closed, lambda: thread.soon(lambda: _close_forgotten(thread, inner))
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def client_id(self) -> str:

@@ -5,10 +5,10 @@ import inspect
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from delosmq.client import errors
+from delosmq.client.closeable import AsyncCloseable
 from delosmq.client.destinations import JmsDestination
 from delosmq.client.link import Link
 from delosmq.client.messages import JmsMessage, received
@@ -66,7 +66,7 @@ class ConsumerOwner(ABC):
         """Tells the broker."""
 
 
-class AsyncConsumer:
+class AsyncConsumer(AsyncCloseable):
     """Made by `AsyncSession.create_consumer`. ``async for`` gives messages for ever, until it is closed."""
 
     def __init__(
@@ -79,14 +79,6 @@ class AsyncConsumer:
         self._arrived = asyncio.Event()
         self._at_once = 0
         machine.waiter = self._arrived
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     def __aiter__(self) -> AsyncIterator[JmsMessage]:
         return self._iterate()

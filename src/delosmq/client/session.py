@@ -3,12 +3,12 @@
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
-from delosmq.client.aio_consumers import AsyncBrowser, AsyncConsumer
-from delosmq.client.aio_producers import AsyncProducer
-from delosmq.client.aio_sessions import AsyncSession
+from delosmq.client.aio_consumer import AsyncBrowser, AsyncConsumer
+from delosmq.client.aio_producer import AsyncProducer
+from delosmq.client.aio_session import AsyncSession
+from delosmq.client.closeable import Closeable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.loop_thread import LoopThread
 from delosmq.client.messages import JmsMessage, Sendable
@@ -24,7 +24,7 @@ def in_listener() -> bool:
     return getattr(_this_thread, "listens", False)
 
 
-class ClientSession:
+class ClientSession(Closeable):
     """What is done in one order: its consumers deliver one message at a time, and its transaction holds all it does."""
 
     def __init__(self, thread: LoopThread, inner: AsyncSession, connection: object) -> None:
@@ -37,14 +37,6 @@ class ClientSession:
         self._connection = connection
         self._listeners: ThreadPoolExecutor | None = None
         inner.thread_safe = self._thread_safe()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _thread_safe(self) -> Callable[[Callable[[], None]], Callable[[], None]]:
         thread = self._thread
@@ -173,21 +165,13 @@ def _mark_listener() -> None:
     _this_thread.listens = True
 
 
-class MessageProducer:
+class MessageProducer(Closeable):
     """Sends messages; made by `ClientSession.create_producer`."""
 
     def __init__(self, thread: LoopThread, inner: AsyncProducer, session: ClientSession) -> None:
         self._thread = thread
         self._inner = inner
         self._session = session
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def destination(self) -> JmsDestination | None:
@@ -266,21 +250,13 @@ class MessageProducer:
             self._thread.run(self._inner.close())
 
 
-class MessageConsumer:
+class MessageConsumer(Closeable):
     """Made by `ClientSession.create_consumer`. ``for`` gives messages for ever, until it is closed."""
 
     def __init__(self, thread: LoopThread, inner: AsyncConsumer, session: ClientSession) -> None:
         self._thread = thread
         self._inner = inner
         self._session = session
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __iter__(self) -> Iterator[JmsMessage]:
         while (message := self.receive()) is not None:

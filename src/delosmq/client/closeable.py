@@ -1,16 +1,53 @@
-"""Connections and sessions that were not closed: when no program can use them any more they are closed, and a warning
-says where they were made."""
+"""What a with block closes: connections, sessions, producers and consumers.
+
+A connection or session that was not closed is closed when no program can use it any more, and a warning says where it
+was made.
+"""
 
 import logging
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 from weakref import finalize
 
 _LOG: Final = logging.getLogger("delosmq.client")
 _HERE: Final = str(Path(__file__).parent)
+
+
+class Closeable(ABC):
+    """Closed at the end of its with block."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends it. May be repeated."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncCloseable(ABC):
+    """Closed at the end of its async with block."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Ends it. May be repeated."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
 
 def watch(thing: object, what: str, is_open: Callable[[], bool], close: Callable[[], None]) -> None:

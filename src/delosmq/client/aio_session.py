@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
-from delosmq.client.aio_consumers import AsyncBrowser, AsyncConsumer, ConsumerOwner, MessageListener
-from delosmq.client.aio_producers import AsyncProducer, ProducerOwner
+from delosmq.client.aio_consumer import AsyncBrowser, AsyncConsumer, ConsumerOwner, MessageListener
+from delosmq.client.aio_producer import AsyncProducer, ProducerOwner
+from delosmq.client.closeable import AsyncCloseable
 from delosmq.client.destinations import JmsDestination, Named, named
 from delosmq.client.link import Link
 from delosmq.sessions.openwire.client import errors as machine_errors
@@ -15,7 +14,7 @@ from delosmq.sessions.openwire.client.producer import OpenWireProducer
 from delosmq.sessions.openwire.client.session import ConsumerWish, OpenWireClientSession
 
 
-class AsyncSession(ConsumerOwner, ProducerOwner):
+class AsyncSession(ConsumerOwner, ProducerOwner, AsyncCloseable):
     """What is done in one order: its consumers deliver one message at a time, and its transaction holds all it does."""
 
     def __init__(self, link: Link, machine: OpenWireClientSession, connection: object) -> None:
@@ -31,14 +30,6 @@ class AsyncSession(ConsumerOwner, ProducerOwner):
         self._listening: dict[AsyncConsumer, MessageListener] = {}
         self._arrived = asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     @property
     def closed(self) -> bool:
